@@ -1,0 +1,328 @@
+"""The errors of the project: one class per situation, each with its code and its remedy.
+
+A message says what, the rule, and what came. Whether it makes sense to try again is a property
+of the class (`retryable`), and so is the exit code of a command that ends with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+
+def _listed(names: Iterable[object]) -> str:
+    """Join names for a sentence, sorted, so that a message is the same every time."""
+    return ", ".join(sorted(str(name) for name in names)) or "none"
+
+
+def _rebuild(cls: type[OutboxError], message: str, state: dict[str, Any]) -> OutboxError:
+    error = cls.__new__(cls, message)
+    error.args = (message,)
+    error.__dict__.update(state)
+    return error
+
+
+class OutboxError(Exception):
+    """Something is wrong that a person can mend; the remedy says how."""
+
+    code: ClassVar[str] = "OUTBOX_ERROR"
+    exit_code: ClassVar[int] = 2  # 1: finished, with something to look at; 2: could not do it
+    retryable: ClassVar[bool] = False
+    remedy: str = "Run the command again with --debug and read the trace."
+
+    def __init__(self, message: str, *, remedy: str | None = None) -> None:
+        """Keep the message, and a remedy that fits this instance better than the class's."""
+        super().__init__(message)
+        if remedy is not None:
+            self.remedy = remedy
+
+    def as_dict(self) -> dict[str, str]:
+        """Return what a command prints below the key `error`."""
+        return {"code": self.code, "message": str(self), "remedy": self.remedy}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The default rebuilds from positional arguments; ours are keywords, and a worker's
+        # error must survive the way to the driver.
+        return (_rebuild, (type(self), str(self), dict(self.__dict__)))
+
+
+# --- environment -----------------------------------------------------------------------------
+
+
+class NoJava(OutboxError):
+    """Spark needs Java 17 or newer: install it, or point JAVA_HOME at it."""
+
+    code = "NO_JAVA"
+    remedy = (
+        "Install Java 17 or newer (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; "
+        "macOS: brew install openjdk@17) or set JAVA_HOME to one."
+    )
+
+    def __init__(self, *, found: str | None = None, remedy: str | None = None) -> None:
+        """Say which version was found, if any."""
+        super().__init__(f"Java 17 or newer is needed. Found: {found or 'none'}.", remedy=remedy)
+
+
+class NoOutboxHere(OutboxError):
+    """There is no outbox at the place looked at: create one, or name its home."""
+
+    code = "NO_OUTBOX_HERE"
+    remedy = "Create one with `outbox init`, or set OUTBOX_HOME to the home of an existing one."
+
+    def __init__(self, *, where: object, remedy: str | None = None) -> None:
+        """Name the folder or schema that was looked at."""
+        super().__init__(f"No outbox here: {where}.", remedy=remedy)
+
+
+class HomeInUse(OutboxError):
+    """Another process uses this local home: stop it, or share one session through `serve`."""
+
+    code = "HOME_IN_USE"
+    remedy = (
+        "A local home serves one process at a time. Wait for the holder or stop it; "
+        "to work with several processes at once start `outbox serve` first."
+    )
+
+    def __init__(self, *, home: object, pid: int | None, remedy: str | None = None) -> None:
+        """Name the home and the process that holds its lock."""
+        holder = f"process {pid}" if pid is not None else "an unknown process"
+        super().__init__(f"The home {home} is in use by {holder}.", remedy=remedy)
+        self.pid = pid
+
+
+class ServerUnreachable(OutboxError):
+    """The Spark Connect server does not answer: start it, or unset its address."""
+
+    code = "SERVER_UNREACHABLE"
+    remedy = "Start `outbox serve`, or correct or unset SPARK_REMOTE."
+
+    def __init__(self, *, address: str, cause: str, remedy: str | None = None) -> None:
+        """Name the address (without its token) and what went wrong."""
+        super().__init__(
+            f"The Spark Connect server at {address} does not answer: {cause}", remedy=remedy
+        )
+
+
+class StoragePrecondition(OutboxError):
+    """The storage cannot keep the promise of one winner per commit: use one that can."""
+
+    code = "STORAGE_PRECONDITION"
+    remedy = (
+        "Use one driver or one `outbox serve` for file:// paths; otherwise HDFS, or an object "
+        "store whose Delta log store has put-if-absent."
+    )
+
+
+class DbtFailed(OutboxError):
+    """dbt ended with errors: its own message names the model or test."""
+
+    code = "DBT_FAILED"
+    remedy = "Read dbt's message above (or logs/dbt.log), mend the cause, and run it again."
+
+
+# --- usage, settings, policies ---------------------------------------------------------------
+
+
+class WrongUsage(OutboxError):
+    """An argument breaks a rule: the message names the argument, the rule and what came."""
+
+    code = "WRONG_USAGE"
+    remedy = "Correct the argument; `outbox COMMAND --help` lists them."
+
+
+class UnknownEvent(OutboxError):
+    """Nothing with this id is known: check the id, or list what there is."""
+
+    code = "UNKNOWN_EVENT"
+    remedy = "Check the id; `outbox list` shows what there is."
+
+    def __init__(self, *, event_id: str, remedy: str | None = None) -> None:
+        """Name the id that was looked for."""
+        super().__init__(f"No event or command has the id {event_id!r}.", remedy=remedy)
+
+
+class BadSettings(OutboxError):
+    """A setting breaks a rule: correct it in the settings file or the environment."""
+
+    code = "BAD_SETTINGS"
+    remedy = "Correct the setting in outbox.toml (or the environment variable) and run it again."
+
+
+class BadPolicy(OutboxError):
+    """The delivery policies break a rule: every problem is listed with row, column and rule."""
+
+    code = "BAD_POLICY"
+    remedy = "Correct the rows in seeds/delivery_policies.csv and run `outbox dbt build` again."
+
+    def __init__(self, problems: Sequence[str], *, remedy: str | None = None) -> None:
+        """Keep all problems, so that one run shows them all."""
+        super().__init__("delivery_policies: " + "; ".join(problems), remedy=remedy)
+        self.problems = tuple(problems)
+
+
+class UnknownDestination(OutboxError):
+    """A policy names a destination that the settings do not have: add it, or mend the policy."""
+
+    code = "UNKNOWN_DESTINATION"
+    remedy = (
+        "Add a table [publishers.<destination>] to outbox.toml, or correct the column "
+        "`destination` in seeds/delivery_policies.csv."
+    )
+
+    def __init__(
+        self, *, destination: str, known: Iterable[str], remedy: str | None = None
+    ) -> None:
+        """Name the destination and the ones that the settings have."""
+        super().__init__(
+            f"The destination {destination!r} is not in the settings. Known: {_listed(known)}.",
+            remedy=remedy,
+        )
+
+
+class UnknownPublisher(OutboxError):
+    """A publisher type cannot be found: use a built-in, an entry point or package.module:Class."""
+
+    code = "UNKNOWN_PUBLISHER"
+    remedy = "Set `type` to a built-in, an installed entry point, or `package.module:Class`."
+
+    def __init__(
+        self, *, destination: str, type_: str, known: Iterable[str], remedy: str | None = None
+    ) -> None:
+        """Name the destination, its type and the types that exist."""
+        super().__init__(
+            f"publishers.{destination}: `type` must name a publisher. "
+            f"Known: {_listed(known)}. Got: {type_!r}.",
+            remedy=remedy,
+        )
+
+
+# --- publishing ------------------------------------------------------------------------------
+
+
+class PublisherUnavailable(OutboxError):
+    """The destination does not answer: start it or mend its settings; nothing is lost."""
+
+    code = "PUBLISHER_UNAVAILABLE"
+    retryable = True
+    remedy = (
+        "Start the destination or correct [publishers.<destination>] in outbox.toml. "
+        "Nothing is lost: the events stay in the outbox."
+    )
+
+    def __init__(self, *, destination: str, cause: str, remedy: str | None = None) -> None:
+        """Name the destination and what it said, without secrets."""
+        super().__init__(f"The destination {destination!r} is unavailable: {cause}", remedy=remedy)
+
+
+class UnknownTopic(OutboxError):
+    """The broker does not have the topic: create it, or correct the route."""
+
+    code = "UNKNOWN_TOPIC"
+    remedy = (
+        "Create the topic, or correct the column `route` in seeds/delivery_policies.csv "
+        "(default: the event type)."
+    )
+
+    def __init__(self, *, destination: str, topic: str, remedy: str | None = None) -> None:
+        """Name the destination and the topic."""
+        super().__init__(
+            f"The topic {topic!r} does not exist at the destination {destination!r}.",
+            remedy=remedy,
+        )
+
+
+class TopicNotAllowed(OutboxError):
+    """A route leads to a topic outside the allow-list: extend the list, or correct the route."""
+
+    code = "TOPIC_NOT_ALLOWED"
+    remedy = (
+        "Add the topic to the allow-list in [publishers.<destination>], or correct the column "
+        "`route` in seeds/delivery_policies.csv."
+    )
+
+    def __init__(
+        self, *, destination: str, topic: str, allowed: Iterable[str], remedy: str | None = None
+    ) -> None:
+        """Name the destination, the topic and what is allowed."""
+        super().__init__(
+            f"The topic {topic!r} is not allowed for the destination {destination!r}. "
+            f"Allowed: {_listed(allowed)}.",
+            remedy=remedy,
+        )
+
+
+class RejectedRows(OutboxError):
+    """Rows were rejected and nothing was appended: correct every row that is listed."""
+
+    code = "REJECTED_ROWS"
+    exit_code = 1
+    remedy = "Correct the rows that are listed and append the whole batch again."
+
+    def __init__(self, rejections: Sequence[object], *, remedy: str | None = None) -> None:
+        """Keep every rejection, so that the caller can list them all."""
+        super().__init__(
+            f"Nothing was appended: {len(rejections)} rejection(s).",
+            remedy=remedy,
+        )
+        self.rejections = tuple(rejections)
+
+
+# --- logs ------------------------------------------------------------------------------------
+
+
+class SequenceTaken(OutboxError):
+    """Another writer appended first: re-read and decide again (the caller does that by itself)."""
+
+    code = "SEQUENCE_TAKEN"
+    retryable = True
+    remedy = "Run the command again: other writers were faster several times in a row."
+
+    def __init__(self, *, writer: str, number: int, remedy: str | None = None) -> None:
+        """Name the log's writer id (`outbox/<epoch>/<lane>`) and the number that is taken."""
+        super().__init__(f"Number {number} of {writer} is taken by another writer.", remedy=remedy)
+
+
+class LogRewound(OutboxError):
+    """A number counts as used but its rows are gone (a restored table): begin a new epoch."""
+
+    code = "LOG_REWOUND"
+    remedy = (
+        "The table was restored to an older version. Begin a new epoch "
+        "(`outbox lanes --to N`), then run the command again."
+    )
+
+    def __init__(self, *, writer: str, number: int, remedy: str | None = None) -> None:
+        """Name the log's writer id (`outbox/<epoch>/<lane>`) and the number without rows."""
+        super().__init__(
+            f"Number {number} of {writer} is used, but no rows carry it: the log was rewound.",
+            remedy=remedy,
+        )
+
+
+class FormatTooNew(OutboxError):
+    """A table was written by a newer release: upgrade this one."""
+
+    code = "FORMAT_TOO_NEW"
+    remedy = "Upgrade delta-outbox to the release that wrote the table, or a later one."
+
+    def __init__(
+        self, *, table: str, found: int | str, supported: int, remedy: str | None = None
+    ) -> None:
+        """Name the table, its format version and the newest one understood here."""
+        super().__init__(
+            f"{table}: the format version must be at most {supported}. Got: {found}.",
+            remedy=remedy,
+        )
+
+
+class ChangeFeedGone(OutboxError):
+    """The change feed no longer reaches back far enough: rebuild from a snapshot."""
+
+    code = "CHANGE_FEED_GONE"
+    remedy = "Rebuild the projection from a snapshot: `outbox refresh --full-refresh`."
+
+    def __init__(self, *, table: str, version: int, remedy: str | None = None) -> None:
+        """Name the table and the first version that is needed and gone."""
+        super().__init__(
+            f"{table}: the change feed no longer holds version {version}.", remedy=remedy
+        )

@@ -1,0 +1,29 @@
+"""Publishers: how events leave the outbox."""
+
+from __future__ import annotations
+
+from delta_outbox.publishers.protocol import (
+    Delivered,
+    Event,
+    EventBatch,
+    Failed,
+    JsonText,
+    NotSent,
+    Publisher,
+    Rejected,
+    Result,
+    Unknown,
+)
+
+__all__ = [
+    "Delivered",
+    "Event",
+    "EventBatch",
+    "Failed",
+    "JsonText",
+    "NotSent",
+    "Publisher",
+    "Rejected",
+    "Result",
+    "Unknown",
+]

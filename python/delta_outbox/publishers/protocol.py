@@ -1,0 +1,235 @@
+"""The protocol between the relay and a publisher: events in, one result per event out.
+
+A publisher makes one attempt per event and says what it knows. It never retries on its own beyond
+that attempt, never alters payload or headers, and never answers for an event that it did not get.
+Everything here can be pickled.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import ClassVar, Final, Protocol, overload
+
+from delta_outbox.publishers.scrub import scrub
+
+EVENT_ID_HEADER: Final = "outbox-event-id"
+EVENT_TYPE_HEADER: Final = "outbox-event-type"
+LIFECYCLE_HEADER: Final = "outbox-lifecycle"
+RESERVED_HEADERS: Final = (EVENT_ID_HEADER, EVENT_TYPE_HEADER, LIFECYCLE_HEADER)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Event:
+    """One delivery of one event, as a publisher sees it.
+
+    Args:
+        event_id: identity of the event, the same for every attempt and every replay.
+        event_type: dotted name, for example `order.created`.
+        key: message key, chosen by the relay: ordering_key under strict ordering, else
+            partition_key, else ordering_key.
+        ordering_key: scope of order, as appended.
+        partition_key: hint of the producer, as appended.
+        headers: the producer's headers, untouched; values may be None.
+        payload: the bytes to deliver, untouched.
+        created_at: when the producer made the event (aware, UTC).
+        attempt: number of this claim within the lifecycle, from 1.
+        lifecycle: 0, and one more per replay.
+        claim_id: the claim under which this attempt is made.
+        route: where to: topic, subject, path; rendered from the policy by the relay.
+    """
+
+    event_id: str
+    event_type: str
+    key: str | None = None
+    ordering_key: str | None = None
+    partition_key: str | None = None
+    headers: Mapping[str, str | None] | None = None
+    payload: bytes
+    created_at: datetime
+    attempt: int = 1
+    lifecycle: int = 0
+    claim_id: str = ""
+    route: str = ""
+
+    @property
+    def delivery_id(self) -> str:
+        """Return the identity on the wire: a retry repeats it, a replay has a new one."""
+        return self.event_id if self.lifecycle == 0 else f"{self.event_id}:{self.lifecycle}"
+
+    def transport_headers(self) -> dict[str, str | None]:
+        """Return the producer's headers and ours; a producer's header of our name wins."""
+        ours: dict[str, str | None] = {
+            EVENT_ID_HEADER: self.event_id,
+            EVENT_TYPE_HEADER: self.event_type,
+            LIFECYCLE_HEADER: str(self.lifecycle),
+        }
+        if self.headers:
+            ours.update(self.headers)
+        return ours
+
+
+class EventBatch(Sequence[Event]):
+    """Events of one publish call, in the order in which they must be sent, and its deadline.
+
+    Args:
+        events: the events; those of one key are in their order.
+        deadline: `time.monotonic()` seconds of this process after which nothing may be sent.
+    """
+
+    __slots__ = ("_events", "deadline")
+
+    def __init__(self, events: Iterable[Event], *, deadline: float) -> None:
+        self._events = tuple(events)
+        self.deadline = deadline
+
+    @overload
+    def __getitem__(self, index: int) -> Event: ...
+    @overload
+    def __getitem__(self, index: slice) -> EventBatch: ...
+    def __getitem__(self, index: int | slice) -> Event | EventBatch:
+        if isinstance(index, slice):
+            return EventBatch(self._events[index], deadline=self.deadline)
+        return self._events[index]
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self._events)
+
+    def __repr__(self) -> str:
+        return f"EventBatch({len(self._events)} events, deadline={self.deadline!r})"
+
+    def remaining_seconds(self) -> float:
+        """Return the seconds until the deadline, at least 0."""
+        return max(0.0, self.deadline - time.monotonic())
+
+
+class JsonText(str):
+    """Text that is JSON already, so that `to_json` does not quote it again."""
+
+    __slots__ = ()
+
+
+def to_json(value: object) -> str | None:
+    """Return a receipt or outcome data as the JSON text that the log stores, None for None.
+
+    Args:
+        value: any JSON value, or a `JsonText`.
+
+    Raises:
+        TypeError: the value has no JSON form.
+    """
+    if value is None or isinstance(value, JsonText):
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Delivered:
+    """The destination acknowledged this very event.
+
+    Args:
+        receipt: what the destination said, any JSON value; never payload or secrets.
+        outcome: name of the outcome, for tasks of a workflow.
+        outcome_data: any JSON value that belongs to the outcome.
+    """
+
+    receipt: object = None
+    outcome: str | None = None
+    outcome_data: object = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Failed:
+    """The event was certainly not delivered; another attempt may succeed.
+
+    Args:
+        error: one sentence without payload and secrets; made printable and capped here.
+        retry_after: seconds that the destination asked to wait.
+    """
+
+    error: str
+    retry_after: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "error", scrub(self.error))
+        if self.retry_after is not None:
+            # A nonsensical number from a destination must not turn a known failure into a crash.
+            seconds = float(self.retry_after) if math.isfinite(self.retry_after) else None
+            object.__setattr__(self, "retry_after", None if seconds is None else max(0.0, seconds))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rejected:
+    """The event was certainly not delivered and never will be as it is.
+
+    Args:
+        error: one sentence without payload and secrets; made printable and capped here.
+    """
+
+    error: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "error", scrub(self.error))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unknown:
+    """The event was sent and no answer came: it may have been delivered.
+
+    Args:
+        error: one sentence without payload and secrets; made printable and capped here.
+    """
+
+    error: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.error is not None:
+            object.__setattr__(self, "error", scrub(self.error))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NotSent:
+    """The event never left this process; it is released and burns no budget."""
+
+
+Result = Delivered | Failed | Rejected | Unknown | NotSent
+
+
+class Publisher(Protocol):
+    """A destination. One instance is used by one thread, opened once and closed once.
+
+    A class may also offer, as class methods, `validate(settings)`, which raises a sentence about
+    bad settings without connecting, and `probe(settings, timeout)`, which raises a sentence if
+    the destination does not answer within `timeout` seconds. The relay calls them before it
+    claims anything.
+    """
+
+    ordered: ClassVar[bool] = False
+    """True: within a call, no later event of a key is delivered if an earlier one was not.
+
+    Without it no call holds two events of one key.
+    """
+
+    def open(self, settings: Mapping[str, object]) -> None:
+        """Prepare for publishing.
+
+        Args:
+            settings: the table `[publishers.<destination>]` without `type`.
+        """
+
+    def publish(self, events: EventBatch) -> list[Result]:
+        """Attempt every event once and return one result per event, in the same order.
+
+        Args:
+            events: what to send; nothing is sent after `events.deadline`.
+        """
+
+    def close(self) -> None:
+        """Release what `open` took; send nothing."""

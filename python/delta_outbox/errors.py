@@ -4,6 +4,8 @@ A message says what, the rule, and what came. Whether it makes sense to try agai
 of the class (`retryable`), and so is the exit code of a command that ends with it.
 """
 
+# ruff: noqa: N818 - a class is named for the situation, and its code is that name in capitals.
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -319,7 +321,7 @@ class ChangeFeedGone(OutboxError):
     """The change feed no longer reaches back far enough: rebuild from a snapshot."""
 
     code = "CHANGE_FEED_GONE"
-    remedy = "Rebuild the projection from a snapshot: `outbox refresh --full-refresh`."
+    remedy = "Rebuild the projection from a snapshot: `outbox dbt build --full-refresh`."
 
     def __init__(self, *, table: str, version: int, remedy: str | None = None) -> None:
         """Name the table and the first version that is needed and gone."""

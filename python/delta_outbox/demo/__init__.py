@@ -1,0 +1,1 @@
+"""The demo: real flights, and a local Kafka for those who want to see one."""

@@ -1,0 +1,47 @@
+# One target per thing, the same here and in CI.
+# Works with GNU make 3.81 (macOS) and in a path with spaces: every path below is relative.
+
+.DEFAULT_GOAL := help
+.PHONY: help setup java launcher demo demo-kafka test test-unit lint format clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+
+setup: .venv/.installed launcher java ## Make .venv with the commands outbox and dbt; check Java (PYTHON=... picks the Python)
+
+.venv/.installed: pyproject.toml constraints.txt scripts/create_venv.sh
+	@PYTHON='$(PYTHON)' sh scripts/create_venv.sh
+
+launcher: .venv/.installed
+	@sh scripts/install_launcher.sh
+
+java: .venv/.installed
+	@sh scripts/ensure_java.sh
+
+demo: setup ## Deliver 300,000 real events to files, and prove it
+	@.venv/bin/python -m delta_outbox.demo
+
+demo-kafka: setup ## The same through a real Kafka, started and stopped here
+	@.venv/bin/python -m delta_outbox.demo --publisher kafka
+
+test-unit: .venv/.installed ## Run the tests that need no Java, in seconds
+	@.venv/bin/python scripts/run_tests.py unit
+
+test: setup ## Run every test
+	@.venv/bin/python scripts/run_tests.py
+
+lint: .venv/.installed ## Check format, style, types, SQL and the tree
+	.venv/bin/ruff format --check .
+	.venv/bin/ruff check .
+	.venv/bin/python -m mypy
+	.venv/bin/sqlfluff lint models macros tests/dbt
+	.venv/bin/python scripts/check_tree.py
+
+format: .venv/.installed ## Put Python and SQL into shape
+	.venv/bin/ruff format .
+	.venv/bin/ruff check --fix .
+	.venv/bin/sqlfluff fix models macros tests/dbt
+
+clean: ## Remove the environment, builds and caches (never an outbox)
+	rm -rf .venv dist build target logs .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find python scripts tests -name __pycache__ -type d -prune -exec rm -rf {} +

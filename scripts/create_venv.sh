@@ -1,0 +1,29 @@
+#!/bin/sh
+# Make .venv with the exact versions of constraints.txt. Safe to run again.
+set -eu
+
+cd "$(dirname "$0")/.."
+
+# Neither may reach into the new environment.
+unset PYTHONPATH PYTHONHOME
+
+if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
+    python=$(sh scripts/find_python.sh)
+    version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+    # Debian and Ubuntu keep this part of Python in a package of its own.
+    if ! "$python" -c 'import ensurepip, venv' >/dev/null 2>&1 &&
+        ! sh scripts/apt_install.sh "python$version-venv"; then
+        echo "setup: $python cannot make a virtual environment." \
+            "Install that part of it (Debian, Ubuntu: sudo apt-get install python$version-venv)," \
+            "then run make again." >&2
+        exit 1
+    fi
+    "$python" -m venv --clear .venv
+fi
+
+echo "setup: installing the Python packages into .venv (Spark alone is 450 MB; minutes the first time)"
+.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input \
+    --constraint constraints.txt --editable '.[demo,dev]'
+
+sh scripts/install_launcher.sh
+touch .venv/.installed

@@ -1,0 +1,147 @@
+"""Run the tests, one pytest process per folder, and let nothing pass that did not run.
+
+Usage: run_tests.py [tier ...]      (default: every tier)
+
+A process can hold one SparkSession, of one kind; hence a process for each folder that holds tests
+(the unit tests need no Spark and share one). A skipped or expected failure counts as a failure,
+because a promise that was not tried is not kept; so does a tier without tests.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+TIERS = ("unit", "integration", "publishers", "faults", "acceptance")
+SUITE_LIMIT = 40 * 60  # seconds; a hung suite must end before a CI does
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What one pytest process did.
+
+    Args:
+        passed, failed, skipped: numbers of tests; errors count as failed, xfail as skipped.
+        exit_code: pytest's; 124 if it was ended for taking too long.
+    """
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    exit_code: int
+
+    @property
+    def good(self) -> bool:
+        """Tell whether every test ran and passed."""
+        return self.exit_code == 0 and self.passed > 0 and self.failed == self.skipped == 0
+
+
+def suites(tier: str) -> Iterator[tuple[str, list[Path]]]:
+    """Yield the pytest processes of a tier as (name, test files)."""
+    folder = ROOT / "tests" / tier
+    files = sorted(folder.rglob("test_*.py"))
+    if tier == "unit":
+        if files:
+            yield tier, files
+        return
+    for parent in sorted({file.parent for file in files}):
+        name = parent.relative_to(ROOT / "tests").as_posix()
+        yield name, [file for file in files if file.parent == parent]
+
+
+def run(files: list[Path]) -> Outcome:
+    """Run some test files in a pytest process of their own.
+
+    Args:
+        files: the test files.
+    """
+    with tempfile.TemporaryDirectory(prefix="outbox-tests-") as folder:
+        report = Path(folder) / "report.xml"
+        command = [sys.executable, "-m", "pytest", f"--junitxml={report}"]
+        command += [str(file.relative_to(ROOT)) for file in files]
+        # A session of its own, so that a hung suite ends together with the servers it started.
+        with subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.DEVNULL, start_new_session=True
+        ) as process:
+            try:
+                exit_code = process.wait(timeout=SUITE_LIMIT)
+            except subprocess.TimeoutExpired:
+                print(f"tests: ended after {SUITE_LIMIT} s", flush=True)
+                os.killpg(process.pid, signal.SIGKILL)
+                exit_code = 124
+            except BaseException:  # Ctrl-C and SIGTERM reach this process alone: pass them on
+                os.killpg(process.pid, signal.SIGTERM)
+                raise
+        if not report.exists():
+            return Outcome(exit_code=exit_code)
+        return read_report(report, exit_code=exit_code)
+
+
+def read_report(report: Path, *, exit_code: int) -> Outcome:
+    """Count the tests of a JUnit report.
+
+    Args:
+        report: the file that pytest wrote.
+        exit_code: pytest's.
+    """
+    total = failed = skipped = 0
+    for suite in ET.parse(report).getroot().iter("testsuite"):
+        total += int(suite.get("tests", "0"))
+        failed += int(suite.get("failures", "0")) + int(suite.get("errors", "0"))
+        skipped += int(suite.get("skipped", "0"))
+    return Outcome(
+        passed=max(0, total - failed - skipped),
+        failed=failed,
+        skipped=skipped,
+        exit_code=exit_code,
+    )
+
+
+def main(tiers: list[str]) -> int:
+    """Run the tiers and print what happened.
+
+    Args:
+        tiers: names of folders below tests/; none means all.
+    """
+    unknown = set(tiers) - set(TIERS)
+    if unknown:
+        print(f"tests: a tier must be one of {', '.join(TIERS)}. Got: {', '.join(sorted(unknown))}")
+        return 2
+    outcomes: list[Outcome] = []
+    complaints: list[str] = []
+    for tier in tiers or TIERS:
+        found = False
+        for name, files in suites(tier):
+            found = True
+            print(f"--- {name}", flush=True)
+            started = time.monotonic()
+            outcome = run(files)
+            print(f"--- {name}: {time.monotonic() - started:.0f} s", flush=True)
+            outcomes.append(outcome)
+            if not outcome.good:
+                complaints.append(
+                    f"tests: {name}: {outcome.passed} passed, {outcome.failed} failed, "
+                    f"{outcome.skipped} skipped, pytest exit {outcome.exit_code}"
+                )
+        if not found:
+            complaints.append(f"tests: {tier}: there are no tests")
+    print(*complaints, sep="\n")
+    print(
+        f"{sum(o.passed for o in outcomes)} passed, {sum(o.failed for o in outcomes)} failed, "
+        f"{sum(o.skipped for o in outcomes)} skipped"
+    )
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,47 @@
+"""What a stranger has: the repository, and what is built from it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """Return the root of the repository."""
+    return Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="session")
+def strangers_environment() -> dict[str, str]:
+    """Return the environment variables without those that lead to this repository or an outbox."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("OUTBOX_", "PYTHON", "SPARK_", "PYSPARK_", "DBT_", "VIRTUAL_ENV"))
+    }
+
+
+@pytest.fixture(scope="session")
+def wheel(
+    repository: Path,
+    strangers_environment: dict[str, str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """Return the wheel, built from the source archive as a release is, without a network."""
+    folder = tmp_path_factory.mktemp("dist")
+    built = subprocess.run(
+        [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(repository)],
+        cwd=folder,
+        env=strangers_environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stdout + built.stderr
+    (result,) = folder.glob("*.whl")
+    return result

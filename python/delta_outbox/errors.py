@@ -4,8 +4,6 @@ A message says what, the rule, and what came. Whether it makes sense to try agai
 of the class (`retryable`), and so is the exit code of a command that ends with it.
 """
 
-# ruff: noqa: N818 - a class is named for the situation, and its code is that name in capitals.
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence

@@ -130,7 +130,7 @@ class PolicySet:
         try:
             rows = list(reader)
         except csv.Error as error:
-            raise BadPolicy([f"line {reader.line_num}: not valid CSV: {error}"]) from error
+            raise BadPolicy([f"after line {reader.line_num}: not valid CSV: {error}"]) from error
         header = reader.fieldnames or []
         twice = sorted({name for name in header if header.count(name) > 1})
         if twice:

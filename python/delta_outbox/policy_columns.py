@@ -6,10 +6,10 @@ follow "must be".
 
 from __future__ import annotations
 
+import math
 import re
 import string
 from collections.abc import Callable, Mapping
-from decimal import Decimal
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
@@ -115,14 +115,11 @@ def _one_of(choices: type[StrEnum], *, note: str = "") -> Callable[[str], StrEnu
     return read
 
 
-def _decimal(cell: str) -> Decimal | None:
-    return Decimal(cell) if _NUMBER.fullmatch(cell) else None
-
-
 def _whole(low: int, high: int) -> Callable[[str], int]:
     def read(cell: str) -> int:
-        number = _decimal(cell)  # a seed loaded by dbt-spark may show 10 as 10.0
-        if number is None or not low <= number <= high or number != int(number):
+        # A seed loaded by dbt-spark may show 10 as 10.0; every whole float up to 2^53 is exact.
+        number = float(cell) if _NUMBER.fullmatch(cell) else math.nan
+        if not low <= number <= high or not number.is_integer():
             raise ValueError(f"a whole number from {low} to {high}")
         return int(number)
 
@@ -131,10 +128,10 @@ def _whole(low: int, high: int) -> Callable[[str], int]:
 
 def _number(low: float, high: float) -> Callable[[str], float]:
     def read(cell: str) -> float:
-        number = _decimal(cell)
-        if number is None or not low <= number <= high:
+        number = float(cell) if _NUMBER.fullmatch(cell) else math.nan
+        if not low <= number <= high:
             raise ValueError(f"a number from {low:g} to {high:.10g}")
-        return float(number) + 0.0  # -0.0 becomes 0.0: one canonical form
+        return number + 0.0  # -0.0 becomes 0.0: one canonical form
 
     return read
 

@@ -1,0 +1,4 @@
+{% macro position() -%}
+    {#- The place of an event in the total order: arrival, then ordinal (nulls last), created_at, event_id. -#}
+    struct(arrival, coalesce(ordinal, 9223372036854775807) as ordinal, created_at, event_id)
+{%- endmacro %}

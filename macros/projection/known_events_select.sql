@@ -1,0 +1,23 @@
+{% macro known_events_select(events) -%}
+    {#-
+        The events that the projection has seen and that a new event could repeat: those within the identity horizon, from
+        some days before the earliest of the news to its latest, and the last days. Beyond it the full audit reports second
+        copies (docs/decisions/0004-identity-horizon.md).
+        Placeholders, replaced by literals so that partitions are pruned:
+            __any_news__: true or false, whether there are new events to hold against earlier ones
+            __events_to__: the version up to which the news goes. A snapshot, because Spark confuses a table with its own
+                change feed where one query reads both.
+            __events_after__: the version of the event log up to which the projection has seen it
+            __news_from__, __news_to__: earliest and latest created_date of the new events
+    -#}
+    {%- set days = var("identity_horizon_days", 7) | int -%}
+    select event_id
+    from {{ events }} version as of __events_to__
+    where
+        __any_news__
+        and _metadata.row_commit_version <= __events_after__
+        and (
+            (created_date >= date_sub(__news_from__, {{ days }}) and created_date <= __news_to__)
+            or created_date >= date_sub(current_date(), {{ days }})
+        )
+{%- endmacro %}

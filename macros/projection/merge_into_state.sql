@@ -1,0 +1,21 @@
+{% macro merge_into_state(state, fold, from_states) -%}
+    {#-
+        Merge folded rows into the projection: update only what stands at an earlier position of the transition log, insert
+        only deliveries that are new, look only into the partitions that the news comes from.
+    -#}
+    {%- set columns = delta_outbox.state_columns() -%}
+    merge into {{ state }} as t
+    using (
+        {{ fold }}
+    ) as s
+    on
+        t.event_id = s.event_id
+        and t.arrival = s.arrival
+        and t.destination = s.replaces_destination
+        and t.state in ({{ from_states }})
+    when matched and struct(s.epoch, s.sequence) > struct(t.epoch, t.sequence) then
+        update set {% for column in columns %}t.{{ column }} = s.{{ column }}{{ ", " if not loop.last }}{% endfor %}
+    when not matched and s.replaces_destination is null then
+        insert ({{ columns | join(", ") }})
+        values ({% for column in columns %}s.{{ column }}{{ ", " if not loop.last }}{% endfor %})
+{%- endmacro %}

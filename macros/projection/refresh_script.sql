@@ -1,0 +1,170 @@
+{% macro refresh_script(state, events, transitions, progress, fold, events_head, transitions_head, planned_by, rebuild=false) -%}
+    {#-
+        One SQL script that brings the projection up to the heads of the logs. dbt runs it as the model `outbox_state`, the
+        relay and the command line run the very same text.
+
+        The projection is a numbered derived writer: plan k (a range of each log) is appended to `outbox_progress` at the
+        expected number k, then whoever comes first writes the rows of plan k with version k of Delta's idempotent
+        writes. A plan that somebody left unfinished is finished first. A lost race (SQLSTATE 2D521, concurrent
+        modification) is not an error: the script looks again. So refreshers beside each other never fail and never write
+        a range twice.
+
+        Arguments:
+            state, events, transitions, progress: relations
+            fold: SQL text, the macro `fold` with its placeholder
+            events_head, transitions_head: latest versions of the logs, the transition log's read first: every
+                transition of a plan then finds its event
+            planned_by: who runs it, for the record
+            rebuild: derive everything anew from snapshots of the logs
+        Result: one row, the number of the plan that the projection now stands at.
+    -#}
+begin
+    declare attempts int default 0;
+    declare done boolean default false;
+    declare lost boolean default false;
+    declare planned boolean default false;
+    declare rebuild_wanted boolean default {{ "true" if rebuild else "false" }};
+
+    declare plan_number bigint;
+    declare plan_text string;
+    declare plan_time timestamp;
+    declare plan_rebuilds boolean;
+    declare events_after bigint;
+    declare events_to bigint;
+    declare transitions_after bigint;
+    declare transitions_to bigint;
+
+    declare events_source string;
+    declare transitions_source string;
+    declare news_from date;
+    declare news_to date;
+    declare from_states string;
+    declare fold_text string default r"
+{{ fold }}
+";
+
+    while not done do
+        set attempts = attempts + 1;
+        if attempts > 100 then
+            set plan_text = raise_error('outbox_state: 100 attempts to refresh lost against other writers');
+        end if;
+        set lost = false;
+
+        set (plan_number, plan_text, plan_time) = (
+            select coalesce(max(number), 0), max_by(plan, number), max_by(planned_at, number)
+            from {{ progress }}
+            where writer = 'projection'
+        );
+        set plan_rebuilds = coalesce(cast(get_json_object(plan_text, '$.rebuild') as boolean), false);
+        set events_after = coalesce(cast(get_json_object(plan_text, '$.events.after') as bigint), -1);
+        set events_to = coalesce(cast(get_json_object(plan_text, '$.events.to') as bigint), -1);
+        set transitions_after = coalesce(cast(get_json_object(plan_text, '$.transitions.after') as bigint), -1);
+        set transitions_to = coalesce(cast(get_json_object(plan_text, '$.transitions.to') as bigint), -1);
+
+        -- Write the rows of the newest plan, whoever made it. Delta skips them when they are there.
+        if plan_rebuilds or events_to > events_after or transitions_to > transitions_after then
+            if plan_rebuilds then
+                set events_source = '{{ events }} version as of ' || events_to;
+                set transitions_source = '{{ transitions }} version as of ' || transitions_to;
+            else
+                set events_source = case
+                    when events_to > events_after
+                        then 'table_changes(\'{{ events }}\', ' || (events_after + 1) || ', ' || events_to || ') where _change_type = \'insert\''
+                    else '{{ delta_outbox.no_changes(events) }}'
+                end;
+                set transitions_source = case
+                    when transitions_to > transitions_after
+                        then 'table_changes(\'{{ transitions }}\', ' || (transitions_after + 1) || ', ' || transitions_to || ') where _change_type = \'insert\''
+                    else '{{ delta_outbox.no_changes(transitions) }}'
+                end;
+            end if;
+            execute immediate 'create or replace temporary view outbox_events_tail as '
+                || replace(
+                    replace(
+                        r"{{ delta_outbox.events_tail_select('__source__', '__arrival__') }}",
+                        '__arrival__', if(plan_rebuilds, '_metadata.row_commit_version', '_commit_version')
+                    ),
+                    '__source__', events_source
+                );
+            execute immediate 'create or replace temporary view outbox_transitions_tail as '
+                || replace(r"{{ delta_outbox.transitions_tail_select('__source__') }}", '__source__', transitions_source);
+
+            set (news_from, news_to) = (select min(created_date), max(created_date) from outbox_events_tail);
+            -- Only a replay leaves a terminal state, so only then are the partitions of terminal states touched.
+            set from_states = case
+                when plan_rebuilds then '\'\''
+                when exists (select 1 from outbox_transitions_tail where reason = 'replayed')
+                    then '\'PENDING\', \'CLAIMED\', \'PUBLISHED\', \'DEAD\''
+                else '\'PENDING\', \'CLAIMED\''
+            end;
+            execute immediate 'create or replace temporary view outbox_known_events as '
+                || replace(replace(replace(replace(replace(
+                    r"{{ delta_outbox.known_events_select(events) }}",
+                    '__any_news__', if(plan_rebuilds or news_from is null, 'false', 'true')),
+                    '__events_to__', cast(events_to as string)),
+                    '__events_after__', cast(events_after as string)),
+                    '__news_from__', coalesce('date\'' || news_from || '\'', 'current_date()')),
+                    '__news_to__', coalesce('date\'' || news_to || '\'', 'current_date()'));
+
+            execute immediate 'set spark.databricks.delta.write.txnAppId = outbox/projection';
+            execute immediate 'set spark.databricks.delta.write.txnVersion = ' || plan_number;
+            begin
+                declare exit handler for sqlstate '2D521' begin set lost = true; end;
+                if plan_rebuilds then
+                    execute immediate 'insert overwrite {{ state }} select {{ delta_outbox.state_columns() | join(", ") }} from ('
+                        || replace(fold_text, '__from_states__', from_states) || ')';
+                else
+                    execute immediate replace(replace(
+                        r"{{ delta_outbox.merge_into_state(state, '__fold__', '__from_states__') }}",
+                        '__fold__', fold_text), '__from_states__', from_states);
+                end if;
+            end;
+            execute immediate 'reset spark.databricks.delta.write.txnAppId';
+            execute immediate 'reset spark.databricks.delta.write.txnVersion';
+        end if;
+
+        if not lost then
+            if
+                not rebuild_wanted
+                and events_to >= {{ events_head }}
+                and transitions_to >= {{ transitions_head }}
+                and (planned or plan_time >= {{ delta_outbox.now_utc() }} - interval 5 seconds)
+            then
+                set done = true;
+            else
+                execute immediate 'set spark.databricks.delta.write.txnAppId = outbox/projection-plan';
+                execute immediate 'set spark.databricks.delta.write.txnVersion = ' || (plan_number + 1);
+                begin
+                    declare exit handler for sqlstate '2D521' begin set lost = true; end;
+                    insert into {{ progress }} (writer, number, plan, planned_at, planned_by)
+                    select
+                        'projection',
+                        plan_number + 1,
+                        to_json(
+                            named_struct(
+                                'rebuild', rebuild_wanted or plan_number = 0,
+                                'events', named_struct(
+                                    'after', if(rebuild_wanted, -1, events_to),
+                                    'to', greatest(events_to, {{ events_head }})
+                                ),
+                                'transitions', named_struct(
+                                    'after', if(rebuild_wanted, -1, transitions_to),
+                                    'to', greatest(transitions_to, {{ transitions_head }})
+                                )
+                            )
+                        ),
+                        {{ delta_outbox.now_utc() }},
+                        {{ delta_outbox.text_literal(planned_by) }};
+                end;
+                execute immediate 'reset spark.databricks.delta.write.txnAppId';
+                execute immediate 'reset spark.databricks.delta.write.txnVersion';
+                if not lost then
+                    set planned = true;
+                    set rebuild_wanted = false;
+                end if;
+            end if;
+        end if;
+    end while;
+    select plan_number as number;
+end
+{%- endmacro %}

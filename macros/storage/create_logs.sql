@@ -1,0 +1,22 @@
+{% macro create_logs() %}
+    {#-
+        Create the schema and the logs that are missing; never alter data. Runs before every dbt command that reaches the
+        warehouse, and is idempotent.
+    -#}
+    {%- if execute and flags.WHICH in ("build", "run", "seed", "run-operation", "test", "snapshot", "retry") -%}
+        {%- set schema = var("outbox_schema", "outbox") -%}
+        {%- set known = [] -%}
+        {%- for row in run_query("show schemas like '" ~ schema ~ "'") -%}
+            {%- for table in run_query("show tables in " ~ schema) -%}
+                {%- do known.append(table["tableName"]) -%}
+            {%- endfor -%}
+        {%- endfor -%}
+        {%- if "outbox_relays" not in known -%}
+            {%- do run_query("create schema if not exists " ~ schema) -%}
+            {%- for name in delta_outbox.log_names() if name not in known -%}
+                {%- set ddl = delta_outbox["ddl_" ~ name[7:]] -%}
+                {%- do run_query(ddl(schema ~ "." ~ name)) -%}
+            {%- endfor -%}
+        {%- endif -%}
+    {%- endif -%}
+{% endmacro %}

@@ -1,0 +1,27 @@
+{% macro ddl_commands(relation) -%}
+    {#- The log that operators and endpoints append to: blind appends, carried out by whoever sequences a lane next. -#}
+    create table if not exists {{ relation }} (
+        command_id string not null comment 'Id of the command; several rows where a filter was expanded',
+        kind string not null comment 'replay, kill, release, pause, resume or complete',
+        event_id string comment 'The delivery that the command is about',
+        arrival bigint,
+        destination string,
+        lifecycle int comment 'Lifecycle at the time of the request; the command is void once it has moved on',
+        arguments string comment 'JSON',
+        actor string not null comment 'Who asked',
+        reason string not null comment 'Why, in the words of the actor',
+        requested_at timestamp not null default current_timestamp(),
+        requested_date date generated always as (cast(requested_at as date)) comment 'Partition: date of requested_at'
+    )
+    using delta
+    partitioned by (requested_date)
+    tblproperties (
+        {{- delta_outbox.log_properties(
+            checks={
+                "kind_known": "kind in ('replay', 'kill', 'release', 'pause', 'resume', 'complete')",
+                "actor_and_reason_given": "length(trim(actor)) > 0 and length(trim(reason)) > 0",
+            },
+            extra={"delta.feature.allowColumnDefaults": "supported"},
+        ) }}
+    )
+{%- endmacro %}

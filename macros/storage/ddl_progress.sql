@@ -1,0 +1,15 @@
+{% macro ddl_progress(relation) -%}
+    {#- The numbered plans of derived writers (projection, policy, lanes, ...): a range is written down before its rows are. -#}
+    create table if not exists {{ relation }} (
+        writer string not null comment 'Who derives: projection, policy, lanes, ...',
+        number bigint not null comment 'Number of the plan, without gaps within a writer',
+        plan string not null comment 'JSON: the ranges of the logs that the plan covers, or the settings it introduces',
+        planned_at timestamp not null,
+        planned_by string not null
+    )
+    using delta
+    partitioned by (writer)
+    tblproperties (
+        {{- delta_outbox.log_properties(checks={"number_valid": "number >= 1 and length(writer) > 0"}) }}
+    )
+{%- endmacro %}

@@ -1,0 +1,16 @@
+{% macro ddl_relays(relation) -%}
+    {#- The heartbeats of relays; ownership of lanes is advisory, the expected sequence is the safety net. -#}
+    create table if not exists {{ relation }} (
+        relay_id string not null,
+        kind string not null comment 'started, alive or stopped',
+        lanes array<int> not null comment 'Lanes the relay works on',
+        at timestamp not null,
+        version string not null comment 'Version of delta-outbox that the relay runs',
+        beat_date date generated always as (cast(at as date)) comment 'Partition: date of at'
+    )
+    using delta
+    partitioned by (beat_date)
+    tblproperties (
+        {{- delta_outbox.log_properties(checks={"kind_known": "kind in ('started', 'alive', 'stopped')"}) }}
+    )
+{%- endmacro %}

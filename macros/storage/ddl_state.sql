@@ -1,0 +1,44 @@
+{% macro ddl_state(relation) -%}
+    {#- The projection: one narrow row per delivery, derived from the logs and rebuilt from them at any time. -#}
+    create table if not exists {{ relation }} (
+        event_id string not null,
+        arrival bigint not null comment 'Commit version of the event log that holds the first row of event_id',
+        destination string not null comment 'Empty until the first claim fixes the destinations',
+        state string not null,
+        event_type string not null,
+        ordering_key string,
+        partition_key string,
+        created_at timestamp not null,
+        appended_at timestamp,
+        ordinal bigint,
+        copies int not null comment 'Rows of event_id in the commit of its arrival; more than 1 needs a tie-break when the payload is read',
+        lifecycle int not null,
+        attempts int not null,
+        publish_attempts int not null,
+        crashes int not null,
+        suspect int not null,
+        available_at timestamp,
+        last_error string,
+        reason string comment 'Reason of the last transition',
+        claimed_at timestamp,
+        claimed_by string,
+        claim_id string,
+        claim_size int,
+        lease_expires_at timestamp,
+        published_at timestamp,
+        replayed_at timestamp,
+        changed_at timestamp comment 'When the last transition occurred',
+        outcome string,
+        policy_version string,
+        epoch int not null comment 'Position of the last transition; 0, 0, 0 before the first',
+        lane int not null,
+        sequence bigint not null
+    )
+    using delta
+    partitioned by (state)
+    tblproperties (
+        'delta_outbox.format_version' = "{{ delta_outbox.format_version() }}",
+        'delta.checkpointInterval' = "50",
+        'delta.autoOptimize.autoCompact' = "false"
+    )
+{%- endmacro %}

@@ -1,0 +1,22 @@
+-- Claims of `todo` wait for a person and are left out.
+select
+    event_id,
+    event_type,
+    ordering_key,
+    state,
+    attempts,
+    last_error,
+    claimed_by,
+    claimed_at,
+    lease_expires_at,
+    cast(unix_timestamp({{ delta_outbox.now_utc() }}) - unix_timestamp(lease_expires_at) as bigint) as overdue_seconds,
+    claim_id,
+    destination,
+    lifecycle,
+    created_at,
+    arrival
+from {{ ref("outbox_state") }}
+where
+    state = 'CLAIMED'
+    and claimed_by <> 'todo'
+    and lease_expires_at <= {{ delta_outbox.now_utc() }}

@@ -82,6 +82,12 @@ def test_the_version_depends_on_meaning_not_on_spelling(row: dict[str, object]) 
     assert PolicySet.parse([LAST]).version == PolicySet.parse([LAST | row]).version
 
 
+def test_minus_zero_is_zero() -> None:
+    """The sign of a zero is spelling, too."""
+    plus, minus = ({"event_type": "*", "backoff_jitter": zero} for zero in ("0", "-0.0"))
+    assert PolicySet.parse([plus]).version == PolicySet.parse([minus]).version
+
+
 @pytest.mark.parametrize(
     "row",
     [

@@ -1,0 +1,299 @@
+"""Read the settings: find the file, check every key, fill in environment variables.
+
+The first file found wins and nothing is merged: `--config`, `OUTBOX_CONFIG`,
+`OUTBOX_HOME/outbox.toml`, `outbox.toml` in the working folder, else the defaults.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from delta_outbox.errors import BadSettings
+from delta_outbox.settings import (
+    AppendSettings,
+    PublisherSettings,
+    RelaySettings,
+    SecretMapping,
+    Settings,
+)
+
+__all__ = [
+    "AppendSettings",
+    "PublisherSettings",
+    "RelaySettings",
+    "SecretMapping",
+    "Settings",
+    "dotted",
+    "load_settings",
+]
+
+logger = logging.getLogger(__name__)
+
+FILE_NAME: Final = "outbox.toml"
+_DESTINATION: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")  # no `|`: it joins them
+_REFERENCE: Final = re.compile(r"\$(?:(?P<escaped>\$)|\{(?P<name>[^}]*)(?P<closed>\}?))")
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Rule:
+    """What a value must be: the sentence a person reads, and the check behind it."""
+
+    sentence: str
+    accept: Callable[[object], bool]
+    convert: Callable[[Any], object]
+
+
+def _whole(low: int, high: int) -> _Rule:
+    # bool is an int in Python; `batch_size = true` is a mistake all the same.
+    return _Rule(
+        sentence=f"must be a whole number from {low} to {high}",
+        accept=lambda value: type(value) is int and low <= value <= high,
+        convert=int,
+    )
+
+
+def _seconds(low: float, high: float) -> _Rule:
+    return _Rule(
+        sentence=f"must be a number of seconds from {low:g} to {high:g}",
+        accept=lambda value: type(value) in (int, float) and low <= value <= high,  # type: ignore[operator]
+        convert=float,
+    )
+
+
+def _is_pattern(value: object) -> bool:
+    try:
+        return isinstance(value, str) and value != "" and re.compile(value) is not None
+    except (re.error, OverflowError, RecursionError):
+        return False
+
+
+_PATTERN: Final = _Rule(
+    sentence="must be a regular expression in Python's syntax", accept=_is_pattern, convert=str
+)
+_RELAY_RULES: Final = {
+    "batch_size": _whole(1, 1_000_000),
+    "poll_seconds": _seconds(0.01, 3600),
+    "max_lanes": _whole(1, 1024),
+    "clock_skew_seconds": _seconds(0, 7 * 86_400),
+    "parallelism": _whole(1, 4096),
+}
+_APPEND_RULES: Final = {
+    "max_payload_bytes": _whole(1, 1024**3),
+    "max_header_bytes": _whole(0, 1024**3),
+    "event_type_pattern": _PATTERN,
+    "horizon_days": _whole(1, 3650),
+}
+
+
+def load_settings(
+    *,
+    home: Path | None = None,
+    path: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> Settings:
+    """Find and read the settings.
+
+    Args:
+        home: the outbox's home; relative paths of `jsonl` destinations start here.
+        path: the file named by `--config`; it must exist.
+        environ: the environment (default: of this process).
+        folder: the working folder (default: of this process).
+
+    Raises:
+        BadSettings: a file is missing or unreadable, or a key breaks a rule.
+    """
+    environ = os.environ if environ is None else environ
+    found = _find(home=home, path=path, environ=environ, folder=folder or Path.cwd())
+    document = {} if found is None else _read(found)
+    if found is not None:
+        _check_permissions(found, home=home)
+    return _Reader(source=found, environ=environ, home=home).settings(document)
+
+
+def dotted(settings: Mapping[str, object]) -> dict[str, object]:
+    """Flatten nested tables to dotted names: TOML reads an unquoted `a.b = 1` as a table."""
+    flat: dict[str, object] = {}
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            flat |= {f"{name}.{inner}": found for inner, found in dotted(value).items()}
+        else:
+            flat[name] = value
+    return flat
+
+
+def _find(
+    *, home: Path | None, path: Path | None, environ: Mapping[str, str], folder: Path
+) -> Path | None:
+    named = path or (Path(environ["OUTBOX_CONFIG"]) if environ.get("OUTBOX_CONFIG") else None)
+    if named is not None:
+        return folder / named.expanduser()
+    candidates = [] if home is None else [home / FILE_NAME]
+    return next((file for file in [*candidates, folder / FILE_NAME] if _exists(file)), None)
+
+
+def _exists(file: Path) -> bool:
+    try:
+        return file.exists()
+    except OSError:
+        return True  # it cannot be looked at: reading it gives the sentence, skipping it none
+
+
+def _read(file: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise BadSettings(
+            f"{file}: the settings file cannot be read: {error.strerror or 'unknown error'}.",
+            remedy="Correct --config or OUTBOX_CONFIG, or create the file.",
+        ) from error
+    except UnicodeDecodeError:
+        # Not chained: its text quotes bytes of the file, and the file may hold secrets.
+        raise BadSettings(f"{file}: the file must be UTF-8.") from None
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError is a ValueError
+        raise BadSettings(f"{file}: not valid TOML: {error}.") from None
+
+
+def _check_permissions(file: Path, *, home: Path | None) -> None:
+    """Keep the settings file of a home to its owner: it may hold secrets."""
+    try:
+        mode = stat.S_IMODE(file.stat().st_mode)
+        # A link is somebody else's file; only what lies in the home itself is ours to tighten.
+        if home is not None and file == home / FILE_NAME and not file.is_symlink():
+            if mode & 0o077:
+                file.chmod(0o600)
+                logger.info("settings_tightened", extra={"file": str(file)})
+        elif mode & stat.S_IWOTH:
+            logger.warning("settings_writable_by_everybody", extra={"file": str(file)})
+    except OSError as error:
+        logger.warning(
+            "settings_permissions_unchanged", extra={"file": str(file), "error": error.strerror}
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Reader:
+    """Turn a parsed document into settings; every message names file, key and rule."""
+
+    source: Path | None
+    environ: Mapping[str, str]
+    home: Path | None
+
+    def settings(self, document: Mapping[str, object]) -> Settings:
+        """Check and convert the whole document."""
+        self._known("", document, ("relay", "append", "publishers"))
+        return Settings(
+            relay=RelaySettings(**self._section("relay", document, _RELAY_RULES)),
+            append=AppendSettings(**self._section("append", document, _APPEND_RULES)),
+            publishers=self._publishers(document),
+            source=self.source,
+        )
+
+    def _section(
+        self, name: str, document: Mapping[str, object], rules: Mapping[str, _Rule]
+    ) -> dict[str, Any]:
+        table = self._table(name, document.get(name, {}))
+        self._known(f"{name}.", table, tuple(rules))
+        values: dict[str, Any] = {}
+        for key, value in table.items():
+            where = f"{name}.{key}"
+            filled = self._filled(where, value)
+            if not rules[key].accept(filled):
+                # What came is shown as it stands in the file: a reference stays a reference.
+                self._refuse(f"`{where}` {rules[key].sentence}. Got: {_shown(value)}.")
+            values[key] = rules[key].convert(filled)
+        return values
+
+    def _publishers(self, document: Mapping[str, object]) -> dict[str, PublisherSettings]:
+        tables = self._table("publishers", document.get("publishers", {}))
+        # No publishers at all means the shipped one; an outbox without a destination is useless.
+        tables = tables or {"default": {}}
+        return {name: self._publisher(name, table) for name, table in tables.items()}
+
+    def _publisher(self, name: str, value: object) -> PublisherSettings:
+        where = f"publishers.{name}"
+        if not _DESTINATION.fullmatch(name):
+            self._refuse(
+                f"`publishers`: the name of a destination must match {_DESTINATION.pattern}. "
+                f"Got: {name!r}."
+            )
+        table = self._table(where, value)
+        is_shipped = name == "default" and not table
+        kind = self._filled(f"{where}.type", "jsonl" if is_shipped else table.get("type"))
+        if not isinstance(kind, str) or not kind:
+            came = _kind(table["type"]) if "type" in table else "nothing"
+            self._refuse(f"`{where}.type` must be the name of a publisher, a text. Got: {came}.")
+        own = {
+            key: self._filled(f"{where}.{key}", entry)
+            for key, entry in table.items()
+            if key != "type"
+        }
+        if kind == "jsonl":
+            own["path"] = self._below_home(f"{where}.path", own.get("path", f"delivered/{name}"))
+        return PublisherSettings(type=kind, settings=SecretMapping(own))
+
+    def _below_home(self, where: str, value: object) -> str:
+        if not isinstance(value, str) or not value:
+            self._refuse(f"`{where}` must be a path, a text. Got: {_kind(value)}.")
+        given = Path(value).expanduser()
+        return str(given if self.home is None else self.home / given)
+
+    def _filled(self, where: str, value: object) -> Any:
+        """Replace `${NAME}` by that variable and `$$` by `$`, in every text below the value."""
+        if isinstance(value, str):
+            return _REFERENCE.sub(lambda match: self._variable(where, match), value)
+        if isinstance(value, list):
+            return [self._filled(f"{where}[{n}]", entry) for n, entry in enumerate(value)]
+        if isinstance(value, dict):
+            return {key: self._filled(f"{where}.{key}", entry) for key, entry in value.items()}
+        return value
+
+    def _variable(self, where: str, match: re.Match[str]) -> str:
+        if match["escaped"]:
+            return "$"
+        name = match["name"]
+        if not match["closed"] or not _VARIABLE.fullmatch(name):
+            self._refuse(
+                f"`{where}` holds a reference that is not of the form ${{NAME}} "
+                "(a literal `$` before a brace is written `$$`)."
+            )
+        if name not in self.environ:
+            self._refuse(
+                f"`{where}` refers to the environment variable {name}, which is not set.",
+                remedy=f"Set {name} in the environment, or correct `{where}`.",
+            )
+        return self.environ[name]
+
+    def _table(self, where: str, value: object) -> dict[str, object]:
+        if not isinstance(value, dict):
+            self._refuse(f"`{where}` must be a table. Got: {_kind(value)}.")
+        return value
+
+    def _known(self, prefix: str, table: Mapping[str, object], known: tuple[str, ...]) -> None:
+        for key in table:
+            if key not in known:
+                self._refuse(f"`{prefix}{key}` is not a setting. Known here: {', '.join(known)}.")
+
+    def _refuse(self, message: str, *, remedy: str | None = None) -> NoReturn:
+        where = f"{self.source}: " if self.source is not None else ""
+        raise BadSettings(f"{where}{message}", remedy=remedy)
+
+
+def _kind(value: object) -> str:
+    """Name the kind of a value without showing it."""
+    names = {dict: "a table", list: "a list", str: "a text", bool: "true or false"}
+    numbers = {int: "a whole number", float: "a number", type(None): "nothing"}
+    return (names | numbers).get(type(value), "a date or time")
+
+
+def _shown(value: object) -> str:
+    return _kind(value) if isinstance(value, (dict, list)) else repr(value)[:80]

@@ -1,0 +1,71 @@
+"""The settings of an outbox: values with defaults; config.py reads them from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+DEFAULT_EVENT_TYPE_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,254}"
+
+
+class SecretMapping(Mapping[str, object]):
+    """A mapping that shows its names and never its values."""
+
+    def __init__(self, values: Mapping[str, object] | None = None) -> None:
+        """Copy the values, so that nobody changes them later."""
+        self._values = dict(values or {})
+
+    def __getitem__(self, name: str) -> object:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}: ***" for name in self._values)
+        return f"{type(self).__name__}({{{shown}}})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelaySettings:
+    """What a relay takes at once, how often it looks, and how far it trusts clocks."""
+
+    batch_size: int = 10_000
+    poll_seconds: float = 1.0
+    max_lanes: int = 64
+    clock_skew_seconds: float = 3600.0
+    parallelism: int | None = None  # None: what Spark has by default
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppendSettings:
+    """What `append` accepts, and how far back it looks for an id it has seen."""
+
+    max_payload_bytes: int = 900 * 1024
+    max_header_bytes: int = 64 * 1024  # names and values of one event together
+    event_type_pattern: str = DEFAULT_EVENT_TYPE_PATTERN  # matched against the whole type
+    horizon_days: int = 7
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublisherSettings:
+    """One destination: the type of its publisher and that publisher's own settings."""
+
+    type: str
+    settings: SecretMapping = field(default_factory=SecretMapping)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """All settings, and the file they came from (None: the defaults)."""
+
+    relay: RelaySettings = field(default_factory=RelaySettings)
+    append: AppendSettings = field(default_factory=AppendSettings)
+    publishers: Mapping[str, PublisherSettings] = field(
+        default_factory=lambda: {"default": PublisherSettings(type="jsonl")}
+    )
+    source: Path | None = None

@@ -1,0 +1,103 @@
+"""References to the environment, and values that are never shown."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from delta_outbox.config import SecretMapping, Settings, load_settings
+from delta_outbox.errors import BadSettings
+
+
+def load(folder: Path, text: str, **environ: str) -> Settings:
+    """Read settings from a file with this text."""
+    file = folder / "given.toml"
+    file.write_text(text, encoding="utf-8")
+    return load_settings(home=folder / "home", path=file, environ=environ, folder=folder)
+
+
+def refusal(folder: Path, text: str, **environ: str) -> str:
+    """Return what is said about a file with this text, after the name of the file."""
+    with pytest.raises(BadSettings) as caught:
+        load(folder, text, **environ)
+    message = str(caught.value)
+    assert message.startswith(f"{folder / 'given.toml'}: ")
+    return message.removeprefix(f"{folder / 'given.toml'}: ")
+
+
+def test_references_are_filled_in_everywhere(tmp_path: Path) -> None:
+    """${NAME} stands for a variable in any text, also in lists and tables; $$ for a dollar."""
+    found = load(
+        tmp_path,
+        """
+        [append]
+        event_type_pattern = "${PATTERN}$"
+        [publishers.orders]
+        type = "${TYPE}"
+        "bootstrap.servers" = "${HOST}:${PORT}"
+        topics = ["${HOST}", 1]
+        tls.password = "$${HOST} a$b $$$$ ${EMPTY}"
+        retries = 3
+        """,
+        TYPE="kafka",
+        HOST="${PORT}",
+        PORT="9092",
+        EMPTY="",
+        PATTERN="a+",
+    )
+    assert "a+$" == found.append.event_type_pattern
+    orders = found.publishers["orders"]
+    assert "kafka" == orders.type
+    # What a variable holds is not looked at again.
+    assert {
+        "bootstrap.servers": "${PORT}:9092",
+        "topics": ["${PORT}", 1],
+        "tls": {"password": "${HOST} a$b $$ "},
+        "retries": 3,
+    } == dict(orders.settings)
+
+
+def test_missing_variable_is_named(tmp_path: Path) -> None:
+    """A reference to a variable that is not set names file, key and variable."""
+    text = "[publishers.a]\ntype = 'kafka'\ntls.keys = ['${SECRET_KEY}']\n"
+    message = refusal(tmp_path, text)
+    assert message.startswith("`publishers.a.tls.keys[0]` refers to the environment variable ")
+    assert message.endswith(" SECRET_KEY, which is not set.")
+
+
+@pytest.mark.parametrize("value", ["${", "${}", "${A", "${A-B}", "${1A}", "${ A }"])
+def test_malformed_reference_is_refused(tmp_path: Path, value: str) -> None:
+    """What looks like a reference and is none is refused, not passed on."""
+    message = refusal(tmp_path, f"publishers.a = {{type = 'null', x = '{value}'}}", A="1")
+    assert "`publishers.a.x` holds a reference that is not of the form ${NAME}" in message
+
+
+def test_values_of_publishers_are_never_shown(tmp_path: Path) -> None:
+    """Neither representations nor messages show what a publisher's settings hold."""
+    secret = "s3cret"
+    text = "publishers.a = {type = 'kafka', password = '${P}', list = ['${P}'], t = {x = '${P}'}}"
+    found = load(tmp_path, text, P=secret)
+    orders = found.publishers["a"]
+    for shown in (found, orders, orders.settings, found.publishers):
+        assert secret not in repr(shown)
+        assert secret not in str(shown)
+    assert "password: ***" in repr(found)
+    assert secret == orders.settings["password"]
+    for broken in ("type = ['${P}']", "type = 'jsonl', path = ['${P}']", "type = {x = '${P}'}"):
+        assert secret not in refusal(tmp_path, f"publishers.a = {{{broken}}}", P=secret)
+    assert secret not in refusal(tmp_path, "relay.batch_size = '${P}'", P=secret)
+
+
+@given(st.dictionaries(st.text(), st.text(min_size=1).map(lambda value: f"<{value}>")))
+def test_secret_mapping_is_a_mapping(values: dict[str, str]) -> None:
+    """It equals the mapping it was made from, travels to workers, and does not follow changes."""
+    found = SecretMapping(values)
+    assert values == found
+    assert found == pickle.loads(pickle.dumps(found))
+    kept = dict(values)
+    values.clear()
+    assert kept == found

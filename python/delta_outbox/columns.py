@@ -1,0 +1,53 @@
+"""Small helpers over Arrow columns: where something holds, how large, and what is not text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Mask = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[np.int64]
+
+
+def mask_of(values: Any) -> Mask:
+    """Return booleans of Arrow as numpy's; null counts as false."""
+    return np.asarray(pc.fill_null(values, False)).astype(np.bool_)
+
+
+def rows_where(values: Any) -> Numbers:
+    """List the rows in which a mask, of numpy or of Arrow, is true."""
+    return np.flatnonzero(values if isinstance(values, np.ndarray) else mask_of(values))
+
+
+def sizes_of(column: pa.Array) -> Numbers:
+    """Return the sizes in bytes; a null has none."""
+    return np.asarray(pc.fill_null(pc.binary_length(column), 0)).astype(np.int64)
+
+
+def invalid_utf8(column: pa.Array) -> Mask:
+    """Tell which texts are not UTF-8: Spark and Arrow let other bytes pass as text."""
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        values = column.cast(pa.large_binary()).to_pylist()
+        return np.array([not _decodes(value) for value in values], dtype=np.bool_)
+    return np.zeros(len(column), dtype=np.bool_)
+
+
+def without(column: pa.Array, bad: Mask, instead: str | None = None) -> pa.Array:
+    """Take out what the text functions of Arrow must not see."""
+    if not bad.any():
+        return column
+    return pc.if_else(pa.array(bad), pa.scalar(instead, column.type), column)
+
+
+def _decodes(value: bytes | None) -> bool:
+    try:
+        (value or b"").decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True

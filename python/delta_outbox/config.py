@@ -238,14 +238,15 @@ class _Reader:
             if key != "type"
         }
         if kind == "jsonl":
-            own["path"] = self._below_home(f"{where}.path", own.get("path", f"delivered/{name}"))
+            # Destinations do not share a folder unless somebody says so.
+            folder = "delivered" if name == "default" else f"delivered-{name}"
+            own["path"] = self._below_home(f"{where}.path", own.get("path", folder))
         return PublisherSettings(type=kind, settings=SecretMapping(own))
 
     def _below_home(self, where: str, value: object) -> str:
         if not isinstance(value, str) or not value:
             self._refuse(f"`{where}` must be a path, a text. Got: {_kind(value)}.")
-        given = Path(value).expanduser()
-        return str(given if self.home is None else self.home / given)
+        return str((self.home.absolute() if self.home else Path()) / Path(value).expanduser())
 
     def _filled(self, where: str, value: object) -> Any:
         """Replace `${NAME}` by that variable and `$$` by `$`, in every text below the value."""
@@ -284,8 +285,7 @@ class _Reader:
                 self._refuse(f"`{prefix}{key}` is not a setting. Known here: {', '.join(known)}.")
 
     def _refuse(self, message: str, *, remedy: str | None = None) -> NoReturn:
-        where = f"{self.source}: " if self.source is not None else ""
-        raise BadSettings(f"{where}{message}", remedy=remedy)
+        raise BadSettings(f"{self.source}: {message}" if self.source else message, remedy=remedy)
 
 
 def _kind(value: object) -> str:

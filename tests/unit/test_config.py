@@ -44,7 +44,7 @@ def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
     """An outbox without settings delivers to JSON lines below its home."""
     found = load_settings(home=tmp_path, environ={}, folder=tmp_path)
     jsonl = PublisherSettings(
-        type="jsonl", settings=SecretMapping({"path": str(tmp_path / "delivered/default")})
+        type="jsonl", settings=SecretMapping({"path": str(tmp_path / "delivered")})
     )
     assert Settings(publishers={"default": jsonl}) == found
     assert (10_000, 1.0, 3600.0, None) == (
@@ -207,7 +207,7 @@ def test_jsonl_paths_start_at_the_home(tmp_path: Path) -> None:
     home = tmp_path / "home"
     paths = {name: one.settings["path"] for name, one in found.publishers.items()}
     assert {
-        "a": str(home / "delivered/a"),
+        "a": str(home / "delivered-a"),
         "b": str(home / "out"),
         "c": str(tmp_path / "abs"),
         "d": "as it is",

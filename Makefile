@@ -7,7 +7,7 @@
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
-setup: .venv/.installed launcher java ## Make .venv with the commands outbox and dbt; check Java (PYTHON=... picks the Python)
+setup: java .venv/.installed launcher ## Make .venv with the commands outbox and dbt; check Java (PYTHON=... picks the Python)
 
 .venv/.installed: pyproject.toml constraints.txt scripts/create_venv.sh
 	@PYTHON='$(PYTHON)' sh scripts/create_venv.sh
@@ -15,7 +15,7 @@ setup: .venv/.installed launcher java ## Make .venv with the commands outbox and
 launcher: .venv/.installed
 	@sh scripts/install_launcher.sh
 
-java: .venv/.installed
+java:
 	@sh scripts/ensure_java.sh
 
 demo: setup ## Deliver 300,000 real events to files, and prove it

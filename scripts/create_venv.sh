@@ -23,7 +23,7 @@ fi
 
 echo "setup: installing the Python packages into .venv (Spark alone is 450 MB; minutes the first time)"
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input \
-    --constraint constraints.txt --editable '.[demo,dev]'
+    --use-pep517 --constraint constraints.txt --editable '.[demo,dev]'
 
 sh scripts/install_launcher.sh
 touch .venv/.installed

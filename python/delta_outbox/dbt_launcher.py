@@ -1,0 +1,104 @@
+"""The dbt command with a Spark session around it: `.venv/bin/dbt` and `outbox dbt`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import MutableMapping, Sequence
+from pathlib import Path
+
+from delta_outbox.dbt import project_dir
+from delta_outbox.errors import OutboxError
+from delta_outbox.home import Home, find_home
+from delta_outbox.session import REMOTE_VARIABLE, local_session, stop_session
+
+# What reads only files; everything else reaches for the warehouse.
+WITHOUT_SPARK = frozenset({"clean", "deps", "init", "list", "ls", "parse"})
+WITH_SPARK = frozenset(
+    {
+        *("build", "clone", "compile", "debug", "docs", "retry", "run", "run-operation"),
+        *("seed", "show", "snapshot", "source", "test"),
+    }
+)
+CREATES_THE_HOME = "build"
+_ONLY_WORDS = frozenset({"-h", "--help", "-v", "-V", "--version"})
+
+
+def needs_spark(args: Sequence[str]) -> bool:
+    """Return whether a dbt command line reaches for the warehouse."""
+    command = dbt_command(args)
+    if command is None or command in WITHOUT_SPARK or _ONLY_WORDS.intersection(args):
+        return False
+    return not (command == "docs" and "serve" in args)
+
+
+def dbt_command(args: Sequence[str]) -> str | None:
+    """Return which of dbt's commands a command line holds; options may come before it."""
+    return next((arg for arg in args if arg in WITH_SPARK | WITHOUT_SPARK), None)
+
+
+def run_launcher(args: Sequence[str]) -> int:
+    """Run dbt as it is, with the session that it needs, and return its exit code.
+
+    With SPARK_REMOTE the session is behind that address, and nothing is locked or started here.
+
+    Raises:
+        OutboxError: the home or the session is not to be had.
+    """
+    home: Home | None = None
+    if REMOTE_VARIABLE in os.environ:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    elif needs_spark(args):
+        home = find_home(create=dbt_command(args) == CREATES_THE_HOME)
+    point_at_project(args, home=home, environ=os.environ)
+    try:
+        if home is not None:
+            local_session(home, app_name="dbt", short_lived="--full-refresh" not in args)
+        return _dbt(args)
+    finally:
+        if home is not None:
+            stop_session()
+            home.lock.release()
+
+
+def point_at_project(
+    args: Sequence[str], *, home: Home | None, environ: MutableMapping[str, str]
+) -> None:
+    """Fill in, as dbt's own variables, what the user left open.
+
+    Outside any dbt project ours is meant. Where ours cannot be written (installed), dbt's files
+    go into the home.
+    """
+    environ.setdefault("DBT_SEND_ANONYMOUS_USAGE_STATS", "false")
+    named = any(arg.split("=", 1)[0] == "--project-dir" for arg in args)
+    if named or "DBT_PROJECT_DIR" in environ or Path("dbt_project.yml").exists():
+        return
+    project = project_dir()
+    environ["DBT_PROJECT_DIR"] = str(project)
+    if not Path("profiles.yml").exists():
+        environ.setdefault("DBT_PROFILES_DIR", str(project / "profiles"))
+    if home is not None and (project.name == "dbt_project" or not os.access(project, os.W_OK)):
+        environ.setdefault("DBT_TARGET_PATH", str(home.dbt_target))
+        environ.setdefault("DBT_LOG_PATH", str(home.logs))
+
+
+def _dbt(args: Sequence[str]) -> int:
+    from dbt.cli.main import cli
+
+    try:
+        cli(args=list(args), prog_name="dbt")
+    except SystemExit as exit_:
+        code = exit_.code
+        if isinstance(code, int):
+            return code
+        return 0 if code is None else 1
+    return 0
+
+
+def main() -> int:
+    """Run the dbt command line of this process; errors of ours become one sentence."""
+    try:
+        return run_launcher(sys.argv[1:])
+    except OutboxError as error:
+        sys.stderr.write(f"{error.code}: {error}\n{error.remedy}\n")
+        return error.exit_code

@@ -1,0 +1,184 @@
+"""The home: the folder that holds all that local mode writes, and the lock that guards it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from delta_outbox.errors import NoOutboxHere, WrongUsage
+from delta_outbox.homelock import HomeLock, lock_for
+
+HOME_VARIABLE = "OUTBOX_HOME"
+DEFAULT_NAME = ".outbox"
+PRIVATE_FOLDER = 0o700
+PRIVATE_FILE = 0o600
+
+
+@dataclass(frozen=True, kw_only=True)
+class Home:
+    """One local outbox on disk; every path below it has its name here."""
+
+    root: Path
+
+    @property
+    def warehouse(self) -> Path:
+        """Return where the tables lie; a folder with a warehouse is an outbox."""
+        return self.root / "warehouse"
+
+    @property
+    def metastore(self) -> Path:
+        """Return the Derby database of the local catalog: one process at a time."""
+        return self.root / "metastore"
+
+    @property
+    def logs(self) -> Path:
+        """Return the folder of spark.log, jvm.log, derby.log and dbt.log."""
+        return self.root / "logs"
+
+    @property
+    def settings(self) -> Path:
+        """Return the settings file of this home; it need not exist."""
+        return self.root / "outbox.toml"
+
+    @property
+    def delivered(self) -> Path:
+        """Return the default folder of the `jsonl` publisher."""
+        return self.root / "delivered"
+
+    @property
+    def compiled(self) -> Path:
+        """Return the cache of compiled SQL."""
+        return self.root / "compiled"
+
+    @property
+    def dbt_target(self) -> Path:
+        """Return dbt's target folder for runs from inside our own process."""
+        return self.root / "dbt"
+
+    @property
+    def scratch(self) -> Path:
+        """Return Spark's folder for spills and temporary files, emptied at every start."""
+        return self.root / "scratch"
+
+    @property
+    def spark_conf(self) -> Path:
+        """Return the configuration folder that Spark is started with."""
+        return self.root / "spark-conf"
+
+    @property
+    def lock_file(self) -> Path:
+        """Return the file whose lock makes a process the only one in this home."""
+        return self.root / "lock"
+
+    @property
+    def lock(self) -> HomeLock:
+        """Return the lock of this home; one object per home and process."""
+        return lock_for(self.root)
+
+    @property
+    def exists(self) -> bool:
+        """Return whether this folder is an outbox."""
+        return self.warehouse.is_dir()
+
+    def _folders(self) -> tuple[Path, ...]:
+        return (
+            self.warehouse,
+            self.logs,
+            self.delivered,
+            self.compiled,
+            self.dbt_target,
+            self.scratch,
+            self.spark_conf,
+        )
+
+    def _known(self) -> set[Path]:
+        return {*self._folders(), self.metastore, self.settings, self.lock_file}
+
+    def create(self) -> Home:
+        """Make the folder and what belongs into it; nothing that exists is altered.
+
+        Raises:
+            WrongUsage: the place is a file, or a folder that holds something else.
+        """
+        if self.exists:
+            return self
+        if self.root.exists():
+            if not self.root.is_dir():
+                raise WrongUsage(f"{HOME_VARIABLE}: must be a folder. Got: the file {self.root}.")
+            strangers = sorted(path.name for path in set(self.root.iterdir()) - self._known())
+            if strangers:
+                raise WrongUsage(
+                    f"{HOME_VARIABLE}: must be a new or empty folder. "
+                    f"Got: {self.root}, which holds {', '.join(strangers[:5])}."
+                )
+        try:
+            self.root.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+            self.root.chmod(PRIVATE_FOLDER)
+            # The warehouse comes last: it is what makes the folder an outbox.
+            for folder in reversed(self._folders()):
+                folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+        except OSError as error:
+            raise WrongUsage(
+                f"{HOME_VARIABLE}: must be a folder that can be written. "
+                f"Got: {self.root} ({error.strerror})."
+            ) from error
+        return self
+
+    def write_settings(self, text: str) -> None:
+        """Write the settings file, readable by its owner alone: it may hold secrets."""
+        descriptor = os.open(self.settings, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            os.fchmod(file.fileno(), PRIVATE_FILE)
+            file.write(text)
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[HomeLock]:
+        """Hold the lock of this home for a block.
+
+        Raises:
+            HomeInUse: another process holds it.
+        """
+        self.lock.acquire()
+        try:
+            yield self.lock
+        finally:
+            self.lock.release()
+
+
+def _upward(start: Path) -> Iterator[Path]:
+    yield start
+    yield from start.parents
+
+
+def find_home(
+    *, cwd: Path | None = None, environ: Mapping[str, str] | None = None, create: bool = False
+) -> Home:
+    """Find the home: OUTBOX_HOME, else `.outbox` in the working folder or above it.
+
+    Args:
+        cwd: where to begin to look; the working folder if left out.
+        environ: the environment variables; the process's own if left out.
+        create: make it where it is missing (OUTBOX_HOME, else `.outbox` in the working folder).
+
+    Raises:
+        NoOutboxHere: there is none, and it is not to be created.
+        WrongUsage: it is to be created at a place where something else is.
+    """
+    start = (cwd or Path.cwd()).absolute()
+    variables = os.environ if environ is None else environ
+    named = variables.get(HOME_VARIABLE, "").strip()
+    if named:
+        home = Home(root=(start / Path(named).expanduser()).resolve())
+        if not home.exists and not create:
+            raise NoOutboxHere(where=home.root)
+        return home.create()
+    for folder in _upward(start):
+        home = Home(root=(folder / DEFAULT_NAME).resolve())
+        if home.exists:
+            return home
+    if not create:
+        raise NoOutboxHere(where=start)
+    return Home(root=(start / DEFAULT_NAME).resolve()).create()

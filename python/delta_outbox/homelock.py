@@ -1,0 +1,165 @@
+"""The lock of a home: one process and its JVM at a time.
+
+`flock` belongs to the open file, not to the process: whoever inherits the descriptor shares the
+lock, and it is free when the last of them is gone. The JVM inherits it (jvm.py), so a driver
+that was killed leaves no moment in which its JVM still publishes and the home looks free. Java
+closes inherited descriptors in the processes that it starts, so Python workers do not hold the
+lock; they end with their JVM (its end closes the daemon's standard input, and the daemon then
+hangs up on its workers).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from delta_outbox.errors import HomeInUse
+
+# A holder that is alive is reported at once. A JVM whose driver is gone ends within seconds:
+# it is worth waiting for, but never beyond the 5 s within which a user gets an answer.
+GONE_DRIVER_PATIENCE = 4.0  # seconds
+LIVE_HOLDER_PATIENCE = 0.3  # seconds; covers a holder that has not yet written its name
+POLL_INTERVAL = 0.05  # seconds
+
+_LOCK_FILE = "lock"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Holder:
+    """Who holds a lock: the driver's process id, and its JVM's once there is one."""
+
+    pid: int
+    jvm_pid: int | None = None
+
+
+class HomeLock:
+    """The lock of one home, at most once per process; acquiring it again is free."""
+
+    def __init__(self, home: Path) -> None:
+        """Name the home; nothing is opened yet."""
+        self._home = home
+        self._path = home / _LOCK_FILE
+        self._descriptor: int | None = None
+        self._guard = threading.Lock()
+
+    @property
+    def held(self) -> bool:
+        """Return whether this process holds the lock."""
+        return self._descriptor is not None
+
+    @property
+    def descriptor(self) -> int:
+        """Return the file descriptor that a child process must inherit to share the lock."""
+        if self._descriptor is None:
+            raise RuntimeError("The lock is not held.")
+        return self._descriptor
+
+    def acquire(self) -> None:
+        """Take the lock, or say who has it.
+
+        Raises:
+            HomeInUse: somebody else has it; the message holds the process id.
+        """
+        with self._guard:
+            if self._descriptor is not None:
+                return
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                self._wait(descriptor)
+                self._descriptor = descriptor
+                self._sign(Holder(pid=os.getpid()))
+            except BaseException:
+                self._descriptor = None
+                os.close(descriptor)
+                raise
+
+    def shared_with(self, jvm_pid: int) -> None:
+        """Write down that the JVM of this process has inherited the lock."""
+        self._sign(Holder(pid=os.getpid(), jvm_pid=jvm_pid))
+
+    def release(self) -> None:
+        """Give up this process's share; a JVM that inherited the lock keeps it until it ends."""
+        with self._guard:
+            if self._descriptor is not None:
+                os.close(self._descriptor)
+                self._descriptor = None
+
+    def holder(self) -> Holder | None:
+        """Return who wrote the lock file last; only meaningful while the lock is held."""
+        try:
+            found = json.loads(self._path.read_text(encoding="utf-8"))
+            return Holder(pid=int(found["pid"]), jvm_pid=found.get("jvm_pid"))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def _sign(self, holder: Holder) -> None:
+        text = json.dumps({"pid": holder.pid, "jvm_pid": holder.jvm_pid}).encode()
+        # One write, then cut: a reader sees the old holder or the new one, or is asked again.
+        os.pwrite(self.descriptor, text, 0)
+        os.ftruncate(self.descriptor, len(text))
+
+    def _wait(self, descriptor: int) -> None:
+        started = time.monotonic()
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                pass
+            holder = self.holder()
+            gone = holder is not None and not is_alive(holder.pid)
+            patience = GONE_DRIVER_PATIENCE if gone else LIVE_HOLDER_PATIENCE
+            if time.monotonic() - started >= patience:
+                raise self._in_use(holder, driver_is_gone=gone)
+            time.sleep(POLL_INTERVAL)
+
+    def _in_use(self, holder: Holder | None, *, driver_is_gone: bool) -> HomeInUse:
+        if holder is None:
+            return HomeInUse(
+                home=self._home,
+                pid=None,
+                remedy="A local home serves one process at a time: wait for the other to end.",
+            )
+        if driver_is_gone and holder.jvm_pid is not None:
+            return HomeInUse(
+                home=self._home,
+                pid=holder.jvm_pid,
+                remedy=(
+                    f"It is the JVM of process {holder.pid}, which was killed; it ends by itself "
+                    f"within seconds. Try again; if it stays, stop it: kill {holder.jvm_pid}."
+                ),
+            )
+        return HomeInUse(
+            home=self._home,
+            pid=holder.pid,
+            remedy=(
+                "A local home serves one process at a time: wait until that process ends, "
+                f"or stop it: kill {holder.pid}."
+            ),
+        )
+
+
+def is_alive(pid: int) -> bool:
+    """Return whether a process with this id runs, whoever owns it."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+_locks: dict[Path, HomeLock] = {}
+_locks_guard = threading.Lock()
+
+
+def lock_for(home: Path) -> HomeLock:
+    """Return the lock of a home: the same object for the same folder, process-wide."""
+    with _locks_guard:
+        return _locks.setdefault(home, HomeLock(home))

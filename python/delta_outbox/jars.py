@@ -1,0 +1,129 @@
+"""Delta's jars: resolved once by Spark's own resolver, then used from the cache folder."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+from delta_outbox.errors import OutboxError
+from delta_outbox.jvm import SparkNotStarted, running_jvm
+
+DELTA_COORDINATES = "io.delta:delta-spark_4.1_2.13:4.4.0"
+
+CACHE_VARIABLE = "OUTBOX_CACHE"
+IVY_SETTINGS_VARIABLE = "OUTBOX_IVY_SETTINGS"  # an ivysettings.xml, for those behind a mirror
+
+_VERSION_SUFFIX = re.compile(r"-\d[\w.\-]*\.jar$")
+
+
+class JarsUnavailable(OutboxError):
+    """Delta's jars could not be fetched: connect to Maven Central or name a mirror."""
+
+    code = "JARS_UNAVAILABLE"
+    remedy = (
+        "The first start needs Maven Central. Connect to it, or name a mirror: "
+        f"{IVY_SETTINGS_VARIABLE}=<ivysettings.xml>, proxies through SPARK_SUBMIT_OPTS."
+    )
+
+
+def cache_folder(environ: Mapping[str, str] | None = None) -> Path:
+    """Return the cache folder: OUTBOX_CACHE, else ~/.cache/delta-outbox."""
+    variables = os.environ if environ is None else environ
+    named = variables.get(CACHE_VARIABLE, "").strip()
+    folder = Path(named).expanduser() if named else Path("~/.cache/delta-outbox").expanduser()
+    return folder.absolute()
+
+
+def resolve(
+    coordinates: str = DELTA_COORDINATES, *, cache: Path | None = None, debug: bool = False
+) -> tuple[Path, ...]:
+    """Return the jars of Maven coordinates that Spark does not bring itself.
+
+    The first call fetches them (about 20 s); later ones read a list. Resolving at every start
+    would cost seconds, and two processes resolving into one Ivy folder corrupt each other's jars:
+    hence the list and the lock.
+
+    Args:
+        coordinates: Maven coordinates, joined by commas.
+        cache: the cache folder, if not the user's.
+        debug: show what the resolver prints.
+
+    Raises:
+        JarsUnavailable: they could not be fetched.
+    """
+    import pyspark
+
+    folder = cache or cache_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    name = re.sub(r"[^\w.\-]+", "_", f"{coordinates}-spark-{pyspark.__version__}")
+    listing = folder / "jars" / f"{name}.json"
+    known = _read(listing)
+    if known is not None:
+        return known
+    with _locked(folder / "resolve.lock"):
+        known = _read(listing)  # somebody else may have resolved while we waited
+        if known is None:
+            known = _own(_fetch(coordinates, folder, debug=debug))
+            listing.parent.mkdir(parents=True, exist_ok=True)
+            draft = listing.with_suffix(".draft")
+            draft.write_text(json.dumps([str(jar) for jar in known], indent=1), encoding="utf-8")
+            draft.replace(listing)
+    return known
+
+
+def _read(listing: Path) -> tuple[Path, ...] | None:
+    """Return the jars of a list if all of them are still there."""
+    try:
+        jars = tuple(Path(jar) for jar in json.loads(listing.read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return None
+    return jars if jars and all(jar.is_file() for jar in jars) else None
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _fetch(coordinates: str, folder: Path, *, debug: bool) -> tuple[Path, ...]:
+    settings = {
+        "spark.jars.packages": coordinates,
+        "spark.jars.ivy": str(folder / "ivy"),
+        "spark.driver.memory": "512m",
+    }
+    ivy_settings = os.environ.get(IVY_SETTINGS_VARIABLE, "").strip()
+    if ivy_settings:
+        settings["spark.jars.ivySettings"] = str(Path(ivy_settings).expanduser().absolute())
+    log = folder / "resolve.log"
+    try:
+        # Spark resolves before it hands over; no Spark context is needed to read the result.
+        with running_jvm(settings, log=log, debug=debug) as gateway:
+            listed = gateway.jvm.java.lang.System.getProperty("spark.jars")
+    except SparkNotStarted as error:
+        raise JarsUnavailable(
+            f"Delta's jars ({coordinates}) could not be fetched. Log: {log}"
+        ) from error
+    return tuple(Path(unquote(urlparse(jar).path)) for jar in str(listed).split(",") if jar)
+
+
+def _own(jars: tuple[Path, ...]) -> tuple[Path, ...]:
+    """Leave out what Spark brings itself: first on the class path, an older copy would win."""
+    import pyspark
+
+    bundled = {
+        _VERSION_SUFFIX.sub("", jar.name)
+        for jar in (Path(pyspark.__file__).parent / "jars").glob("*.jar")
+    }
+    bundled.add("commons-logging")  # its classes come with Spark as jcl-over-slf4j
+    # Ivy names a jar <organisation>_<artifact>-<version>.jar.
+    return tuple(
+        jar for jar in jars if _VERSION_SUFFIX.sub("", jar.name).split("_", 1)[-1] not in bundled
+    )

@@ -1,0 +1,141 @@
+"""The JVM behind a local session: its environment, its start and its end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from delta_outbox.errors import OutboxError
+from delta_outbox.java import find_java
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaGateway
+
+STOP_TIMEOUT = 20.0  # seconds; a JVM that takes longer is killed
+LOG_TAIL = 4000  # bytes of jvm.log that are searched for the reason of a failed start
+
+# Settings of some other Spark on this machine must not bend ours. Options for the JVM itself
+# (proxies, trust stores) are kept.
+_FOREIGN_PREFIXES = ("SPARK_", "PYSPARK_")
+_FOREIGN_NAMES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
+_KEPT = frozenset({"SPARK_SUBMIT_OPTS"})
+
+
+class SparkNotStarted(OutboxError):
+    """Spark did not start: the log of its JVM says why."""
+
+    code = "SPARK_NOT_STARTED"
+    remedy = "Read the log that the message names."
+
+
+def set_environment(*, spark_conf: Path, scratch: Path) -> None:
+    """Set this process's Spark variables: pyspark reads them at start and again later.
+
+    Every SPARK_* and PYSPARK_* variable of the user, HADOOP_CONF_DIR and YARN_CONF_DIR are taken
+    out: they belong to another Spark.
+
+    Raises:
+        NoJava: no Java that is new enough.
+    """
+    import pyspark
+
+    java = find_java()
+    for name in list(os.environ):
+        if name in _FOREIGN_NAMES or (name.startswith(_FOREIGN_PREFIXES) and name not in _KEPT):
+            del os.environ[name]
+    if java.home is None:
+        os.environ.pop("JAVA_HOME", None)  # Spark's scripts prefer it to PATH, even if it is wrong
+    else:
+        os.environ["JAVA_HOME"] = str(java.home)
+    os.environ.update(
+        SPARK_HOME=str(Path(pyspark.__file__).parent),
+        SPARK_CONF_DIR=str(spark_conf),
+        SPARK_LOCAL_DIRS=str(scratch),
+        SPARK_LOCAL_IP="127.0.0.1",
+        # The interpreter of the virtual environment, or the workers miss pyarrow.
+        PYSPARK_PYTHON=sys.executable,
+        PYSPARK_DRIVER_PYTHON=sys.executable,
+    )
+
+
+def start_jvm(
+    settings: Mapping[str, str], *, log: Path, inherit: tuple[int, ...] = (), debug: bool = False
+) -> JavaGateway:
+    """Start a JVM with Spark's classes and return the gateway to it.
+
+    Args:
+        settings: Spark's settings, in force before the first class is loaded.
+        log: the file that takes what the JVM and its Python workers print.
+        inherit: file descriptors that the JVM keeps open until it ends.
+        debug: let what is printed reach this process's standard error instead.
+
+    Raises:
+        SparkNotStarted: the JVM ended before it answered.
+    """
+    from pyspark import SparkConf
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.java_gateway import launch_gateway
+
+    conf = SparkConf(loadDefaults=False)
+    conf.setAll(list(settings.items()))
+    with log.open("ab") as file:
+        output = sys.stderr.fileno() if debug else file.fileno()
+        try:
+            return launch_gateway(  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
+                conf=conf,
+                popen_kwargs={
+                    "stdout": output,
+                    "stderr": output,
+                    "pass_fds": inherit,
+                },
+            )
+        except PySparkRuntimeError as error:
+            raise SparkNotStarted(f"Spark did not start: {_reason(log)} (log: {log})") from error
+
+
+def _reason(log: Path) -> str:
+    """Return the last line of the log that looks like a reason."""
+    with contextlib.suppress(OSError), log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - LOG_TAIL))
+        lines = [line.strip() for line in file.read().decode(errors="replace").splitlines()]
+        telling = [line for line in lines if line and not line.startswith(("at ", "..."))]
+        marked = [line for line in telling if "rror" in line or "xception" in line]
+        return (marked or telling or ["no reason given"])[-1]
+    return "no reason given"
+
+
+def process_of(gateway: JavaGateway) -> subprocess.Popen[bytes]:
+    """Return the process behind a gateway that `start_jvm` has started."""
+    process: Any = gateway.proc
+    assert isinstance(process, subprocess.Popen)
+    return process
+
+
+def end_jvm(gateway: JavaGateway) -> None:
+    """End a JVM and wait until it is gone, so that what it holds is free."""
+    process = process_of(gateway)
+    gateway.shutdown()
+    if process.stdin is not None:
+        process.stdin.close()  # the JVM ends when its standard input does
+    try:
+        process.wait(timeout=STOP_TIMEOUT)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+@contextlib.contextmanager
+def running_jvm(
+    settings: Mapping[str, str], *, log: Path, debug: bool = False
+) -> Iterator[JavaGateway]:
+    """Run a JVM for a block."""
+    gateway = start_jvm(settings, log=log, debug=debug)
+    try:
+        yield gateway
+    finally:
+        end_jvm(gateway)

@@ -1,0 +1,148 @@
+"""Kafka: one message per event, acknowledged by all in-sync replicas, in order per key.
+
+Promises, and what they rest on:
+
+- Delivered means the broker's positive report for that very event. What was handed to the client
+  and has no report when the deadline comes is Unknown; what was not handed over is NotSent.
+- Nothing is sent after the deadline: the clock is looked at while sending, and at the deadline the
+  client's queue is purged and the client dropped. Bytes that the operating system holds already
+  cannot be called back.
+- `ordered`: within a call no later event of a key is delivered when an earlier one was not. It
+  rests on the idempotent, gapless producer, on `KeyRounds`, and on the brokers keeping the number
+  of partitions of the topic: a topic that gets more partitions moves keys.
+- A message that the broker refuses as part of a batch is told apart from its neighbours: they are
+  sent again, each alone, within the same call.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Mapping
+from typing import ClassVar, Final
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from delta_outbox.publishers.kafka_call import KafkaCall
+from delta_outbox.publishers.kafka_client import KafkaClient, Unreachable
+from delta_outbox.publishers.kafka_settings import KafkaSettings, parse_settings
+from delta_outbox.publishers.protocol import EventBatch, Failed, NotSent, Rejected, Result
+from delta_outbox.publishers.scrub import scrub
+
+logger = logging.getLogger(__name__)
+
+_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_REACH_TIMEOUT: Final = 10.0  # seconds; a broker restarts within it, and a claim lasts longer
+_BEYOND_DEADLINE: Final = 0.5  # seconds; the purge at the deadline comes first
+
+
+class KafkaPublisher:
+    """Publish to Kafka through librdkafka."""
+
+    ordered: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        self._settings: KafkaSettings | None = None
+        self._client: KafkaClient | None = None
+        self._topics: set[str] = set()  # known to be allowed and to exist
+
+    @classmethod
+    def validate(cls, settings: Mapping[str, object]) -> None:
+        """Raise one sentence about bad settings, without connecting.
+
+        Args:
+            settings: the client's own names, and `topics`.
+
+        Raises:
+            ValueError: a setting is not allowed or has no meaning.
+        """
+        parsed = parse_settings(settings)
+        offline = {k: v for k, v in parsed.client.items() if k != "bootstrap.servers"}
+        try:
+            Producer({**offline, "enable.idempotence": True, "log_level": 0})
+        except KafkaException as error:
+            said = scrub(error.args[0].str(), secrets=parsed.secrets)
+            raise ValueError(f"kafka: the client refuses the settings: {said}.") from None
+
+    @classmethod
+    def probe(cls, settings: Mapping[str, object], timeout: float) -> None:
+        """Raise if no broker answers.
+
+        Args:
+            settings: as for `open`.
+            timeout: seconds to wait.
+
+        Raises:
+            ConnectionError: one sentence with the brokers and the cause.
+        """
+        KafkaClient(parse_settings(settings), timeout=timeout, careful=True).reach(timeout=timeout)
+
+    def open(self, settings: Mapping[str, object]) -> None:
+        """Check the settings; the connection is made by the first `publish`."""
+        self._settings = parse_settings(settings)
+
+    def publish(self, events: EventBatch) -> list[Result]:
+        """Send every event once and wait for the reports, at most until the deadline."""
+        settings = self._settings
+        if settings is None:
+            raise RuntimeError("KafkaPublisher: `open` comes before `publish`.")
+        if not events or events.remaining_seconds() <= 0:
+            return [NotSent()] * len(events)
+        client = self._client_for(events, careful=False)
+        refused = self._refused_routes(client, events)
+        call = KafkaCall(events, refused=refused, size_limit=settings.message_max_bytes)
+        return call.run(client, lambda: self._client_for(events, careful=True))
+
+    def close(self) -> None:
+        """Drop the connection; whatever is queued is not sent."""
+        client, self._client = self._client, None
+        if client is not None:
+            client.abandon()
+
+    def _client_for(self, events: EventBatch, *, careful: bool) -> KafkaClient:
+        assert self._settings is not None
+        client = self._client
+        # A message must not time out before the deadline: one that does is overtaken by the next
+        # of its key. So a client made for a nearer deadline does not serve a later one.
+        timeout = events.remaining_seconds()
+        if client is None or client.dead or client.careful != careful or client.timeout < timeout:
+            self._client = client = KafkaClient(
+                self._settings, timeout=timeout + _BEYOND_DEADLINE, careful=careful
+            )
+        return client
+
+    def _refused_routes(self, client: KafkaClient, events: EventBatch) -> dict[str, Result]:
+        """Return why events of some routes cannot be sent: a broker is asked once per topic."""
+        refused: dict[str, Result] = {}
+        unreachable: Failed | None = None
+        for topic in {event.route for event in events} - self._topics:
+            verdict = self._forbidden(topic) or unreachable
+            if verdict is None:
+                wait = max(0.01, min(_REACH_TIMEOUT, events.deadline - time.monotonic()))
+                try:
+                    verdict = _missing(topic, client.topic_error(topic, timeout=wait))
+                except Unreachable as error:
+                    logger.warning("kafka_unreachable", extra={"error": str(error)})
+                    verdict = unreachable = Failed(error=str(error))
+            if verdict is None:
+                self._topics.add(topic)
+            else:
+                refused[topic] = verdict
+        return refused
+
+    def _forbidden(self, topic: str) -> Result | None:
+        assert self._settings is not None
+        if not _TOPIC.fullmatch(topic) or topic in (".", ".."):
+            return Rejected(error=f"the route {topic!r} is no name for a Kafka topic")
+        if not self._settings.allows(topic):
+            return Rejected(error=f"the topic {topic!r} is not on the allow-list `topics`")
+        return None
+
+
+def _missing(topic: str, error: KafkaError | None) -> Result | None:
+    if error is None:
+        return None
+    if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
+        return Failed(error=f"the topic {topic!r} does not exist: create it, or correct the route")
+    return Failed(error=f"the topic {topic!r} cannot be written to: {error.str()}")

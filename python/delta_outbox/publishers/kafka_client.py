@@ -1,0 +1,152 @@
+"""One producer of the Kafka client library: made, asked for metadata, waited for, given up."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Final
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka.admin._metadata import ClusterMetadata
+
+from delta_outbox.publishers.kafka_settings import KafkaSettings
+from delta_outbox.publishers.scrub import scrub
+
+_LOGGER: Final = logging.getLogger("delta_outbox.publishers.librdkafka")
+_ERRORS_ONLY: Final = 3  # syslog level; below it librdkafka warns of every experimental setting
+_POLL: Final = 0.1  # seconds
+_FATAL_GRACE: Final = 1.0  # seconds for answers that are under way when the producer dies
+_PURGE_GRACE: Final = 0.5  # seconds for the reports of purged messages
+_PATIENCE: Final = 2.0  # seconds; refused connections within it may be a broker that restarts
+
+
+class Unreachable(ConnectionError):
+    """No broker answered."""
+
+
+class KafkaClient:
+    """A producer and what has become of it.
+
+    Args:
+        settings: checked settings.
+        timeout: seconds after which the library itself gives up on a message; a second line of
+            defence behind `abandon` for a process that was frozen past its deadline.
+        careful: every message in a batch of its own and no end of the producer at a gap, for
+            callers that have at most one message of a key under way.
+    """
+
+    def __init__(self, settings: KafkaSettings, *, timeout: float, careful: bool) -> None:
+        self.timeout = timeout
+        self.careful = careful
+        self.dead = False
+        self.troubled = False  # a connection broke: something may have been sent twice
+        self._settings = settings
+        self._complaint: KafkaError | None = None
+        particular: dict[str, object] = (
+            {"batch.num.messages": 1} if careful else {"enable.gapless.guarantee": True}
+        )
+        self.producer = Producer(
+            {
+                **settings.client,
+                "acks": "all",
+                "enable.idempotence": True,
+                "allow.auto.create.topics": False,
+                "message.timeout.ms": max(1000, int(timeout * 1000)),
+                "error_cb": self._on_error,
+                "logger": _LOGGER,
+                "log_level": _ERRORS_ONLY,
+                **particular,
+            }
+        )
+
+    def topic_error(self, topic: str, *, timeout: float) -> KafkaError | None:
+        """Ask the brokers for a topic and return what is wrong with it.
+
+        Args:
+            topic: its name.
+            timeout: seconds to wait for an answer.
+
+        Raises:
+            Unreachable: no broker answered in time.
+        """
+        found = self._metadata(topic, timeout=timeout).topics.get(topic)
+        if found is None:
+            return KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
+        error: KafkaError | None = found.error
+        return error
+
+    def reach(self, *, timeout: float) -> None:
+        """Wait until a broker answers.
+
+        Args:
+            timeout: seconds to wait; refused connections end the wait after 2.
+
+        Raises:
+            Unreachable: no broker answered.
+        """
+        self._metadata(None, timeout=timeout)
+
+    def poll(self, seconds: float) -> None:
+        """Serve delivery reports; the death of the producer is noted, not raised.
+
+        `flush` is not used: it calls further report callbacks with the exception of a fatal error
+        pending, and they break.
+
+        Args:
+            seconds: how long to wait for the first.
+        """
+        try:
+            self.producer.poll(seconds)
+        except KafkaException:
+            self.dead = True
+
+    def settle(self, *, deadline: float) -> None:
+        """Wait for all reports until the deadline; whatever is left then is taken back.
+
+        Args:
+            deadline: `time.monotonic()` seconds.
+        """
+        fatal_end = None
+        while len(self.producer):
+            now = time.monotonic()
+            if self.dead and fatal_end is None:
+                fatal_end = now + _FATAL_GRACE
+            end = deadline if fatal_end is None else min(deadline, fatal_end)
+            if now >= end:
+                self.abandon()
+                return
+            self.poll(min(_POLL, end - now))
+
+    def abandon(self) -> None:
+        """Take back what is queued and give up on what is under way; no other use is possible."""
+        self.dead = True
+        self.producer.purge()
+        end = time.monotonic() + _PURGE_GRACE
+        while len(self.producer) and time.monotonic() < end:
+            self.poll(_POLL / 10)
+
+    def _metadata(self, topic: str | None, *, timeout: float) -> ClusterMetadata:
+        start = time.monotonic()
+        while True:
+            waited = time.monotonic() - start
+            try:
+                # In slices: the callback that knows the reason runs between them.
+                left = max(0.01, timeout - waited)
+                found: ClusterMetadata = self.producer.list_topics(topic, timeout=min(1.0, left))
+                return found
+            except KafkaException as error:
+                self.poll(0)
+                waited = time.monotonic() - start
+                refused = self._complaint is not None and waited >= _PATIENCE
+                if waited >= timeout or refused:
+                    raise Unreachable(self._sentence(waited, error)) from error
+
+    def _sentence(self, waited: float, error: KafkaException) -> str:
+        cause = self._complaint.str() if self._complaint is not None else error.args[0].str()
+        sentence = f"no broker of {self._settings.bootstrap} answered within {waited:.0f} s"
+        return scrub(f"{sentence}: {cause}", secrets=self._settings.secrets)
+
+    def _on_error(self, error: KafkaError) -> None:
+        self.troubled = True
+        if error.code() != KafkaError._ALL_BROKERS_DOWN:  # its text has no cause
+            self._complaint = error

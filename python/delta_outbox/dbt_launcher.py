@@ -14,12 +14,6 @@ from delta_outbox.session import REMOTE_VARIABLE, local_session, stop_session
 
 # What reads only files; everything else reaches for the warehouse.
 WITHOUT_SPARK = frozenset({"clean", "deps", "init", "list", "ls", "parse"})
-WITH_SPARK = frozenset(
-    {
-        *("build", "clone", "compile", "debug", "docs", "retry", "run", "run-operation"),
-        *("seed", "show", "snapshot", "source", "test"),
-    }
-)
 CREATES_THE_HOME = "build"
 _ONLY_WORDS = frozenset({"-h", "--help", "-v", "-V", "--version"})
 
@@ -34,7 +28,22 @@ def needs_spark(args: Sequence[str]) -> bool:
 
 def dbt_command(args: Sequence[str]) -> str | None:
     """Return which of dbt's commands a command line holds; options may come before it."""
-    return next((arg for arg in args if arg in WITH_SPARK | WITHOUT_SPARK), None)
+    from click import Option
+    from dbt.cli.main import cli
+
+    with_value = {
+        name
+        for option in cli.params
+        if isinstance(option, Option) and not option.is_flag and not option.count
+        for name in option.opts
+    }
+    rest = iter(args)
+    for arg in rest:
+        if not arg.startswith("-"):
+            return arg
+        if arg in with_value:
+            next(rest, None)
+    return None
 
 
 def run_launcher(args: Sequence[str]) -> int:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import re
 import shutil
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlparse
 
@@ -178,6 +179,7 @@ def local_session(
             "This process has a SparkSession already.",
             remedy="Use that one, or stop it first: one process, one local session.",
         )
+    check_settings({**REQUIRED, **(extra_conf or {})}.get)
     home.lock.acquire()
     try:
         prepare(home)
@@ -212,17 +214,24 @@ def stop_session() -> None:
 
     `spark.stop()` alone leaves the JVM running, and with it the lock and the catalog.
     """
+    from py4j.protocol import Py4JError
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     context, gateway = SparkContext._active_spark_context, SparkContext._gateway
-    if context is not None:
-        session = SparkSession._instantiatedSession
-        (session or context).stop()
-    if gateway is not None:
+    if gateway is None:
+        return
+    try:
+        # A JVM that has ended already (killed, out of memory) has nothing to be asked.
+        if context is not None and process_of(gateway).poll() is None:
+            with contextlib.suppress(Py4JError):
+                (SparkSession._instantiatedSession or context).stop()
+    finally:
         # pyspark keeps the gateway for good; without it the next session starts a JVM of its own.
+        SparkContext._active_spark_context = None
         SparkContext._gateway = None
         SparkContext._jvm = None
+        SparkSession._instantiatedSession = None
         end_jvm(gateway)
 
 
@@ -277,16 +286,28 @@ def check_session(spark: SparkSession) -> None:
         BadSettings: a setting differs from `REQUIRED`.
         StoragePrecondition: a cluster with a warehouse on each machine's own disk.
     """
-    for name, required in REQUIRED.items():
-        found = (spark.conf.get(name, None) or _DEFAULTS.get(name, "")).strip()
-        if found.lower() != required.lower():
-            raise BadSettings(
-                f"{name}: must be {required}, because {_WHY[name]}. Got: {found!r}.",
-                remedy=f"Start Spark with --conf {name}={required}.",
-            )
+    check_settings(lambda name: spark.conf.get(name, None))
     master = spark.conf.get("spark.master", None) or "local"
     warehouse = spark.conf.get("spark.sql.warehouse.dir", None) or ""
     if not master.startswith("local") and warehouse.startswith("file:"):
         raise StoragePrecondition(
             f"A file:// warehouse needs a local master. Got: {warehouse} with {master}."
         )
+
+
+def check_settings(setting: Callable[[str], str | None]) -> None:
+    """Refuse settings that break a promise, before or after a session has them.
+
+    Args:
+        setting: returns what a setting is, None if it is left at Spark's default.
+
+    Raises:
+        BadSettings: a setting differs from `REQUIRED`.
+    """
+    for name, required in REQUIRED.items():
+        found = (setting(name) or _DEFAULTS.get(name, "")).strip()
+        if found.lower() != required.lower():
+            raise BadSettings(
+                f"{name}: must be {required}, because {_WHY[name]}. Got: {found!r}.",
+                remedy=f"Start Spark with --conf {name}={required}.",
+            )

@@ -1,0 +1,119 @@
+"""One process at a time in a home; who has it is said, by its process id."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from delta_outbox.errors import HomeInUse
+from delta_outbox.home import Home
+
+ANSWER_LIMIT = 5.0  # seconds; the contract's
+
+HOLD = """
+import subprocess, sys
+from pathlib import Path
+from delta_outbox.home import Home
+lock = Home(root=Path(sys.argv[1])).lock
+lock.acquire()
+if sys.argv[2:]:  # a child that inherits the lock, as the JVM does
+    child = subprocess.Popen(["sleep", "600"], pass_fds=(lock.descriptor,))
+    lock.shared_with(child.pid)
+    print(child.pid, flush=True)
+else:
+    print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """Return a new home."""
+    return Home(root=tmp_path / "home").create()
+
+
+@contextmanager
+def holder(home: Home, *args: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Run another process that holds the lock, and return what it said when it had it."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(home.root), *args],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stdout is not None
+        try:
+            yield process, process.stdout.readline().strip()
+        finally:
+            process.kill()
+
+
+def test_second_process_learns_the_first_ones_id(home: Home):
+    """Who comes second is told within 5 s which process has the home and what to do."""
+    with holder(home) as (process, _):
+        started = time.monotonic()
+        with pytest.raises(HomeInUse) as caught:
+            home.lock.acquire()
+        assert time.monotonic() - started < ANSWER_LIMIT
+        assert process.pid == caught.value.pid
+        assert f"process {process.pid}" in str(caught.value)
+        assert f"kill {process.pid}" in caught.value.remedy
+        assert 2 == caught.value.exit_code
+        assert not home.lock.held
+
+
+def test_lock_is_free_when_its_holder_is_killed(home: Home):
+    """A killed holder leaves nothing behind: the next one simply gets the home."""
+    with holder(home) as (process, _):
+        process.kill()
+        process.wait()
+        with home.locked():
+            assert home.lock.holder() is not None
+            assert os.getpid() == home.lock.holder().pid  # type: ignore[union-attr]
+
+
+def test_lock_lasts_as_long_as_the_child_that_inherited_it(home: Home):
+    """A driver that was killed does not free the home while its JVM still runs."""
+    with holder(home, "with-child") as (process, child):
+        try:
+            process.kill()
+            process.wait()
+            started = time.monotonic()
+            with pytest.raises(HomeInUse) as caught:
+                home.lock.acquire()
+            assert time.monotonic() - started < ANSWER_LIMIT
+            assert int(child) == caught.value.pid
+            assert f"process {process.pid}, which was killed" in caught.value.remedy
+        finally:
+            os.kill(int(child), 9)
+        with home.locked():  # waits for the moment that the child needs to end
+            assert home.lock.held
+
+
+def test_lock_waits_for_a_child_that_is_ending(home: Home):
+    """A JVM that ends a moment after its driver does not turn the next command away."""
+    with holder(home, "with-child") as (process, child):
+        process.kill()
+        process.wait()
+        ending = subprocess.Popen(["sh", "-c", f"sleep 1; kill -9 {child}"])
+        with home.locked():
+            assert home.lock.held
+        ending.wait()
+
+
+def test_same_process_takes_it_once(home: Home):
+    """Within a process the lock is one: taking it again is free, and releasing it frees it."""
+    home.lock.acquire()
+    Home(root=home.root).lock.acquire()
+    home.lock.release()
+    assert not home.lock.held
+    with holder(home) as (_, said):
+        assert "held" == said

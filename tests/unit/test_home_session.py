@@ -1,0 +1,92 @@
+"""What a session refuses before any JVM is started."""
+
+from __future__ import annotations
+
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from delta_outbox.dbt_launcher import dbt_command, needs_spark
+from delta_outbox.errors import BadSettings, ServerUnreachable
+from delta_outbox.home import Home
+from delta_outbox.session import REQUIRED, check_settings, local_session, remote_session
+
+
+def test_our_own_settings_pass():
+    """The settings that every session of ours is started with are the ones that are checked."""
+    check_settings(REQUIRED.get)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("spark.speculation", "true"),
+        ("spark.stage.maxConsecutiveAttempts", "4"),
+        ("spark.stage.maxConsecutiveAttempts", None),
+        ("spark.sql.session.timeZone", "Europe/Berlin"),
+    ],
+)
+def test_setting_that_breaks_a_promise_is_refused(name: str, value: str | None):
+    """Repeated stages, speculation and other time zones are refused, with the setting to use."""
+    with pytest.raises(BadSettings, match=name) as caught:
+        check_settings({**REQUIRED, name: value}.get)
+    assert f"--conf {name}={REQUIRED[name]}" in caught.value.remedy
+
+
+def test_refused_setting_leaves_the_home_alone(tmp_path: Path):
+    """A session that is refused takes no lock."""
+    home = Home(root=tmp_path / "home").create()
+    with pytest.raises(BadSettings):
+        local_session(home, extra_conf={"spark.speculation": "true"})
+    assert not home.lock_file.exists()
+
+
+def test_local_session_beside_a_remote_address_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """SPARK_REMOTE and a local session contradict each other; that is said."""
+    monkeypatch.setenv("SPARK_REMOTE", "sc://localhost")
+    with pytest.raises(BadSettings, match="SPARK_REMOTE"):
+        local_session(Home(root=tmp_path / "home").create())
+
+
+def test_server_that_does_not_answer_is_named_at_once():
+    """A closed port is reported within seconds, without the token of the address."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+        started = time.monotonic()
+        with pytest.raises(ServerUnreachable) as caught:
+            remote_session(f"sc://127.0.0.1:{port}/;token=hidden")
+    assert time.monotonic() - started < 10
+    assert f"127.0.0.1:{port}" in str(caught.value)
+    assert "hidden" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["localhost:15002", "http://localhost", "sc://"])
+def test_address_of_another_kind_is_refused(url: str):
+    """An address must be one of Spark Connect."""
+    with pytest.raises(BadSettings, match="must be sc://"):
+        remote_session(f"{url}/;token=hidden")
+
+
+@pytest.mark.parametrize(
+    ("line", "command", "spark"),
+    [
+        ("build --profiles-dir profiles", "build", True),
+        ("--log-level debug build", "build", True),
+        ("run-operation replay --args {}", "run-operation", True),
+        ("docs generate", "docs", True),
+        ("docs serve", "docs", False),
+        ("parse", "parse", False),
+        ("ls --select state:modified", "ls", False),
+        ("--version", None, False),
+        ("build --help", "build", False),
+        ("", None, False),
+    ],
+)
+def test_spark_is_started_only_for_what_needs_it(line: str, command: str | None, spark: bool):
+    """A dbt command that reads only files starts no JVM and needs no outbox."""
+    assert (command, spark) == (dbt_command(line.split()), needs_spark(line.split()))

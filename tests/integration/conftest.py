@@ -1,0 +1,122 @@
+"""One Spark session for a whole pytest process, on a home of its own.
+
+The fixtures do not say which kind of session it is: a folder below runs the same tests through
+Spark Connect by overriding `remote_url`. A process holds one kind only.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import os
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from delta_outbox.dbt import check_result, run_dbt
+from delta_outbox.home import Home, find_home
+from delta_outbox.session import local_session, remote_session, stop_session
+
+if TYPE_CHECKING:
+    from dbt.cli.main import dbtRunnerResult
+    from pyspark.sql import SparkSession
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+_numbers = itertools.count(1)
+
+
+# What pyspark and dbt leave to the garbage collector; it is not ours to close.
+LEFT_OPEN = (
+    "unclosed <socket",
+    "unclosed running multiprocessing pool",
+    r"unclosed file .*dbt\.log",
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Allow what is in `LEFT_OPEN` during a test."""
+    for message in LEFT_OPEN:
+        config.addinivalue_line("filterwarnings", f"ignore:{message}:ResourceWarning")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_unconfigure() -> None:
+    """Allow it at the end of the run, where pytest no longer asks the filters of a folder."""
+    with warnings.catch_warnings():
+        for message in LEFT_OPEN:
+            warnings.filterwarnings("ignore", message, ResourceWarning)
+        gc.collect()
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """Return a new home that the whole run shares."""
+    root = tmp_path_factory.mktemp("outbox") / "home"
+    return find_home(environ={"OUTBOX_HOME": str(root)}, create=True)
+
+
+@pytest.fixture(scope="session")
+def remote_url() -> str | None:
+    """Return the address of the Spark Connect server that the tests go through; here none."""
+    return None
+
+
+@pytest.fixture(scope="session")
+def spark(home: Home, remote_url: str | None) -> Iterator[SparkSession]:
+    """Return the session of this process: UTC, Delta, and nothing else in its catalog."""
+    if remote_url is not None:
+        session = remote_session(remote_url)
+        yield session
+        session.stop()
+        return
+    yield local_session(home, app_name="tests", short_lived=True)
+    stop_session()
+    home.lock.release()
+
+
+@pytest.fixture
+def outbox_schema(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
+    """Return the name of a schema that no other test uses; it is dropped afterwards."""
+    words = re.sub(r"\W+", "_", request.node.name).strip("_").lower()
+    name = f"t{next(_numbers)}_{words}"[:60]
+    yield name
+    spark.sql(f"drop schema if exists {name} cascade")
+
+
+@pytest.fixture
+def dbt(spark: SparkSession, home: Home, outbox_schema: str) -> Callable[..., dbtRunnerResult]:
+    """Return a function that runs a dbt command on the test's schema and demands success.
+
+    `dbt("build", "--select", "outbox_state", variables={...}, check=False)`
+    """
+
+    def run(
+        *args: str, check: bool = True, variables: Mapping[str, object] | None = None
+    ) -> dbtRunnerResult:
+        result = run_dbt(args, home=home, schema=outbox_schema, variables=variables)
+        if check:
+            check_result(result)
+        return result
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def plain_environment() -> dict[str, str]:
+    """Return the environment for another process: ours, without Spark's and the outbox's words.
+
+    The cache folder stays: the jars are fetched once.
+    """
+    dropped = ("SPARK_", "PYSPARK_", "DBT_", "OUTBOX_")
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(dropped) or name == "OUTBOX_CACHE"
+    }
+    source = str(REPOSITORY / "python")
+    return {**kept, "PYTHONPATH": os.pathsep.join(filter(None, [source, kept.get("PYTHONPATH")]))}

@@ -1,0 +1,99 @@
+"""The dbt launcher: dbt as it is, with the session it needs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LAUNCHER = "from delta_outbox.dbt import launcher_main; exit(launcher_main())"
+
+PROJECT = {
+    "dbt_project.yml": """
+name: stranger
+version: "1.0"
+profile: stranger
+""",
+    "profiles.yml": """
+stranger:
+  target: local
+  outputs:
+    local: {type: spark, method: session, host: NA, schema: strange, threads: 1}
+""",
+    "models/good.sql": "{{ config(materialized='table', file_format='delta') }} select 1 as id",
+    "models/bad.sql": "select no_such_column from {{ ref('good') }}",
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Return somebody else's dbt project, with one model that works and one that does not."""
+    folder = tmp_path / "project"
+    for name, text in PROJECT.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def launch(*args: str, cwd: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run the launcher as a command."""
+    return subprocess.run(
+        [sys.executable, "-c", LAUNCHER, *args],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+def test_dbt_runs_in_a_session_of_the_home(project: Path, plain_environment: dict[str, str]):
+    """`build` makes the home, the tables lie in it, and dbt's exit code is passed on; nothing of
+    Spark appears in the folder or on the terminal.
+    """
+    built = launch("build", "--select", "good", cwd=project, environment=plain_environment)
+    assert 0 == built.returncode, built.stdout + built.stderr
+    assert "Completed successfully" in built.stdout
+    assert "" == built.stderr
+    assert (project / ".outbox/warehouse/strange.db/good/_delta_log").is_dir()
+    assert {".outbox", "dbt_project.yml", "logs", "models", "profiles.yml", "target"} == {
+        path.name for path in project.iterdir()
+    }
+    failed = launch("run", cwd=project, environment=plain_environment)
+    assert 1 == failed.returncode
+    assert "no_such_column" in failed.stdout
+
+
+def test_no_outbox_is_created_by_other_commands(project: Path, plain_environment: dict[str, str]):
+    """Without a home, a command other than `build` says so with exit code 2 and makes none."""
+    ended = launch("run", cwd=project, environment=plain_environment)
+    assert 2 == ended.returncode
+    assert ended.stderr.startswith("NO_OUTBOX_HERE: No outbox here: ")
+    assert set(PROJECT) == {
+        str(path.relative_to(project)) for path in project.rglob("*") if path.is_file()
+    }
+
+
+def test_commands_that_read_files_need_no_outbox(project: Path, plain_environment: dict[str, str]):
+    """`dbt ls` and `dbt --version` work without a home and without Java."""
+    environment = {**plain_environment, "PATH": ""}
+    listed = launch("--quiet", "ls", cwd=project, environment=environment)
+    assert (0, ["stranger.bad", "stranger.good"]) == (
+        listed.returncode,
+        sorted(listed.stdout.split()),
+    )
+    assert 0 == launch("--help", cwd=project, environment=environment).returncode
+    assert not (project / ".outbox").exists()
+
+
+def test_missing_java_is_one_sentence(project: Path, plain_environment: dict[str, str]):
+    """Without Java `build` ends with exit code 2, one sentence and how to install it."""
+    environment = {k: v for k, v in plain_environment.items() if k != "JAVA_HOME"}
+    ended = launch("build", cwd=project, environment={**environment, "PATH": ""})
+    assert (2, "") == (ended.returncode, ended.stdout)
+    message, remedy = ended.stderr.splitlines()
+    assert "NO_JAVA: Java 17 or newer is needed. Found: none." == message
+    assert "apt-get install openjdk-17-jre-headless" in remedy

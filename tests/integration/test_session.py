@@ -1,0 +1,104 @@
+"""The local session: its settings, its silence, and that nothing lies outside the home."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from delta_outbox.errors import BadSettings, OutboxError
+from delta_outbox.home import Home
+from delta_outbox.jvm import process_of
+from delta_outbox.session import REQUIRED, check_session, local_session
+
+NOON = dt.datetime(2026, 1, 2, 12, 0, 0, 1, tzinfo=dt.UTC)
+
+
+def test_required_settings_are_in_force(spark: SparkSession):
+    """A session of ours is in UTC and repeats neither stages nor, by speculation, tasks."""
+    check_session(spark)
+    assert REQUIRED == {name: spark.conf.get(name) for name in REQUIRED}
+
+
+def test_other_time_zone_is_refused(spark: SparkSession):
+    """A session that somebody has moved to another time zone is refused."""
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        with pytest.raises(BadSettings, match="timestamps are UTC instants"):
+            check_session(spark)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def test_delta_tables_survive_in_the_catalog(spark: SparkSession, home: Home, outbox_schema: str):
+    """Tables are Delta tables below the home's warehouse, found by name."""
+    spark.sql(f"create schema {outbox_schema}")
+    spark.sql(f"create table {outbox_schema}.t (id int) using delta")
+    spark.sql(f"insert into {outbox_schema}.t values (1), (2)")
+    assert 2 == spark.table(f"{outbox_schema}.t").count()
+    assert (home.warehouse / f"{outbox_schema}.db" / "t" / "_delta_log").is_dir()
+
+
+def test_arrow_tables_pass_unchanged(spark: SparkSession):
+    """Nulls, bytes, maps and UTC instants go to the workers and back without a change."""
+    table = pa.table(
+        {
+            "id": pa.array(["a", None, ""]),
+            "payload": pa.array([b"\x00\xff", None, b""]),
+            "headers": pa.array([[("k", "v")], None, []], pa.map_(pa.string(), pa.string())),
+            "at": pa.array([NOON, None, NOON], pa.timestamp("us", "UTC")),
+        }
+    )
+
+    def same(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches
+
+    frame = spark.createDataFrame(table)
+    returned = frame.mapInArrow(same, frame.schema).toArrow()
+    assert table.to_pylist() == returned.to_pylist()
+
+
+def test_workers_run_our_interpreter(spark: SparkSession):
+    """Python workers use the virtual environment of the driver, so they have its packages."""
+
+    def where(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"python": [sys.executable]})
+
+    found = spark.range(1, numPartitions=1).mapInArrow(where, "python string").toArrow()
+    assert [sys.executable] == found["python"].to_pylist()
+
+
+def test_lock_is_shared_with_the_jvm(spark: SparkSession, home: Home):
+    """The lock file names the driver and its JVM, which both hold it."""
+    assert SparkContext._gateway is not None
+    holder = home.lock.holder()
+    assert holder is not None
+    assert (os.getpid(), process_of(SparkContext._gateway).pid) == (holder.pid, holder.jvm_pid)
+
+
+def test_second_session_in_a_process_is_refused(spark: SparkSession, tmp_path: Path):
+    """A process has one local session; a second one is refused before it takes a lock."""
+    other = Home(root=tmp_path / "other").create()
+    with pytest.raises(OutboxError, match="has a SparkSession already"):
+        local_session(other)
+    assert not other.lock_file.exists()
+
+
+def test_logs_lie_in_the_home(spark: SparkSession, home: Home):
+    """Spark's and Derby's logs are files of the home."""
+    names = {path.name for path in home.logs.iterdir()}
+    assert {"spark.log", "jvm.log", "derby.log"} <= names
+
+
+def test_temporary_files_lie_in_the_home(spark: SparkSession, home: Home):
+    """The JVM's temporary folder is the home's, so nothing is left behind in /tmp."""
+    assert SparkContext._jvm is not None
+    assert str(home.scratch) == SparkContext._jvm.java.lang.System.getProperty("java.io.tmpdir")

@@ -6,5 +6,6 @@
     {%- if execute and flags.WHICH in ("build", "run", "retry") -%}
         {%- do run_query("reset spark.databricks.delta.write.txnAppId") -%}
         {%- do run_query("reset spark.databricks.delta.write.txnVersion") -%}
+        {%- do run_query("reset spark.databricks.delta.commitInfo.userMetadata") -%}
     {%- endif -%}
 {% endmacro %}

@@ -15,7 +15,7 @@
             events_head, transitions_head: latest versions of the logs, the transition log's read first: every
                 transition of a plan then finds its event
             planned_by: who runs it, for the record
-            rebuild: derive everything anew from snapshots of the logs
+            rebuild: true to derive everything anew from snapshots of the logs
         Result: one row, the number of the plan that the projection now stands at.
     -#}
 begin
@@ -23,7 +23,7 @@ begin
     declare done boolean default false;
     declare lost boolean default false;
     declare planned boolean default false;
-    declare rebuild_wanted boolean default {{ "true" if rebuild else "false" }};
+    declare rebuild_wanted boolean default {{ rebuild | string | lower }};
 
     declare plan_number bigint;
     declare plan_text string;
@@ -108,6 +108,8 @@ begin
 
             execute immediate 'set spark.databricks.delta.write.txnAppId = outbox/projection';
             execute immediate 'set spark.databricks.delta.write.txnVersion = ' || plan_number;
+            -- Readers find out from the commit which plan a version of the projection stands at.
+            execute immediate 'set spark.databricks.delta.commitInfo.userMetadata = outbox/projection/' || plan_number;
             begin
                 declare exit handler for sqlstate '2D521' begin set lost = true; end;
                 if plan_rebuilds then
@@ -121,6 +123,7 @@ begin
             end;
             execute immediate 'reset spark.databricks.delta.write.txnAppId';
             execute immediate 'reset spark.databricks.delta.write.txnVersion';
+            execute immediate 'reset spark.databricks.delta.commitInfo.userMetadata';
         end if;
 
         if not lost then

@@ -11,6 +11,7 @@
         created_at timestamp not null,
         appended_at timestamp,
         ordinal bigint,
+        scheduled_at timestamp comment 'available_at as the producer gave it',
         copies int not null comment 'Rows of event_id in the commit of its arrival; more than 1 needs a tie-break when the payload is read',
         lifecycle int not null,
         attempts int not null,

@@ -1,0 +1,32 @@
+{% macro relay_sql() -%}
+    {#-
+        The SQL that the relay and the command line evaluate themselves, compiled once: the texts of the models' own
+        macros, each after a line `--- name`. Names in double underscores are filled in when a text is run.
+    -#}
+    {%- set state = ref("outbox_state") -%}
+    {%- set events = source("outbox", "outbox_events") -%}
+    {%- set transitions = source("outbox", "outbox_transitions") -%}
+    {%- set progress = source("outbox", "outbox_progress") -%}
+--- refresh
+{{ delta_outbox.refresh_script(
+    state, events, transitions, progress, delta_outbox.fold(state),
+    "__events_head__", "__transitions_head__", "__planned_by__", "__rebuild__"
+) }}
+--- events_tail
+{{ delta_outbox.events_tail_select("__source__", "_commit_version") }}
+--- transitions_tail
+{{ delta_outbox.transitions_tail_select("__source__") }}
+--- known_events
+{{ delta_outbox.known_events_select(events) }}
+--- no_events
+{{ delta_outbox.no_changes(events) }}
+--- no_transitions
+{{ delta_outbox.no_changes(transitions) }}
+--- picture
+{{ delta_outbox.picture("__state__") }}
+--- eligible
+{{ delta_outbox.eligible("__deliveries__", ref("policy_rows"), "__now__") }}
+--- order_of_contents
+{{ delta_outbox.order_of_contents("__content__") }}
+--- end
+{%- endmacro %}

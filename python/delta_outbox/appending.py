@@ -1,0 +1,130 @@
+"""Append a batch of events, all or nothing: every rule first, then the look into the log."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_outbox.candidate import complete
+from delta_outbox.content import against_log
+from delta_outbox.errors import RejectedRows
+from delta_outbox.rejection import Rejection
+from delta_outbox.settings import AppendSettings
+from delta_outbox.tables import Tables
+from delta_outbox.validation import CREATED_AT_AHEAD, validate
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from delta_outbox.rejection import Rows
+
+logger = logging.getLogger(__name__)
+
+_ROWS_PER_FILE: Final = 200_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppendReport:
+    """What came of a batch.
+
+    Args:
+        appended: rows that were appended.
+        already_present: rows that the log, or the batch before them, held already.
+        rejected: all that is wrong; if there is any, nothing was appended.
+    """
+
+    appended: int = 0
+    already_present: int = 0
+    rejected: tuple[Rejection, ...] = field(default=())
+
+    def raise_if_rejected(self) -> None:
+        """Turn rejections into an error.
+
+        Raises:
+            RejectedRows: there are some.
+        """
+        if self.rejected:
+            raise RejectedRows(self.rejected)
+
+
+def append_events(
+    spark: SparkSession,
+    tables: Tables,
+    events: pa.Table,
+    *,
+    settings: AppendSettings,
+    now: datetime,
+    lines: Sequence[int] | Rows | None = None,
+) -> AppendReport:
+    """Append a batch of events, all or nothing.
+
+    Two appends of one id at the same moment cannot see each other; the first row in arrival
+    order is the event, and the view duplicate_events shows the other.
+
+    Args:
+        spark: the session to write with.
+        tables: the names of the relations.
+        events: columns of outbox_events that a producer gives.
+        settings: limits, patterns and the identity horizon.
+        now: the current instant.
+        lines: what to call each row in a rejection.
+    """
+    checked = validate(events, settings=settings, now=now, lines=lines)
+    if checked.rejections:
+        return AppendReport(rejected=checked.rejections)
+    rows = checked.given
+    if not rows.num_rows:
+        return AppendReport(already_present=checked.repeated)
+    known = _known(spark, tables, rows, settings=settings, now=now)
+    match = against_log(rows, known, checked.lines)
+    if match.rejections:
+        return AppendReport(rejected=tuple(sorted(match.rejections)))
+    new = complete(rows.filter(pc.invert(pa.array(match.already_present))), now=now)
+    if new.num_rows:
+        (
+            spark.createDataFrame(new)
+            .coalesce(max(1, new.num_rows // _ROWS_PER_FILE))
+            .write.format("delta")
+            .mode("append")
+            .saveAsTable(tables.events)
+        )
+    present = rows.num_rows - new.num_rows + checked.repeated
+    logger.info("appended", extra={"appended": new.num_rows, "already_present": present})
+    return AppendReport(appended=new.num_rows, already_present=present)
+
+
+def _known(
+    spark: SparkSession, tables: Tables, rows: pa.Table, *, settings: AppendSettings, now: datetime
+) -> pa.Table:
+    """Return the first copies that the log has of these ids, within the identity horizon."""
+    horizon = timedelta(days=settings.horizon_days)
+    today = now.date()
+    conditions = [
+        _between(today - horizon, today + CREATED_AT_AHEAD),
+    ]
+    if "created_at" in rows.column_names and rows["created_at"].null_count < rows.num_rows:
+        bounds = pc.min_max(rows["created_at"]).as_py()
+        conditions.append(_between(bounds["min"].date() - horizon, bounds["max"].date()))
+    given = [name for name in rows.column_names if name != "event_id"]
+    ids = spark.createDataFrame(rows.select(["event_id"]))
+    ids.createOrReplaceTempView("outbox_new_ids")
+    columns = ", ".join(["event_id", *given])
+    position = "arrival, ordinal asc nulls last, created_at, event_type"
+    return spark.sql(
+        f"select {columns} from ("
+        f" select *, row_number() over (partition by event_id order by {position}) as copy from ("
+        f"  select *, _metadata.row_commit_version as arrival from {tables.events}"
+        f"  where {' or '.join(conditions)}"
+        " ) left semi join outbox_new_ids using (event_id)"
+        ") where copy = 1"
+    ).toArrow()
+
+
+def _between(first: date, last: date) -> str:
+    return f"created_date between date'{first}' and date'{last}'"

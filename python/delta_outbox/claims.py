@@ -1,0 +1,230 @@
+"""A claim: deliveries taken together, and the rows of the log that start and end it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_outbox.lifecycle import Counters, EndOfClaim, Ending, Reason, State, decide_ending
+from delta_outbox.policy import DeliveryPolicy, PolicySet
+
+_INSTANT: Final = pa.timestamp("us", tz="UTC")
+
+DELIVERIES: Final = pa.schema(
+    [
+        ("event_id", pa.string()),
+        ("arrival", pa.int64()),
+        ("event_type", pa.string()),
+        ("ordering_key", pa.string()),
+        ("partition_key", pa.string()),
+        ("created_at", _INSTANT),
+        ("ordinal", pa.int64()),
+        ("copies", pa.int32()),
+        ("destination", pa.string()),
+        ("lifecycle", pa.int32()),
+        ("attempts", pa.int32()),
+        ("publish_attempts", pa.int32()),
+        ("crashes", pa.int32()),
+        ("suspect", pa.int32()),
+        ("available_at", _INSTANT),
+        ("started_at", _INSTANT),
+    ]
+)
+"""A delivery as the picture shows it before its claim; started_at: where its age counts from."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """Deliveries taken together.
+
+    Args:
+        claim_id: identity of the claim; an ending names it and is void for any other.
+        deliveries: columns of `DELIVERIES`, destinations by name, in order.
+        policies: the policy of each delivery.
+        policy_version: version of the policies that decided.
+        claimed_at: when it was decided.
+    """
+
+    claim_id: str
+    deliveries: pa.Table
+    policies: Sequence[DeliveryPolicy] = field(repr=False)
+    policy_version: str
+    claimed_at: datetime
+
+    def __len__(self) -> int:
+        return int(self.deliveries.num_rows)
+
+    @property
+    def lease_seconds(self) -> float:
+        """Return the shortest lease in the claim."""
+        return min(policy.lease_seconds for policy in set(self.policies))
+
+
+def new_claim_id() -> str:
+    """Return an id that no other claim has."""
+    return uuid.uuid4().hex
+
+
+def make_claim(
+    takeable: pa.Table,
+    *,
+    policies: PolicySet,
+    now: datetime,
+    claim_id: str,
+) -> Claim:
+    """Take deliveries: an event without destination gets one delivery for each of its policy's.
+
+    Args:
+        takeable: columns of `DELIVERIES`, in the order in which they are to be sent.
+        policies: the delivery policies in force.
+        now: the current instant.
+        claim_id: identity of the new claim.
+    """
+    by_type = {name: policies.match(name) for name in takeable["event_type"].unique().to_pylist()}
+    rows: list[int] = []
+    names: list[str] = []
+    chosen: list[DeliveryPolicy] = []
+    types = takeable["event_type"].to_pylist()
+    for row, (event_type, destination) in enumerate(
+        zip(types, takeable["destination"].to_pylist(), strict=True)
+    ):
+        policy = by_type[event_type]
+        for name in (destination,) if destination else policy.destinations:
+            rows.append(row)
+            names.append(name)
+            chosen.append(policy)
+    deliveries = takeable if len(rows) == len(types) else takeable.take(pa.array(rows, pa.int64()))
+    index = deliveries.schema.get_field_index("destination")
+    return Claim(
+        claim_id=claim_id,
+        deliveries=deliveries.set_column(index, "destination", pa.array(names, pa.string())),
+        policies=chosen,
+        policy_version=policies.version,
+        claimed_at=now,
+    )
+
+
+def claim_rows(claim: Claim) -> pa.Table:
+    """Return the transitions PENDING to CLAIMED, one per delivery.
+
+    Args:
+        claim: the claim to write down.
+    """
+    count = len(claim)
+    given = claim.deliveries
+    leases = [
+        claim.claimed_at + timedelta(seconds=policy.lease_seconds) for policy in claim.policies
+    ]
+    return pa.table(
+        {
+            **_identity(given),
+            "attempt": pc.add(given["attempts"], 1),
+            **_constant(count, from_state=State.PENDING, to_state=State.CLAIMED),
+            **_constant(count, reason=Reason.CLAIMED, claim_id=claim.claim_id),
+            "lease_expires_at": pa.array(leases, _INSTANT),
+            "claim_size": pa.repeat(pa.scalar(count, pa.int32()), count),
+            "publish_attempts": given["publish_attempts"],
+            "crashes": given["crashes"],
+            "suspect": given["suspect"],
+            "occurred_at": pa.repeat(pa.scalar(claim.claimed_at, _INSTANT), count),
+            "available_at": given["available_at"],
+            **_constant(count, policy_version=claim.policy_version),
+        }
+    )
+
+
+def decide_endings(
+    claim: Claim,
+    results: Sequence[EndOfClaim],
+    *,
+    now: datetime,
+    jitter: Callable[[], float],
+    claim_size: int | None = None,
+) -> list[Ending]:
+    """Decide how each delivery of a claim ends.
+
+    Args:
+        claim: the claim, with the counters from before it.
+        results: one per delivery, in the claim's order.
+        now: the current instant.
+        jitter: gives a random number in [0, 1).
+        claim_size: deliveries that the claim began with, if some have been ended before.
+    """
+    given = claim.deliveries
+    columns = zip(
+        results,
+        claim.policies,
+        given["attempts"].to_pylist(),
+        given["publish_attempts"].to_pylist(),
+        given["crashes"].to_pylist(),
+        given["suspect"].to_pylist(),
+        given["started_at"].to_pylist(),
+        strict=True,
+    )
+    size = claim_size or len(claim)
+    return [
+        decide_ending(
+            counters=Counters(
+                attempt=attempts + 1, publish_attempts=failures, crashes=crashes, suspect=suspect
+            ),
+            result=result,
+            claim_size=size,
+            policy=policy,
+            now=now,
+            started_at=started_at,
+            jitter=jitter(),
+        )
+        for result, policy, attempts, failures, crashes, suspect, started_at in columns
+    ]
+
+
+def ending_rows(
+    claim: Claim, endings: Sequence[Ending], *, now: datetime, claim_size: int | None = None
+) -> pa.Table:
+    """Return the transitions that end a claim, one per delivery.
+
+    Args:
+        claim: the claim that ends.
+        endings: one per delivery, in the claim's order.
+        now: when it was decided.
+        claim_size: deliveries that the claim began with, if some have been ended before.
+    """
+    count = len(claim)
+    return pa.table(
+        {
+            **_identity(claim.deliveries),
+            "attempt": pc.add(claim.deliveries["attempts"], 1),
+            **_constant(count, from_state=State.CLAIMED, claim_id=claim.claim_id),
+            "to_state": pa.array([ending.to_state for ending in endings], pa.string()),
+            "reason": pa.array([ending.reason for ending in endings], pa.string()),
+            "claim_size": pa.repeat(pa.scalar(claim_size or count, pa.int32()), count),
+            "publish_attempts": _ints([ending.counters.publish_attempts for ending in endings]),
+            "crashes": _ints([ending.counters.crashes for ending in endings]),
+            "suspect": _ints([ending.counters.suspect for ending in endings]),
+            "occurred_at": pa.repeat(pa.scalar(now, _INSTANT), count),
+            "available_at": pa.array([ending.available_at for ending in endings], _INSTANT),
+            "error": pa.array([ending.error for ending in endings], pa.string()),
+            "receipt": pa.array([ending.receipt for ending in endings], pa.string()),
+            "outcome": pa.array([ending.outcome for ending in endings], pa.string()),
+            "outcome_data": pa.array([ending.outcome_data for ending in endings], pa.string()),
+            **_constant(count, policy_version=claim.policy_version),
+        }
+    )
+
+
+def _identity(deliveries: pa.Table) -> dict[str, pa.ChunkedArray]:
+    return {name: deliveries[name] for name in ("event_id", "arrival", "destination", "lifecycle")}
+
+
+def _constant(count: int, **values: str) -> dict[str, pa.Array]:
+    return {name: pa.repeat(pa.scalar(str(value)), count) for name, value in values.items()}
+
+
+def _ints(values: list[int]) -> pa.Array:
+    return pa.array(values, pa.int32())

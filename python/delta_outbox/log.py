@@ -1,0 +1,147 @@
+"""The transition log of one lane: append at an expected sequence, read back, or lose.
+
+The rule that makes everything safe: whoever appends names the position that it has seen. Delta
+commits one writer per (appId, version) and raises for those that raced; a version that was used
+before is skipped without a word, so nothing is believed before it has been read back.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from delta_outbox.conflicts import is_conflict
+from delta_outbox.errors import LogRewound, SequenceTaken
+from delta_outbox.tables import TRANSITIONS, Tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
+
+
+class TransitionLog:
+    """The log of one lane as one relay sees it.
+
+    Args:
+        spark: the session to write with.
+        tables: the names of the relations.
+        relay_id: the writer; unique per relay process, on every row that it appends.
+        epoch: the generation of the lanes.
+        lane: the lane.
+    """
+
+    def __init__(
+        self, spark: SparkSession, tables: Tables, *, relay_id: str, epoch: int = 0, lane: int = 0
+    ) -> None:
+        """Know nothing yet; `catch_up` reads the position."""
+        self._spark = spark
+        self._table = tables.transitions
+        self._relay_id = relay_id
+        self.epoch = epoch
+        self.lane = lane
+        self.sequence = 0
+
+    @property
+    def app_id(self) -> str:
+        """The writer id under which Delta keeps one version per append."""
+        return f"outbox/{self.epoch}/{self.lane}"
+
+    def catch_up(self) -> None:
+        """Move the known position to the end of the log."""
+        row = self._spark.sql(
+            f"select max(sequence) as sequence from {self._table} "
+            f"where epoch = {self.epoch} and lane = {self.lane} and sequence >= {self.sequence}"
+        ).first()
+        found = row["sequence"] if row is not None else None
+        self.sequence = max(self.sequence, found or 0)
+
+    def rows_after(self, sequence: int) -> pa.Table:
+        """Return what was appended after a position, in order.
+
+        Args:
+            sequence: the position that is known.
+
+        Returns:
+            Columns sequence, event_id, arrival, destination, lifecycle, from_state, to_state,
+            claim_id, relay_id.
+        """
+        return self._spark.sql(
+            "select sequence, event_id, arrival, destination, lifecycle, from_state, to_state, "
+            f"claim_id, relay_id from {self._table} where epoch = {self.epoch} "
+            f"and lane = {self.lane} and sequence > {sequence} order by sequence"
+        ).toArrow()
+
+    def append(self, rows: pa.Table) -> None:
+        """Append rows at the next sequence and read them back.
+
+        Args:
+            rows: columns of `TRANSITIONS` but for epoch, lane, sequence and relay_id, which are
+                filled in here; at most one row per delivery.
+
+        Raises:
+            SequenceTaken: somebody else appended there first; nothing was written.
+            LogRewound: the number counts as used and nobody's rows carry it.
+        """
+        number = self.sequence + 1
+        table = self._numbered(rows, number)
+        try:
+            (
+                self._spark.createDataFrame(table)
+                .coalesce(1)
+                .write.format("delta")
+                .mode("append")
+                .option("txnAppId", self.app_id)
+                .option("txnVersion", number)
+                .saveAsTable(self._table)
+            )
+        except Exception as error:
+            if is_conflict(error):
+                raise SequenceTaken(writer=self.app_id, number=number) from error
+            # The commit may have happened although its answer was lost.
+            if self._ours_at(number, table) != table.num_rows:
+                raise
+            logger.warning("append_answer_lost", extra={"lane": self.lane, "sequence": number})
+        self._believe(number, table)
+
+    def _believe(self, number: int, table: pa.Table) -> None:
+        """Accept an append only after its rows have been read back."""
+        ours = self._ours_at(number, table)
+        if ours == table.num_rows:
+            self.sequence = number
+            return
+        if self.rows_after(number - 1).num_rows:
+            raise SequenceTaken(writer=self.app_id, number=number)
+        raise LogRewound(writer=self.app_id, number=number)
+
+    def _ours_at(self, number: int, table: pa.Table) -> int:
+        """Count the rows that this relay has at a sequence; the dates keep the read small."""
+        dates = sorted({value.date() for value in table["occurred_at"].unique().to_pylist()})
+        listed = ", ".join(f"date'{date}'" for date in dates)
+        row = self._spark.sql(
+            f"select count(*) as ours from {self._table} where lane = {self.lane} "
+            f"and occurred_date in ({listed}) and epoch = {self.epoch} "
+            f"and sequence = {number} and relay_id = '{self._relay_id}'"
+        ).first()
+        return int(row["ours"]) if row is not None else 0
+
+    def _numbered(self, rows: pa.Table, number: int) -> pa.Table:
+        """Fill in the position and the writer, and put the columns in order."""
+        count = rows.num_rows
+        given = {
+            "epoch": pa.repeat(pa.scalar(self.epoch, pa.int32()), count),
+            "lane": pa.repeat(pa.scalar(self.lane, pa.int32()), count),
+            "sequence": pa.repeat(pa.scalar(number, pa.int64()), count),
+            "relay_id": pa.repeat(pa.scalar(self._relay_id), count),
+        }
+        columns = []
+        for field in TRANSITIONS:
+            if field.name in given:
+                columns.append(given[field.name])
+            elif field.name in rows.column_names:
+                columns.append(rows[field.name].cast(field.type))
+            else:
+                columns.append(pa.nulls(count, field.type))
+        return pa.Table.from_arrays(columns, schema=TRANSITIONS)

@@ -1,0 +1,136 @@
+"""Open an outbox: the home and its lock, the session, the settings, the compiled SQL."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from delta_outbox.clock import Clock, SystemClock
+from delta_outbox.config import load_settings
+from delta_outbox.dbt import check_result, compile_sql, default_schema, run_dbt
+from delta_outbox.errors import FormatTooNew, NoOutboxHere
+from delta_outbox.home import Home, find_home
+from delta_outbox.outbox import Outbox
+from delta_outbox.session import REMOTE_VARIABLE, local_session, remote_session, stop_session
+from delta_outbox.statements import INLINE, Statements
+from delta_outbox.tables import FORMAT_PROPERTY, FORMAT_VERSION, Tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
+
+LOGS: Final = (
+    "outbox_events",
+    "outbox_transitions",
+    "outbox_commands",
+    "outbox_progress",
+    "outbox_relays",
+)
+
+
+@contextlib.contextmanager
+def open_outbox(
+    *,
+    home: Home | None = None,
+    config: Path | None = None,
+    create: bool = False,
+    debug: bool = False,
+    clock: Clock | None = None,
+) -> Iterator[Outbox]:
+    """Open an outbox for a block.
+
+    Args:
+        home: the home; looked for if left out.
+        config: the settings file; looked for if left out.
+        create: create what is missing.
+        debug: show what Spark prints, on standard error.
+        clock: the time.
+
+    Raises:
+        NoOutboxHere: there is none and it is not to be created.
+        HomeInUse: another process works in this home.
+        FormatTooNew: a newer release wrote the logs.
+        BadSettings: a setting breaks a rule.
+    """
+    home = home or find_home(create=create)
+    clock = clock or SystemClock()
+    settings = load_settings(home=home.root, path=config)
+    address = os.environ.get(REMOTE_VARIABLE)
+    spark = remote_session(address) if address else local_session(home, debug=debug)
+    try:
+        tables = Tables(schema=default_schema())
+        if create:
+            create_outbox(spark, home, tables)
+        check_logs(spark, tables)
+        yield Outbox(
+            spark,
+            tables=tables,
+            settings=settings,
+            statements=load_statements(home, tables),
+            clock=clock,
+            home=None if address else home,
+        )
+    finally:
+        if address:
+            spark.stop()
+        else:
+            stop_session()
+            home.lock.release()
+
+
+def create_outbox(spark: SparkSession, home: Home, tables: Tables) -> None:
+    """Create what is missing: the logs, the projection and the views; never alter data.
+
+    Args:
+        spark: the session that dbt uses; the one of this process.
+        home: takes dbt's files.
+        tables: the names of the relations.
+
+    Raises:
+        DbtFailed: dbt ended with errors.
+        FormatTooNew: a newer release wrote the logs.
+    """
+    with contextlib.suppress(NoOutboxHere):
+        check_logs(spark, tables)
+    check_result(run_dbt(["build"], home=home, schema=tables.schema))
+
+
+def load_statements(home: Home, tables: Tables) -> Statements:
+    """Return the SQL that dbt compiles for us, from the home where it is kept.
+
+    Args:
+        home: keeps what was compiled.
+        tables: the names of the relations.
+    """
+    return Statements.parse(compile_sql(INLINE, home=home, schema=tables.schema))
+
+
+def check_logs(spark: SparkSession, tables: Tables) -> None:
+    """Refuse logs that are missing or that a newer release wrote.
+
+    Args:
+        spark: the session.
+        tables: the names of the relations.
+
+    Raises:
+        NoOutboxHere: a log is missing.
+        FormatTooNew: a log's format is newer than this release knows.
+    """
+    if not spark.catalog.databaseExists(tables.schema):
+        raise NoOutboxHere(where=f"schema {tables.schema}")
+    for name in LOGS:
+        if not spark.catalog.tableExists(tables[name]):
+            raise NoOutboxHere(where=f"table {tables[name]}")
+        properties = {
+            row["key"]: row["value"]
+            for row in spark.sql(f"show tblproperties {tables[name]}").collect()
+        }
+        found = properties.get(FORMAT_PROPERTY, "")
+        if found.isdigit() and int(found) <= FORMAT_VERSION:
+            continue
+        raise FormatTooNew(table=tables[name], found=found or "none", supported=FORMAT_VERSION)

@@ -1,0 +1,223 @@
+"""The projection: brought up to date by dbt's own script, and looked at together with the tail."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from delta_outbox.errors import ChangeFeedGone, NoOutboxHere
+from delta_outbox.statements import Statements
+from delta_outbox.tables import Tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+logger = logging.getLogger(__name__)
+
+_WRITE_SETTINGS: Final = (
+    "spark.databricks.delta.write.txnAppId",
+    "spark.databricks.delta.write.txnVersion",
+    "spark.databricks.delta.commitInfo.userMetadata",
+)
+_MARK: Final = re.compile(r"outbox/projection/(\d+)")
+_COMMITS_LOOKED_AT: Final = 50  # how far back the commit of a refresh may lie behind maintenance
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watermark:
+    """How far a version of the projection has seen the logs.
+
+    Args:
+        version: commit version of the projection.
+        plan: number of the plan that it stands at.
+        events: version of the event log, inclusive.
+        transitions: version of the transition log, inclusive.
+    """
+
+    version: int
+    plan: int
+    events: int
+    transitions: int
+
+
+def own_session(spark: SparkSession) -> SparkSession:
+    """Return a session of its own on the same Spark: settings and temporary views are private.
+
+    Args:
+        spark: a classic session or one of Spark Connect.
+    """
+    if hasattr(spark, "newSession"):
+        try:
+            return spark.newSession()
+        except Exception:  # Spark Connect has the attribute and refuses the call
+            logger.debug("new_session_refused")
+    return spark.cloneSession()  # type: ignore[attr-defined,no-any-return]
+
+
+class Projection:
+    """The projection of one outbox.
+
+    Args:
+        spark: the session; refreshes run in one of their own.
+        tables: the names of the relations.
+        statements: the compiled SQL.
+    """
+
+    def __init__(self, spark: SparkSession, tables: Tables, statements: Statements) -> None:
+        """Open a session for the refreshes: a write version left in a session skips writes."""
+        self._spark = spark
+        self._own = own_session(spark)
+        self._tables = tables
+        self._statements = statements
+
+    def refresh(self, *, planned_by: str, rebuild: bool = False) -> int:
+        """Bring the projection up to all that was committed before this call.
+
+        Args:
+            planned_by: who asks, for the record: letters, digits and -_.:/ only.
+            rebuild: derive everything anew from the logs.
+
+        Returns:
+            The number of the plan that the projection stands at.
+
+        Raises:
+            ChangeFeedGone: the feed of a log no longer reaches back to the watermark.
+        """
+        heads = self.heads()
+        script = self._statements.fill(
+            "refresh",
+            events_head=heads["events"],
+            transitions_head=heads["transitions"],
+            planned_by=re.sub(r"[^A-Za-z0-9_.:/-]", "_", planned_by),
+            rebuild=str(rebuild).lower(),
+        )
+        try:
+            row = self._own.sql(script).first()
+        except Exception as error:
+            if "DELTA_CHANGE_DATA_FILE_NOT_FOUND" in str(error) or "_CDC_" in str(error):
+                raise ChangeFeedGone(table=self._tables.events, version=heads["events"]) from error
+            raise
+        finally:
+            for name in _WRITE_SETTINGS:
+                self._own.conf.unset(name)
+        assert row is not None
+        return int(row["number"])
+
+    def heads(self) -> dict[str, int]:
+        """Return the latest versions of the logs, the transition log's read first.
+
+        In this order every transition up to the one finds its event up to the other.
+        """
+        return {
+            "transitions": self._head(self._tables.transitions),
+            "events": self._head(self._tables.events),
+        }
+
+    def _head(self, table: str) -> int:
+        row = self._spark.sql(f"describe history {table} limit 1").first()
+        if row is None:
+            raise NoOutboxHere(where=table)
+        return int(row["version"])
+
+    def watermark(self) -> Watermark:
+        """Return the newest version of the projection and how far it has seen the logs.
+
+        Raises:
+            NoOutboxHere: the projection was never refreshed.
+        """
+        for limit in (1, _COMMITS_LOOKED_AT):
+            commits = self._spark.sql(
+                f"describe history {self._tables.state} limit {limit}"
+            ).collect()
+            for commit in commits:
+                mark = _MARK.fullmatch(commit["userMetadata"] or "")
+                if mark:
+                    return self._watermark(version=int(commits[0]["version"]), plan=int(mark[1]))
+        raise NoOutboxHere(where=self._tables.state)
+
+    def _watermark(self, *, version: int, plan: int) -> Watermark:
+        row = self._spark.sql(
+            f"select plan from {self._tables.progress} "
+            f"where writer = 'projection' and number = {plan}"
+        ).first()
+        if row is None:
+            raise NoOutboxHere(where=self._tables.progress)
+        ranges = json.loads(row["plan"])
+        return Watermark(
+            version=version,
+            plan=plan,
+            events=int(ranges["events"]["to"]),
+            transitions=int(ranges["transitions"]["to"]),
+        )
+
+    def picture(self) -> tuple[DataFrame, Watermark, int]:
+        """Return the open deliveries now: the projection at a version, plus the tails of the logs.
+
+        Returns:
+            A table with the columns of the projection, rows in PENDING and CLAIMED only; the
+            watermark it builds on; and how many commits the tails hold.
+        """
+        seen = self.watermark()
+        heads = self.heads()
+        self._tail_views(seen, heads)
+        text = self._statements.fill(
+            "picture",
+            state=f"{self._tables.state} version as of {seen.version}",
+            from_states=self._from_states(heads["transitions"] > seen.transitions),
+        )
+        tail = heads["events"] - seen.events + heads["transitions"] - seen.transitions
+        return self._spark.sql(text), seen, tail
+
+    def _tail_views(self, seen: Watermark, heads: dict[str, int]) -> None:
+        fill = self._statements.fill
+        new_events = heads["events"] > seen.events
+        events = (
+            _changes(self._tables.events, seen.events, heads["events"])
+            if new_events
+            else fill("no_events")
+        )
+        transitions = (
+            _changes(self._tables.transitions, seen.transitions, heads["transitions"])
+            if heads["transitions"] > seen.transitions
+            else fill("no_transitions")
+        )
+        self._view("outbox_events_tail", fill("events_tail", source=events))
+        self._view("outbox_transitions_tail", fill("transitions_tail", source=transitions))
+        bounds = None
+        if new_events:
+            bounds = self._spark.sql(
+                "select min(created_date) as first, max(created_date) as last "
+                "from outbox_events_tail"
+            ).first()
+        known = bounds is not None and bounds["first"] is not None
+        self._view(
+            "outbox_known_events",
+            fill(
+                "known_events",
+                any_news=str(known).lower(),
+                events_to=heads["events"],
+                events_after=seen.events,
+                news_from=f"date'{bounds['first']}'" if known and bounds else "current_date()",
+                news_to=f"date'{bounds['last']}'" if known and bounds else "current_date()",
+            ),
+        )
+
+    def _view(self, name: str, text: str) -> None:
+        self._spark.sql(f"create or replace temporary view {name} as {text}")
+
+    def _from_states(self, any_transitions: bool) -> str:
+        """Return the partitions that the tail's deliveries come from; only replays leave the end."""
+        replayed = any_transitions and bool(
+            self._spark.sql(
+                "select 1 from outbox_transitions_tail where reason = 'replayed' limit 1"
+            ).count()
+        )
+        states = ("PENDING", "CLAIMED", "PUBLISHED", "DEAD") if replayed else ("PENDING", "CLAIMED")
+        return ", ".join(f"'{state}'" for state in states)
+
+
+def _changes(table: str, after: int, to: int) -> str:
+    return f"table_changes('{table}', {after + 1}, {to}) where _change_type = 'insert'"

@@ -1,0 +1,279 @@
+"""The publishing of one claim: payloads joined on, slices sent from executors, answers collected."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from delta_outbox.claims import Claim
+from delta_outbox.lifecycle import Crashed, EndOfClaim
+from delta_outbox.policy import Ordering, OrderScope, message_key, render_route
+from delta_outbox.publishers.protocol import (
+    Delivered,
+    Failed,
+    JsonText,
+    NotSent,
+    Rejected,
+    Unknown,
+)
+from delta_outbox.publishers.scrub import describe
+from delta_outbox.relay import slice as worker
+from delta_outbox.statements import Statements
+from delta_outbox.tables import Tables, lane_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
+
+MAX_RANGES: Final = 16  # of created_at, when payloads are looked up
+MARGIN: Final = 5.0  # seconds of a lease that are kept for the way back
+MARGIN_SHARE: Final = 0.2  # of a short lease, where MARGIN would leave nothing
+
+_PLACED: Final = pa.schema(
+    [
+        ("place", pa.int32()),
+        ("slice", pa.int32()),
+        ("id", pa.string()),
+        ("at_arrival", pa.int64()),
+        ("destination", pa.string()),
+        ("lifecycle", pa.int32()),
+        ("attempt", pa.int32()),
+        ("key", pa.string()),
+        ("scope", pa.string()),
+        ("route", pa.string()),
+    ]
+)
+
+
+def publish_seconds(lease_seconds: float) -> float:
+    """Return how long a claim may publish: a lease holds it twice, and a margin.
+
+    Twice, because a relay that claims ahead holds one claim while another is being published.
+
+    Args:
+        lease_seconds: of the claim.
+    """
+    return (lease_seconds - min(MARGIN, MARGIN_SHARE * lease_seconds)) / 2
+
+
+class Publishing:
+    """Publishes claims of one outbox.
+
+    Args:
+        spark: the session.
+        tables: the names of the relations.
+        statements: the compiled SQL.
+        destinations: name to (publisher type, prepared settings).
+        parallelism: slices per claim.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        tables: Tables,
+        statements: Statements,
+        *,
+        destinations: Mapping[str, tuple[str, Mapping[str, object]]],
+        parallelism: int,
+    ) -> None:
+        """Keep what every claim needs."""
+        self._spark = spark
+        self._tables = tables
+        self._statements = statements
+        self._destinations = destinations
+        self._parallelism = parallelism
+        self.not_opened: dict[str, str] = {}
+
+    def publish(self, claim: Claim) -> list[EndOfClaim]:
+        """Publish every delivery of a claim once and return what became of each.
+
+        Whatever goes wrong, each delivery has an answer: where none came back, it crashed.
+
+        Args:
+            claim: read back from the log, so it is ours.
+        """
+        results: list[EndOfClaim] = [Crashed(error="no answer from the worker")] * len(claim)
+        placed, unroutable = _placed(claim, self._parallelism)
+        for place in unroutable:
+            results[place] = Rejected(error="the route names a value that the event lacks")
+        seconds = publish_seconds(claim.lease_seconds)
+        job = worker.Job(
+            claim_id=claim.claim_id,
+            destinations=self._destinations,
+            deadline=time.time() + seconds,
+            budget=seconds,
+        )
+        try:
+            answers = self._run(job, claim, placed) if placed.num_rows else pa.table({})
+        except Exception as error:
+            logger.warning(
+                "publish_job_failed",
+                extra={"claim_id": claim.claim_id, "size": len(claim), "error": describe(error)},
+            )
+            return results
+        self._take(answers, results, claim.deliveries["destination"].to_pylist())
+        return results
+
+    def _run(self, job: worker.Job, claim: Claim, placed: pa.Table) -> pa.Table:
+        from pyspark.sql import functions as sf
+
+        batch = sf.broadcast(self._spark.createDataFrame(placed))
+        content = self._spark.sql(
+            "select event_id, event_type, ordering_key, partition_key, created_at, available_at, "
+            "ordinal, payload, headers, _metadata.row_commit_version as arrival "
+            f"from {self._tables.events} where {_where(claim.deliveries)}"
+        )
+        rows = content.join(
+            batch,
+            (content["event_id"] == batch["id"]) & (content["arrival"] == batch["at_arrival"]),
+        )
+        order = ["place"]
+        if max(claim.deliveries["copies"].to_pylist()) > 1:
+            # Several rows of one id in one commit: the first of them, content last, is the event.
+            text = self._statements.fill("order_of_contents", content="_c").replace("_c.", "")
+            rows = rows.selectExpr(
+                "*", f"row_number() over (partition by place order by {text}) as copy"
+            ).where("copy = 1")
+        rows = (
+            rows.repartitionById(self._parallelism, "slice")
+            .sortWithinPartitions(*order)
+            .select(
+                "place",
+                "destination",
+                "scope",
+                "event_id",
+                "event_type",
+                "key",
+                "ordering_key",
+                "partition_key",
+                "headers",
+                "payload",
+                "created_at",
+                "attempt",
+                "lifecycle",
+                "route",
+            )
+        )
+
+        def publish(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            from pyspark import TaskContext
+
+            context = TaskContext.get()
+            number = context.attemptNumber() if context is not None else 0
+            return worker.publish_slice(job, batches, attempt_number=number)
+
+        # One action, its answers collected and never cached: a second one would publish again.
+        return rows.mapInArrow(publish, worker.RESULTS_DDL).toArrow()
+
+    def _take(
+        self, answers: pa.Table, results: list[EndOfClaim], destinations: list[str]
+    ) -> None:
+        for row in answers.to_pylist():
+            place = row["place"]
+            match row["code"]:
+                case worker.DELIVERED:
+                    results[place] = Delivered(
+                        receipt=_json(row["receipt"]),
+                        outcome=row["outcome"],
+                        outcome_data=_json(row["outcome_data"]),
+                    )
+                case worker.FAILED:
+                    results[place] = Failed(error=row["error"], retry_after=row["retry_after"])
+                case worker.REJECTED:
+                    results[place] = Rejected(error=row["error"])
+                case worker.UNKNOWN:
+                    results[place] = Unknown(error=row["error"])
+                case worker.NOT_SENT:
+                    results[place] = NotSent()
+                case worker.NOT_OPENED:
+                    results[place] = NotSent()
+                    self.not_opened.setdefault(destinations[place], row["error"])
+                case _:
+                    results[place] = Crashed(error=row["error"] or "crashed")
+
+
+def _json(text: str | None) -> JsonText | None:
+    return None if text is None else JsonText(text)
+
+
+def _placed(claim: Claim, slices: int) -> tuple[pa.Table, list[int]]:
+    """Give each delivery its place, slice, key, scope and route; a key stays in one slice."""
+    given = claim.deliveries
+    columns: dict[str, list[object]] = {name: [] for name in _PLACED.names}
+    unroutable: list[int] = []
+    rows = zip(
+        claim.policies,
+        given["event_id"].to_pylist(),
+        given["arrival"].to_pylist(),
+        given["event_type"].to_pylist(),
+        given["ordering_key"].to_pylist(),
+        given["partition_key"].to_pylist(),
+        given["destination"].to_pylist(),
+        given["lifecycle"].to_pylist(),
+        given["attempts"].to_pylist(),
+        strict=True,
+    )
+    for place, row in enumerate(rows):
+        policy, event_id, arrival, event_type, ordering_key, partition_key, destination = row[:7]
+        route = render_route(
+            policy,
+            event_type=event_type,
+            event_id=event_id,
+            ordering_key=ordering_key,
+            partition_key=partition_key,
+        )
+        if route is None:
+            unroutable.append(place)
+            continue
+        scope = None
+        if policy.ordering is Ordering.STRICT and ordering_key is not None:
+            within = destination if policy.order_scope is OrderScope.DESTINATION else ""
+            scope = f"{within}\x00{ordering_key}"
+        values = (
+            place,
+            lane_of(ordering_key=ordering_key, event_id=event_id, lanes=slices),
+            event_id,
+            arrival,
+            destination,
+            row[7],
+            row[8] + 1,
+            message_key(policy, ordering_key=ordering_key, partition_key=partition_key),
+            scope,
+            route,
+        )
+        for name, value in zip(_PLACED.names, values, strict=True):
+            columns[name].append(value)
+    return pa.table(columns, schema=_PLACED), unroutable
+
+
+def _where(deliveries: pa.Table) -> str:
+    """Return a condition that reads few files: ranges of created_at, and of ordinal within them.
+
+    One range over an old retry and the news of today would read all days between.
+    """
+    at = deliveries["created_at"].cast(pa.int64()).to_numpy()
+    ordinal = deliveries["ordinal"]
+    order = np.argsort(at, kind="stable")
+    gaps = np.diff(at[order])
+    wide = np.argsort(gaps, kind="stable")[::-1][: MAX_RANGES - 1]
+    cuts = np.sort(wide[gaps[wide] > 0]) + 1
+    ranges = []
+    for part in np.split(order, cuts):
+        low, high = int(at[part].min()), int(at[part].max())
+        condition = (
+            f"created_at between timestamp_micros({low}) and timestamp_micros({high}) "
+            f"and created_date between date(timestamp_micros({low})) "
+            f"and date(timestamp_micros({high}))"
+        )
+        numbers = ordinal.take(pa.array(part))
+        if numbers.null_count == 0:
+            values = numbers.to_numpy()
+            condition += f" and ordinal between {int(values.min())} and {int(values.max())}"
+        ranges.append(f"({condition})")
+    return " or ".join(ranges)

@@ -1,0 +1,239 @@
+"""What an executor does: publish its slice of a claim, once, in order, before the deadline."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+
+from delta_outbox.publishers.protocol import (
+    Delivered,
+    Event,
+    EventBatch,
+    Failed,
+    NotSent,
+    Publisher,
+    Rejected,
+    Result,
+    Unknown,
+    to_json,
+)
+from delta_outbox.publishers.registry import find_publisher
+from delta_outbox.publishers.scrub import describe
+from delta_outbox.relay.calls import plan_calls
+
+logger = logging.getLogger(__name__)
+
+DELIVERED: Final = "D"
+FAILED: Final = "F"
+REJECTED: Final = "R"
+UNKNOWN: Final = "U"
+NOT_SENT: Final = "N"
+NOT_OPENED: Final = "O"  # the publisher did not open: not sent, and the relay says why
+CRASHED: Final = "C"
+
+RESULTS: Final = pa.schema(
+    [
+        ("place", pa.int32()),
+        ("code", pa.string()),
+        ("error", pa.string()),
+        ("retry_after", pa.float64()),
+        ("receipt", pa.string()),
+        ("outcome", pa.string()),
+        ("outcome_data", pa.string()),
+    ]
+)
+"""One row per delivery; place: its position in the claim."""
+
+RESULTS_DDL: Final = (
+    "place int, code string, error string, retry_after double, receipt string, outcome string, "
+    "outcome_data string"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What every slice of a claim needs to know.
+
+    Args:
+        claim_id: the claim.
+        destinations: name to (publisher type, prepared settings).
+        deadline: system time in seconds since 1970 after which nothing may be sent.
+        budget: seconds that a slice may take from its own start, whatever the clocks say.
+    """
+
+    claim_id: str
+    destinations: Mapping[str, tuple[str, Mapping[str, object]]] = field(repr=False)
+    deadline: float
+    budget: float
+
+    def deadline_here(self) -> float:
+        """Return the deadline in monotonic seconds of this process, the earlier of the two."""
+        here = time.monotonic()
+        return here + min(self.budget, self.deadline - time.time())
+
+
+def publish_slice(
+    job: Job, batches: Iterable[pa.RecordBatch], *, attempt_number: int
+) -> Iterator[pa.RecordBatch]:
+    """Publish the rows of one slice and return what became of each.
+
+    Args:
+        job: what holds for the whole claim.
+        batches: rows in order of `place`, with payload; see `publishing.CONTENT`.
+        attempt_number: of the task. Above 0 somebody has begun this slice before and nobody
+            knows how far it came, so nothing is published (one publish per claim).
+    """
+    if attempt_number > 0:
+        for batch in batches:
+            yield _answers([(place, CRASHED, "worker lost") for place in batch["place"].to_pylist()])
+        return
+    work = _Slice(job)
+    try:
+        for batch in batches:
+            yield work.publish(batch)
+    finally:
+        work.close()
+
+
+class _Slice:
+    """One slice at work: its publishers, and the keys that may go no further."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._deadline = job.deadline_here()
+        self._publishers: dict[str, Publisher] = {}
+        self._not_opened: dict[str, str] = {}
+        self._blocked: set[str] = set()
+        self._last_place = -1
+
+    def publish(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        rows = [row for row in batch.to_pylist() if self._is_first(row["place"])]
+        answers: list[tuple[Any, ...]] = []
+        ordered = {name: self._ordered(name) for name in {row["destination"] for row in rows}}
+        for call in plan_calls(
+            [row["scope"] for row in rows],
+            [row["event_id"] for row in rows],
+            [row["destination"] for row in rows],
+            ordered=ordered,
+        ):
+            called = [rows[index] for index in call]
+            held = [row for row in called if row["scope"] in self._blocked]
+            answers += [(row["place"], NOT_SENT, None) for row in held]
+            sent = [row for row in called if row["scope"] not in self._blocked]
+            if sent:
+                answers += self._call(sent)
+        return _answers(answers)
+
+    def _is_first(self, place: int) -> bool:
+        """Pass over a later row of the same id in the same commit: the first one is the event."""
+        first = place != self._last_place
+        self._last_place = place
+        return first
+
+    def _ordered(self, destination: str) -> bool:
+        publisher = self._publisher(destination)
+        return bool(getattr(publisher, "ordered", False))
+
+    def _publisher(self, destination: str) -> Publisher | None:
+        """Return the open publisher of a destination, None if it does not open."""
+        if destination in self._not_opened:
+            return None
+        if destination not in self._publishers:
+            type_, settings = self._job.destinations[destination]
+            try:
+                publisher = find_publisher(type_, destination=destination)()
+                publisher.open(settings)
+            except Exception as error:  # anybody's code
+                self._not_opened[destination] = describe(error)
+                return None
+            self._publishers[destination] = publisher
+        return self._publishers[destination]
+
+    def _call(self, rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+        """Call a publisher once; whatever it does, every row gets an answer."""
+        destination = rows[0]["destination"]
+        publisher = self._publisher(destination)
+        if publisher is None:
+            self._block(rows)
+            return [(row["place"], NOT_OPENED, self._not_opened[destination]) for row in rows]
+        if time.monotonic() >= self._deadline:
+            self._block(rows)
+            return [(row["place"], NOT_SENT, None) for row in rows]
+        events = EventBatch((self._event(row) for row in rows), deadline=self._deadline)
+        try:
+            results: list[Result] = publisher.publish(events)
+        except Exception as error:  # anybody's code; how far it came nobody knows
+            results = [Unknown(error=f"publisher raised {describe(error)}")] * len(rows)
+        if len(results) != len(rows):
+            wrong = f"publisher answered {len(results)} results for {len(rows)} events"
+            results = [Unknown(error=wrong)] * len(rows)
+        answers = []
+        for row, result in zip(rows, results, strict=True):
+            if not isinstance(result, Delivered):
+                self._block([row])
+            answers.append((row["place"], *_coded(result)))
+        return answers
+
+    def _block(self, rows: list[dict[str, Any]]) -> None:
+        self._blocked.update(row["scope"] for row in rows if row["scope"] is not None)
+
+    def _event(self, row: dict[str, Any]) -> Event:
+        return Event(
+            event_id=row["event_id"],
+            event_type=row["event_type"],
+            key=row["key"],
+            ordering_key=row["ordering_key"],
+            partition_key=row["partition_key"],
+            headers=None if row["headers"] is None else dict(row["headers"]),
+            payload=row["payload"],
+            created_at=row["created_at"],
+            attempt=row["attempt"],
+            lifecycle=row["lifecycle"],
+            claim_id=self._job.claim_id,
+            route=row["route"],
+        )
+
+    def close(self) -> None:
+        """Close what was opened; by now every answer is given, so a failure changes none."""
+        for publisher in self._publishers.values():
+            with contextlib.suppress(Exception):
+                publisher.close()
+
+
+def _coded(result: Result) -> tuple[Any, ...]:
+    match result:
+        case Delivered():
+            return (
+                DELIVERED,
+                None,
+                None,
+                to_json(result.receipt),
+                result.outcome,
+                to_json(result.outcome_data),
+            )
+        case Failed():
+            return FAILED, result.error, result.retry_after
+        case Rejected():
+            return REJECTED, result.error
+        case Unknown():
+            return UNKNOWN, result.error
+        case NotSent():
+            return NOT_SENT, None
+        case _:
+            return UNKNOWN, f"publisher answered {type(result).__name__}"
+
+
+def _answers(answers: list[tuple[Any, ...]]) -> pa.RecordBatch:
+    width = len(RESULTS)
+    padded = [(*answer, *(None,) * (width - len(answer))) for answer in answers]
+    columns = list(zip(*padded, strict=True)) or [()] * width
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column, field.type) for column, field in zip(columns, RESULTS, strict=True)],
+        schema=RESULTS,
+    )

@@ -1,0 +1,70 @@
+"""What a relay is asked to do, and what it says it did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+
+from delta_outbox.lifecycle import Ending, Reason, State
+
+
+class Mode(StrEnum):
+    """How long a relay runs."""
+
+    ONCE = "once"
+    DRAIN = "drain"
+    CONTINUOUS = "continuous"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """What a run of a relay did, in deliveries.
+
+    Args:
+        claimed: taken.
+        published: acknowledged by the destination.
+        retried: to be tried again after a failure, an unknown answer or a crash.
+        dead: ended for good.
+        released: given back without an attempt.
+        waiting: open at the end and not takeable by this run.
+        duration_seconds: of the run.
+    """
+
+    claimed: int = 0
+    published: int = 0
+    retried: int = 0
+    dead: int = 0
+    released: int = 0
+    waiting: int = 0
+    duration_seconds: float = 0.0
+
+    def as_dict(self) -> dict[str, int | float]:
+        """Return the fields by name."""
+        return asdict(self)
+
+    def plus(self, claimed: int, endings: Iterable[Ending]) -> Summary:
+        """Return this summary with one more claim in it.
+
+        Args:
+            claimed: deliveries of the claim.
+            endings: how they ended.
+        """
+        published = retried = dead = released = 0
+        for ending in endings:
+            if ending.to_state is State.PUBLISHED:
+                published += 1
+            elif ending.to_state is State.DEAD:
+                dead += 1
+            elif ending.reason is Reason.RELEASED:
+                released += 1
+            else:
+                retried += 1
+        return replace(
+            self,
+            claimed=self.claimed + claimed,
+            published=self.published + published,
+            retried=self.retried + retried,
+            dead=self.dead + dead,
+            released=self.released + released,
+        )

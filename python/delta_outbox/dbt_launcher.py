@@ -14,6 +14,17 @@ from delta_outbox.session import REMOTE_VARIABLE, local_session, stop_session
 
 # What reads only files; everything else reaches for the warehouse.
 WITHOUT_SPARK = frozenset({"clean", "deps", "init", "list", "ls", "parse"})
+# dbt's options that may stand before its command and take a value. Importing dbt to ask it takes
+# seconds, and whoever finds the home in use is to learn that before.
+OPTIONS_WITH_VALUE = frozenset(
+    {
+        *("--defer-state", "--deprecated-defer", "--deprecated-favor-state", "--deprecated-state"),
+        *("--indirect-selection", "--log-file-max-bytes", "--log-format", "--log-format-file"),
+        *("--log-level", "--log-level-file", "--log-path", "--partial-parse-file-path"),
+        *("--printer-width", "--profile", "--record-timing-info", "-r", "--state"),
+        *("--target", "-t", "--warn-error-options"),
+    }
+)
 CREATES_THE_HOME = "build"
 _ONLY_WORDS = frozenset({"-h", "--help", "-v", "-V", "--version"})
 
@@ -28,20 +39,11 @@ def needs_spark(args: Sequence[str]) -> bool:
 
 def dbt_command(args: Sequence[str]) -> str | None:
     """Return which of dbt's commands a command line holds; options may come before it."""
-    from click import Option
-    from dbt.cli.main import cli
-
-    with_value = {
-        name
-        for option in cli.params
-        if isinstance(option, Option) and not option.is_flag and not option.count
-        for name in option.opts
-    }
     rest = iter(args)
     for arg in rest:
         if not arg.startswith("-"):
             return arg
-        if arg in with_value:
+        if arg in OPTIONS_WITH_VALUE:
             next(rest, None)
     return None
 
@@ -55,10 +57,11 @@ def run_launcher(args: Sequence[str]) -> int:
         OutboxError: the home or the session is not to be had.
     """
     home: Home | None = None
-    if REMOTE_VARIABLE in os.environ:
+    if os.environ.get(REMOTE_VARIABLE):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     elif needs_spark(args):
         home = find_home(create=dbt_command(args) == CREATES_THE_HOME)
+        home.lock.acquire()
     point_at_project(args, home=home, environ=os.environ)
     try:
         if home is not None:

@@ -17,13 +17,15 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
 
 STOP_TIMEOUT = 20.0  # seconds; a JVM that takes longer is killed
-LOG_TAIL = 4000  # bytes of jvm.log that are searched for the reason of a failed start
+LOG_READ = 100_000  # bytes of jvm.log that are searched for the reason of a failed start
 
 # Settings of some other Spark on this machine must not bend ours. Options for the JVM itself
 # (proxies, trust stores) are kept.
 _FOREIGN_PREFIXES = ("SPARK_", "PYSPARK_")
 _FOREIGN_NAMES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 _KEPT = frozenset({"SPARK_SUBMIT_OPTS"})
+
+_CHATTER = ("WARNING:", "NOTE:", "Picked up ")
 
 
 class SparkNotStarted(OutboxError):
@@ -84,6 +86,7 @@ def start_jvm(
     conf = SparkConf(loadDefaults=False)
     conf.setAll(list(settings.items()))
     with log.open("ab") as file:
+        since = file.tell()
         output = sys.stderr.fileno() if debug else file.fileno()
         try:
             return launch_gateway(  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
@@ -95,18 +98,20 @@ def start_jvm(
                 },
             )
         except PySparkRuntimeError as error:
-            raise SparkNotStarted(f"Spark did not start: {_reason(log)} (log: {log})") from error
+            raise SparkNotStarted(
+                f"Spark did not start: {_reason(log, since=since)} (log: {log})"
+            ) from error
 
 
-def _reason(log: Path) -> str:
-    """Return the last line of the log that looks like a reason."""
-    with contextlib.suppress(OSError), log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - LOG_TAIL))
-        lines = [line.strip() for line in file.read().decode(errors="replace").splitlines()]
-        telling = [line for line in lines if line and not line.startswith(("at ", "..."))]
-        marked = [line for line in telling if "rror" in line or "xception" in line]
-        return (marked or telling or ["no reason given"])[-1]
-    return "no reason given"
+def _reason(log: Path, *, since: int) -> str:
+    """Return the first complaint that a start has added to the log; the rest are consequences."""
+    with log.open("rb") as file:
+        file.seek(since)
+        text = file.read(LOG_READ).decode(errors="replace")
+    said = [line.strip() for line in text.splitlines()]
+    return next(
+        (line for line in said if line and not line.startswith(_CHATTER)), "it says nothing"
+    )
 
 
 def process_of(gateway: JavaGateway) -> subprocess.Popen[bytes]:

@@ -16,7 +16,8 @@ from pyspark.sql import SparkSession
 from delta_outbox.errors import BadSettings, OutboxError
 from delta_outbox.home import Home
 from delta_outbox.jvm import process_of
-from delta_outbox.session import REQUIRED, check_session, local_session
+from delta_outbox.session import check_session, local_session
+from delta_outbox.spark_settings import REQUIRED
 
 NOON = dt.datetime(2026, 1, 2, 12, 0, 0, 1, tzinfo=dt.UTC)
 

@@ -45,7 +45,7 @@ import sys
 from pathlib import Path
 from delta_outbox.home import Home
 from delta_outbox.session import local_session
-local_session(Home(root=Path(sys.argv[1])), extra_conf={"spark.driver.memory": "16m"})
+local_session(Home(root=Path(sys.argv[1])), extra_conf={"spark.driver.memory": sys.argv[2]})
 """
 
 
@@ -114,18 +114,29 @@ def _runs(process: psutil.Process) -> bool:
     return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
 
 
-def test_jvm_that_cannot_start_is_explained(own_home: Home, plain_environment: dict[str, str]):
-    """When the JVM refuses, the error names the reason and the log, and the home is free again."""
+@pytest.mark.parametrize(
+    ("memory", "reason"),
+    [
+        ("99999999999g", "Invalid maximum heap size"),  # refused by the JVM
+        ("300m", "System memory"),  # refused by Spark
+    ],
+)
+def test_start_that_fails_is_explained(
+    own_home: Home, plain_environment: dict[str, str], memory: str, reason: str
+):
+    """When Spark does not start, the error says why and where the log is; the home is free."""
     ended = subprocess.run(
-        [sys.executable, "-c", REFUSED, str(own_home.root)],
+        [sys.executable, "-c", REFUSED, str(own_home.root), memory],
         env=plain_environment,
         capture_output=True,
         text=True,
         check=False,
         timeout=START_LIMIT,
     )
-    assert "SparkNotStarted" in ended.stderr
-    assert "emory" in ended.stderr.splitlines()[-1]
+    said = ended.stderr.splitlines()[-1]
+    assert "SparkNotStarted: Spark did not start: " in said
+    assert reason in said
+    assert f"(log: {own_home.logs / 'jvm.log'})" in said
     with own_home.locked():
         assert own_home.lock.held
 

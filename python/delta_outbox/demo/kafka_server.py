@@ -30,25 +30,25 @@ _STOP_TIMEOUT: Final = 15.0  # seconds until SIGTERM becomes SIGKILL
 _START_TRIES: Final = 3  # a free port may be taken by somebody else before the broker has it
 _HEAP: Final = "-Xmx512m"
 
-# A process between us and the broker: it ends the broker when we ask or when we are gone, whatever
-# the reason, because the pipe that it reads closes with us. Linux alone could do without
-# (PR_SET_PDEATHSIG); this works on macOS too. A paused broker needs SIGKILL to end.
-_WATCHDOG: Final = """
+# The code of a process between us and the broker: it ends the broker when we ask or when we are
+# gone, whatever the reason, because the pipe that it reads closes with us. Linux alone could do
+# without (PR_SET_PDEATHSIG); this works on macOS too. A frozen broker needs SIGKILL to end.
+WATCHDOG: Final = """
 import signal, subprocess, sys, threading
 broker = subprocess.Popen(sys.argv[2:], stdin=subprocess.DEVNULL, stdout=sys.stderr)
 print(broker.pid, flush=True)
-def end(*_):
+def end():
+    broker.terminate()
     try:
-        broker.terminate()
         broker.wait(float(sys.argv[1]))
     except subprocess.TimeoutExpired:
         broker.kill()
 def watch():
     sys.stdin.buffer.read()
     end()
+signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=end).start())
 threading.Thread(target=watch, daemon=True).start()
-signal.signal(signal.SIGTERM, end)
-sys.exit(broker.wait() & 0xFF)
+broker.wait()
 """
 
 
@@ -259,7 +259,7 @@ class KafkaServer:
         broker += ["-cp", f"{jars}/*", "kafka.Kafka", str(self._properties)]
         with self._log.open("w") as log:
             self._watchdog = subprocess.Popen(
-                [sys.executable, "-I", "-c", _WATCHDOG, str(_STOP_TIMEOUT), *broker],
+                [sys.executable, "-I", "-c", WATCHDOG, str(_STOP_TIMEOUT), *broker],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

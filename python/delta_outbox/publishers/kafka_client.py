@@ -20,6 +20,13 @@ _PURGE_GRACE: Final = 0.5  # seconds for the reports of purged messages
 _PATIENCE: Final = 2.0  # seconds; refused connections within it may be a broker that restarts
 
 
+class _Quiet:
+    """Keeps the library's log for debugging: it calls fatal what is handled here."""
+
+    def log(self, level: int, message: str, *arguments: object) -> None:
+        _LOGGER.debug(message, *arguments, extra={"level": level})
+
+
 class Unreachable(ConnectionError):
     """No broker answered."""
 
@@ -53,7 +60,7 @@ class KafkaClient:
                 "allow.auto.create.topics": False,
                 "message.timeout.ms": max(1000, int(timeout * 1000)),
                 "error_cb": self._on_error,
-                "logger": _LOGGER,
+                "logger": _Quiet(),
                 "log_level": _ERRORS_ONLY,
                 **particular,
             }
@@ -130,9 +137,9 @@ class KafkaClient:
         while True:
             waited = time.monotonic() - start
             try:
-                # In slices: the callback that knows the reason runs between them.
-                left = max(0.01, timeout - waited)
-                found: ClusterMetadata = self.producer.list_topics(topic, timeout=min(1.0, left))
+                # In growing slices: the callback that knows the reason runs between them.
+                slice_ = max(0.01, min(timeout - waited, max(1.0, waited)))
+                found: ClusterMetadata = self.producer.list_topics(topic, timeout=slice_)
                 return found
             except KafkaException as error:
                 self.poll(0)

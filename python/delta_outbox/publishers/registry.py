@@ -55,6 +55,15 @@ def find_publisher(type_: str, *, destination: str) -> type[Publisher]:
     return _checked(_imported(where, destination), where, destination)
 
 
+def is_ordered(publisher: type[Publisher]) -> bool:
+    """Return whether a call may hold two events of one key.
+
+    Args:
+        publisher: the class.
+    """
+    return getattr(publisher, "ordered", False) is True
+
+
 def prepare_settings(
     publisher: type[Publisher], settings: Mapping[str, object], *, destination: str, home: Path
 ) -> dict[str, object]:

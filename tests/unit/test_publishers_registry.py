@@ -1,0 +1,163 @@
+"""From the `type` of a destination to a checked publisher."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+from types import ModuleType
+
+import pytest
+
+from delta_outbox.errors import BadSettings, PublisherUnavailable, UnknownPublisher
+from delta_outbox.publishers import Publisher, registry
+from delta_outbox.publishers.memory import MemoryPublisher
+from delta_outbox.publishers.null import NullPublisher
+from delta_outbox.publishers.registry import (
+    PublisherNotLoaded,
+    find_publisher,
+    is_ordered,
+    known_types,
+    prepare_settings,
+    probe,
+)
+
+
+class Complete(Publisher):
+    """The least that a publisher of one's own needs."""
+
+    def open(self, settings):
+        self.settings = settings
+
+    def publish(self, events):
+        return []
+
+    def close(self):
+        pass
+
+
+class Incomplete:
+    """A class that forgot something."""
+
+    def open(self, settings):
+        self.settings = settings
+
+
+class Plain:
+    """A publisher that never heard of our protocol class."""
+
+    def open(self, settings):
+        pass
+
+    def publish(self, events):
+        return []
+
+    def close(self):
+        pass
+
+
+class Choosy(Complete):
+    """A publisher with checks of its own."""
+
+    @classmethod
+    def prepare(cls, settings, home):
+        return {**settings, "home": str(home)}
+
+    @classmethod
+    def validate(cls, settings):
+        if "url" not in settings:
+            raise ValueError("`url` is missing.")
+
+    @classmethod
+    def probe(cls, settings, timeout):
+        raise OSError("password=hunter2 refused")
+
+
+@pytest.fixture(autouse=True)
+def _module(monkeypatch):
+    module = ModuleType("some_package")
+    for found in (Complete, Incomplete, Plain, Choosy):
+        setattr(module, found.__name__, found)
+    monkeypatch.setitem(__import__("sys").modules, "some_package", module)
+
+
+@pytest.mark.parametrize("name", ["jsonl", "kafka", "memory", "null"])
+def test_every_built_in_is_found(name):
+    """The types that the contract names exist and are ordered."""
+    assert find_publisher(name, destination="default").ordered is True
+    assert name in known_types()
+
+
+def test_a_class_is_found_by_its_path():
+    """`package.module:Class` names a publisher of one's own."""
+    assert find_publisher("some_package:Complete", destination="default") is Complete
+
+
+def test_order_is_promised_explicitly():
+    """A class that does not say that it keeps order does not."""
+    assert is_ordered(find_publisher("some_package:Plain", destination="default")) is False
+    assert is_ordered(NullPublisher) is True
+
+
+def test_an_entry_point_is_found(monkeypatch):
+    """An installed package offers a type through the group delta_outbox.publishers."""
+    point = EntryPoint(name="mine", value="some_package:Complete", group="delta_outbox.publishers")
+    monkeypatch.setattr(
+        registry, "entry_points", lambda group, name="mine": [point] if name == "mine" else []
+    )
+    assert find_publisher("mine", destination="default") is Complete
+    assert "mine" in known_types()
+
+
+def test_an_unknown_type_lists_the_known():
+    """A misspelt type is one sentence with all that there are."""
+    with pytest.raises(UnknownPublisher, match=r"Known: jsonl, kafka, memory, null.*Got: 'kafak'"):
+        find_publisher("kafak", destination="default")
+
+
+@pytest.mark.parametrize(
+    ("type_", "said"),
+    [
+        ("no_such_package.module:Class", "the module 'no_such_package.module' cannot be imported"),
+        ("some_package:Missing", "the module 'some_package' has no 'Missing'"),
+        ("some_package:Incomplete", "Missing: publish, close"),
+        ("os:sep", "must be a class"),
+        (":Class", "cannot be imported"),
+        ("some_package:", "cannot be imported|has no"),
+    ],
+)
+def test_what_cannot_be_loaded_says_why(type_, said):
+    """A publisher that cannot be used names destination, module and reason."""
+    with pytest.raises(PublisherNotLoaded, match=said) as caught:
+        find_publisher(type_, destination="mine")
+    assert "publishers.mine" in str(caught.value)
+
+
+def test_settings_are_prepared_and_checked(tmp_path):
+    """The class completes its settings before it checks them."""
+    prepared = prepare_settings(Choosy, {"url": "x"}, destination="d", home=tmp_path)
+    assert prepared == {"url": "x", "home": str(tmp_path)}
+
+
+def test_bad_settings_name_the_destination(tmp_path):
+    """A rule that a setting breaks is one sentence that names the destination."""
+    with pytest.raises(BadSettings, match=r"publishers\.d: `url` is missing\."):
+        prepare_settings(Choosy, {}, destination="d", home=tmp_path)
+
+
+@pytest.mark.parametrize("publisher", [NullPublisher, MemoryPublisher])
+def test_settings_nobody_knows_are_refused(publisher, tmp_path):
+    """A misspelt setting does not pass silently."""
+    with pytest.raises(BadSettings, match="Got: nmae"):
+        prepare_settings(publisher, {"nmae": 1}, destination="d", home=tmp_path)
+
+
+def test_a_destination_that_does_not_answer_is_one_sentence():
+    """Whatever a probe raises becomes one error without secrets."""
+    with pytest.raises(
+        PublisherUnavailable, match=r"'d' is unavailable: OSError: password=.{3} ref"
+    ):
+        probe(Choosy, {}, destination="d")
+
+
+def test_a_publisher_without_probe_passes():
+    """The check before a claim is optional."""
+    probe(Complete, {}, destination="d")

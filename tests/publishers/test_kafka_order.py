@@ -113,6 +113,19 @@ def test_no_gap_behind_a_refused_batch(new_topic, publisher, new_event, publish,
     assert [int(message.value()) for message in read(topic)] == list(range(50))
 
 
+def test_no_gap_behind_the_first_event(new_topic, publisher, new_event, publish, read):
+    """When the first event of a key is refused, nothing behind it is delivered.
+
+    The broker takes any sequence number of a producer that it does not know yet: with a gapless
+    producer alone one to four later events of the key arrive here.
+    """
+    topic = new_topic(partitions=1, max_message_bytes="20000")
+    events = [new_event(topic, "k", payload=TOO_LARGE)] + [new_event(topic, "k")] * 49
+    results = publish(publisher(batch_num_messages=1), events)
+    assert [type(result) for result in results] == [Rejected] + [NotSent] * 49
+    assert read(topic) == []
+
+
 def test_a_compacted_topic_refuses_only_what_has_no_key(
     new_topic, publisher, new_event, publish, read
 ):

@@ -1,0 +1,64 @@
+"""What a command is given, and what it hands back: a document for programs, text for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TextIO
+
+from delta_outbox.errors import OutboxError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from delta_outbox.outbox import Outbox
+
+DONE: Final = 0
+TO_LOOK_AT: Final = 1
+NOT_DONE: Final = 2
+
+_MESSAGE_SHOWN: Final = 500  # characters
+
+
+class UnexpectedError(OutboxError):
+    """An error that nobody foresaw: its first line, and the trace with --debug."""
+
+    code = "UNEXPECTED_ERROR"
+
+    @classmethod
+    def of(cls, error: Exception) -> UnexpectedError:
+        """Describe an error by its type and the first line of its text.
+
+        Args:
+            error: the error.
+        """
+        name = type(error).__name__
+        try:
+            first = (str(error).strip().splitlines() or [""])[0][:_MESSAGE_SHOWN]
+        except Exception:  # noqa: BLE001  # pyspark's need a JVM to say what they are
+            first = ""
+        return cls(f"{name}: {first}" if first else name)
+
+
+def nothing() -> Iterable[RenderableType]:
+    """Say nothing."""
+    return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """The end of a command that ran."""
+
+    document: Mapping[str, object]  # what --json prints
+    text: Callable[[], Iterable[RenderableType]] = nothing  # what a person reads instead
+    exit_code: int = DONE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Invocation:
+    """One call of a command: what all of them share."""
+
+    open: Callable[[], AbstractContextManager[Outbox]]
+    create: Callable[[], AbstractContextManager[Outbox]]  # what is missing, then open it
+    errors: TextIO  # progress goes here, never to standard output

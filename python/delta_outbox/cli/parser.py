@@ -1,0 +1,220 @@
+"""The command line as argparse sees it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from delta_outbox import __version__
+from delta_outbox.cli import arguments
+from delta_outbox.errors import WrongUsage
+from delta_outbox.inspection_filter import DEFAULT_LIMIT, SORT_COLUMNS, Sort
+from delta_outbox.lifecycle import State
+
+DEFAULT_MAX_WAIT = 60.0  # seconds
+
+_EPILOG = """\
+exit codes: 0 done; 1 finished, with something to look at (rejected rows, dead or waiting events);
+2 wrong usage, settings or environment. The home is OUTBOX_HOME, else .outbox in this folder or
+above it.
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that raises what it would print: every error takes the same way out."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise the message."""
+        where = self.prog.removeprefix("outbox").strip()
+        raise WrongUsage(
+            f"{where}: {message}" if where else message,
+            remedy=f"Correct the command line; `{self.prog} --help` explains it.",
+        )
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """Parse a command line.
+
+    Raises:
+        WrongUsage: it breaks a rule.
+        SystemExit: it asks for help or the version, which has been printed.
+    """
+    ours, rest = split_dbt(argv)
+    parsed = build().parse_args(ours)
+    parsed.dbt_args = rest
+    return parsed
+
+
+def split_dbt(argv: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Split off what follows `dbt`: it is dbt's, word for word.
+
+    Only `--json` directly after it is still ours (dbt has no such option).
+    """
+    words = list(argv)
+    at = 0
+    while at < len(words) and words[at].startswith("-"):
+        at += 2 if words[at] == "--config" else 1
+    if at >= len(words) or words[at] != "dbt":
+        return words, []
+    at += 1
+    if words[at : at + 1] == ["--json"]:
+        at += 1
+    return words[:at], words[at:]
+
+
+def build() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    parser = _Parser(
+        prog="outbox",
+        description="A transactional outbox for Delta Lake.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=[_shared(top=True)],
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"delta-outbox {__version__}")
+    commands = parser.add_subparsers(
+        title="commands", dest="command", metavar="COMMAND", required=True, parser_class=_Parser
+    )
+
+    def command(name: str, sentence: str) -> argparse.ArgumentParser:
+        return commands.add_parser(
+            name,
+            help=sentence,
+            description=sentence,
+            parents=[_shared(top=False)],
+            allow_abbrev=False,
+        )
+
+    command("init", "Create the outbox, or what is missing of it; never alters data.")
+    _append(command("append", "Append events from JSON lines: all of them, or none."))
+    _relay(command("relay", "Publish what is due, and record what happened."))
+    command("status", "Show how many events are in which state, and who is at work.")
+    _list(command("list", "List deliveries, in the order of their arrival."))
+    _show(command("show", "Show the whole life of one event, or what became of a command."))
+    refresh = command("refresh", "Bring the projection up to what the logs hold now.")
+    refresh.add_argument(
+        "--rebuild", action="store_true", help="derive everything anew from the logs"
+    )
+    command("dbt", "Run dbt in the outbox's home: everything after `dbt` is dbt's own.")
+    return parser
+
+
+def _shared(*, top: bool) -> _Parser:
+    """Return the options that may stand before the command and after it."""
+    shared = _Parser(add_help=False, allow_abbrev=False)
+
+    def default(value: object) -> object:
+        # A command's own default would win over what was said before its name.
+        return value if top else argparse.SUPPRESS
+
+    options = shared.add_argument_group("options of every command" if not top else "options")
+    options.add_argument(
+        "--json",
+        action="store_true",
+        default=default(False),
+        help="print one JSON document on standard output; everything else goes to standard error",
+    )
+    options.add_argument(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        default=default(None),
+        help="the settings (default: OUTBOX_CONFIG, outbox.toml in the home, outbox.toml here)",
+    )
+    options.add_argument(
+        "-v",
+        "--verbose",
+        action="count",
+        default=default(0),
+        help="log what happens; twice: in detail",
+    )
+    options.add_argument(
+        "--debug",
+        action="store_true",
+        default=default(False),
+        help="log in detail and show the trace of an error",
+    )
+    return shared
+
+
+def _append(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "file", metavar="FILE", help="JSON lines with the columns of the log; - is standard input"
+    )
+
+
+def _relay(parser: argparse.ArgumentParser) -> None:
+    mode = parser.add_mutually_exclusive_group(required=True)
+    for name, sentence in (
+        ("once", "one batch"),
+        ("drain", "until nothing is open, or all that is left waits longer than --max-wait"),
+        ("continuous", "until SIGTERM or Ctrl-C"),
+    ):
+        mode.add_argument(f"--{name}", dest="mode", action="store_const", const=name, help=sentence)
+    parser.add_argument(
+        "--limit",
+        type=arguments.whole_number(1),
+        metavar="N",
+        help="at most N events claimed at any instant, and per batch",
+    )
+    parser.add_argument(
+        "--max-wait",
+        type=arguments.seconds,
+        metavar="SECONDS",
+        default=DEFAULT_MAX_WAIT,
+        help="what --drain waits for, at most (default: %(default)g)",
+    )
+
+
+def _list(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--state",
+        type=arguments.state,
+        action="append",
+        metavar="STATE",
+        help=f"one of {', '.join(State)}; may be given several times",
+    )
+    parser.add_argument(
+        "--type", type=arguments.glob, metavar="GLOB", help="event type, such as 'order.*'"
+    )
+    parser.add_argument("--key", metavar="KEY", help="this ordering key")
+    parser.add_argument(
+        "--since",
+        type=arguments.instant,
+        metavar="TIME",
+        help="created at TIME or later (ISO 8601 with an offset)",
+    )
+    parser.add_argument(
+        "--until", type=arguments.instant, metavar="TIME", help="created before TIME"
+    )
+    parser.add_argument(
+        "--min-attempts",
+        type=arguments.whole_number(0),
+        metavar="N",
+        default=0,
+        help="at least N attempts",
+    )
+    parser.add_argument(
+        "--sort",
+        type=arguments.sort,
+        metavar="COLUMN[:desc]",
+        default=Sort(),
+        help=f"one of {', '.join(SORT_COLUMNS)} (default: arrival)",
+    )
+    parser.add_argument(
+        "--limit",
+        type=arguments.whole_number(1),
+        metavar="N",
+        default=DEFAULT_LIMIT,
+        help="at most N rows (default: %(default)s)",
+    )
+
+
+def _show(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("id", metavar="ID", help="the id of an event or of a command")
+    parser.add_argument(
+        "--payload", action="store_true", help="show the payload and the values of headers too"
+    )

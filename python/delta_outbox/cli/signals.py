@@ -1,0 +1,54 @@
+"""SIGTERM and Ctrl-C ask the relay to stop; it then records what was delivered and lets go."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType
+from typing import TextIO
+
+logger = logging.getLogger(__name__)
+
+INTERRUPTED = 130  # exit code: 128 + SIGINT
+
+
+@contextlib.contextmanager
+def stop_on_signals(stream: TextIO) -> Iterator[threading.Event]:
+    """Set an event on SIGTERM or SIGINT, for a block; a second SIGINT ends the process at once.
+
+    Enter it after the Spark session has started: pyspark installs a handler of its own then.
+    Outside the main thread Python allows no handlers, and nothing is installed.
+
+    Args:
+        stream: standard error.
+    """
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        del frame
+        if stop.is_set() and number == signal.SIGINT:
+            _say(stream, "Ended at once: claims are free again when their leases are over.")
+            os._exit(INTERRUPTED)
+        if not stop.is_set() and number == signal.SIGINT:
+            _say(stream, "Stopping after what is in flight. Ctrl-C again ends at once.")
+        stop.set()
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _say(stream: TextIO, sentence: str) -> None:
+    """Write past buffers and locks: a handler runs in the middle of anything."""
+    with contextlib.suppress(OSError, ValueError):
+        os.write(stream.fileno(), f"{sentence}\n".encode())

@@ -1,0 +1,260 @@
+"""The ends of commands: documents, texts, exit codes, logs, signals."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from delta_outbox.appending import AppendReport
+from delta_outbox.cli import appending, relaying
+from delta_outbox.cli import main as main_module
+from delta_outbox.cli.logs import LineFormatter, logging_to
+from delta_outbox.cli.outcome import Outcome, UnexpectedError
+from delta_outbox.cli.progress import LINE_INTERVAL, Lines
+from delta_outbox.cli.signals import INTERRUPTED, stop_on_signals
+from delta_outbox.event_life import command_shown, content_shown
+from delta_outbox.rejection import Rejection
+from delta_outbox.relay.summary import Summary
+
+
+def run(monkeypatch: pytest.MonkeyPatch, words: list[str], command: object) -> int:
+    """Run a command line whose command is replaced."""
+    monkeypatch.setattr(main_module, "COMMANDS", {words[0]: command})
+    return main_module.main(words)
+
+
+@pytest.mark.parametrize(
+    ("summary", "is_continuous", "expected"),
+    [
+        (Summary(claimed=3, published=3), False, 0),
+        (Summary(claimed=3, published=2, dead=1), False, 1),
+        (Summary(claimed=3, published=2, waiting=1), False, 1),
+        (Summary(claimed=3, retried=3, released=1), False, 0),
+        (Summary(claimed=3, dead=1, waiting=1), True, 0),
+    ],
+)
+def test_exit_code_of_a_relay(summary: Summary, is_continuous: bool, expected: int) -> None:
+    """What died or waits is something to look at; a relay that was told to stop is done."""
+    outcome = relaying.outcome_of(summary, is_continuous=is_continuous)
+    assert expected == outcome.exit_code
+    names = ["claimed", "published", "retried", "dead", "released", "waiting", "duration_seconds"]
+    assert names == list(outcome.document)
+
+
+def test_report_of_an_append() -> None:
+    """An append reports counts and every rejection; rejected rows end it with 1."""
+    assert 0 == appending.outcome_of(2, 1, ()).exit_code
+    report = AppendReport(
+        rejected=(Rejection(line=3, field="event_id", rule="required", message="must ..."),)
+    )
+    outcome = appending.outcome_of(report.appended, report.already_present, report.rejected)
+    assert 1 == outcome.exit_code
+    expected = {
+        "appended": 0,
+        "already_present": 0,
+        "rejected": [{"line": 3, "field": "event_id", "rule": "required", "message": "must ..."}],
+    }
+    assert expected == outcome.document
+
+
+def test_one_document_whatever_is_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With --json standard output holds the one document, even if a library prints."""
+
+    def noisy(*_: object) -> Outcome:
+        sys.stdout.write("noise\n")
+        logging.getLogger("delta_outbox.test").warning("noise", extra={"n": 1})
+        return Outcome(document={"text": "é\x1b[31m"}, exit_code=1)
+
+    assert 1 == run(monkeypatch, ["status", "--json"], noisy)
+    captured = capsys.readouterr()
+    assert {"text": "é\x1b[31m"} == json.loads(captured.out)
+    assert "\x1b" not in captured.out
+    assert "noise\n" in captured.err
+    assert "warning noise n=1" in captured.err
+
+
+def test_an_unforeseen_error_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A bug ends with 2, its type and first line, without a trace."""
+
+    def broken(*_: object) -> Outcome:
+        raise KeyError("first\nsecond")
+
+    assert 2 == run(monkeypatch, ["status", "--json"], broken)
+    captured = capsys.readouterr()
+    assert "UNEXPECTED_ERROR" == json.loads(captured.out)["error"]["code"]
+    assert "Traceback" not in captured.err
+
+
+def test_an_error_that_cannot_say_what_it_is() -> None:
+    """An error whose text needs a Spark that is gone is still named by its type."""
+
+    class MuteError(Exception):
+        def __str__(self) -> str:
+            raise AssertionError
+
+    assert "MuteError" == str(UnexpectedError.of(MuteError()))
+
+
+def test_an_interrupt_is_no_trace(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-C before a relay runs ends with 130 and one sentence."""
+
+    def interrupted(*_: object) -> Outcome:
+        raise KeyboardInterrupt
+
+    assert INTERRUPTED == run(monkeypatch, ["status"], interrupted)
+    assert capsys.readouterr().err.startswith("INTERRUPTED: ")
+
+
+def test_errors_cannot_steer_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Control characters that a message quotes arrive escaped."""
+    assert 2 == main_module.main(["\x1b]0;owned\x07"])
+    error = capsys.readouterr().err
+    assert "\x1b" not in error
+    assert "\x07" not in error
+
+
+def test_log_lines_are_one_line_each() -> None:
+    """A record is one line: event word, then key=value, control characters escaped."""
+    stream = io.StringIO()
+    logger = logging.getLogger("delta_outbox.test")
+    with logging_to(stream, verbose=1):
+        logger.info("batch", extra={"size": 3, "path": "a b\n\x1b[2J", "rate": 0.5, "none": None})
+        logger.debug("hidden")
+        logging.getLogger("kafka").warning("broker %s down\n", "b1")
+        try:
+            raise ValueError("secret")
+        except ValueError:
+            logger.exception("failed")
+    lines = stream.getvalue().splitlines()
+    assert 3 == len(lines)
+    assert lines[0].endswith('info batch size=3 path="a b\\n\\u001b[2J" rate=0.5 none=null')
+    assert lines[1].endswith('warning logger=kafka message="broker b1 down\\n"')
+    assert lines[2].endswith("error failed exception=ValueError")
+    logger.warning("afterwards")
+    assert 3 == len(stream.getvalue().splitlines())
+
+
+def test_debug_shows_the_trace() -> None:
+    """The trace of an exception belongs to --debug."""
+    try:
+        raise ValueError("cause")
+    except ValueError:
+        record = logging.LogRecord(
+            "delta_outbox", logging.ERROR, "", 0, "failed", (), sys.exc_info()
+        )
+    assert "ValueError: cause" in LineFormatter(traces=True).format(record)
+    assert "cause" not in LineFormatter().format(record)
+
+
+def test_progress_lines_are_rare() -> None:
+    """Without a terminal progress is a line every few seconds, and none if nothing changed."""
+    now = [0.0]
+    stream = io.StringIO()
+    lines = Lines(stream, lambda: now[0])
+    lines(Summary(claimed=1))
+    assert "" == stream.getvalue()
+    now[0] = LINE_INTERVAL
+    lines(Summary(claimed=1200, published=2))
+    lines(Summary(claimed=1300, published=2))
+    now[0] = 3 * LINE_INTERVAL
+    lines(Summary(claimed=1200, published=2))
+    assert "claimed 1,200, published 2, retried 0, dead 0\n" == stream.getvalue()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_asks_to_stop(number: signal.Signals) -> None:
+    """SIGTERM and Ctrl-C set the event and raise nothing; afterwards all is as before."""
+    before = signal.getsignal(number)
+    with stop_on_signals(sys.stderr) as stop:
+        os.kill(os.getpid(), number)
+        assert stop.wait(5)
+    assert before == signal.getsignal(number)
+
+
+def test_a_second_interrupt_ends_at_once() -> None:
+    """Ctrl-C twice ends the process, and says what becomes of the claims."""
+    code = (
+        "import os, signal, sys, time\n"
+        "from delta_outbox.cli.signals import stop_on_signals\n"
+        "with stop_on_signals(sys.stderr):\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    time.sleep(30)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=25
+    )
+    assert INTERRUPTED == done.returncode
+    assert "leases" in done.stderr
+
+
+def test_no_handlers_outside_the_main_thread() -> None:
+    """A relay on a thread leaves the process's signals alone."""
+    before = signal.getsignal(signal.SIGTERM)
+    seen: list[bool] = []
+
+    def work() -> None:
+        with stop_on_signals(sys.stderr) as stop:
+            seen.append(not stop.is_set() and before == signal.getsignal(signal.SIGTERM))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert [True] == seen
+
+
+def test_content_is_shown_only_on_demand() -> None:
+    """Payload and values of headers need --payload; bytes that are no text become base64."""
+    content = {"payload": b'{"a":1}', "headers": {"b": "secret", "a": ""}, "metadata": {"m": "1"}}
+    hidden = content_shown(content, with_payload=False)
+    assert {"metadata": {"m": "1"}, "header_names": ["a", "b"], "payload_bytes": 7} == hidden
+    shown = content_shown(content, with_payload=True)
+    assert ('{"a":1}', content["headers"]) == (shown["payload"], shown["headers"])
+    binary = content_shown({**content, "payload": b"\xff"}, with_payload=True)
+    assert "/w==" == binary["payload_base64"]
+    assert "payload" not in binary
+
+
+def test_a_command_is_done_when_all_of_it_is() -> None:
+    """A command waits until the log has a transition for each delivery that it names."""
+    shared = {"command_id": "c", "kind": "kill", "actor": "me", "reason": "r"}
+    shared |= {"arguments": None, "requested_at": "2026-11-01T12:00:00.000000Z", "lifecycle": 0}
+    rows = [
+        {**shared, "event_id": "a", "arrival": 1, "destination": "x"},
+        {**shared, "event_id": "b", "arrival": 2, "destination": None},
+    ]
+    done_a = {"event_id": "a", "arrival": 1, "destination": "x"}
+    done_b = {"event_id": "b", "arrival": 2, "destination": "y"}
+    assert "waiting" == command_shown(rows, [done_a])["status"]
+    other = {**done_a, "destination": "z"}
+    assert "waiting" == command_shown(rows, [other, done_b])["status"]
+    assert "done" == command_shown(rows, [done_a, done_b])["status"]
+
+
+def test_a_reader_that_has_enough() -> None:
+    """`outbox ... | head` ends quietly."""
+    code = "import sys; from delta_outbox.cli.main import main; sys.exit(main(['--json']))"
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as gone:
+        done = subprocess.run(
+            [sys.executable, "-c", code], stdout=gone, stderr=subprocess.PIPE, check=False
+        )
+    assert b"" == done.stderr
+    assert 141 == done.returncode

@@ -9,6 +9,7 @@ import logging
 import os
 import re
 import threading
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from delta_outbox.home import Home
 
 if TYPE_CHECKING:
     from dbt.cli.main import dbtRunnerResult
+    from dbt_common.events.base_types import EventMsg
 
 logger = logging.getLogger(__name__)
 
@@ -92,10 +94,30 @@ def run_dbt(
         "--no-send-anonymous-usage-stats",
         *(("--log-level", "none", "--log-level-file", "info", "--no-print") if quiet else ()),
     ]
-    with _one_at_a_time, _schema_variable(chosen):
-        result = dbtRunner().invoke(command)
+    complaints: list[str] = []
+
+    def listen(event: EventMsg) -> None:
+        info: Any = event.info
+        if info.level == "error":
+            complaints.append(_brief(info.msg))
+
+    with _one_at_a_time, _schema_variable(chosen), warnings.catch_warnings():
+        ignore_static_setting()
+        result = dbtRunner(callbacks=[listen]).invoke(command)
+    if not result.success and result.exception is None and args[0] == "run-operation":
+        # The result of a failed operation holds no reason; dbt has only logged it.
+        result.exception = RuntimeError("; ".join(complaints) or "the operation failed")
     logger.debug("dbt", extra={"command": args[0], "success": result.success})
     return result
+
+
+def ignore_static_setting() -> None:
+    """Leave out a warning that says nothing: dbt-spark asks every session for Hive support.
+
+    Through Spark Connect that is a static setting of the server, and the client warns each time.
+    """
+    message = "Failed to set spark.sql.catalogImplementation"
+    warnings.filterwarnings("ignore", message, UserWarning)
 
 
 @contextlib.contextmanager

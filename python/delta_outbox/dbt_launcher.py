@@ -7,7 +7,7 @@ import sys
 from collections.abc import MutableMapping, Sequence
 from pathlib import Path
 
-from delta_outbox.dbt import project_dir
+from delta_outbox.dbt import ignore_static_setting, project_dir
 from delta_outbox.errors import OutboxError
 from delta_outbox.home import Home, find_home
 from delta_outbox.session import REMOTE_VARIABLE, local_session, stop_session
@@ -97,6 +97,7 @@ def point_at_project(
 def _dbt(args: Sequence[str]) -> int:
     from dbt.cli.main import cli
 
+    ignore_static_setting()
     try:
         cli(args=list(args), prog_name="dbt")
     except SystemExit as exit_:

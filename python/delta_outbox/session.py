@@ -6,8 +6,9 @@ import atexit
 import contextlib
 import os
 import socket
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 
 from delta_outbox.errors import BadSettings, ServerUnreachable, StoragePrecondition
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 REMOTE_VARIABLE = "SPARK_REMOTE"
 CONNECT_PORT = 15002
 CONNECT_TIMEOUT = 5.0  # seconds
+CONNECT_RETRIES = 5  # about 3 s together
 
 
 def local_session(
@@ -172,7 +174,8 @@ def remote_session(url: str) -> SparkSession:
         probe = (parts.hostname, parts.port or CONNECT_PORT)
         socket.create_connection(probe, timeout=CONNECT_TIMEOUT).close()
         spark: SparkSession = SparkSession.builder.remote(url).create()
-        spark.conf.set("spark.sql.session.timeZone", "UTC")
+        with _quick_to_give_up(spark):
+            spark.conf.set("spark.sql.session.timeZone", "UTC")
     except OSError as error:
         cause = error.strerror or str(error)
         raise ServerUnreachable(address=address, cause=cause) from error
@@ -180,6 +183,28 @@ def remote_session(url: str) -> SparkSession:
         raise ServerUnreachable(address=address, cause=_first_line(error)) from error
     check_session(spark)
     return spark
+
+
+@contextlib.contextmanager
+def _quick_to_give_up(spark: SparkSession) -> Iterator[None]:
+    """Let a client try for seconds instead of ten minutes; afterwards it is patient again.
+
+    A token with another host name than `localhost` makes the client speak TLS, which a server
+    without certificates never answers.
+    """
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    remote: Any = spark  # typed as a classic session, whose `client` is something else
+    client = remote.client
+    patient = client.get_retry_policies()
+    client.set_retry_policies([DefaultPolicy(max_retries=CONNECT_RETRIES, max_backoff=1000)])
+    try:
+        with warnings.catch_warnings():
+            # What it warns about is the error that we raise.
+            warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]", UserWarning)
+            yield
+    finally:
+        client.set_retry_policies(patient)
 
 
 def _bare(url: str) -> str:

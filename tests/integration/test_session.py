@@ -86,11 +86,11 @@ def test_lock_is_shared_with_the_jvm(spark: SparkSession, home: Home):
 
 
 def test_second_session_in_a_process_is_refused(spark: SparkSession, tmp_path: Path):
-    """A process has one local session; a second one is refused before it takes a lock."""
+    """A process has one local session; a second one is refused and leaves no lock behind."""
     other = Home(root=tmp_path / "other").create()
     with pytest.raises(OutboxError, match="has a SparkSession already"):
         local_session(other)
-    assert not other.lock_file.exists()
+    assert not other.lock.held
 
 
 def test_logs_lie_in_the_home(spark: SparkSession, home: Home):

@@ -32,6 +32,12 @@ def test_failed_run_is_an_error_in_dbts_words(dbt: Callable[..., Any]):
     assert not dbt("run-operation", "no_such_macro", check=False).success
 
 
+def test_failed_operation_says_why(dbt: Callable[..., Any], outbox_schema: str):
+    """An operation whose SQL fails ends with the reason that Spark gave."""
+    with pytest.raises(DbtFailed, match="no_such_schema_anywhere"):
+        dbt("run-operation", "head_version", "--args", "{log: no_such_schema_anywhere.t}")
+
+
 def test_nothing_is_printed(dbt: Callable[..., Any], capfd: pytest.CaptureFixture[str]):
     """A quiet run leaves standard output to the command that it is part of."""
     dbt("run-operation", "create_logs")

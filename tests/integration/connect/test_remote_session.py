@@ -1,0 +1,71 @@
+"""A session behind a Spark Connect server keeps the same promises as a local one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from delta_outbox.errors import BadSettings, ServerUnreachable
+from delta_outbox.session import check_session, remote_session
+from delta_outbox.spark_settings import REQUIRED
+
+
+def test_required_settings_are_in_force(spark: SparkSession):
+    """The server's settings are checked through the connection."""
+    check_session(spark)
+    assert REQUIRED == {name: spark.conf.get(name) for name in REQUIRED}
+
+
+def test_other_time_zone_is_refused(spark: SparkSession):
+    """A remote session that somebody has moved to another time zone is refused."""
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        with pytest.raises(BadSettings, match="timestamps are UTC instants"):
+            check_session(spark)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def test_arrow_tables_pass_unchanged(spark: SparkSession):
+    """Nulls, bytes and maps go to the workers and back without a change."""
+    table = pa.table(
+        {
+            "id": pa.array(["a", None, ""]),
+            "payload": pa.array([b"\x00\xff", None, b""]),
+            "headers": pa.array([[("k", "v")], None, []], pa.map_(pa.string(), pa.string())),
+        }
+    )
+
+    def same(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches
+
+    frame = spark.createDataFrame(table)
+    assert table.to_pylist() == frame.mapInArrow(same, frame.schema).toArrow().to_pylist()
+
+
+def test_dbt_works_through_the_server(
+    dbt: Callable[..., Any], spark: SparkSession, outbox_schema: str
+):
+    """With SPARK_REMOTE set, dbt in this process uses the same server."""
+    dbt("run-operation", "create_logs")
+    tables = {row.tableName for row in spark.sql(f"show tables in {outbox_schema}").collect()}
+    assert "outbox_events" in tables
+
+
+def test_wrong_token_is_refused(spark: SparkSession, remote_url: str):
+    """A wrong token is an error of ours that shows neither token."""
+    right = remote_url.rsplit("=", 1)[1]
+    with pytest.raises(ServerUnreachable) as caught:
+        remote_session(remote_url.replace(right, "guessed"))
+    assert right not in str(caught.value)
+    assert "guessed" not in str(caught.value)
+
+
+def test_token_for_another_name_than_localhost_is_reported(spark: SparkSession, remote_url: str):
+    """The client speaks TLS to 127.0.0.1 once there is a token; that is an error, not a hang."""
+    with pytest.raises(ServerUnreachable, match="does not answer"):
+        remote_session(remote_url.replace("localhost", "127.0.0.1"))

@@ -233,14 +233,14 @@ def test_content_is_shown_only_on_demand() -> None:
 
 def test_a_command_is_done_when_all_of_it_is() -> None:
     """A command waits until the log has a transition for each delivery that it names."""
-    shared = {"command_id": "c", "kind": "kill", "actor": "me", "reason": "r"}
+    shared: dict[str, object] = {"command_id": "c", "kind": "kill", "actor": "me", "reason": "r"}
     shared |= {"arguments": None, "requested_at": "2026-11-01T12:00:00.000000Z", "lifecycle": 0}
-    rows = [
+    rows: list[dict[str, object]] = [
         {**shared, "event_id": "a", "arrival": 1, "destination": "x"},
         {**shared, "event_id": "b", "arrival": 2, "destination": None},
     ]
-    done_a = {"event_id": "a", "arrival": 1, "destination": "x"}
-    done_b = {"event_id": "b", "arrival": 2, "destination": "y"}
+    done_a: dict[str, object] = {"event_id": "a", "arrival": 1, "destination": "x"}
+    done_b: dict[str, object] = {"event_id": "b", "arrival": 2, "destination": "y"}
     assert "waiting" == command_shown(rows, [done_a])["status"]
     other = {**done_a, "destination": "z"}
     assert "waiting" == command_shown(rows, [other, done_b])["status"]

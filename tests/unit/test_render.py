@@ -60,7 +60,7 @@ def test_nothing_printable_steers(text: str) -> None:
 def test_no_view_lets_data_through() -> None:
     """Tables, facts and sentences escape what they are given, and markup stays text."""
     row = dict.fromkeys(("event_id", "event_type", "last_error"), f"{EVIL}[bold]x[/bold]")
-    event = {**row, "deliveries": [{"destination": EVIL, "state": EVIL}] * 2}
+    event: dict[str, object] = {**row, "deliveries": [{"destination": EVIL, "state": EVIL}] * 2}
     event |= {"headers": {EVIL: EVIL}, "payload": EVIL}
     transition = dict.fromkeys(
         ("occurred_at", "from_state", "to_state", "reason", "actor", "relay_id", "error"), EVIL

@@ -10,7 +10,7 @@
 --- refresh
 {{ delta_outbox.refresh_script(
     state, events, transitions, progress, delta_outbox.fold(state),
-    "__events_head__", "__transitions_head__", "__planned_by__", "__rebuild__"
+    "__events_head__", "__transitions_head__", "__applied__", "__planned_by__", "__rebuild__"
 ) }}
 --- events_tail
 {{ delta_outbox.events_tail_select("__source__", "_commit_version") }}

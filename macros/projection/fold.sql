@@ -19,12 +19,10 @@
     with arrivals as (
         select
             *,
-            row_number() over (
-                partition by event_id
-                order by {{ delta_outbox.order_of_copies() }}
-            ) as copy,
-            count(*) over (partition by event_id, arrival) as copies_in_commit
+            row_number() over (same_id) as copy,
+            coalesce(lead(arrival) over (same_id) = arrival, false) as ambiguous
         from {{ events_tail }}
+        window same_id as (partition by event_id order by {{ delta_outbox.order_of_copies() }})
     ),
 
     first_copies as (
@@ -56,105 +54,77 @@
         group by event_id, arrival, destination
     ),
 
-    moved as (
+    touched as (
         select
-            t.event_id,
-            t.arrival,
-            t.destination,
-            t.last.to_state as state,
-            coalesce(s.event_type, n.event_type) as event_type,
-            coalesce(s.ordering_key, n.ordering_key) as ordering_key,
-            coalesce(s.partition_key, n.partition_key) as partition_key,
-            coalesce(s.created_at, n.created_at) as created_at,
-            coalesce(s.appended_at, n.appended_at) as appended_at,
-            coalesce(s.ordinal, n.ordinal) as ordinal,
-            coalesce(s.scheduled_at, n.available_at) as scheduled_at,
-            cast(coalesce(s.copies, n.copies_in_commit) as int) as copies,
-            t.last.lifecycle as lifecycle,
-            t.last.attempt as attempts,
-            t.last.publish_attempts as publish_attempts,
-            t.last.crashes as crashes,
-            t.last.suspect as suspect,
-            t.last.available_at as available_at,
-            coalesce(t.error, s.last_error) as last_error,
-            t.last.reason as reason,
-            case when t.last.to_state = 'CLAIMED' then t.last.occurred_at end as claimed_at,
-            case when t.last.to_state = 'CLAIMED' then t.last.relay_id end as claimed_by,
-            case when t.last.to_state = 'CLAIMED' then t.last.claim_id end as claim_id,
-            case when t.last.to_state = 'CLAIMED' then t.last.claim_size end as claim_size,
-            case when t.last.to_state = 'CLAIMED' then t.last.lease_expires_at end as lease_expires_at,
-            case when t.last.to_state = 'PUBLISHED' then t.last.occurred_at end as published_at,
-            coalesce(t.replayed_at, s.replayed_at) as replayed_at,
-            t.last.occurred_at as changed_at,
-            t.last.outcome as outcome,
-            t.last.policy_version as policy_version,
-            t.last.epoch as epoch,
-            t.last.lane as lane,
-            t.last.sequence as sequence,
-            case
-                when s.event_id is null then null
-                when s.destination <> '' then s.destination
-                -- The first claim of an event with several destinations: one row takes the old row's place.
-                when t.destination = min(t.destination) over (partition by t.event_id, t.arrival) then ''
-            end as replaces_destination
-        from last_transitions as t
-        left join {{ state }} as s
-            on
-                t.event_id = s.event_id
-                and t.arrival = s.arrival
-                and (t.destination = s.destination or s.destination = '')
-                and s.state in (__from_states__)
-        left join new_events as n
-            on
-                t.event_id = n.event_id
-                and t.arrival = n.arrival
-        where coalesce(s.event_id, n.event_id) is not null
-    ),
-
-    untouched as (
-        select
-            n.event_id,
-            n.arrival,
-            '' as destination,
-            'PENDING' as state,
+            coalesce(t.event_id, n.event_id) as event_id,
+            coalesce(t.arrival, n.arrival) as arrival,
+            coalesce(t.destination, '') as destination,
+            t.last,
+            t.error,
+            t.replayed_at,
+            -- The first claim of an event with several destinations: one delivery takes the old row's place.
+            coalesce(t.destination = min(t.destination) over (partition by t.event_id, t.arrival), false) as is_first,
+            n.event_id is not null as is_new,
             n.event_type,
             n.ordering_key,
             n.partition_key,
             n.created_at,
             n.appended_at,
             n.ordinal,
-            n.available_at as scheduled_at,
-            cast(n.copies_in_commit as int) as copies,
-            0 as lifecycle,
-            0 as attempts,
-            0 as publish_attempts,
-            0 as crashes,
-            0 as suspect,
             n.available_at,
-            cast(null as string) as last_error,
-            cast(null as string) as reason,
-            cast(null as timestamp) as claimed_at,
-            cast(null as string) as claimed_by,
-            cast(null as string) as claim_id,
-            cast(null as int) as claim_size,
-            cast(null as timestamp) as lease_expires_at,
-            cast(null as timestamp) as published_at,
-            cast(null as timestamp) as replayed_at,
-            cast(null as timestamp) as changed_at,
-            cast(null as string) as outcome,
-            cast(null as string) as policy_version,
-            0 as epoch,
-            0 as lane,
-            cast(0 as bigint) as sequence,
-            cast(null as string) as replaces_destination
-        from new_events as n
-        left anti join last_transitions as t
+            n.ambiguous
+        from last_transitions as t
+        full outer join new_events as n
             on
-                n.event_id = t.event_id
-                and n.arrival = t.arrival
+                t.event_id = n.event_id
+                and t.arrival = n.arrival
     )
 
-    select * from moved
-    union all
-    select * from untouched
+    select
+        d.event_id,
+        d.arrival,
+        d.destination,
+        coalesce(d.last.to_state, 'PENDING') as state,
+        coalesce(s.event_type, d.event_type) as event_type,
+        coalesce(s.ordering_key, d.ordering_key) as ordering_key,
+        coalesce(s.partition_key, d.partition_key) as partition_key,
+        coalesce(s.created_at, d.created_at) as created_at,
+        coalesce(s.appended_at, d.appended_at) as appended_at,
+        coalesce(s.ordinal, d.ordinal) as ordinal,
+        coalesce(s.scheduled_at, d.available_at) as scheduled_at,
+        coalesce(s.ambiguous, d.ambiguous) as ambiguous,
+        coalesce(d.last.lifecycle, 0) as lifecycle,
+        coalesce(d.last.attempt, 0) as attempts,
+        coalesce(d.last.publish_attempts, 0) as publish_attempts,
+        coalesce(d.last.crashes, 0) as crashes,
+        coalesce(d.last.suspect, 0) as suspect,
+        if(d.last is null, d.available_at, d.last.available_at) as available_at,
+        coalesce(d.error, s.last_error) as last_error,
+        d.last.reason as reason,
+        case when d.last.to_state = 'CLAIMED' then d.last.occurred_at end as claimed_at,
+        case when d.last.to_state = 'CLAIMED' then d.last.relay_id end as claimed_by,
+        case when d.last.to_state = 'CLAIMED' then d.last.claim_id end as claim_id,
+        case when d.last.to_state = 'CLAIMED' then d.last.claim_size end as claim_size,
+        case when d.last.to_state = 'CLAIMED' then d.last.lease_expires_at end as lease_expires_at,
+        case when d.last.to_state = 'PUBLISHED' then d.last.occurred_at end as published_at,
+        coalesce(d.replayed_at, s.replayed_at) as replayed_at,
+        d.last.occurred_at as changed_at,
+        d.last.outcome as outcome,
+        d.last.policy_version as policy_version,
+        coalesce(d.last.epoch, 0) as epoch,
+        coalesce(d.last.lane, 0) as lane,
+        coalesce(d.last.sequence, 0) as sequence,
+        case
+            when s.event_id is null then null
+            when s.destination <> '' then s.destination
+            when d.is_first then ''
+        end as replaces_destination
+    from touched as d
+    left join {{ state }} as s
+        on
+            d.event_id = s.event_id
+            and d.arrival = s.arrival
+            and (d.destination = s.destination or s.destination = '')
+            and s.state in (__from_states__)
+    where d.is_new or s.event_id is not null
 {%- endmacro %}

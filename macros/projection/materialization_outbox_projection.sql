@@ -15,7 +15,7 @@
     {% call statement("main") -%}
         {{ delta_outbox.refresh_script(
             target_relation, events, transitions, progress, sql, events_head, transitions_head,
-            "dbt " ~ invocation_id, should_full_refresh()
+            delta_outbox.applied_plan(target_relation), "dbt " ~ invocation_id, should_full_refresh()
         ) }}
     {%- endcall %}
     {%- do persist_docs(target_relation, model) -%}

@@ -1,4 +1,4 @@
-{% macro refresh_script(state, events, transitions, progress, fold, events_head, transitions_head, planned_by, rebuild=false) -%}
+{% macro refresh_script(state, events, transitions, progress, fold, events_head, transitions_head, applied, planned_by, rebuild=false) -%}
     {#-
         One SQL script that brings the projection up to the heads of the logs. dbt runs it as the model `outbox_state`, the
         relay and the command line run the very same text.
@@ -14,19 +14,20 @@
             fold: SQL text, the macro `fold` with its placeholder
             events_head, transitions_head: latest versions of the logs, the transition log's read first: every
                 transition of a plan then finds its event
+            applied: number of a plan whose rows are known to be there, 0 if none is
             planned_by: who runs it, for the record
             rebuild: true to derive everything anew from snapshots of the logs
         Result: one row, the number of the plan that the projection now stands at.
     -#}
 begin
     declare attempts int default 0;
+    declare applied bigint default {{ applied }};
     declare done boolean default false;
     declare lost boolean default false;
     declare planned boolean default false;
     declare rebuild_wanted boolean default {{ rebuild | string | lower }};
 
     declare plan_number bigint;
-    declare plan_text string;
     declare plan_time timestamp;
     declare plan_rebuilds boolean;
     declare events_after bigint;
@@ -46,23 +47,32 @@ begin
     while not done do
         set attempts = attempts + 1;
         if attempts > 100 then
-            set plan_text = raise_error('outbox_state: 100 attempts to refresh lost against other writers');
+            set plan_number = raise_error('outbox_state: 100 attempts to refresh lost against other writers');
         end if;
         set lost = false;
 
-        set (plan_number, plan_text, plan_time) = (
-            select coalesce(max(number), 0), max_by(plan, number), max_by(planned_at, number)
+        set (
+            plan_number, plan_time, plan_rebuilds, events_after, events_to, transitions_after, transitions_to
+        ) = (
+            select
+                coalesce(max(number), 0),
+                max(planned_at),
+                coalesce(cast(get_json_object(max(plan), '$.rebuild') as boolean), false),
+                coalesce(cast(get_json_object(max(plan), '$.events.after') as bigint), -1),
+                coalesce(cast(get_json_object(max(plan), '$.events.to') as bigint), -1),
+                coalesce(cast(get_json_object(max(plan), '$.transitions.after') as bigint), -1),
+                coalesce(cast(get_json_object(max(plan), '$.transitions.to') as bigint), -1)
             from {{ progress }}
-            where writer = 'projection'
+            where
+                writer = 'projection'
+                and number = (select max(number) from {{ progress }} where writer = 'projection')
         );
-        set plan_rebuilds = coalesce(cast(get_json_object(plan_text, '$.rebuild') as boolean), false);
-        set events_after = coalesce(cast(get_json_object(plan_text, '$.events.after') as bigint), -1);
-        set events_to = coalesce(cast(get_json_object(plan_text, '$.events.to') as bigint), -1);
-        set transitions_after = coalesce(cast(get_json_object(plan_text, '$.transitions.after') as bigint), -1);
-        set transitions_to = coalesce(cast(get_json_object(plan_text, '$.transitions.to') as bigint), -1);
 
-        -- Write the rows of the newest plan, whoever made it. Delta skips them when they are there.
-        if plan_rebuilds or events_to > events_after or transitions_to > transitions_after then
+        -- Write the rows of the newest plan, whoever made it. Where somebody was faster, Delta skips them.
+        if
+            plan_number > applied
+            and (plan_rebuilds or events_to > events_after or transitions_to > transitions_after)
+        then
             if plan_rebuilds then
                 set events_source = '{{ events }} version as of ' || events_to;
                 set transitions_source = '{{ transitions }} version as of ' || transitions_to;
@@ -89,11 +99,15 @@ begin
             execute immediate 'create or replace temporary view outbox_transitions_tail as '
                 || replace(r"{{ delta_outbox.transitions_tail_select('__source__') }}", '__source__', transitions_source);
 
-            set (news_from, news_to) = (select min(created_date), max(created_date) from outbox_events_tail);
+            if events_to > events_after and not plan_rebuilds then
+                set (news_from, news_to) = (select min(created_date), max(created_date) from outbox_events_tail);
+            end if;
             -- Only a replay leaves a terminal state, so only then are the partitions of terminal states touched.
             set from_states = case
                 when plan_rebuilds then '\'\''
-                when exists (select 1 from outbox_transitions_tail where reason = 'replayed')
+                when
+                    transitions_to > transitions_after
+                    and exists (select 1 from outbox_transitions_tail where reason = 'replayed')
                     then '\'PENDING\', \'CLAIMED\', \'PUBLISHED\', \'DEAD\''
                 else '\'PENDING\', \'CLAIMED\''
             end;
@@ -106,24 +120,34 @@ begin
                     '__news_from__', coalesce('date\'' || news_from || '\'', 'current_date()')),
                     '__news_to__', coalesce('date\'' || news_to || '\'', 'current_date()'));
 
+            execute immediate 'create or replace temporary view outbox_folded as '
+                || replace(fold_text, '__from_states__', from_states);
+
             execute immediate 'set spark.databricks.delta.write.txnAppId = outbox/projection';
             execute immediate 'set spark.databricks.delta.write.txnVersion = ' || plan_number;
             -- Readers find out from the commit which plan a version of the projection stands at.
             execute immediate 'set spark.databricks.delta.commitInfo.userMetadata = outbox/projection/' || plan_number;
+            -- A merge reads its source more than once: let Delta keep it, fold once. (A cached table would be computed
+            -- anew after every later append to the logs.)
+            execute immediate 'set spark.databricks.delta.merge.materializeSource = all';
             begin
                 declare exit handler for sqlstate '2D521' begin set lost = true; end;
                 if plan_rebuilds then
-                    execute immediate 'insert overwrite {{ state }} select {{ delta_outbox.state_columns() | join(", ") }} from ('
-                        || replace(fold_text, '__from_states__', from_states) || ')';
+                    insert overwrite {{ state }} select {{ delta_outbox.state_columns() | join(", ") }} from outbox_folded;
                 else
-                    execute immediate replace(replace(
-                        r"{{ delta_outbox.merge_into_state(state, '__fold__', '__from_states__') }}",
-                        '__fold__', fold_text), '__from_states__', from_states);
+                    execute immediate replace(
+                        r"{{ delta_outbox.merge_into_state(state, 'select * from outbox_folded', '__from_states__') }}",
+                        '__from_states__', from_states
+                    );
                 end if;
             end;
             execute immediate 'reset spark.databricks.delta.write.txnAppId';
             execute immediate 'reset spark.databricks.delta.write.txnVersion';
             execute immediate 'reset spark.databricks.delta.commitInfo.userMetadata';
+            execute immediate 'reset spark.databricks.delta.merge.materializeSource';
+            if not lost then
+                set applied = plan_number;
+            end if;
         end if;
 
         if not lost then

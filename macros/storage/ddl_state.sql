@@ -12,7 +12,7 @@
         appended_at timestamp,
         ordinal bigint,
         scheduled_at timestamp comment 'available_at as the producer gave it',
-        copies int not null comment 'Rows of event_id in the commit of its arrival; more than 1 needs a tie-break when the payload is read',
+        ambiguous boolean not null comment 'The commit of its arrival holds another row of event_id, so reading the payload needs a tie-break',
         lifecycle int not null,
         attempts int not null,
         publish_attempts int not null,

@@ -26,7 +26,7 @@ single as (
         on
             s.event_id = c.event_id
             and s.arrival = c.arrival
-    where s.copies = 1
+    where not s.ambiguous
 ),
 
 ranked as (
@@ -44,7 +44,7 @@ ranked as (
         on
             s.event_id = c.event_id
             and s.arrival = c.arrival
-    where s.copies > 1
+    where s.ambiguous
 ),
 
 first_of_several as (

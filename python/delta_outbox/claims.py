@@ -25,7 +25,7 @@ DELIVERIES: Final = pa.schema(
         ("partition_key", pa.string()),
         ("created_at", _INSTANT),
         ("ordinal", pa.int64()),
-        ("copies", pa.int32()),
+        ("ambiguous", pa.bool_()),
         ("destination", pa.string()),
         ("lifecycle", pa.int32()),
         ("attempts", pa.int32()),

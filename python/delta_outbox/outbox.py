@@ -121,17 +121,20 @@ class Outbox:
             lines=lines,
         )
 
-    def refresh(self, *, planned_by: str = "outbox", rebuild: bool = False) -> int:
+    def refresh(
+        self, *, planned_by: str = "outbox", rebuild: bool = False, touch: bool = False
+    ) -> int:
         """Bring the projection up to everything that was committed before this call.
 
         Args:
             planned_by: who asks, for the record.
             rebuild: derive everything anew from the logs.
+            touch: move `outbox_freshness.refreshed_at` although there is nothing new.
 
         Returns:
             The number of the plan that the projection stands at.
         """
-        return self.projection.refresh(planned_by=planned_by, rebuild=rebuild)
+        return self.projection.refresh(planned_by=planned_by, rebuild=rebuild, touch=touch)
 
     # --- processing ------------------------------------------------------------------------
 
@@ -157,7 +160,7 @@ class Outbox:
             limit: deliveries, at least 0.
         """
         self.log.catch_up()
-        picture, _, _ = self.projection.picture()
+        picture, _ = self.projection.picture()
         return self.retrieve_from(picture, limit)
 
     def retrieve_from(self, picture: DataFrame, limit: int) -> Retrieved:
@@ -230,7 +233,7 @@ class Outbox:
         `clock_skew_seconds`. A relay also observes leases by its own clock.
         """
         self.log.catch_up()
-        picture, _, _ = self.projection.picture()
+        picture, _ = self.projection.picture()
         freed = 0
         for row in self.live_claims(picture):
             if self.is_gone(row["claimed_by"]) or self.is_long_over(row["lease_expires_at"]):

@@ -23,6 +23,7 @@ _WRITE_SETTINGS: Final = (
     "spark.databricks.delta.commitInfo.userMetadata",
 )
 _MARK: Final = re.compile(r"outbox/projection/(\d+)")
+_FEED_GONE: Final = ("DELTA_CHANGE_DATA_FILE_NOT_FOUND", "DELTA_MISSING_CHANGE_DATA", "FILE_NOT_EXIST")
 _COMMITS_LOOKED_AT: Final = 50  # how far back the commit of a refresh may lie behind maintenance
 
 
@@ -41,6 +42,14 @@ class Watermark:
     plan: int
     events: int
     transitions: int
+
+    def covers(self, heads: dict[str, int]) -> bool:
+        """Say whether nothing was committed after it.
+
+        Args:
+            heads: as `Projection.heads` returns them.
+        """
+        return self.events >= heads["events"] and self.transitions >= heads["transitions"]
 
 
 def own_session(spark: SparkSession) -> SparkSession:
@@ -73,12 +82,13 @@ class Projection:
         self._tables = tables
         self._statements = statements
 
-    def refresh(self, *, planned_by: str, rebuild: bool = False) -> int:
+    def refresh(self, *, planned_by: str, rebuild: bool = False, touch: bool = False) -> int:
         """Bring the projection up to all that was committed before this call.
 
         Args:
             planned_by: who asks, for the record: letters, digits and -_.:/ only.
             rebuild: derive everything anew from the logs.
+            touch: move `outbox_freshness.refreshed_at` although there is nothing new.
 
         Returns:
             The number of the plan that the projection stands at.
@@ -87,17 +97,21 @@ class Projection:
             ChangeFeedGone: the feed of a log no longer reaches back to the watermark.
         """
         heads = self.heads()
+        seen = self.watermark()
+        if seen is not None and seen.covers(heads) and not (rebuild or touch):
+            return seen.plan
         script = self._statements.fill(
             "refresh",
             events_head=heads["events"],
             transitions_head=heads["transitions"],
+            applied=seen.plan if seen is not None else 0,
             planned_by=re.sub(r"[^A-Za-z0-9_.:/-]", "_", planned_by),
             rebuild=str(rebuild).lower(),
         )
         try:
             row = self._own.sql(script).first()
         except Exception as error:
-            if "DELTA_CHANGE_DATA_FILE_NOT_FOUND" in str(error) or "_CDC_" in str(error):
+            if any(mark in str(error) for mark in _FEED_GONE):
                 raise ChangeFeedGone(table=self._tables.events, version=heads["events"]) from error
             raise
         finally:
@@ -122,11 +136,10 @@ class Projection:
             raise NoOutboxHere(where=table)
         return int(row["version"])
 
-    def watermark(self) -> Watermark:
+    def watermark(self) -> Watermark | None:
         """Return the newest version of the projection and how far it has seen the logs.
 
-        Raises:
-            NoOutboxHere: the projection was never refreshed.
+        None if no refresh is among its latest commits.
         """
         for limit in (1, _COMMITS_LOOKED_AT):
             commits = self._spark.sql(
@@ -136,7 +149,7 @@ class Projection:
                 mark = _MARK.fullmatch(commit["userMetadata"] or "")
                 if mark:
                     return self._watermark(version=int(commits[0]["version"]), plan=int(mark[1]))
-        raise NoOutboxHere(where=self._tables.state)
+        return None
 
     def _watermark(self, *, version: int, plan: int) -> Watermark:
         row = self._spark.sql(
@@ -153,23 +166,32 @@ class Projection:
             transitions=int(ranges["transitions"]["to"]),
         )
 
-    def picture(self) -> tuple[DataFrame, Watermark, int]:
+    def picture(self) -> tuple[DataFrame, int]:
         """Return the open deliveries now: the projection at a version, plus the tails of the logs.
 
         Returns:
-            A table with the columns of the projection, rows in PENDING and CLAIMED only; the
-            watermark it builds on; and how many commits the tails hold.
+            A table with the columns of the projection, rows in PENDING and CLAIMED only; and how
+            many commits the tails hold.
+
+        Raises:
+            NoOutboxHere: the projection was never refreshed.
         """
         seen = self.watermark()
+        if seen is None:
+            raise NoOutboxHere(where=self._tables.state)
         heads = self.heads()
+        state = f"{self._tables.state} version as of {seen.version}"
+        if seen.covers(heads):
+            open_ = self._spark.sql(f"select * from {state} where state in ('PENDING', 'CLAIMED')")
+            return open_, 0
         self._tail_views(seen, heads)
         text = self._statements.fill(
             "picture",
-            state=f"{self._tables.state} version as of {seen.version}",
+            state=state,
             from_states=self._from_states(heads["transitions"] > seen.transitions),
         )
         tail = heads["events"] - seen.events + heads["transitions"] - seen.transitions
-        return self._spark.sql(text), seen, tail
+        return self._spark.sql(text), tail
 
     def _tail_views(self, seen: Watermark, heads: dict[str, int]) -> None:
         fill = self._statements.fill

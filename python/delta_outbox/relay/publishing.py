@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from delta_outbox.claims import Claim
 from delta_outbox.lifecycle import Crashed, EndOfClaim
@@ -134,7 +135,7 @@ class Publishing:
             (content["event_id"] == batch["id"]) & (content["arrival"] == batch["at_arrival"]),
         )
         order = ["place"]
-        if max(claim.deliveries["copies"].to_pylist()) > 1:
+        if pc.any(claim.deliveries["ambiguous"]).as_py():
             # Several rows of one id in one commit: the first of them, content last, is the event.
             text = self._statements.fill("order_of_contents", content="_c").replace("_c.", "")
             rows = rows.selectExpr(

@@ -195,15 +195,15 @@ class Relay:
         if self._heart.beat():
             self._standing_by = self._owned_by_another()
         if self._clock.monotonic() - self._refreshed >= REFRESH_SECONDS:
-            self._refresh()
+            self._refresh(touch=True)
         heads = self._outbox.projection.heads()
         if heads == self._heads and self._clock.monotonic() < self._next_due:
             return  # nothing was committed and nothing became due since the last look
         self._outbox.log.catch_up()
-        picture, seen, tail = self._outbox.projection.picture()
+        picture, tail = self._outbox.projection.picture()
         if tail > REFRESH_COMMITS:
             self._refresh()
-            picture, seen, tail = self._outbox.projection.picture()
+            picture, tail = self._outbox.projection.picture()
         self._heads = heads
         self._outbox.policies()
         self._prepare_new_destinations()
@@ -257,7 +257,7 @@ class Relay:
         self._next_due = self._clock.monotonic() + min(waits, default=float("inf"))
 
     def _look(self) -> None:
-        picture, _, _ = self._outbox.projection.picture()
+        picture, _ = self._outbox.projection.picture()
         self._survey(picture)
 
     def _is_drained(self, max_wait: float) -> bool:
@@ -303,6 +303,6 @@ class Relay:
             parallelism=self._outbox.settings.relay.parallelism or os.cpu_count() or 1,
         )
 
-    def _refresh(self) -> None:
-        self._outbox.refresh(planned_by=self._outbox.worker_id)
+    def _refresh(self, *, touch: bool = False) -> None:
+        self._outbox.refresh(planned_by=self._outbox.worker_id, touch=touch)
         self._refreshed = self._clock.monotonic()

@@ -13,7 +13,7 @@
         and t.arrival = s.arrival
         and t.destination = s.replaces_destination
         and t.state in ({{ from_states }})
-    when matched and struct(s.epoch, s.sequence) > struct(t.epoch, t.sequence) then
+    when matched and (s.epoch > t.epoch or (s.epoch = t.epoch and s.sequence > t.sequence)) then
         update set {% for column in columns %}t.{{ column }} = s.{{ column }}{{ ", " if not loop.last }}{% endfor %}
     when not matched and s.replaces_destination is null then
         insert ({{ columns | join(", ") }})

@@ -82,7 +82,7 @@ def append_events(
     if not rows.num_rows:
         return AppendReport(already_present=checked.repeated)
     known = _known(spark, tables, rows, settings=settings, now=now)
-    match = against_log(rows, known, checked.lines)
+    match = against_log(rows, known, checked.lines.tolist())
     if match.rejections:
         return AppendReport(rejected=tuple(sorted(match.rejections)))
     new = complete(rows.filter(pc.invert(pa.array(match.already_present))), now=now)

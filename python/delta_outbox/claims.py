@@ -11,7 +11,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_outbox.lifecycle import Counters, EndOfClaim, Ending, Reason, State, decide_ending
+from delta_outbox.lifecycle import Counters, Ending, EndOfClaim, Reason, State, decide_ending
 from delta_outbox.policy import DeliveryPolicy, PolicySet
 
 _INSTANT: Final = pa.timestamp("us", tz="UTC")

@@ -25,7 +25,7 @@ from delta_outbox.claims import (
 from delta_outbox.clock import Clock, SystemClock
 from delta_outbox.errors import BadPolicy, SequenceTaken
 from delta_outbox.home import Home
-from delta_outbox.lifecycle import EndOfClaim, Ending, LeaseExpired
+from delta_outbox.lifecycle import Ending, EndOfClaim, LeaseExpired
 from delta_outbox.log import TransitionLog
 from delta_outbox.policy import PolicySet
 from delta_outbox.projection import Projection, own_session
@@ -356,9 +356,11 @@ class Outbox:
         Raises:
             SequenceTaken: other writers were faster many times in a row.
         """
+        from pyspark.sql import functions as sf
+
         columns = [name for name in DELIVERIES.names if name != "started_at"]
         held = (
-            picture.where(picture["claim_id"] == claim_id)
+            picture.where(sf.col("claim_id") == sf.lit(str(claim_id)))
             .selectExpr(
                 *columns,
                 "greatest(appended_at, scheduled_at, replayed_at) as started_at",

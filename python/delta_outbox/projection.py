@@ -23,7 +23,11 @@ _WRITE_SETTINGS: Final = (
     "spark.databricks.delta.commitInfo.userMetadata",
 )
 _MARK: Final = re.compile(r"outbox/projection/(\d+)")
-_FEED_GONE: Final = ("DELTA_CHANGE_DATA_FILE_NOT_FOUND", "DELTA_MISSING_CHANGE_DATA", "FILE_NOT_EXIST")
+_FEED_GONE: Final = (
+    "DELTA_CHANGE_DATA_FILE_NOT_FOUND",
+    "DELTA_MISSING_CHANGE_DATA",
+    "FILE_NOT_EXIST",
+)
 _COMMITS_LOOKED_AT: Final = 50  # how far back the commit of a refresh may lie behind maintenance
 
 
@@ -58,12 +62,9 @@ def own_session(spark: SparkSession) -> SparkSession:
     Args:
         spark: a classic session or one of Spark Connect.
     """
-    if hasattr(spark, "newSession"):
-        try:
-            return spark.newSession()
-        except Exception:  # Spark Connect has the attribute and refuses the call
-            logger.debug("new_session_refused")
-    return spark.cloneSession()  # type: ignore[attr-defined,no-any-return]
+    clone = getattr(spark, "cloneSession", None)  # Spark Connect has only this one
+    own: SparkSession = spark.newSession() if clone is None else clone()
+    return own
 
 
 class Projection:
@@ -231,7 +232,7 @@ class Projection:
         self._spark.sql(f"create or replace temporary view {name} as {text}")
 
     def _from_states(self, any_transitions: bool) -> str:
-        """Return the partitions that the tail's deliveries come from; only replays leave the end."""
+        """Return the partitions that the tail comes from; only a replay leaves a terminal one."""
         replayed = any_transitions and bool(
             self._spark.sql(
                 "select 1 from outbox_transitions_tail where reason = 'replayed' limit 1"

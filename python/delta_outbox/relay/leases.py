@@ -30,7 +30,8 @@ class LeaseWatch:
         seen = {}
         for claim in claims:
             claimed_at, expires_at = claim["claimed_at"], claim["lease_expires_at"]
-            assert isinstance(claimed_at, datetime) and isinstance(expires_at, datetime)
+            assert isinstance(claimed_at, datetime)
+            assert isinstance(expires_at, datetime)
             lease = (expires_at - claimed_at).total_seconds()
             claim_id = str(claim["claim_id"])
             seen[claim_id] = self._seen.get(claim_id, (now, lease))

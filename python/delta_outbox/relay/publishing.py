@@ -1,10 +1,10 @@
-"""The publishing of one claim: payloads joined on, slices sent from executors, answers collected."""
+"""Publish one claim: payloads joined on, slices sent from executors, answers collected."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 
 from delta_outbox.claims import Claim
 from delta_outbox.lifecycle import Crashed, EndOfClaim
-from delta_outbox.policy import Ordering, OrderScope, message_key, render_route
+from delta_outbox.policy import message_key, render_route
+from delta_outbox.policy_columns import Ordering, OrderScope
 from delta_outbox.publishers.protocol import (
     Delivered,
     Failed,
@@ -112,7 +113,7 @@ class Publishing:
         )
         try:
             answers = self._run(job, claim, placed) if placed.num_rows else pa.table({})
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it was, every delivery gets an ending
             logger.warning(
                 "publish_job_failed",
                 extra={"claim_id": claim.claim_id, "size": len(claim), "error": describe(error)},
@@ -162,7 +163,7 @@ class Publishing:
             )
         )
 
-        def publish(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def publish(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             from pyspark import TaskContext
 
             context = TaskContext.get()
@@ -172,9 +173,7 @@ class Publishing:
         # One action, its answers collected and never cached: a second one would publish again.
         return rows.mapInArrow(publish, worker.RESULTS_DDL).toArrow()
 
-    def _take(
-        self, answers: pa.Table, results: list[EndOfClaim], destinations: list[str]
-    ) -> None:
+    def _take(self, answers: pa.Table, results: list[EndOfClaim], destinations: list[str]) -> None:
         for row in answers.to_pylist():
             place = row["place"]
             match row["code"]:

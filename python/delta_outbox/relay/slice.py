@@ -91,7 +91,9 @@ def publish_slice(
     """
     if attempt_number > 0:
         for batch in batches:
-            yield _answers([(place, CRASHED, "worker lost") for place in batch["place"].to_pylist()])
+            yield _answers(
+                [(place, CRASHED, "worker lost") for place in batch["place"].to_pylist()]
+            )
         return
     work = _Slice(job)
     try:
@@ -149,7 +151,7 @@ class _Slice:
             try:
                 publisher = find_publisher(type_, destination=destination)()
                 publisher.open(settings)
-            except Exception as error:  # anybody's code
+            except Exception as error:  # noqa: BLE001 - anybody's code
                 self._not_opened[destination] = describe(error)
                 return None
             self._publishers[destination] = publisher
@@ -168,7 +170,7 @@ class _Slice:
         events = EventBatch((self._event(row) for row in rows), deadline=self._deadline)
         try:
             results: list[Result] = publisher.publish(events)
-        except Exception as error:  # anybody's code; how far it came nobody knows
+        except Exception as error:  # noqa: BLE001 - anybody's code; how far it came nobody knows
             results = [Unknown(error=f"publisher raised {describe(error)}")] * len(rows)
         if len(results) != len(rows):
             wrong = f"publisher answered {len(results)} results for {len(rows)} events"
@@ -206,7 +208,7 @@ class _Slice:
                 publisher.close()
 
 
-def _coded(result: Result) -> tuple[Any, ...]:
+def _coded(result: object) -> tuple[Any, ...]:
     match result:
         case Delivered():
             return (

@@ -1,0 +1,252 @@
+"""The command line over real Delta tables and dbt.
+
+The commands run in this process on the shared session; only how it is opened is replaced, since
+a process has one session. The last tests run the command as a user does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from delta_outbox import opening
+from delta_outbox.cli.main import main
+from delta_outbox.config import load_settings
+from delta_outbox.home import Home
+from delta_outbox.opening import create_outbox, load_statements
+from delta_outbox.outbox import Outbox
+from delta_outbox.tables import Tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SCHEMA = "t_cli"
+PATIENCE = 300.0  # seconds; a session starts in 10 when nothing else runs
+
+Run = Callable[..., tuple[int, Any]]
+
+
+@pytest.fixture(scope="module")
+def opened(spark: SparkSession, home: Home) -> Iterator[Callable[..., Any]]:
+    """Return what stands for `open_outbox`: the same outbox, on the session there is."""
+    tables = Tables(schema=SCHEMA)
+    create_outbox(spark, home, tables)
+
+    @contextlib.contextmanager
+    def open_outbox(*, config: Path | None = None, **_: object) -> Iterator[Outbox]:
+        yield Outbox(
+            spark,
+            tables=tables,
+            settings=load_settings(home=home.root, path=config),
+            statements=load_statements(home, tables),
+            home=home,
+        )
+
+    yield open_outbox
+    spark.sql(f"drop schema if exists {SCHEMA} cascade")
+
+
+@pytest.fixture
+def run(
+    opened: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Run:
+    """Return a function that runs a command line with --json and returns code and document."""
+    monkeypatch.setattr(opening, "open_outbox", opened)
+
+    def outbox(*words: str) -> tuple[int, Any]:
+        capsys.readouterr()
+        code = main([*words, "--json"])
+        captured = capsys.readouterr()
+        assert 1 == len(captured.out.splitlines()), captured
+        return code, json.loads(captured.out)
+
+    return outbox
+
+
+def lines(path: Path, *events: dict[str, object]) -> str:
+    """Write events as JSON lines."""
+    path.write_text("".join(f"{json.dumps(event)}\n" for event in events))
+    return str(path)
+
+
+def order(event_id: str, **given: object) -> dict[str, object]:
+    """Return an event as a producer writes it."""
+    return {
+        "event_id": event_id,
+        "event_type": "order.created",
+        "payload": {"n": 1},
+        "created_at": "2025-03-01T12:00:00Z",
+        **given,
+    }
+
+
+def test_from_file_to_delivery(run: Run, tmp_path: Path, home: Home) -> None:
+    """Append, look, relay, look again: each command sees all that came before it."""
+    file = lines(tmp_path / "e.jsonl", order("flow-1", ordering_key="k"), order("flow-2"))
+    assert (0, {"appended": 2, "already_present": 0, "rejected": []}) == run("append", file)
+    assert (0, {"appended": 0, "already_present": 2, "rejected": []}) == run("append", file)
+
+    code, status = run("status")
+    assert 0 == code
+    assert {"PENDING": 2, "CLAIMED": 0, "PUBLISHED": 0, "DEAD": 0} == status["counts"]
+    assert status["oldest_pending_seconds"] > 0
+    assert str(home.root) == status["home"]
+    assert "clock_offset_seconds" not in status
+
+    code, summary = run("relay", "--once", "--limit", "1")
+    assert (1, 1, 1, 1) == (code, summary["claimed"], summary["published"], summary["waiting"])
+    code, summary = run("relay", "--drain")
+    assert (0, 1, 0) == (code, summary["published"], summary["waiting"])
+
+    code, listed = run("list", "--state", "PUBLISHED")
+    assert (0, False) == (code, listed["more"])
+    assert {"flow-1", "flow-2"} == {row["event_id"] for row in listed["events"]}
+
+    code, shown = run("show", "flow-1")
+    assert ["CLAIMED", "PUBLISHED"] == [one["to_state"] for one in shown["transitions"]]
+    assert "payload" not in shown["event"]
+    assert '{"n":1}' == run("show", "flow-1", "--payload")[1]["event"]["payload"]
+
+
+def test_rows_of_plain_sql_are_seen(run: Run, spark: SparkSession) -> None:
+    """What any Spark writer has committed is seen by the next command, unasked."""
+    spark.sql(
+        f"insert into {SCHEMA}.outbox_events (event_id, event_type, payload, available_at) "
+        "values ('sql-1', 'x', cast('p' as binary), current_timestamp() + interval 1 day)"
+    )
+    code, shown = run("show", "sql-1")
+    assert (0, "PENDING") == (code, shown["event"]["state"])
+    code, document = run("refresh")
+    assert 0 == code
+    assert document["freshness"]["refreshed_at"].endswith("Z")
+    assert 0 == run("refresh", "--rebuild")[0]
+
+
+def test_one_bad_row_keeps_all_out(run: Run, tmp_path: Path) -> None:
+    """Every bad line is reported, those that cannot be read and those that break a rule."""
+    file = tmp_path / "bad.jsonl"
+    lines(file, order("bad-1"), order("bad-2", event_type="no spaces allowed"))
+    with file.open("a") as stream:
+        stream.write("{not json\n")
+    code, report = run("append", str(file))
+    assert (1, 0) == (code, report["appended"])
+    assert [2, 3] == [one["line"] for one in report["rejected"]]
+    assert {"line", "field", "rule", "message"} == set(report["rejected"][0])
+    code, document = run("show", "bad-1")
+    assert (2, "UNKNOWN_EVENT") == (code, document["error"]["code"])
+
+
+def test_dead_events_end_a_relay_with_1(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A destination that refuses an event leaves it DEAD, and the relay says so by its code."""
+    settings = tmp_path / "outbox.toml"
+    settings.write_text(
+        f'[publishers.default]\ntype = "{__name__.split(".")[-1]}_refusing:Refusing"\n'
+    )
+    (tmp_path / f"{__name__.split('.')[-1]}_refusing.py").write_text(
+        "from delta_outbox.publishers.protocol import Rejected\n"
+        "class Refusing:\n"
+        "    ordered = False\n"
+        "    def open(self, settings): pass\n"
+        "    def publish(self, events): return [Rejected(error='never') for _ in events]\n"
+        "    def close(self): pass\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    run("append", lines(tmp_path / "e.jsonl", order("dead-1")))
+    code, summary = run("relay", "--once", "--config", str(settings))
+    assert (1, 1) == (code, summary["dead"]), summary
+    code, listed = run("list", "--state", "DEAD")
+    assert [("dead-1", "never")] == [(r["event_id"], r["last_error"]) for r in listed["events"]]
+
+
+def test_errors_of_spark_are_a_sentence(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """An error of Spark ends with 2, its first line, and no trace on either stream."""
+    monkeypatch.setattr(Outbox, "refresh", lambda self: self.spark.sql("select nothing").count())
+    code = main(["status", "--json"])
+    captured = capfd.readouterr()
+    assert 2 == code
+    assert "UNEXPECTED_ERROR" == json.loads(captured.out)["error"]["code"]
+    assert "" == captured.err
+
+
+def test_text_for_people(run: Run, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Without --json each command prints what a person reads, and nothing of the content."""
+    run("append", lines(tmp_path / "e.jsonl", order("people-1", payload="secret")))
+    for words in (["status"], ["list"], ["show", "people-1"], ["refresh"], ["relay", "--once"]):
+        main(words)
+        captured = capsys.readouterr()
+        assert captured.out.strip(), words
+        assert "secret" not in captured.out
+        assert "Traceback" not in captured.err
+
+
+def test_the_relay_of_a_service(plain_environment: dict[str, str], tmp_path: Path) -> None:
+    """From nothing to a running relay by commands alone; SIGTERM ends it with 0, all recorded.
+
+    A second command meanwhile is refused with the process id of the holder.
+    """
+    environment = {**plain_environment, "OUTBOX_HOME": str(tmp_path / "home")}
+    command = [
+        sys.executable,
+        "-c",
+        "import sys; from delta_outbox.cli.main import main; sys.exit(main())",
+    ]
+
+    def call(*words: str, expected: int = 0) -> Any:
+        done = subprocess.run(
+            [*command, *words, "--json"],
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE,
+        )
+        assert expected == done.returncode, done.stderr
+        return json.loads(done.stdout)
+
+    assert {"home": str(tmp_path / "home"), "schema": "outbox"} == call("init")
+    call("append", lines(tmp_path / "e.jsonl", *(order(f"e-{n}") for n in range(20))))
+    relay = subprocess.Popen(
+        [*command, "relay", "--continuous", "--json", "-v"],
+        env=environment,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert relay.stderr is not None
+        seen = []
+        for line in relay.stderr:
+            seen.append(line)
+            if " batch " in line:
+                break
+        error = call("status", expected=2)["error"]
+        assert "HOME_IN_USE" == error["code"], seen
+        assert str(relay.pid) in error["message"]
+        relay.send_signal(signal.SIGTERM)
+        out, err = relay.communicate(timeout=PATIENCE)
+    finally:
+        if relay.poll() is None:
+            relay.kill()
+            relay.wait()
+    assert 0 == relay.returncode, err
+    assert 20 == json.loads(out)["published"]
+    delivered = (tmp_path / "home" / "delivered").glob("*.jsonl")
+    assert 20 == sum(len(file.read_text().splitlines()) for file in delivered)

@@ -36,6 +36,7 @@ class Heartbeat:
         self._relay_id = relay_id
         self._clock = clock
         self._last = float("-inf")
+        self._started = clock.now()
 
     def beat(self, kind: str = "alive") -> bool:
         """Append a beat, at most one in `BEAT_SECONDS` unless it starts or stops.
@@ -48,7 +49,10 @@ class Heartbeat:
         """
         if kind == "alive" and self._clock.monotonic() - self._last < BEAT_SECONDS:
             return False
-        at = f"timestamp_micros({int(self._clock.now().timestamp() * 1_000_000)})"
+        now = self._clock.now()
+        if kind == "started":
+            self._started = now
+        at = f"timestamp_micros({int(now.timestamp() * 1_000_000)})"
         self._spark.sql(
             f"insert into {self._tables.relays} (relay_id, kind, lanes, at, version) "
             f"values ('{self._relay_id}', '{kind}', array(0), {at}, '{__version__}')"
@@ -56,17 +60,21 @@ class Heartbeat:
         self._last = self._clock.monotonic()
         return True
 
-    def others(self) -> list[tuple[str, float]]:
-        """Return the other relays that are alive, as (relay_id, seconds since the start)."""
+    def earlier(self) -> list[str]:
+        """Return the other relays that are alive and began before this one.
+
+        The start of each is read from the table, so all relays see the same order.
+        """
         now = self._clock.now()
         since = now - timedelta(seconds=ALIVE_SECONDS)
         rows = self._spark.sql(
             "select relay_id, min(at) as first, max(at) as last, max_by(kind, at) as kind "
-            f"from {self._tables.relays} where beat_date >= date'{since.date()}' "
-            f"and relay_id <> '{self._relay_id}' group by relay_id"
+            f"from {self._tables.relays} where beat_date >= date'{since.date()}' group by relay_id"
         ).toArrow()
+        began = {row["relay_id"]: (row["first"], row["relay_id"]) for row in rows.to_pylist()}
+        mine = began.get(self._relay_id, (now, self._relay_id))
         return [
-            (row["relay_id"], (now - row["first"]).total_seconds())
+            row["relay_id"]
             for row in rows.to_pylist()
-            if row["kind"] != "stopped" and row["last"] >= since
+            if row["kind"] != "stopped" and row["last"] >= since and began[row["relay_id"]] < mine
         ]

@@ -193,7 +193,9 @@ class Relay:
     def _make_plan(self, mode: Mode) -> None:
         """Plan several batches ahead from what is takeable now."""
         if self._heart.beat():
-            self._standing_by = self._owned_by_another()
+            before, self._standing_by = self._standing_by, self._owned_by_another()
+            if before != self._standing_by:
+                self._heads = {}  # what was left to the other is ours now: look again
         if self._clock.monotonic() - self._refreshed >= REFRESH_SECONDS:
             self._refresh(touch=True)
         heads = self._outbox.projection.heads()
@@ -205,10 +207,11 @@ class Relay:
             self._refresh()
             picture, tail = self._outbox.projection.picture()
         self._heads = heads
+        asked = self._outbox.now_literal()
         self._outbox.policies()
         self._prepare_new_destinations()
         if self._standing_by and mode is not Mode.ONCE:
-            self._survey(picture)
+            self._survey(picture, asked)
             return
         if self._end_claims(picture):
             self._heads = {}
@@ -216,7 +219,7 @@ class Relay:
         ahead = 1 if mode is Mode.ONCE else BATCHES_PER_PLAN
         self._plan = self._outbox.retrieve_from(picture, self._batch_size * ahead).deliveries
         if not self._plan.num_rows:
-            self._survey(picture)
+            self._survey(picture, asked)
 
     def _end_claims(self, picture: DataFrame) -> int:
         """End claims whose worker is gone or whose lease we have seen run out."""
@@ -235,14 +238,20 @@ class Relay:
                 freed += self._outbox.expire(picture, claim_id)
         return freed
 
-    def _survey(self, picture: DataFrame) -> None:
-        """Note what is open and when something of it may become takeable."""
+    def _survey(self, picture: DataFrame, asked: str) -> None:
+        """Note what is open and when something of it may become takeable.
+
+        Args:
+            picture: the open deliveries.
+            asked: an instant, before the question what is takeable; what became due since counts
+                as due soon.
+        """
         picture.createOrReplaceTempView("outbox_open_deliveries")
         now = self._clock.now()
         row = self._outbox.spark.sql(
             "select count(*) as open, count_if(state = 'CLAIMED') as claimed, "
             "min(case when state = 'PENDING' "
-            f"and available_at > {self._outbox.now_literal()} then available_at end) as due "
+            f"and available_at > {asked} then available_at end) as due "
             "from outbox_open_deliveries"
         ).toArrow()
         found = row.to_pylist()[0]
@@ -258,7 +267,7 @@ class Relay:
 
     def _look(self) -> None:
         picture, _ = self._outbox.projection.picture()
-        self._survey(picture)
+        self._survey(picture, self._outbox.now_literal())
 
     def _is_drained(self, max_wait: float) -> bool:
         if not self._open:
@@ -272,11 +281,10 @@ class Relay:
 
     def _owned_by_another(self) -> bool:
         """Say whether another living relay was here first; a wrong guess costs time, not events."""
-        mine = self._summary.claimed > 0
-        for other, age in self._heart.others():
-            if self._outbox.is_gone(other):
-                continue
-            if not mine and age > 0:
+        if self._summary.claimed:
+            return False
+        for other in self._heart.earlier():
+            if not self._outbox.is_gone(other):
                 logger.info("standing_by", extra={"owner": other})
                 return True
         return False

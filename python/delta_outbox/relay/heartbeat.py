@@ -36,7 +36,6 @@ class Heartbeat:
         self._relay_id = relay_id
         self._clock = clock
         self._last = float("-inf")
-        self._started = clock.now()
 
     def beat(self, kind: str = "alive") -> bool:
         """Append a beat, at most one in `BEAT_SECONDS` unless it starts or stops.
@@ -49,10 +48,7 @@ class Heartbeat:
         """
         if kind == "alive" and self._clock.monotonic() - self._last < BEAT_SECONDS:
             return False
-        now = self._clock.now()
-        if kind == "started":
-            self._started = now
-        at = f"timestamp_micros({int(now.timestamp() * 1_000_000)})"
+        at = f"timestamp_micros({int(self._clock.now().timestamp() * 1_000_000)})"
         self._spark.sql(
             f"insert into {self._tables.relays} (relay_id, kind, lanes, at, version) "
             f"values ('{self._relay_id}', '{kind}', array(0), {at}, '{__version__}')"

@@ -64,6 +64,7 @@ class Relay:
         self._next_due = 0.0  # seconds until something may become takeable
         self._open = 0
         self._standing_by = False
+        self._looked = False
         self._summary = Summary()
 
     def run(
@@ -192,7 +193,7 @@ class Relay:
 
     def _make_plan(self, mode: Mode) -> None:
         """Plan several batches ahead from what is takeable now."""
-        if self._heart.beat():
+        if self._heart.beat() or not self._looked:
             before, self._standing_by = self._standing_by, self._owned_by_another()
             if before != self._standing_by:
                 self._heads = {}  # what was left to the other is ours now: look again
@@ -207,9 +208,9 @@ class Relay:
             self._refresh()
             picture, tail = self._outbox.projection.picture()
         self._heads = heads
+        self._looked = True
         asked = self._outbox.now_literal()
-        self._outbox.policies()
-        self._prepare_new_destinations()
+        self._prepare_destinations()
         if self._standing_by and mode is not Mode.ONCE:
             self._survey(picture, asked)
             return
@@ -251,11 +252,14 @@ class Relay:
         row = self._outbox.spark.sql(
             "select count(*) as open, count_if(state = 'CLAIMED') as claimed, "
             "min(case when state = 'PENDING' "
-            f"and available_at > {asked} then available_at end) as due "
+            f"and available_at > {asked} then available_at end) as due, "
+            "count_if(state = 'PENDING' "
+            f"and coalesce(available_at <= {asked}, true)) as due_now "
             "from outbox_open_deliveries"
         ).toArrow()
         found = row.to_pylist()[0]
-        waits = []
+        # While another relay owns the lane, what is due is its next batch.
+        waits = [0.0] if self._standing_by and found["due_now"] else []
         if found["due"] is not None:
             waits.append((found["due"] - now).total_seconds())
         if found["claimed"]:
@@ -272,7 +276,7 @@ class Relay:
     def _is_drained(self, max_wait: float) -> bool:
         if not self._open:
             return True
-        return not self._standing_by and self._next_due - self._clock.monotonic() > max_wait
+        return self._next_due - self._clock.monotonic() > max_wait
 
     def _wait(self, stop: threading.Event) -> None:
         poll = self._outbox.settings.relay.poll_seconds
@@ -293,11 +297,11 @@ class Relay:
 
     def _prepare(self) -> None:
         """Check all that can be checked before anything is claimed."""
-        self._outbox.policies()
-        self._prepare_new_destinations()
+        self._prepare_destinations()
         self._refresh()
 
-    def _prepare_new_destinations(self) -> None:
+    def _prepare_destinations(self) -> None:
+        """Read the policies, and check the destinations that they name for the first time."""
         policies = self._outbox.policies()
         if policies.destinations <= set(self._destinations):
             return

@@ -1,0 +1,154 @@
+"""A claim as data: which deliveries, which rows of the log begin and end it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from delta_outbox.claims import (
+    DELIVERIES,
+    Claim,
+    claim_rows,
+    decide_endings,
+    ending_rows,
+    make_claim,
+    new_claim_id,
+)
+from delta_outbox.lifecycle import LEGAL_TRANSITIONS, Crashed, LeaseExpired, State
+from delta_outbox.policy import PolicySet
+from delta_outbox.publishers.protocol import Delivered, Failed, NotSent, Rejected, Unknown
+from delta_outbox.tables import TRANSITIONS
+
+NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
+POLICIES = PolicySet.parse(
+    [
+        {"event_type": "both", "destination": "a|b", "lease_seconds": "10"},
+        {"event_type": "*", "destination": "a", "backoff_jitter": "0"},
+    ]
+)
+
+
+def delivery(event_id: str, event_type: str = "x", **given: Any) -> dict[str, Any]:
+    """Return a row of the picture before its first claim."""
+    return {
+        "event_id": event_id,
+        "arrival": 1,
+        "event_type": event_type,
+        "created_at": NOW,
+        "ambiguous": False,
+        "destination": "",
+        "lifecycle": 0,
+        "attempts": 0,
+        "publish_attempts": 0,
+        "crashes": 0,
+        "suspect": 0,
+        "started_at": NOW,
+        **given,
+    }
+
+
+def claimed(*rows: dict[str, Any]) -> Claim:
+    """Claim deliveries."""
+    takeable = pa.Table.from_pylist(list(rows), schema=DELIVERIES)
+    return make_claim(takeable, policies=POLICIES, now=NOW, claim_id="c")
+
+
+def test_first_claim_names_the_destinations():
+    """A new event gets a delivery per destination of its policy, in place, and keeps it."""
+    claim = claimed(
+        delivery("1", "both"), delivery("2"), delivery("3", "both", destination="b", attempts=1)
+    )
+    pairs = zip(
+        claim.deliveries["event_id"].to_pylist(),
+        claim.deliveries["destination"].to_pylist(),
+        strict=True,
+    )
+    assert [("1", "a"), ("1", "b"), ("2", "a"), ("3", "b")] == list(pairs)
+    assert [10, 10, 30, 10] == [policy.lease_seconds for policy in claim.policies]
+    assert 10 == claim.lease_seconds
+    assert DELIVERIES == claim.deliveries.schema
+
+
+def test_claim_numbers_the_attempt_before_anything_is_sent():
+    """A claim's rows carry the next attempt, the lease of their policy and the claim's size."""
+    claim = claimed(delivery("1", "both"), delivery("2", attempts=4, publish_attempts=3, suspect=1))
+    rows = claim_rows(claim).to_pylist()
+    assert [1, 1, 5] == [row["attempt"] for row in rows]
+    assert [3, 1] == [rows[2]["publish_attempts"], rows[2]["suspect"]]
+    assert [10, 10, 30] == [(row["lease_expires_at"] - NOW).total_seconds() for row in rows]
+    assert {(3, "c", "PENDING", "CLAIMED", "claimed", NOW)} == {
+        (
+            row["claim_size"],
+            row["claim_id"],
+            row["from_state"],
+            row["to_state"],
+            row["reason"],
+            row["occurred_at"],
+        )
+        for row in rows
+    }
+
+
+def test_endings_follow_the_results():
+    """Each delivery ends by its own result, in order, with the attempt that its claim numbered."""
+    results = [
+        Delivered(receipt={"n": 1}),
+        Failed(error="busy"),
+        Rejected(error="no"),
+        Unknown(),
+        NotSent(),
+        Crashed(),
+        LeaseExpired(),
+    ]
+    claim = claimed(*(delivery(str(n), attempts=n) for n in range(len(results))))
+    endings = decide_endings(claim, results, now=NOW, jitter=lambda: 0.5)
+    rows = ending_rows(claim, endings, now=NOW).to_pylist()
+    assert [
+        ("PUBLISHED", "delivered"),
+        ("PENDING", "failed"),
+        ("DEAD", "rejected"),
+        ("PENDING", "unknown"),
+        ("PENDING", "released"),
+        ("PENDING", "crashed"),
+        ("PENDING", "lease_expired"),
+    ] == [(row["to_state"], row["reason"]) for row in rows]
+    assert [n + 1 for n in range(len(results))] == [row["attempt"] for row in rows]
+    assert '{"n":1}' == rows[0]["receipt"]
+    assert NOW + timedelta(seconds=1) == rows[1]["available_at"]
+    assert all((State.CLAIMED, State(row["to_state"])) in LEGAL_TRANSITIONS for row in rows)
+    assert {"c"} == {row["claim_id"] for row in rows}
+
+
+def test_only_an_event_alone_pays_for_a_crash():
+    """What remains of a larger claim is not alone: its size is that of its beginning."""
+    claim = claimed(delivery("1"))
+    (alone,) = decide_endings(claim, [Crashed()], now=NOW, jitter=lambda: 0.0)
+    (among,) = decide_endings(claim, [Crashed()], now=NOW, jitter=lambda: 0.0, claim_size=9)
+    assert (1, 0) == (alone.counters.crashes, among.counters.crashes)
+    rows = ending_rows(claim, [among], now=NOW, claim_size=9)
+    assert [9] == rows["claim_size"].to_pylist()
+
+
+def test_a_result_for_every_delivery_is_demanded():
+    """Results that do not match the claim one to one are an error, never a guess."""
+    claim = claimed(delivery("1"), delivery("2"))
+    with pytest.raises(ValueError, match="argument"):
+        decide_endings(claim, [Delivered()], now=NOW, jitter=lambda: 0.0)
+
+
+def test_rows_are_columns_of_the_log():
+    """Both kinds of rows have only columns of the log, of a type that fits."""
+    claim = claimed(delivery("1", ordinal=3, available_at=NOW))
+    endings = decide_endings(claim, [Delivered()], now=NOW, jitter=lambda: 0.0)
+    for rows in (claim_rows(claim), ending_rows(claim, endings, now=NOW)):
+        assert set(rows.column_names) <= set(TRANSITIONS.names)
+        for name in rows.column_names:
+            rows[name].cast(TRANSITIONS.field(name).type)
+
+
+def test_claim_ids_differ():
+    """No two claims share an id."""
+    assert 100 == len({new_claim_id() for _ in range(100)})

@@ -1,0 +1,60 @@
+"""Leases of others count by our own clock, from when we first saw them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from delta_outbox.relay.leases import LeaseWatch
+
+THEIRS = datetime(1999, 1, 1, tzinfo=UTC)  # a clock that is wrong by decades
+
+
+class ManualClock:
+    """A clock that stands until it is moved."""
+
+    def __init__(self) -> None:
+        self.seconds = 100.0
+
+    def now(self) -> datetime:
+        return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=self.seconds)
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
+def claim(claim_id: str, lease: float = 30) -> dict[str, object]:
+    """Return a claim of another relay."""
+    expires = THEIRS + timedelta(seconds=lease)
+    return {"claim_id": claim_id, "claimed_at": THEIRS, "lease_expires_at": expires}
+
+
+def test_a_lease_counts_from_the_first_look():
+    """A claim may end once it was seen unchanged for its lease, whatever its owner's clock says."""
+    clock = ManualClock()
+    watch = LeaseWatch(clock)
+    watch.observe([claim("a")])
+    assert 30 == watch.remaining("a")
+    clock.sleep(20)
+    watch.observe([claim("a"), claim("b", lease=5)])
+    assert (10, 5) == (watch.remaining("a"), watch.remaining("b"))
+    clock.sleep(10)
+    watch.observe([claim("a"), claim("b", lease=5)])
+    assert (0, -5) == (watch.remaining("a"), watch.remaining("b"))
+
+
+def test_a_claim_that_ended_is_forgotten():
+    """What is no longer live is forgotten; seen again, its lease counts from then."""
+    clock = ManualClock()
+    watch = LeaseWatch(clock)
+    watch.observe([claim("a")])
+    clock.sleep(25)
+    watch.observe([])
+    with pytest.raises(KeyError):
+        watch.remaining("a")
+    watch.observe([claim("a")])
+    assert 30 == watch.remaining("a")

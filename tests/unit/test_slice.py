@@ -1,0 +1,217 @@
+"""An executor's slice: whatever the publisher does, every delivery gets one true answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pytest
+
+from delta_outbox.publishers.protocol import Delivered, EventBatch, Failed, Result
+from delta_outbox.relay import slice as worker
+from delta_outbox.relay.slice import Job, publish_slice
+
+SENT: list[list[str]] = []  # the event ids of each call
+CLOSED: list[str] = []
+INPUT = pa.schema(
+    [
+        ("place", pa.int32()),
+        ("destination", pa.string()),
+        ("scope", pa.string()),
+        ("event_id", pa.string()),
+        ("event_type", pa.string()),
+        ("key", pa.string()),
+        ("ordering_key", pa.string()),
+        ("partition_key", pa.string()),
+        ("headers", pa.map_(pa.string(), pa.string())),
+        ("payload", pa.binary()),
+        ("created_at", pa.timestamp("us", "UTC")),
+        ("attempt", pa.int32()),
+        ("lifecycle", pa.int32()),
+        ("route", pa.string()),
+    ]
+)
+
+
+class Steady:
+    """Deliver all, but for payloads that say otherwise."""
+
+    ordered: ClassVar[bool] = False
+
+    def open(self, settings: Mapping[str, object]) -> None:
+        if settings.get("closed"):
+            raise ConnectionError("nobody is there")
+
+    def publish(self, events: EventBatch) -> list[Result]:
+        SENT.append([event.event_id for event in events])
+        return [self.answer(event.payload) for event in events]
+
+    def answer(self, payload: bytes) -> Result:
+        answers: dict[bytes, Result] = {b"fail": Failed(error="busy", retry_after=3)}
+        return answers.get(payload) or Delivered(receipt={"n": 1}, outcome="ok", outcome_data=[2])
+
+    def close(self) -> None:
+        CLOSED.append(type(self).__name__)
+
+
+class Raising(Steady):
+    """Send, then raise."""
+
+    def publish(self, events: EventBatch) -> list[Result]:
+        super().publish(events)
+        raise OSError("broken pipe")
+
+
+class Short(Steady):
+    """Answer for one event less than given."""
+
+    def publish(self, events: EventBatch) -> list[Result]:
+        return super().publish(events)[:-1]
+
+
+class Odd(Steady):
+    """Answer with something that is no result."""
+
+    def publish(self, events: EventBatch) -> list[Any]:
+        return ["fine"] * len(events)
+
+
+class Unclosable(Steady):
+    """Raise at the end."""
+
+    def close(self) -> None:
+        raise OSError("too late")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_sent() -> None:
+    SENT.clear()
+    CLOSED.clear()
+
+
+def rows(*given: dict[str, Any]) -> pa.RecordBatch:
+    """Return deliveries of a slice as Spark hands them over."""
+    full = [
+        {
+            "place": place,
+            "destination": "d",
+            "event_id": f"e{place}",
+            "event_type": "x",
+            "payload": b"p",
+            "created_at": datetime(2026, 1, 1, tzinfo=UTC),
+            "attempt": 1,
+            "lifecycle": 0,
+            "route": "x",
+            **row,
+        }
+        for place, row in enumerate(given)
+    ]
+    return pa.RecordBatch.from_pylist(full, schema=INPUT)
+
+
+def run(
+    *batches: pa.RecordBatch,
+    publisher: type[Steady] = Steady,
+    budget: float = 60.0,
+    attempt_number: int = 0,
+    **settings: object,
+) -> list[dict[str, Any]]:
+    """Publish a slice and return its answers by place."""
+    type_ = f"{__name__}:{publisher.__name__}"
+    job = Job(
+        claim_id="c",
+        destinations={"d": (type_, settings), "fine": (f"{__name__}:Steady", {})},
+        deadline=time.time() + 60,
+        budget=budget,
+    )
+    answers = list(publish_slice(job, iter(batches), attempt_number=attempt_number))
+    assert all(worker.RESULTS == batch.schema for batch in answers)
+    found = [row for batch in answers for row in batch.to_pylist()]
+    return sorted(found, key=lambda row: row["place"])
+
+
+def codes(answers: list[dict[str, Any]]) -> str:
+    """Return the answers in short."""
+    return "".join(row["code"] for row in answers)
+
+
+def test_everything_is_sent_and_answered():
+    """Each delivery is sent once and its receipt and outcome come back as JSON."""
+    answers = run(rows({}, {}, {}))
+    assert "DDD" == codes(answers)
+    assert [["e0", "e1", "e2"]] == SENT
+    shown = [answers[0][name] for name in ("receipt", "outcome", "outcome_data")]
+    assert ['{"n":1}', "ok", "[2]"] == shown
+    assert ["Steady"] == CLOSED
+
+
+def test_a_repeated_task_publishes_nothing():
+    """A task that Spark starts again sends nothing and says that its whole slice crashed."""
+    assert "CCC" == codes(run(rows({}, {}), rows({"place": 2}), attempt_number=1))
+    assert [] == SENT
+
+
+def test_a_publisher_that_raises_leaves_it_unknown():
+    """After an exception nobody knows what was delivered, and what follows in the key waits."""
+    answers = run(rows({"scope": "k"}, {"scope": "k"}, {}), publisher=Raising)
+    assert "UNU" == codes(answers)
+    assert [["e0", "e2"]] == SENT
+    assert "OSError" in answers[0]["error"]
+
+
+@pytest.mark.parametrize("publisher", [Short, Odd])
+def test_wrong_answers_leave_it_unknown(publisher: type[Steady]):
+    """Answers that do not match the events say nothing about any of them."""
+    assert "UU" == codes(run(rows({}, {}), publisher=publisher))
+
+
+def test_nothing_is_sent_after_the_deadline():
+    """Past the deadline nothing is sent, whichever of the two clocks says so."""
+    assert "NN" == codes(run(rows({}, {}), budget=0.0))
+    late = Job(claim_id="c", destinations={"d": ("null", {})}, deadline=time.time() - 1, budget=60)
+    (batch,) = publish_slice(late, [rows({})], attempt_number=0)
+    assert ["N"] == batch["code"].to_pylist()
+    assert [] == SENT
+
+
+def test_after_a_failure_the_key_waits():
+    """Later events of a key are not sent after one that failed, in this batch and the next."""
+    first = rows({"scope": "k", "payload": b"fail"}, {"scope": "k"}, {"scope": "other"}, {})
+    second = rows(
+        {"place": 4, "event_id": "e4", "scope": "k"},
+        {"place": 5, "event_id": "e5", "scope": "other"},
+    )
+    answers = run(first, second)
+    assert "FNDDND" == codes(answers)
+    assert 3 == answers[0]["retry_after"]
+    assert [["e0", "e2", "e3"], ["e5"]] == SENT
+
+
+def test_a_destination_that_does_not_open_is_said_to():
+    """Where a publisher does not open nothing is sent there; other destinations go on."""
+    answers = run(rows({}, {"destination": "fine"}, {}), closed=True)
+    assert "ODO" == codes(answers)
+    assert "nobody is there" in answers[0]["error"] or "ConnectionError" in answers[0]["error"]
+    assert [["e1"]] == SENT
+
+
+def test_only_the_first_row_of_a_place_is_sent():
+    """A later row of one id in one commit is passed over, also at the border of two batches."""
+    answers = run(rows({}, {"place": 1}, {"place": 1}), rows({"place": 1}, {"place": 2}))
+    assert [0, 1, 2] == [row["place"] for row in answers]
+    assert [["e0", "e1"], ["e1"]] == SENT
+
+
+def test_closing_changes_no_answer():
+    """A publisher that fails to close has delivered all the same."""
+    assert "D" == codes(run(rows({}), publisher=Unclosable))
+
+
+def test_an_empty_slice_is_answered():
+    """A slice without rows has an answer without rows."""
+    assert [] == run(rows())
+    assert [] == run()
+    assert [] == SENT

@@ -164,5 +164,5 @@ def test_a_home_is_an_empty_folder_or_an_outbox(
     """The demo does not settle in a folder that holds something else, and says so."""
     (tmp_path / "notes.txt").write_text("mine")
     assert main(["--home", str(tmp_path)]) == 2
-    assert "notes.txt" in capsys.readouterr().out
+    assert "notes.txt" in capsys.readouterr().err
     assert [tmp_path / "notes.txt"] == list(tmp_path.iterdir())

@@ -84,8 +84,8 @@ class Demo:
             with self.terminal.step("proof", "comparing flights and deliveries") as step:
                 proof = prove(outbox.spark, self._delivered(outbox, broker))
                 step.says = f"{TABLE} compared with what was delivered"
-            against = f"Kafka at {broker.bootstrap}" if broker else str(self._folder(outbox))
-        self.terminal.proof(proof, against=against)
+            against = f"Kafka at {broker.bootstrap}" if broker else _shown(self._folder(outbox))
+        self.terminal.proof(proof, against=against, within="within a topic" if broker else "")
         self.terminal.where_to_look(
             next_commands(self.home, event_id=example), seconds=time.monotonic() - self.started
         )
@@ -157,15 +157,18 @@ class Demo:
         spark = outbox.spark
         with self.terminal.step("flights", "loading the flights") as step:
             loaded = load_flights(spark, days=self.days, now=outbox.clock.now())
-            step.says = f"{loaded.flights:,} that left New York in 2013, {loaded.added:,} new"
+            step.says = (
+                f"{loaded.flights:,} that left New York in 2013, {loaded.added:,} of them new"
+            )
         with self.terminal.step("events", "making events of flights, appending them") as step:
             events = flight_events(spark, created_at=loaded.started_at).toArrow()
             report = outbox.append(events)
             report.raise_if_rejected()
             kinds = ", ".join(f"{n:,} {kind}" for kind, n in count_by_type(events).items())
-            step.says = (
-                f"{report.appended:,} appended, {report.already_present:,} there already: {kinds}"
+            present = (
+                f"{report.already_present:,} there already, " if report.already_present else ""
             )
+            step.says = f"{present}{report.appended:,} appended: {kinds}"
         return longest_delay(spark)
 
     def _build(self, outbox: Outbox) -> None:

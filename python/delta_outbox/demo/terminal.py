@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Final
 
 from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from delta_outbox.cli.render import console_for, printable, sentence
@@ -44,13 +42,15 @@ class Step:
 
 @dataclass(kw_only=True)
 class Terminal:
-    """Standard output, with colours and a spinner where somebody watches.
+    """The consoles, with colours and a spinner where somebody watches.
 
     Args:
-        console: where to write.
+        console: where the story goes: standard output.
+        errors: where its failure goes: standard error.
     """
 
     console: Console = field(default_factory=lambda: console_for(sys.stdout))
+    errors: Console = field(default_factory=lambda: console_for(sys.stderr))
 
     def headline(self, text: str) -> None:
         """Print what this is about to show."""
@@ -83,32 +83,36 @@ class Terminal:
             )
         )
 
-    def proof(self, proof: Proof, *, against: str) -> None:
+    def proof(self, proof: Proof, *, against: str, within: str = "") -> None:
         """Print the comparison.
 
         Args:
             proof: what was found.
             against: where the delivered events were read.
+            within: where order can be seen, if not over all of them.
         """
-        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
-        for justify in ("left", "right", "left"):
-            table.add_column(justify=justify, overflow="fold")
-        table.add_row("expected", f"{proof.expected:,}", "events, computed from the flights table")
-        table.add_row("delivered", f"{proof.delivered:,}", f"read from {printable(against)}")
+        rows: list[tuple[str, int, str, str]] = [
+            ("expected", proof.expected, "", "events, computed from the flights table"),
+            ("delivered", proof.delivered, "", f"read back from {printable(against)}"),
+        ]
         for name, meaning in _TOLD:
             count = getattr(proof, name)
-            style = "bold red" if count else "green"
-            meaning = f"{meaning} ({proof.scopes:,} of them)" if name == "out_of_order" else meaning
-            table.add_row(name.replace("_", " "), Text(f"{count:,}", style=style), meaning)
-        table.add_row("duplicates", f"{proof.duplicates:,}", "delivered again: at-least-once may")
+            meaning += f", {within}" if within and name == "out_of_order" else ""
+            rows.append((name.replace("_", " "), count, "bold red" if count else "green", meaning))
+        rows.append(("duplicates", proof.duplicates, "", "copies: at-least-once may deliver again"))
         if proof.others:
-            table.add_row("others", f"{proof.others:,}", "not flights, or cut off by a crash")
+            rows.append(("others", proof.others, "", "not flights, or cut off by a crash"))
         self.console.print()
         self.console.print(Text("The proof", style="bold"))
-        self.console.print(Padding(table, (0, 0, 0, 2), expand=False))
+        for name, count, style, meaning in rows:
+            self.console.print(
+                Text.assemble(f"  {name:<14}", (f"{count:>9,}", style), "  ", meaning)
+            )
         self.console.print()
         if proof.holds:
-            verdict = "Every event arrived as it is, in the order of its tail number."
+            verdict = (
+                f"Every event arrived as it is, in order for each of {proof.scopes:,} tail numbers."
+            )
             self.console.print(Text(f"  {verdict}", style="bold green"))
         else:
             verdict = "The delivery is not what the flights ask for."
@@ -136,8 +140,8 @@ class Terminal:
         Args:
             error: code, message and remedy.
         """
-        self.console.print(sentence(f"{error['code']}: {error['message']}", style="bold red"))
-        self.console.print(sentence(error["remedy"]))
+        self.errors.print(sentence(f"{error['code']}: {error['message']}", style="bold red"))
+        self.errors.print(sentence(error["remedy"]))
 
 
 def next_commands(home: Home, *, event_id: str, cwd: Path | None = None) -> list[str]:

@@ -17,7 +17,13 @@ from delta_outbox.claims import (
     make_claim,
     new_claim_id,
 )
-from delta_outbox.lifecycle import LEGAL_TRANSITIONS, Crashed, LeaseExpired, State
+from delta_outbox.lifecycle import (
+    LEGAL_TRANSITIONS,
+    Crashed,
+    EndOfClaim,
+    LeaseExpired,
+    State,
+)
 from delta_outbox.policy import PolicySet
 from delta_outbox.publishers.protocol import Delivered, Failed, NotSent, Rejected, Unknown
 from delta_outbox.tables import TRANSITIONS
@@ -94,7 +100,7 @@ def test_claim_numbers_the_attempt_before_anything_is_sent():
 
 def test_endings_follow_the_results():
     """Each delivery ends by its own result, in order, with the attempt that its claim numbered."""
-    results = [
+    results: list[EndOfClaim] = [
         Delivered(receipt={"n": 1}),
         Failed(error="busy"),
         Rejected(error="no"),

@@ -39,6 +39,7 @@ def open_outbox(
     home: Home | None = None,
     config: Path | None = None,
     create: bool = False,
+    short_lived: bool = False,
     debug: bool = False,
     clock: Clock | None = None,
 ) -> Iterator[Outbox]:
@@ -48,6 +49,7 @@ def open_outbox(
         home: the home; looked for if left out.
         config: the settings file; looked for if left out.
         create: create what is missing.
+        short_lived: start fast and compute slower, for a command of a minute at most.
         debug: show what Spark prints, on standard error.
         clock: the time.
 
@@ -61,7 +63,11 @@ def open_outbox(
     clock = clock or SystemClock()
     settings = load_settings(home=home.root, path=config)
     address = os.environ.get(REMOTE_VARIABLE)
-    spark = remote_session(address) if address else local_session(home, debug=debug)
+    spark = (
+        remote_session(address)
+        if address
+        else local_session(home, short_lived=short_lived, debug=debug)
+    )
     try:
         tables = Tables(schema=default_schema())
         if create:

@@ -95,7 +95,12 @@ def _invocation(args: argparse.Namespace, errors: TextIO) -> Invocation:
 
         if not args.debug:
             quieten_pyspark()
-        with open_outbox(config=args.config, create=create, debug=args.debug) as outbox:
+        with open_outbox(
+            config=args.config,
+            create=create,
+            short_lived=args.command != "relay" or args.mode == "once",
+            debug=args.debug,
+        ) as outbox:
             try:
                 yield outbox
             except OutboxError:

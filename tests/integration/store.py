@@ -1,0 +1,159 @@
+"""What tests of the store share: an outbox in a schema of its own, events, their lives."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from delta_outbox.home import Home
+from delta_outbox.opening import create_outbox, load_statements
+from delta_outbox.outbox import Outbox
+from delta_outbox.publishers.jsonl import read_lines
+from delta_outbox.settings import PublisherSettings, RelaySettings, SecretMapping, Settings
+from delta_outbox.statements import Statements
+from delta_outbox.tables import Tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_folders = itertools.count(1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Store:
+    """The tables of one outbox, on which a test opens as many workers as it needs.
+
+    Args:
+        spark: the session of the process.
+        home: the home of the run.
+        tables: the names of the relations.
+        statements: the compiled SQL.
+    """
+
+    spark: SparkSession
+    home: Home
+    tables: Tables
+    statements: Statements = field(repr=False)
+
+    def outbox(
+        self, folder: Path, *, publisher: str = "jsonl", batch_size: int = 10, **given: Any
+    ) -> Outbox:
+        """Open a worker that delivers into a folder.
+
+        Args:
+            folder: the `path` of the destination.
+            publisher: its type.
+            batch_size: deliveries per claim.
+            given: more for `Outbox`.
+        """
+        path = SecretMapping({"path": str(folder)} if publisher == "jsonl" else {})
+        settings = Settings(
+            relay=RelaySettings(batch_size=batch_size, poll_seconds=0.05, parallelism=2),
+            publishers={"default": PublisherSettings(type=publisher, settings=path)},
+        )
+        return Outbox(
+            self.spark,
+            tables=self.tables,
+            settings=settings,
+            statements=self.statements,
+            home=self.home,
+            **given,
+        )
+
+    def transitions(self, prefix: str = "") -> list[dict[str, Any]]:
+        """Return the log of the events whose ids begin so, in order."""
+        return self.rows(
+            f"select * from {self.tables.transitions} where startswith(event_id, '{prefix}') "
+            "order by epoch, lane, sequence, event_id"
+        )
+
+    def states(self, prefix: str = "") -> dict[str, str]:
+        """Return the state of the events whose ids begin so, as of the last refresh."""
+        found = self.rows(
+            f"select event_id, state from {self.tables.state} "
+            f"where startswith(event_id, '{prefix}')"
+        )
+        return {row["event_id"]: row["state"] for row in found}
+
+    def rows(self, text: str) -> list[dict[str, Any]]:
+        """Return the rows of a query."""
+        rows: list[dict[str, Any]] = self.spark.sql(text).toArrow().to_pylist()
+        return rows
+
+    def insert(self, *rows: tuple[str, str, str], created_at: str = "current_timestamp()") -> None:
+        """Insert (event_id, event_type, payload) with plain SQL, in one commit."""
+        values = ", ".join(
+            f"('{event_id}', '{kind}', cast('{payload}' as binary), {created_at})"
+            for event_id, kind, payload in rows
+        )
+        self.spark.sql(
+            f"insert into {self.tables.events} (event_id, event_type, payload, created_at) "
+            f"values {values}"
+        )
+
+
+@contextmanager
+def open_store(spark: SparkSession, home: Home, schema: str) -> Iterator[Store]:
+    """Build an outbox in a schema and drop it afterwards."""
+    tables = Tables(schema=schema)
+    create_outbox(spark, home, tables)
+    yield Store(spark=spark, home=home, tables=tables, statements=load_statements(home, tables))
+    spark.sql(f"drop schema if exists {schema} cascade")
+
+
+def events(
+    prefix: str,
+    count: int,
+    *,
+    keys: int = 0,
+    event_type: str = "order.created",
+    payloads: Sequence[bytes] = (),
+) -> pa.Table:
+    """Return events `<prefix>-000`, ...; with keys, they take turns and every third has none."""
+    numbers = range(count)
+    given = [None if not keys or n % 3 == 2 else f"{prefix}-key-{n % keys}" for n in numbers]
+    return pa.table(
+        {
+            "event_id": [f"{prefix}-{n:03}" for n in numbers],
+            "event_type": [event_type] * count,
+            "payload": pa.array(list(payloads) or [b'{"n":%d}' % n for n in numbers], pa.binary()),
+            "ordering_key": pa.array(given, pa.string()),
+        }
+    )
+
+
+def delivered(folder: Path) -> list[dict[str, Any]]:
+    """Return the lines of a `jsonl` destination, in the order in which its files were ended.
+
+    A file's name tells its second only; a key's events of two claims may share one.
+    """
+    found: list[tuple[int, dict[str, Any]]] = []
+    for file in folder.rglob("*.jsonl"):
+        ended = file.stat().st_mtime_ns
+        link = folder.parent / f"one-{next(_folders)}"
+        link.mkdir()
+        (link / file.name).hardlink_to(file)
+        found += [(ended, line) for line in read_lines(link)]
+    return [line for _, line in sorted(found, key=lambda pair: pair[0])]
+
+
+def check_lives(rows: Sequence[dict[str, Any]]) -> None:
+    """Demand that each delivery's transitions join on, and that a claim is ended under its name."""
+    lives: dict[tuple[str, int, str], list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        lives[row["event_id"], row["arrival"], row["destination"]].append(row)
+    for life in lives.values():
+        state, claim_id, sequence = "PENDING", None, 0
+        for row in life:
+            assert state == row["from_state"], life
+            assert sequence < row["sequence"], life
+            if state == "CLAIMED":
+                assert claim_id == row["claim_id"], life
+            state, claim_id, sequence = row["to_state"], row["claim_id"], row["sequence"]

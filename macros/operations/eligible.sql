@@ -63,6 +63,6 @@
         and (
             first_waiting.position is null
             or with_policy.ordering_key is null
-            or with_policy.position < first_waiting.position
+            or with_policy.position <= first_waiting.position
         )
 {%- endmacro %}

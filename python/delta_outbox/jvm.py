@@ -95,6 +95,9 @@ def start_jvm(
                     "stdout": output,
                     "stderr": output,
                     "pass_fds": inherit,
+                    # A signal to our process group is for us: we finish what is in flight,
+                    # and for that the JVM and its workers must still be there.
+                    "start_new_session": True,
                 },
             )
         except PySparkRuntimeError as error:

@@ -94,6 +94,7 @@ class Outbox:
         self.projection = Projection(self.spark, self.tables, statements)
         self.log = TransitionLog(self.spark, self.tables, relay_id=self.worker_id)
         self._policies: PolicySet | None = None
+        self._claimed_at: dict[str, int] = {}  # claim -> its sequence, for `end`
         WORKERS.add(self.worker_id)
 
     # --- producing -------------------------------------------------------------------------
@@ -203,6 +204,7 @@ class Outbox:
             except SequenceTaken:
                 self.log.catch_up()
                 continue
+            self._claimed_at[claim.claim_id] = self.log.sequence
             return claim
         raise SequenceTaken(writer=self.log.app_id, number=self.log.sequence + 1)
 
@@ -223,7 +225,11 @@ class Outbox:
             SequenceTaken: other writers were faster many times in a row.
         """
         endings = self.decide(claim, results)
-        self.append_endings(ending_rows(claim, endings, now=self.clock.now()))
+        rows = ending_rows(claim, endings, now=self.clock.now())
+        # The log may have been looked at since the claim: what came in between counts as well.
+        since = self._claimed_at.get(claim.claim_id, self.log.sequence)
+        self.append_endings(self.still_live(rows, since=since))
+        self._claimed_at.pop(claim.claim_id, None)
         return endings
 
     def release_expired_claims(self) -> int:
@@ -284,13 +290,14 @@ class Outbox:
             return
         raise SequenceTaken(writer=self.log.app_id, number=self.log.sequence + 1)
 
-    def still_live(self, rows: pa.Table) -> pa.Table:
+    def still_live(self, rows: pa.Table, *, since: int | None = None) -> pa.Table:
         """Move to the end of the log and return the endings whose claims nobody ended meanwhile.
 
         Args:
             rows: endings that were decided at the position that was known.
+            since: an earlier position, at which the claims were certainly live.
         """
-        news = self.log.rows_after(self.log.sequence)
+        news = self.log.rows_after(self.log.sequence if since is None else since)
         if news.num_rows:
             self.log.sequence = max(news["sequence"].to_pylist())
         ended = {

@@ -92,6 +92,17 @@ class Publishing:
         self._parallelism = parallelism
         self.not_opened: dict[str, str] = {}
 
+    def warm_up(self) -> None:
+        """Start the workers before anything is claimed: a lease is not spent on a cold start."""
+
+        def ready(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            assert worker.RESULTS  # imported here, as it will be by a slice
+            yield from batches
+
+        self._spark.range(self._parallelism, numPartitions=self._parallelism).mapInArrow(
+            ready, "id bigint"
+        ).toArrow()
+
     def publish(self, claim: Claim) -> list[EndOfClaim]:
         """Publish every delivery of a claim once and return what became of each.
 

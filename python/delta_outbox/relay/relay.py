@@ -216,7 +216,7 @@ class Relay:
             return
         if self._end_claims(picture):
             self._heads = {}
-            return
+            picture, _ = self._outbox.projection.picture()  # with what that has set free
         ahead = 1 if mode is Mode.ONCE else BATCHES_PER_PLAN
         self._plan = self._outbox.retrieve_from(picture, self._batch_size * ahead).deliveries
         if not self._plan.num_rows:
@@ -314,6 +314,7 @@ class Relay:
             destinations=self._destinations,
             parallelism=self._outbox.settings.relay.parallelism or os.cpu_count() or 1,
         )
+        self._publishing.warm_up()
 
     def _refresh(self, *, touch: bool = False) -> None:
         self._outbox.refresh(planned_by=self._outbox.worker_id, touch=touch)

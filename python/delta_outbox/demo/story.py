@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 DONE: Final = 0
 NOT_PROVEN: Final = 1
 
+FEW_DAYS: Final = 30  # whose work is done before Java's optimising compiler pays off
+
 Kind = Literal["jsonl", "kafka"]
 
 
@@ -119,7 +121,13 @@ class Demo:
         with contextlib.ExitStack() as stack:
             with self.terminal.step("outbox", "starting Spark, building with dbt") as step:
                 outbox = stack.enter_context(
-                    open_outbox(home=self.home, config=config, create=True, debug=self.debug)
+                    open_outbox(
+                        home=self.home,
+                        config=config,
+                        create=True,
+                        short_lived=self.days <= FEW_DAYS,
+                        debug=self.debug,
+                    )
                 )
                 self._check(outbox)
                 step.says = f"{_shown(self.home.root)}: logs, projection and views, by dbt build"

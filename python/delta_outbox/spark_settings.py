@@ -84,8 +84,8 @@ def local_settings(
         f'"-Djava.io.tmpdir={home.scratch}"',
         "-Duser.timezone=UTC",
         "-Djava.net.preferIPv4Stack=true",
-        # Spark compiles every query. C1 alone has 48 MB for all compiled code by default: full after
-        # a few dozen queries, and from then on the JVM mostly throws code away and makes it anew.
+        # Spark compiles every query. C1 alone has 48 MB for compiled code by default: full after a
+        # few dozen queries, and from then on the JVM mostly throws code away and makes it anew.
         "-XX:ReservedCodeCacheSize=512m",
     ]
     if short_lived:

@@ -1,0 +1,102 @@
+"""The transition log: whoever names the position that it has seen appends next, or loses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from delta_outbox.errors import LogRewound, SequenceTaken
+from delta_outbox.log import TransitionLog
+from delta_outbox.tables import Tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def tables(dbt: Callable[..., Any], outbox_schema: str) -> Tables:
+    """Return new logs."""
+    dbt("run-operation", "create_logs")
+    return Tables(schema=outbox_schema)
+
+
+def claim_of(*event_ids: str) -> pa.Table:
+    """Return rows that claim events."""
+    count = len(event_ids)
+    return pa.table(
+        {
+            "event_id": list(event_ids),
+            "arrival": [1] * count,
+            "destination": ["d"] * count,
+            "lifecycle": [0] * count,
+            "attempt": [1] * count,
+            "from_state": ["PENDING"] * count,
+            "to_state": ["CLAIMED"] * count,
+            "reason": ["claimed"] * count,
+            "claim_id": ["c"] * count,
+            "claim_size": [count] * count,
+            "lease_expires_at": [NOW] * count,
+            "publish_attempts": [0] * count,
+            "crashes": [0] * count,
+            "suspect": [0] * count,
+            "occurred_at": [NOW] * count,
+        }
+    )
+
+
+def test_one_of_two_wins(spark: SparkSession, tables: Tables) -> None:
+    """Of two writers at one position one appends; the other learns it, reads on, and succeeds."""
+    first, second = (TransitionLog(spark, tables, relay_id=name) for name in ("one", "two"))
+    first.append(claim_of("a", "b"))
+    with pytest.raises(SequenceTaken):
+        second.append(claim_of("a"))
+    assert (1, 0) == (first.sequence, second.sequence)
+    news = second.rows_after(0)
+    assert ["one", "one"] == news["relay_id"].to_pylist()
+    second.catch_up()
+    second.append(claim_of("c"))
+    assert 2 == second.sequence
+    with pytest.raises(SequenceTaken):
+        first.append(claim_of("d"))
+    rows = spark.sql(f"select sequence, event_id from {tables.transitions}").collect()
+    assert {(1, "a"), (1, "b"), (2, "c")} == {(row.sequence, row.event_id) for row in rows}
+
+
+def test_lanes_and_epochs_are_apart(spark: SparkSession, tables: Tables) -> None:
+    """Each lane of each epoch counts for itself."""
+    for epoch, lane in ((0, 0), (0, 1), (1, 0)):
+        log = TransitionLog(spark, tables, relay_id="r", epoch=epoch, lane=lane)
+        log.catch_up()
+        log.append(claim_of("a"))
+        assert 1 == log.sequence
+
+
+def test_a_restored_log_is_noticed(spark: SparkSession, tables: Tables) -> None:
+    """A number that was used and whose rows are gone is an error, never a silent loss."""
+    log = TransitionLog(spark, tables, relay_id="r")
+    log.append(claim_of("a"))
+    version = spark.sql(f"describe history {tables.transitions} limit 1").collect()[0]["version"]
+    log.append(claim_of("b"))
+    spark.sql(f"restore table {tables.transitions} to version as of {version}")
+    fresh = TransitionLog(spark, tables, relay_id="fresh")
+    fresh.catch_up()
+    assert 1 == fresh.sequence
+    with pytest.raises(LogRewound, match="Number 2"):
+        fresh.append(claim_of("b"))
+
+
+def test_an_illegal_transition_is_refused(spark: SparkSession, tables: Tables) -> None:
+    """The table itself refuses what the lifecycle does not know, whoever writes it."""
+    log = TransitionLog(spark, tables, relay_id="r")
+    rows = claim_of("a")
+    at = rows.schema.get_field_index("to_state")
+    with pytest.raises(Exception, match=r"(?i)constraint"):
+        log.append(rows.set_column(at, "to_state", pa.array(["DEAD"])))
+    log.append(rows)
+    assert 1 == log.sequence

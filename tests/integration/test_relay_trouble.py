@@ -1,0 +1,178 @@
+"""The relay when something goes wrong or stops it, and what it takes for an event."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from tests.integration.store import Store, check_lives, delivered, events, open_store
+
+from delta_outbox.home import Home
+from delta_outbox.outbox import WORKERS
+from delta_outbox.publishers.protocol import Delivered
+from delta_outbox.relay import Mode, Relay
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="module")
+def store(spark: SparkSession, home: Home) -> Iterator[Store]:
+    """Return an outbox that the tests of this file share; each leaves nothing open."""
+    with open_store(spark, home, "t_relay_trouble") as store:
+        # A first policy that gives up soon; the shipped one stays last.
+        spark.sql(
+            f"insert into {store.tables['delivery_policies']} "
+            "(position, event_type, destination, max_attempts, lease_seconds, "
+            "backoff_initial_seconds, backoff_jitter) "
+            "values (-1, 'trouble.*', 'default', '2', '30', '0.01', '0')"
+        )
+        spark.sparkContext.addPyFile(str(Path(__file__).with_name("trouble.py")))
+        yield store
+
+
+def test_late_ending_is_void(store: Store, tmp_path: Path) -> None:
+    """An ending names its claim: once another worker has ended that claim, the result of the
+    first comes too late, also if its worker has looked at the log in between.
+    """
+    slow, other = store.outbox(tmp_path / "slow"), store.outbox(tmp_path / "other")
+    slow.append(events("late", 2)).raise_if_rejected()
+    first = slow.claim(2)
+    assert first is not None
+    WORKERS.discard(slow.worker_id)
+    assert 2 == other.release_expired_claims()
+    second = other.claim(2)
+    assert second is not None
+    slow.retrieve(1)
+    slow.end(first, [Delivered()] * 2)
+    other.end(second, [Delivered()] * 2)
+    rows = store.transitions("late")
+    check_lives(rows)
+    assert 2 == sum(row["to_state"] == "PUBLISHED" for row in rows)
+
+
+def test_failures_are_retried_then_dead(store: Store, tmp_path: Path) -> None:
+    """A failure is tried again after its back-off and ends DEAD; what was not sent is released,
+    costs no attempt of the budget, and is delivered.
+    """
+    outbox = store.outbox(tmp_path, publisher="trouble:Trouble")
+    payloads = [b"fail", b"hold once", b"deliver"]
+    outbox.append(
+        events("trouble", 3, event_type="trouble.made", payloads=payloads)
+    ).raise_if_rejected()
+    summary = Relay(outbox).run(Mode.DRAIN)
+    assert (2, 1, 1, 1, 0) == (
+        summary.published,
+        summary.dead,
+        summary.retried,
+        summary.released,
+        summary.waiting,
+    )
+    rows = store.transitions("trouble")
+    check_lives(rows)
+    lives = {name: [r for r in rows if r["event_id"] == name] for name in store.states("trouble")}
+    failed, held, fine = lives["trouble-000"], lives["trouble-001"], lives["trouble-002"]
+    assert ["claimed", "failed", "claimed", "exhausted"] == [row["reason"] for row in failed]
+    assert [0, 1, 1, 2] == [row["publish_attempts"] for row in failed]
+    assert failed[1]["available_at"] > failed[1]["occurred_at"]
+    assert failed[2]["occurred_at"] >= failed[1]["available_at"]
+    assert "attempt 2 failed" == failed[3]["error"]
+    assert ["claimed", "released", "claimed", "delivered"] == [row["reason"] for row in held]
+    assert 0 == held[-1]["publish_attempts"]
+    assert ["claimed", "delivered"] == [row["reason"] for row in fine]
+    dead = store.rows(f"select event_id from {store.tables['dead_letters']}")
+    assert [{"event_id": "trouble-000"}] == dead
+
+
+def test_stop_leaves_nothing_claimed(store: Store, tmp_path: Path) -> None:
+    """Told to stop in the middle, a relay records what it delivered and holds nothing."""
+    folder = tmp_path / "to"
+    outbox = store.outbox(folder, batch_size=5)
+    outbox.append(events("stop", 20, keys=2)).raise_if_rejected()
+    stop = threading.Event()
+    summary = Relay(outbox).run(Mode.DRAIN, stop=stop, on_progress=lambda _: stop.set())
+    assert (5, 5, 15) == (summary.claimed, summary.published, summary.waiting)
+    states = store.states("stop")
+    assert Counter({"PENDING": 15, "PUBLISHED": 5}) == Counter(states.values())
+    written = {line["event_id"] for line in delivered(folder)}
+    assert {name for name, state in states.items() if state == "PUBLISHED"} == written
+
+    rest = Relay(outbox).run(Mode.DRAIN)
+    assert (15, 0) == (rest.published, rest.waiting)
+
+
+def test_once_is_one_batch_within_the_limit(store: Store, tmp_path: Path) -> None:
+    """`once` takes one batch, never more than the limit, and from the front."""
+    folder = tmp_path / "to"
+    outbox = store.outbox(folder)
+    outbox.append(events("once", 7)).raise_if_rejected()
+    summary = Relay(outbox, limit=3).run(Mode.ONCE)
+    assert (3, 3, 4) == (summary.claimed, summary.published, summary.waiting)
+    assert {"once-000", "once-001", "once-002"} == {line["event_id"] for line in delivered(folder)}
+    assert 4 == Relay(outbox).run(Mode.DRAIN).published
+
+
+def test_idle_relays_do_not_wait_for_each_other(store: Store, tmp_path: Path) -> None:
+    """Of two relays that have had nothing to do, exactly the one that began later stands by."""
+    relays = [Relay(store.outbox(tmp_path)) for _ in range(2)]
+    for relay in relays:
+        relay._heart.beat("started")
+    assert [False, True] == [relay._owned_by_another() for relay in relays]
+    relays[0]._heart.beat("stopped")
+    assert not relays[1]._owned_by_another()
+    relays[1]._heart.beat("stopped")
+
+
+def test_first_copy_is_delivered(store: Store, tmp_path: Path) -> None:
+    """Of rows with one id, in one commit or in several, the first is the event: its payload is
+    delivered, once, and nothing of the others.
+    """
+    folder = tmp_path / "to"
+    at = "timestamp_micros(unix_micros(current_timestamp()))"
+    # Within one commit the content decides: `a` sorts before `b`.
+    store.insert(
+        ("copy-1", "x", "b"), ("copy-1", "x", "a"), ("copy-2", "x", "first"), created_at=at
+    )
+    store.insert(("copy-2", "x", "second"), ("copy-3", "x", "only"))
+    outbox = store.outbox(folder)
+    assert 3 == Relay(outbox).run(Mode.DRAIN).published
+    store.insert(("copy-3", "x", "later"))
+    assert 0 == Relay(outbox).run(Mode.DRAIN).claimed
+    payloads = {line["event_id"]: line["payload"] for line in delivered(folder)}
+    assert 3 == len(delivered(folder))
+    assert {"copy-1": "a", "copy-2": "first", "copy-3": "only"} == payloads
+
+
+def test_plain_insert_is_delivered(store: Store, tmp_path: Path) -> None:
+    """An INSERT of four columns is all that a producer needs, also beside `append`."""
+    folder = tmp_path / "to"
+    store.insert(("plain", "x", "hello"))
+    outbox = store.outbox(folder)
+    outbox.append(pa.table({"event_id": ["beside"], "event_type": ["x"], "payload": [b"\xff"]}))
+    assert 2 == Relay(outbox).run(Mode.DRAIN).published
+    assert {"plain", "beside"} == {line["event_id"] for line in delivered(folder)}
+
+
+def test_claim_of_a_gone_worker_is_ended(store: Store, tmp_path: Path) -> None:
+    """A claim whose worker is gone is ended with one attempt more, and its events are delivered."""
+    gone = store.outbox(tmp_path / "gone")
+    gone.append(events("gone", 3)).raise_if_rejected()
+    assert gone.claim(3) is not None
+    WORKERS.discard(gone.worker_id)  # as if it had been a process that ended
+
+    summary = Relay(store.outbox(tmp_path / "to")).run(Mode.DRAIN)
+    assert (3, 3, 0) == (summary.claimed, summary.published, summary.waiting)
+    rows = store.transitions("gone-000")
+    check_lives(rows)
+    assert ["claimed", "lease_expired", "claimed", "delivered"] == [row["reason"] for row in rows]
+    assert [1, 1, 2, 2] == [row["attempt"] for row in rows]
+    assert "lease_expired" == rows[1]["error"]
+    shown = store.rows(
+        f"select attempts, last_error from {store.tables['outbox']} where event_id = 'gone-000'"
+    )
+    assert [{"attempts": 2, "last_error": "lease_expired"}] == shown

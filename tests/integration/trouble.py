@@ -1,0 +1,38 @@
+"""A destination that does what the payload tells it; workers import this file by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from delta_outbox.publishers.protocol import (
+    Delivered,
+    Event,
+    EventBatch,
+    Failed,
+    NotSent,
+    Result,
+)
+
+
+class Trouble:
+    """Fail always, hold back once, or deliver."""
+
+    ordered: ClassVar[bool] = False
+
+    def open(self, settings: Mapping[str, object]) -> None:
+        """Need nothing."""
+
+    def publish(self, events: EventBatch) -> list[Result]:
+        """Answer as the payloads say."""
+        return [self._answer(event) for event in events]
+
+    def close(self) -> None:
+        """Have nothing to release."""
+
+    def _answer(self, event: Event) -> Result:
+        if event.payload == b"fail":
+            return Failed(error=f"attempt {event.attempt} failed")
+        if event.payload == b"hold once" and event.attempt == 1:
+            return NotSent()
+        return Delivered()

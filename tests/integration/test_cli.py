@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -147,38 +146,33 @@ def test_one_bad_row_keeps_all_out(run: Run, tmp_path: Path) -> None:
     assert (2, "UNKNOWN_EVENT") == (code, document["error"]["code"])
 
 
-def test_dead_events_end_a_relay_with_1(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_dead_events_end_a_relay_with_1(run: Run, tmp_path: Path, spark: SparkSession) -> None:
     """A destination that refuses an event leaves it DEAD, and the relay says so by its code."""
     settings = tmp_path / "outbox.toml"
-    settings.write_text(
-        f'[publishers.default]\ntype = "{__name__.split(".")[-1]}_refusing:Refusing"\n'
-    )
-    (tmp_path / f"{__name__.split('.')[-1]}_refusing.py").write_text(
+    settings.write_text('[publishers.default]\ntype = "refusing:Refusing"\n')
+    module = tmp_path / "refusing.py"
+    module.write_text(
         "from delta_outbox.publishers.protocol import Rejected\n"
         "class Refusing:\n"
-        "    ordered = False\n"
         "    def open(self, settings): pass\n"
         "    def publish(self, events): return [Rejected(error='never') for _ in events]\n"
         "    def close(self): pass\n"
     )
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    spark.sparkContext.addPyFile(str(module))  # the workers started before this file was there
     run("append", lines(tmp_path / "e.jsonl", order("dead-1")))
     code, summary = run("relay", "--once", "--config", str(settings))
-    assert (1, 1) == (code, summary["dead"]), summary
+    assert (1, 1) == (code, summary.get("dead")), summary
     code, listed = run("list", "--state", "DEAD")
     assert [("dead-1", "never")] == [(r["event_id"], r["last_error"]) for r in listed["events"]]
 
 
 def test_errors_of_spark_are_a_sentence(
-    run: Run, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An error of Spark ends with 2, its first line, and no trace on either stream."""
     monkeypatch.setattr(Outbox, "refresh", lambda self: self.spark.sql("select nothing").count())
     code = main(["status", "--json"])
-    captured = capfd.readouterr()
+    captured = capsys.readouterr()
     assert 2 == code
     assert "UNEXPECTED_ERROR" == json.loads(captured.out)["error"]["code"]
     assert "" == captured.err

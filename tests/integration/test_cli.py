@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +26,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SCHEMA = "t_cli"
-PATIENCE = 300.0  # seconds; a session starts in 10 when nothing else runs
 
 Run = Callable[..., tuple[int, Any]]
 
@@ -187,60 +183,3 @@ def test_text_for_people(run: Run, capsys: pytest.CaptureFixture[str], tmp_path:
         assert captured.out.strip(), words
         assert "secret" not in captured.out
         assert "Traceback" not in captured.err
-
-
-def test_the_relay_of_a_service(plain_environment: dict[str, str], tmp_path: Path) -> None:
-    """From nothing to a running relay by commands alone; SIGTERM ends it with 0, all recorded.
-
-    A second command meanwhile is refused with the process id of the holder.
-    """
-    environment = {**plain_environment, "OUTBOX_HOME": str(tmp_path / "home")}
-    command = [
-        sys.executable,
-        "-c",
-        "import sys; from delta_outbox.cli.main import main; sys.exit(main())",
-    ]
-
-    def call(*words: str, expected: int = 0) -> Any:
-        done = subprocess.run(
-            [*command, *words, "--json"],
-            env=environment,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=PATIENCE,
-        )
-        assert expected == done.returncode, done.stderr
-        return json.loads(done.stdout)
-
-    assert {"home": str(tmp_path / "home"), "schema": "outbox"} == call("init")
-    call("append", lines(tmp_path / "e.jsonl", *(order(f"e-{n}") for n in range(20))))
-    relay = subprocess.Popen(
-        [*command, "relay", "--continuous", "--json", "-v"],
-        env=environment,
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert relay.stderr is not None
-        seen = []
-        for line in relay.stderr:
-            seen.append(line)
-            if " batch " in line:
-                break
-        error = call("status", expected=2)["error"]
-        assert "HOME_IN_USE" == error["code"], seen
-        assert str(relay.pid) in error["message"]
-        relay.send_signal(signal.SIGTERM)
-        out, err = relay.communicate(timeout=PATIENCE)
-    finally:
-        if relay.poll() is None:
-            relay.kill()
-            relay.wait()
-    assert 0 == relay.returncode, err
-    assert 20 == json.loads(out)["published"]
-    delivered = (tmp_path / "home" / "delivered").glob("*.jsonl")
-    assert 20 == sum(len(file.read_text().splitlines()) for file in delivered)

@@ -9,7 +9,7 @@
     select
         t.event_type,
         min_by(
-            struct(p.position, p.destination, p.ordering, p.order_scope, p.on_dead),
+            struct(p.position, p.destination, p.ordering, p.order_scope, p.on_dead, p.expires_after_seconds),
             p.position
         ) as policy
     from {{ event_types }} as t

@@ -6,26 +6,33 @@
     {%- set state = ref("outbox_state") -%}
     {%- set events = source("outbox", "outbox_events") -%}
     {%- set transitions = source("outbox", "outbox_transitions") -%}
+    {%- set commands = source("outbox", "outbox_commands") -%}
     {%- set progress = source("outbox", "outbox_progress") -%}
 --- refresh
 {{ delta_outbox.refresh_script(
-    state, events, transitions, progress, delta_outbox.fold(state),
-    "__events_head__", "__transitions_head__", "__applied__", "__planned_by__", "__rebuild__"
+    state, events, transitions, commands, progress, delta_outbox.fold(state),
+    "__events_head__", "__transitions_head__", "__commands_head__", "__applied__", "__planned_by__", "__rebuild__"
 ) }}
 --- events_tail
 {{ delta_outbox.events_tail_select("__source__", "_commit_version") }}
 --- transitions_tail
 {{ delta_outbox.transitions_tail_select("__source__") }}
+--- commands_tail
+{{ delta_outbox.commands_tail_select("__source__", "_commit_version") }}
 --- known_events
 {{ delta_outbox.known_events_select(events) }}
 --- no_events
 {{ delta_outbox.no_changes(events) }}
 --- no_transitions
 {{ delta_outbox.no_changes(transitions) }}
+--- no_commands
+{{ delta_outbox.no_changes(commands) }}
 --- picture
 {{ delta_outbox.picture("__state__") }}
 --- eligible
 {{ delta_outbox.eligible("__deliveries__", ref("policy_rows"), "__now__") }}
+--- endable
+{{ delta_outbox.endable("__deliveries__", ref("policy_rows"), "__now__") }}
 --- order_of_contents
 {{ delta_outbox.order_of_contents("__content__") }}
 --- end

@@ -1,6 +1,7 @@
 {% macro merge_into_state(state, fold, from_states) -%}
     {#-
-        Merge folded rows into the projection: update only what stands at an earlier position of the transition log, insert
+        Merge folded rows into the projection: update only what stands at an earlier position of the transition log or has
+        not heard of a kill, insert
         only deliveries that are new, look only into the partitions that the news comes from.
     -#}
     {%- set columns = delta_outbox.state_columns() -%}
@@ -13,7 +14,12 @@
         and t.arrival = s.arrival
         and t.destination = s.replaces_destination
         and t.state in ({{ from_states }})
-    when matched and (s.epoch > t.epoch or (s.epoch = t.epoch and s.sequence > t.sequence)) then
+    when
+        matched and (
+            s.epoch > t.epoch
+            or (s.epoch = t.epoch and s.sequence > t.sequence)
+            or (s.epoch = t.epoch and s.sequence = t.sequence and s.kill_command_id is not null and t.kill_command_id is null)
+        ) then
         update set {% for column in columns %}t.{{ column }} = s.{{ column }}{{ ", " if not loop.last }}{% endfor %}
     when not matched and s.replaces_destination is null then
         insert ({{ columns | join(", ") }})

@@ -1,4 +1,4 @@
-{% macro refresh_script(state, events, transitions, progress, fold, events_head, transitions_head, applied, planned_by, rebuild=false) -%}
+{% macro refresh_script(state, events, transitions, commands, progress, fold, events_head, transitions_head, commands_head, applied, planned_by, rebuild=false) -%}
     {#-
         One SQL script that brings the projection up to the heads of the logs. dbt runs it as the model `outbox_state`, the
         relay and the command line run the very same text.
@@ -10,10 +10,10 @@
         a range twice.
 
         Arguments:
-            state, events, transitions, progress: relations
+            state, events, transitions, commands, progress: relations
             fold: SQL text, the macro `fold` with its placeholder
-            events_head, transitions_head: latest versions of the logs, the transition log's read first: every
-                transition of a plan then finds its event
+            events_head, transitions_head, commands_head: latest versions of the logs, that of the events read last:
+                every transition and command of a plan then finds its event
             applied: number of a plan whose rows are known to be there, 0 if none is
             planned_by: who runs it, for the record
             rebuild: true to derive everything anew from snapshots of the logs
@@ -34,9 +34,12 @@ begin
     declare events_to bigint;
     declare transitions_after bigint;
     declare transitions_to bigint;
+    declare commands_after bigint;
+    declare commands_to bigint;
 
     declare events_source string;
     declare transitions_source string;
+    declare commands_source string;
     declare news_from date;
     declare news_to date;
     declare from_states string;
@@ -52,7 +55,8 @@ begin
         set lost = false;
 
         set (
-            plan_number, plan_time, plan_rebuilds, events_after, events_to, transitions_after, transitions_to
+            plan_number, plan_time, plan_rebuilds,
+            events_after, events_to, transitions_after, transitions_to, commands_after, commands_to
         ) = (
             select
                 coalesce(max(number), 0),
@@ -61,7 +65,9 @@ begin
                 coalesce(cast(get_json_object(max(plan), '$.events.after') as bigint), -1),
                 coalesce(cast(get_json_object(max(plan), '$.events.to') as bigint), -1),
                 coalesce(cast(get_json_object(max(plan), '$.transitions.after') as bigint), -1),
-                coalesce(cast(get_json_object(max(plan), '$.transitions.to') as bigint), -1)
+                coalesce(cast(get_json_object(max(plan), '$.transitions.to') as bigint), -1),
+                coalesce(cast(get_json_object(max(plan), '$.commands.after') as bigint), -1),
+                coalesce(cast(get_json_object(max(plan), '$.commands.to') as bigint), -1)
             from {{ progress }}
             where
                 writer = 'projection'
@@ -71,11 +77,17 @@ begin
         -- Write the rows of the newest plan, whoever made it. Where somebody was faster, Delta skips them.
         if
             plan_number > applied
-            and (plan_rebuilds or events_to > events_after or transitions_to > transitions_after)
+            and (
+                plan_rebuilds
+                or events_to > events_after
+                or transitions_to > transitions_after
+                or commands_to > commands_after
+            )
         then
             if plan_rebuilds then
                 set events_source = '{{ events }} version as of ' || events_to;
                 set transitions_source = '{{ transitions }} version as of ' || transitions_to;
+                set commands_source = '{{ commands }} version as of ' || commands_to;
             else
                 set events_source = case
                     when events_to > events_after
@@ -86,6 +98,11 @@ begin
                     when transitions_to > transitions_after
                         then 'table_changes(\'{{ transitions }}\', ' || (transitions_after + 1) || ', ' || transitions_to || ') where _change_type = \'insert\''
                     else '{{ delta_outbox.no_changes(transitions) }}'
+                end;
+                set commands_source = case
+                    when commands_to > commands_after
+                        then 'table_changes(\'{{ commands }}\', ' || (commands_after + 1) || ', ' || commands_to || ') where _change_type = \'insert\''
+                    else '{{ delta_outbox.no_changes(commands) }}'
                 end;
             end if;
             execute immediate 'create or replace temporary view outbox_events_tail as '
@@ -98,17 +115,28 @@ begin
                 );
             execute immediate 'create or replace temporary view outbox_transitions_tail as '
                 || replace(r"{{ delta_outbox.transitions_tail_select('__source__') }}", '__source__', transitions_source);
+            execute immediate 'create or replace temporary view outbox_commands_tail as '
+                || replace(
+                    replace(
+                        r"{{ delta_outbox.commands_tail_select('__source__', '__position__') }}",
+                        '__position__', if(plan_rebuilds, '_metadata.row_commit_version', '_commit_version')
+                    ),
+                    '__source__', commands_source
+                );
 
             if events_to > events_after and not plan_rebuilds then
                 set (news_from, news_to) = (select min(created_date), max(created_date) from outbox_events_tail);
             end if;
-            -- Only a replay leaves a terminal state, so only then are the partitions of terminal states touched.
+            -- Only a replay leaves a terminal state, and only a kill may let the key of a dead event go, so only then are
+            -- the partitions of terminal states touched.
             set from_states = case
                 when plan_rebuilds then '\'\''
                 when
                     transitions_to > transitions_after
                     and exists (select 1 from outbox_transitions_tail where reason = 'replayed')
                     then '\'PENDING\', \'CLAIMED\', \'PUBLISHED\', \'DEAD\''
+                when commands_to > commands_after and exists (select 1 from outbox_commands_tail where kind = 'kill')
+                    then '\'PENDING\', \'CLAIMED\', \'DEAD\''
                 else '\'PENDING\', \'CLAIMED\''
             end;
             execute immediate 'create or replace temporary view outbox_known_events as '
@@ -155,6 +183,7 @@ begin
                 not rebuild_wanted
                 and events_to >= {{ events_head }}
                 and transitions_to >= {{ transitions_head }}
+                and commands_to >= {{ commands_head }}
                 and (planned or plan_time >= {{ delta_outbox.now_utc() }} - interval 5 seconds)
             then
                 set done = true;
@@ -177,6 +206,10 @@ begin
                                 'transitions', named_struct(
                                     'after', if(rebuild_wanted, -1, transitions_to),
                                     'to', greatest(transitions_to, {{ transitions_head }})
+                                ),
+                                'commands', named_struct(
+                                    'after', if(rebuild_wanted, -1, commands_to),
+                                    'to', greatest(commands_to, {{ commands_head }})
                                 )
                             )
                         ),

@@ -3,4 +3,5 @@
 
 -- depends_on: {{ source("outbox", "outbox_events") }}
 -- depends_on: {{ source("outbox", "outbox_transitions") }}
+-- depends_on: {{ source("outbox", "outbox_commands") }}
 -- depends_on: {{ source("outbox", "outbox_progress") }}

@@ -11,7 +11,16 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_outbox.lifecycle import Counters, Ending, EndOfClaim, Reason, State, decide_ending
+from delta_outbox.lifecycle import (
+    Counters,
+    Ending,
+    EndOfClaim,
+    Expired,
+    Killed,
+    Reason,
+    State,
+    decide_ending,
+)
 from delta_outbox.policy import DeliveryPolicy, PolicySet
 
 _INSTANT: Final = pa.timestamp("us", tz="UTC")
@@ -34,9 +43,20 @@ DELIVERIES: Final = pa.schema(
         ("suspect", pa.int32()),
         ("available_at", _INSTANT),
         ("started_at", _INSTANT),
+        ("kill_command_id", pa.string()),
+        ("kill_actor", pa.string()),
+        ("kill_reason", pa.string()),
     ]
 )
 """A delivery as the picture shows it before its claim; started_at: where its age counts from."""
+
+COLUMNS: Final = ", ".join(
+    "greatest(appended_at, scheduled_at, replayed_at) as started_at"
+    if name == "started_at"
+    else name
+    for name in DELIVERIES.names
+)
+"""What to select from the picture, as SQL, for `DELIVERIES`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +128,24 @@ def make_claim(
         policy_version=policies.version,
         claimed_at=now,
     )
+
+
+def results_without_sending(claim: Claim) -> list[EndOfClaim]:
+    """Return how the deliveries of a claim end that were taken only for that.
+
+    Args:
+        claim: of deliveries that are to be killed or past their age.
+    """
+    given = claim.deliveries
+    return [
+        Killed(actor=actor, reason=reason, command_id=command_id) if command_id else Expired()
+        for command_id, actor, reason in zip(
+            given["kill_command_id"].to_pylist(),
+            given["kill_actor"].to_pylist(),
+            given["kill_reason"].to_pylist(),
+            strict=True,
+        )
+    ]
 
 
 def claim_rows(claim: Claim) -> pa.Table:
@@ -213,6 +251,8 @@ def ending_rows(
             "receipt": pa.array([ending.receipt for ending in endings], pa.string()),
             "outcome": pa.array([ending.outcome for ending in endings], pa.string()),
             "outcome_data": pa.array([ending.outcome_data for ending in endings], pa.string()),
+            "actor": pa.array([ending.actor for ending in endings], pa.string()),
+            "command_id": pa.array([ending.command_id for ending in endings], pa.string()),
             **_constant(count, policy_version=claim.policy_version),
         }
     )

@@ -135,7 +135,22 @@ class Expired:
     """The event was past its age when it was claimed: claimed only to be ended, never sent."""
 
 
-EndOfClaim = Result | Crashed | LeaseExpired | Expired
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Killed:
+    """An operator asked for the end of the event: claimed only to be ended, never sent.
+
+    Args:
+        actor: who asked.
+        reason: why, in their words.
+        command_id: the command.
+    """
+
+    actor: str
+    reason: str
+    command_id: str
+
+
+EndOfClaim = Result | Crashed | LeaseExpired | Expired | Killed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -151,6 +166,8 @@ class Ending:
         receipt: JSON text of what the destination said.
         outcome: outcome of a workflow task.
         outcome_data: JSON text that belongs to the outcome.
+        actor: the operator who asked for it.
+        command_id: the command that it carries out.
     """
 
     to_state: State
@@ -161,6 +178,13 @@ class Ending:
     receipt: str | None = None
     outcome: str | None = None
     outcome_data: str | None = None
+    actor: str | None = None
+    command_id: str | None = None
+
+    @property
+    def lets_go(self) -> bool:
+        """Return whether later events of the key may be sent: it is delivered."""
+        return self.to_state is State.PUBLISHED
 
 
 def counters_at_claim(previous: Counters) -> Counters:
@@ -219,6 +243,7 @@ def decide_ending(
       tried, and a waiting event that is too old is ended by a claim of its own (`Expired`).
     - Crashed, LeaseExpired: back to PENDING at once. Only an event that was alone in its claim
       pays for it, until `max_crashes`; one of many becomes more suspect.
+    - Killed: DEAD, on record with who asked for it.
     - An event past its age does not go back to PENDING after an attempt: it is DEAD.
 
     Args:
@@ -251,6 +276,15 @@ def decide_ending(
         case Expired():
             return Ending(
                 to_state=State.DEAD, reason=Reason.EXPIRED, counters=calm, error="expired"
+            )
+        case Killed():
+            return Ending(
+                to_state=State.DEAD,
+                reason=Reason.OPERATOR,
+                counters=calm,
+                error=scrub(f"killed by {result.actor}: {result.reason}"),
+                actor=result.actor,
+                command_id=result.command_id,
             )
         case Failed() | Unknown():
             failures = counters.publish_attempts + 1

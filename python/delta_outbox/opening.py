@@ -79,7 +79,8 @@ def open_outbox(
             settings=settings,
             statements=load_statements(home, tables),
             clock=clock,
-            home=None if address else home,
+            home=home,
+            exclusive=not address,
         )
     finally:
         if address:

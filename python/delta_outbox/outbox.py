@@ -5,15 +5,17 @@ from __future__ import annotations
 import logging
 import random
 import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from delta_outbox.appending import AppendReport, append_events
 from delta_outbox.claims import (
+    COLUMNS,
     DELIVERIES,
     Claim,
     claim_rows,
@@ -21,14 +23,17 @@ from delta_outbox.claims import (
     ending_rows,
     make_claim,
     new_claim_id,
+    results_without_sending,
 )
 from delta_outbox.clock import Clock, SystemClock
 from delta_outbox.errors import BadPolicy, SequenceTaken
+from delta_outbox.heartbeat import living_relays
 from delta_outbox.home import Home
 from delta_outbox.lifecycle import Ending, EndOfClaim, LeaseExpired
 from delta_outbox.log import TransitionLog
 from delta_outbox.policy import PolicySet
 from delta_outbox.projection import Projection, own_session
+from delta_outbox.sequencing import Sequencing
 from delta_outbox.settings import Settings
 from delta_outbox.statements import Statements
 from delta_outbox.tables import Tables
@@ -43,6 +48,7 @@ logger = logging.getLogger(__name__)
 WORKERS: Final[set[str]] = set()
 """The workers of this process. In a local home every other one is gone: the lock proves it."""
 
+END_AT_ONCE: Final = 10_000  # deliveries ended without being sent, per look
 ATTEMPTS: Final = 20  # appends that may be lost to other writers before the caller is told
 
 
@@ -59,6 +65,23 @@ class Retrieved:
     sequence: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class Overview:
+    """What is open.
+
+    Args:
+        open: deliveries, waiting or claimed.
+        due: of those that wait, how many are due.
+        next_due: when the next of the others is.
+        claims: claim_id, claimed_by, claimed_at, lease_expires_at and deliveries of each.
+    """
+
+    open: int
+    due: int
+    next_due: datetime | None
+    claims: Sequence[Mapping[str, Any]]
+
+
 class Outbox:
     """An outbox on Delta.
 
@@ -68,7 +91,8 @@ class Outbox:
         settings: the settings.
         statements: the SQL that dbt compiled.
         clock: the time.
-        home: of a local outbox; its lock proves that workers of other processes are gone.
+        home: where relative paths of the settings start.
+        exclusive: this process has the home's lock, so workers of other processes are gone.
         worker_id: who claims; unique per instance.
     """
 
@@ -81,6 +105,7 @@ class Outbox:
         statements: Statements,
         clock: Clock | None = None,
         home: Home | None = None,
+        exclusive: bool = False,
         worker_id: str | None = None,
     ) -> None:
         """Open sessions and read nothing yet."""
@@ -90,6 +115,7 @@ class Outbox:
         self.statements = statements
         self.clock: Clock = clock or SystemClock()
         self.home = home
+        self.exclusive = exclusive
         self.worker_id = worker_id or f"worker-{uuid.uuid4().hex[:12]}"
         self.projection = Projection(self.spark, self.tables, statements)
         self.log = TransitionLog(self.spark, self.tables, relay_id=self.worker_id)
@@ -154,6 +180,11 @@ class Outbox:
             logger.exception("policy_kept", extra={"version": self._policies.version})
         return self._policies
 
+    @property
+    def policies_in_force(self) -> PolicySet:
+        """Return the delivery policies as they were last read."""
+        return self._policies or self.policies()
+
     def retrieve(self, limit: int) -> Retrieved:
         """Return what is takeable now, never more than a limit, in the order of the outbox.
 
@@ -161,29 +192,56 @@ class Outbox:
             limit: deliveries, at least 0.
         """
         self.log.catch_up()
-        picture, _ = self.projection.picture()
-        return self.retrieve_from(picture, limit)
+        return Retrieved(
+            deliveries=self.takeable(self.picture(), limit), sequence=self.log.sequence
+        )
 
-    def retrieve_from(self, picture: DataFrame, limit: int) -> Retrieved:
-        """Return what is takeable in a picture, never more than a limit.
+    def picture(self) -> DataFrame:
+        """Return the open deliveries now, and the DEAD that hold their key if a policy says so."""
+        return self.picture_and_tail()[0]
+
+    def picture_and_tail(self, heads: Mapping[str, int] | None = None) -> tuple[DataFrame, int]:
+        """Return the picture, and how many commits of the logs the projection has not seen.
 
         Args:
-            picture: the open deliveries, as `Projection.picture` returns them.
-            limit: deliveries, at least 0.
+            heads: as `Projection.heads` has just returned them.
         """
+        policies = self.policies_in_force
+        return self.projection.picture(with_holding=policies.any_hold, heads=heads)
+
+    def takeable(self, picture: DataFrame, limit: int, *, held_by: str | None = None) -> pa.Table:
+        """Return what is takeable in a picture, never more than a limit, in order.
+
+        Args:
+            picture: as `picture` returns it.
+            limit: deliveries, at least 0.
+            held_by: a worker behind whose claims more may be taken: it keeps the order itself.
+
+        Returns:
+            Columns of `claims.DELIVERIES`.
+        """
+        if held_by is not None:
+            picture = picture.where(f"not (state = 'CLAIMED' and claimed_by = '{held_by}')")
+        return self._asked("eligible", picture, f"order by position limit {int(limit)}")
+
+    def endable(self, picture: DataFrame) -> pa.Table:
+        """Return what waits and is to be ended without being sent: killed, or past its age.
+
+        Args:
+            picture: as `picture` returns it.
+
+        Returns:
+            Columns of `claims.DELIVERIES`; at most `END_AT_ONCE` rows.
+        """
+        return self._asked("endable", picture, f"limit {END_AT_ONCE}")
+
+    def _asked(self, statement: str, picture: DataFrame, tail: str) -> pa.Table:
         picture.createOrReplaceTempView("outbox_open_deliveries")
         text = self.statements.fill(
-            "eligible", deliveries="outbox_open_deliveries", now=self.now_literal()
+            statement, deliveries="outbox_open_deliveries", now=self.now_literal()
         )
-        columns = [name for name in DELIVERIES.names if name != "started_at"]
-        table = self.spark.sql(
-            f"select {', '.join(columns)}, "
-            "greatest(appended_at, scheduled_at, replayed_at) as started_at "
-            f"from ({text}) order by position limit {int(limit)}"
-        ).toArrow()
-        return Retrieved(
-            deliveries=table.select(DELIVERIES.names).cast(DELIVERIES), sequence=self.log.sequence
-        )
+        table = self.spark.sql(f"select {COLUMNS} from ({text}) {tail}").toArrow()
+        return table.cast(DELIVERIES)
 
     def claim(self, limit: int) -> Claim | None:
         """Take what is eligible, never more than a limit; None if there is nothing.
@@ -228,7 +286,7 @@ class Outbox:
         rows = ending_rows(claim, endings, now=self.clock.now())
         # The log may have been looked at since the claim: what came in between counts as well.
         since = self._claimed_at.get(claim.claim_id, self.log.sequence)
-        self.append_endings(self.still_live(rows, since=since))
+        self.append_endings(self.still_live(rows, self.news(since=since)))
         self._claimed_at.pop(claim.claim_id, None)
         return endings
 
@@ -239,12 +297,50 @@ class Outbox:
         `clock_skew_seconds`. A relay also observes leases by its own clock.
         """
         self.log.catch_up()
-        picture, _ = self.projection.picture()
+        picture = self.picture()
         freed = 0
-        for row in self.live_claims(picture):
-            if self.is_gone(row["claimed_by"]) or self.is_long_over(row["lease_expires_at"]):
+        for row in self.overview(picture).claims:
+            if self.is_over(row):
                 freed += self.expire(picture, row["claim_id"])
         return freed
+
+    def sequence_commands(self) -> int:
+        """Carry out what operators have asked for and nobody has carried out yet.
+
+        Replays, releases of claims that are over, and kills of what is due. With a living relay
+        elsewhere nothing is done: it sequences within a minute.
+
+        Returns:
+            How many transitions that took.
+
+        Raises:
+            SequenceTaken: other writers were faster many times in a row.
+        """
+        if not self.exclusive and living_relays(self.spark, self.tables, now=self.clock.now()):
+            return 0
+        return self.carry_out_commands() + self.end_what_waits_for_it()
+
+    def carry_out_commands(self) -> int:
+        """Carry out replays and releases, whoever else is alive; see `sequence_commands`."""
+        return Sequencing(self).carry_out()
+
+    def end_what_waits_for_it(self) -> int:
+        """End what is due and killed or past its age, by a claim that sends nothing."""
+        count = 0
+        for _ in range(ATTEMPTS):
+            self.log.catch_up()
+            found = self.endable(self.picture())
+            if not found.num_rows:
+                return count
+            claim = self.new_claim(found)
+            try:
+                self.log.append(claim_rows(claim))
+            except SequenceTaken:
+                continue
+            self._claimed_at[claim.claim_id] = self.log.sequence
+            self.end(claim, results_without_sending(claim))
+            count += len(claim)
+        return count
 
     # --- parts that the relay puts together -------------------------------------------------
 
@@ -256,7 +352,7 @@ class Outbox:
         """
         return make_claim(
             deliveries,
-            policies=self._policies or self.policies(),
+            policies=self.policies_in_force,
             now=self.clock.now(),
             claim_id=new_claim_id(),
         )
@@ -269,6 +365,32 @@ class Outbox:
             results: one per delivery.
         """
         return decide_endings(claim, results, now=self.clock.now(), jitter=random.random)
+
+    def append_decided(self, decide: Callable[[], pa.Table]) -> int:
+        """Append transitions that follow from the projection, deciding anew after a lost race.
+
+        Args:
+            decide: returns the rows, as of the projection; the log's position was read before the
+                projection was refreshed, so what it has not seen makes the append lose.
+
+        Returns:
+            How many rows were appended.
+
+        Raises:
+            SequenceTaken: other writers were faster many times in a row.
+        """
+        for _ in range(ATTEMPTS):
+            rows = decide()
+            if not rows.num_rows:
+                return 0
+            try:
+                self.log.append(rows)
+            except SequenceTaken:
+                self.log.catch_up()
+                self.refresh(planned_by=self.worker_id)
+                continue
+            return int(rows.num_rows)
+        raise SequenceTaken(writer=self.log.app_id, number=self.log.sequence + 1)
 
     def append_endings(self, rows: pa.Table) -> None:
         """Append endings; those whose claim somebody else has ended are void and left out.
@@ -285,23 +407,31 @@ class Outbox:
             try:
                 self.log.append(rows)
             except SequenceTaken:
-                rows = self.still_live(rows)
+                rows = self.still_live(rows, self.news())
                 continue
             return
         raise SequenceTaken(writer=self.log.app_id, number=self.log.sequence + 1)
 
-    def still_live(self, rows: pa.Table, *, since: int | None = None) -> pa.Table:
-        """Move to the end of the log and return the endings whose claims nobody ended meanwhile.
+    def news(self, *, since: int | None = None) -> pa.Table:
+        """Move to the end of the log and return what was appended meanwhile.
 
         Args:
-            rows: endings that were decided at the position that was known.
-            since: an earlier position, at which the claims were certainly live.
+            since: an earlier position than the one that is known.
         """
         news = self.log.rows_after(self.log.sequence if since is None else since)
         if news.num_rows:
             self.log.sequence = max(news["sequence"].to_pylist())
+        return news
+
+    def still_live(self, rows: pa.Table, news: pa.Table) -> pa.Table:
+        """Return the endings whose claims nobody has ended meanwhile.
+
+        Args:
+            rows: endings that were decided at an earlier position.
+            news: what was appended since, as `news` returns it.
+        """
         ended = {
-            (row["event_id"], row["arrival"], row["destination"])
+            (row["event_id"], row["arrival"], row["destination"], row["claim_id"])
             for row in news.to_pylist()
             if row["from_state"] == "CLAIMED"
         }
@@ -309,6 +439,7 @@ class Outbox:
             rows["event_id"].to_pylist(),
             rows["arrival"].to_pylist(),
             rows["destination"].to_pylist(),
+            rows["claim_id"].to_pylist(),
             strict=True,
         )
         kept = [key not in ended for key in identity]
@@ -316,24 +447,41 @@ class Outbox:
             logger.warning("endings_void", extra={"count": kept.count(False)})
         return rows.filter(pa.array(kept, pa.bool_()))
 
-    def live_claims(self, picture: DataFrame) -> list[Mapping[str, object]]:
-        """Return the claims in a picture: claim_id, claimed_by, claimed_at, lease_expires_at.
+    def overview(self, picture: DataFrame) -> Overview:
+        """Return what is open in a picture: how much, due when, under which claims.
 
         Args:
             picture: the open deliveries.
         """
         picture.createOrReplaceTempView("outbox_open_deliveries")
-        rows: list[Mapping[str, object]] = (
+        now = self.now_literal()
+        rows: list[Mapping[str, Any]] = (
             self.spark.sql(
                 "select claim_id, claimed_by, min(claimed_at) as claimed_at, "
-                "max(lease_expires_at) as lease_expires_at, count(*) as deliveries "
-                "from outbox_open_deliveries where state = 'CLAIMED' "
+                "max(lease_expires_at) as lease_expires_at, count(*) as deliveries, "
+                f"min(case when available_at > {now} then available_at end) as next_due, "
+                f"count_if(coalesce(available_at <= {now}, true)) as due "
+                "from outbox_open_deliveries where state in ('PENDING', 'CLAIMED') "
                 "group by claim_id, claimed_by"
             )
             .toArrow()
             .to_pylist()
         )
-        return rows
+        pending = next((row for row in rows if row["claim_id"] is None), None)
+        return Overview(
+            open=sum(row["deliveries"] for row in rows),
+            due=pending["due"] if pending else 0,
+            next_due=pending["next_due"] if pending else None,
+            claims=[row for row in rows if row["claim_id"] is not None],
+        )
+
+    def is_over(self, claim: Mapping[str, object]) -> bool:
+        """Say whether it is proven that nobody works on a claim.
+
+        Args:
+            claim: from `overview`.
+        """
+        return self.is_gone(claim["claimed_by"]) or self.is_long_over(claim["lease_expires_at"])
 
     def is_gone(self, worker_id: object) -> bool:
         """Say whether it is proven that a worker has ended.
@@ -341,7 +489,7 @@ class Outbox:
         Args:
             worker_id: who claimed.
         """
-        return self.home is not None and worker_id not in WORKERS and worker_id != "todo"
+        return self.exclusive and worker_id not in WORKERS and worker_id != "todo"
 
     def is_long_over(self, lease_expires_at: object) -> bool:
         """Say whether a lease is over by more than clocks may differ.
@@ -353,28 +501,31 @@ class Outbox:
         skew = timedelta(seconds=self.settings.relay.clock_skew_seconds)
         return lease_expires_at.astimezone(UTC) + skew < self.clock.now()
 
-    def expire(self, picture: DataFrame, claim_id: object) -> int:
+    def expire(
+        self,
+        picture: DataFrame,
+        claim_id: object,
+        *,
+        actor: str | None = None,
+        command_id: str | None = None,
+    ) -> int:
         """End a claim because its lease is over; returns how many deliveries that sets free.
 
         Args:
             picture: the open deliveries at the position of the log that is known.
-            claim_id: the claim, from `live_claims`.
+            claim_id: the claim, from `overview`.
+            actor: the operator who asked for it.
+            command_id: the command that it carries out.
 
         Raises:
             SequenceTaken: other writers were faster many times in a row.
         """
         from pyspark.sql import functions as sf
 
-        columns = [name for name in DELIVERIES.names if name != "started_at"]
-        held = (
-            picture.where(sf.col("claim_id") == sf.lit(str(claim_id)))
-            .selectExpr(
-                *columns,
-                "greatest(appended_at, scheduled_at, replayed_at) as started_at",
-                "claim_size",
-            )
-            .toArrow()
+        picture.where(sf.col("claim_id") == sf.lit(str(claim_id))).createOrReplaceTempView(
+            "outbox_held_deliveries"
         )
+        held = self.spark.sql(f"select {COLUMNS}, claim_size from outbox_held_deliveries").toArrow()
         if not held.num_rows:
             return 0
         sizes = held["claim_size"].to_pylist()
@@ -382,7 +533,7 @@ class Outbox:
         # The picture shows the counters after the claim; a claim is made of those before it.
         before = pa.array([value - 1 for value in held["attempts"].to_pylist()], pa.int32())
         held = held.set_column(held.schema.get_field_index("attempts"), "attempts", before)
-        policies = self._policies or self.policies()
+        policies = self.policies_in_force
         claim = Claim(
             claim_id=str(claim_id),
             deliveries=held,
@@ -397,9 +548,15 @@ class Outbox:
             jitter=random.random,
             claim_size=sizes[0],
         )
+        endings = [replace(one, actor=actor, command_id=command_id) for one in endings]
         self.append_endings(ending_rows(claim, endings, now=self.clock.now(), claim_size=sizes[0]))
         logger.warning("claim_expired", extra={"claim_id": claim_id, "deliveries": len(claim)})
         return len(claim)
+
+    @property
+    def folder(self) -> Path:
+        """Return where relative paths of the settings start: the home, else the working folder."""
+        return self.home.root if self.home else Path.cwd()
 
     def now_literal(self) -> str:
         """Return the current instant as an SQL literal."""

@@ -142,6 +142,16 @@ class PolicySet:
         """Return the names of all destinations, to be checked against the settings."""
         return frozenset(name for policy in self.policies for name in policy.destinations)
 
+    @property
+    def any_hold(self) -> bool:
+        """Return whether a dead event may hold its key."""
+        return any(policy.on_dead is OnDead.HOLD for policy in self.policies)
+
+    @property
+    def any_age(self) -> bool:
+        """Return whether an event may become too old."""
+        return any(policy.expires_after_seconds is not None for policy in self.policies)
+
     def match(self, event_type: str) -> DeliveryPolicy:
         """Return the policy of an event type: the first row whose pattern matches.
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from delta_outbox.errors import ChangeFeedGone, NoOutboxHere
@@ -28,6 +30,7 @@ _FEED_GONE: Final = (
     "DELTA_MISSING_CHANGE_DATA",
     "FILE_NOT_EXIST",
 )
+OPEN_STATES: Final = ("PENDING", "CLAIMED")
 _COMMITS_LOOKED_AT: Final = 50  # how far back the commit of a refresh may lie behind maintenance
 
 
@@ -38,22 +41,38 @@ class Watermark:
     Args:
         version: commit version of the projection.
         plan: number of the plan that it stands at.
+        planned_at: when that was planned; the views are as of then.
         events: version of the event log, inclusive.
         transitions: version of the transition log, inclusive.
+        commands: version of the command log, inclusive.
     """
 
     version: int
     plan: int
+    planned_at: datetime
     events: int
     transitions: int
+    commands: int
 
-    def covers(self, heads: dict[str, int]) -> bool:
+    def covers(self, heads: Mapping[str, int]) -> bool:
         """Say whether nothing was committed after it.
 
         Args:
             heads: as `Projection.heads` returns them.
         """
-        return self.events >= heads["events"] and self.transitions >= heads["transitions"]
+        return self.tail(heads) == 0
+
+    def tail(self, heads: Mapping[str, int]) -> int:
+        """Return how many commits the logs have after it.
+
+        Args:
+            heads: as `Projection.heads` returns them.
+        """
+        return (
+            max(0, heads["events"] - self.events)
+            + max(0, heads["transitions"] - self.transitions)
+            + max(0, heads["commands"] - self.commands)
+        )
 
 
 def own_session(spark: SparkSession) -> SparkSession:
@@ -82,6 +101,7 @@ class Projection:
         self._own = own_session(spark)
         self._tables = tables
         self._statements = statements
+        self._known: Watermark | None = None
 
     def refresh(self, *, planned_by: str, rebuild: bool = False, touch: bool = False) -> int:
         """Bring the projection up to all that was committed before this call.
@@ -105,6 +125,7 @@ class Projection:
             "refresh",
             events_head=heads["events"],
             transitions_head=heads["transitions"],
+            commands_head=heads["commands"],
             applied=seen.plan if seen is not None else 0,
             planned_by=re.sub(r"[^A-Za-z0-9_.:/-]", "_", planned_by),
             rebuild=str(rebuild).lower(),
@@ -118,15 +139,17 @@ class Projection:
         finally:
             for name in _WRITE_SETTINGS:
                 self._own.conf.unset(name)
+            self._known = None
         assert row is not None
         return int(row["number"])
 
     def heads(self) -> dict[str, int]:
-        """Return the latest versions of the logs, the transition log's read first.
+        """Return the latest versions of the logs, that of the events read last.
 
-        In this order every transition up to the one finds its event up to the other.
+        In this order every transition and command up to the one finds its event up to the other.
         """
         return {
+            "commands": self._head(self._tables.commands),
             "transitions": self._head(self._tables.transitions),
             "events": self._head(self._tables.events),
         }
@@ -154,63 +177,76 @@ class Projection:
 
     def _watermark(self, *, version: int, plan: int) -> Watermark:
         row = self._spark.sql(
-            f"select plan from {self._tables.progress} "
+            f"select plan, planned_at from {self._tables.progress} "
             f"where writer = 'projection' and number = {plan}"
-        ).first()
-        if row is None:
+        ).toArrow()
+        if not row.num_rows:
             raise NoOutboxHere(where=self._tables.progress)
-        ranges = json.loads(row["plan"])
+        found = row.to_pylist()[0]
+        ranges = json.loads(found["plan"])
         return Watermark(
             version=version,
             plan=plan,
+            planned_at=found["planned_at"],
             events=int(ranges["events"]["to"]),
             transitions=int(ranges["transitions"]["to"]),
+            commands=int(ranges["commands"]["to"]),
         )
 
-    def picture(self) -> tuple[DataFrame, int]:
+    def known_watermark(self) -> Watermark | None:
+        """Return the watermark as this object knows it, read once after each of its refreshes.
+
+        Somebody else's refresh makes it old, never wrong: the tails are longer then.
+        """
+        if self._known is None:
+            self._known = self.watermark()
+        return self._known
+
+    def picture(
+        self, *, with_holding: bool = False, heads: Mapping[str, int] | None = None
+    ) -> tuple[DataFrame, int]:
         """Return the open deliveries now: the projection at a version, plus the tails of the logs.
 
+        Args:
+            with_holding: show the DEAD as well that may hold their key.
+            heads: as `heads` has just returned them.
+
         Returns:
-            A table with the columns of the projection, rows in PENDING and CLAIMED only; and how
-            many commits the tails hold.
+            A table with the columns of the projection, rows in PENDING and CLAIMED only (and DEAD,
+            if asked for); and how many commits the tails hold.
 
         Raises:
             NoOutboxHere: the projection was never refreshed.
         """
-        seen = self.watermark()
+        seen = self.known_watermark()
         if seen is None:
             raise NoOutboxHere(where=self._tables.state)
-        heads = self.heads()
+        heads = self.heads() if heads is None else heads
         state = f"{self._tables.state} version as of {seen.version}"
+        states = _listed(OPEN_STATES + (("DEAD",) if with_holding else ()))
         if seen.covers(heads):
-            open_ = self._spark.sql(f"select * from {state} where state in ('PENDING', 'CLAIMED')")
-            return open_, 0
+            return self._spark.sql(f"select * from {state} where state in ({states})"), 0
         self._tail_views(seen, heads)
         text = self._statements.fill(
             "picture",
             state=state,
-            from_states=self._from_states(heads["transitions"] > seen.transitions),
+            from_states=_listed(self._from_states(seen, heads)),
+            shown_states=states,
         )
-        tail = heads["events"] - seen.events + heads["transitions"] - seen.transitions
-        return self._spark.sql(text), tail
+        return self._spark.sql(text), seen.tail(heads)
 
-    def _tail_views(self, seen: Watermark, heads: dict[str, int]) -> None:
+    def _tail_views(self, seen: Watermark, heads: Mapping[str, int]) -> None:
         fill = self._statements.fill
-        new_events = heads["events"] > seen.events
-        events = (
-            _changes(self._tables.events, seen.events, heads["events"])
-            if new_events
-            else fill("no_events")
-        )
-        transitions = (
-            _changes(self._tables.transitions, seen.transitions, heads["transitions"])
-            if heads["transitions"] > seen.transitions
-            else fill("no_transitions")
-        )
-        self._view("outbox_events_tail", fill("events_tail", source=events))
-        self._view("outbox_transitions_tail", fill("transitions_tail", source=transitions))
+        for log in ("events", "transitions", "commands"):
+            after = getattr(seen, log)
+            source = (
+                _changes(self._tables[f"outbox_{log}"], after, heads[log])
+                if heads[log] > after
+                else fill(f"no_{log}")
+            )
+            self._view(f"outbox_{log}_tail", fill(f"{log}_tail", source=source))
         bounds = None
-        if new_events:
+        if heads["events"] > seen.events:
             bounds = self._spark.sql(
                 "select min(created_date) as first, max(created_date) as last "
                 "from outbox_events_tail"
@@ -231,15 +267,27 @@ class Projection:
     def _view(self, name: str, text: str) -> None:
         self._spark.sql(f"create or replace temporary view {name} as {text}")
 
-    def _from_states(self, any_transitions: bool) -> str:
-        """Return the partitions that the tail comes from; only a replay leaves a terminal one."""
-        replayed = any_transitions and bool(
-            self._spark.sql(
-                "select 1 from outbox_transitions_tail where reason = 'replayed' limit 1"
-            ).count()
-        )
-        states = ("PENDING", "CLAIMED", "PUBLISHED", "DEAD") if replayed else ("PENDING", "CLAIMED")
-        return ", ".join(f"'{state}'" for state in states)
+    def _from_states(self, seen: Watermark, heads: Mapping[str, int]) -> tuple[str, ...]:
+        """Return the partitions that the tails come from.
+
+        Only a replay leaves a terminal one, and only a kill may touch the dead.
+        """
+        if heads["transitions"] > seen.transitions and self._holds(
+            "outbox_transitions_tail where reason = 'replayed'"
+        ):
+            return (*OPEN_STATES, "PUBLISHED", "DEAD")
+        if heads["commands"] > seen.commands and self._holds(
+            "outbox_commands_tail where kind = 'kill'"
+        ):
+            return (*OPEN_STATES, "DEAD")
+        return OPEN_STATES
+
+    def _holds(self, rows: str) -> bool:
+        return self._spark.sql(f"select 1 from {rows} limit 1").first() is not None
+
+
+def _listed(states: Iterable[str]) -> str:
+    return ", ".join(f"'{state}'" for state in states)
 
 
 def _changes(table: str, after: int, to: int) -> str:

@@ -84,6 +84,11 @@ class Tables:
         return self["outbox_transitions"]
 
     @property
+    def commands(self) -> str:
+        """The log of what operators ask for."""
+        return self["outbox_commands"]
+
+    @property
     def progress(self) -> str:
         """The numbered plans of derived writers."""
         return self["outbox_progress"]

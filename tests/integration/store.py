@@ -64,6 +64,7 @@ class Store:
             settings=settings,
             statements=self.statements,
             home=self.home,
+            exclusive=True,
             **given,
         )
 

@@ -19,6 +19,7 @@ from delta_outbox.lifecycle import (
     Ending,
     EndOfClaim,
     Expired,
+    Killed,
     LeaseExpired,
     Reason,
     State,
@@ -45,6 +46,7 @@ RESULTS: dict[type, st.SearchStrategy[EndOfClaim]] = {
     Crashed: st.builds(Crashed, error=TEXT),
     LeaseExpired: st.builds(LeaseExpired),
     Expired: st.builds(Expired),
+    Killed: st.builds(Killed, actor=TEXT, reason=TEXT, command_id=TEXT),
 }
 ANY_RESULT = st.one_of(*RESULTS.values())
 COUNT = st.integers(0, 20)

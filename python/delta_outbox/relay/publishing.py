@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from delta_outbox.claims import Claim
 from delta_outbox.lifecycle import Crashed, EndOfClaim
 from delta_outbox.policy import message_key, render_route
-from delta_outbox.policy_columns import Ordering, OrderScope
 from delta_outbox.publishers.protocol import (
     Delivered,
     Failed,
@@ -25,6 +24,7 @@ from delta_outbox.publishers.protocol import (
 )
 from delta_outbox.publishers.scrub import describe
 from delta_outbox.relay import slice as worker
+from delta_outbox.scopes import scope_of
 from delta_outbox.statements import Statements
 from delta_outbox.tables import Tables, lane_of
 
@@ -61,7 +61,16 @@ def publish_seconds(lease_seconds: float) -> float:
     Args:
         lease_seconds: of the claim.
     """
-    return (lease_seconds - min(MARGIN, MARGIN_SHARE * lease_seconds)) / 2
+    return (lease_seconds - margin_seconds(lease_seconds)) / 2
+
+
+def margin_seconds(lease_seconds: float) -> float:
+    """Return what is kept of a lease for the way back.
+
+    Args:
+        lease_seconds: of the claim.
+    """
+    return min(MARGIN, MARGIN_SHARE * lease_seconds)
 
 
 class Publishing:
@@ -103,27 +112,42 @@ class Publishing:
             ready, "id bigint"
         ).toArrow()
 
-    def publish(self, claim: Claim) -> list[EndOfClaim]:
+    def publish(
+        self,
+        claim: Claim,
+        *,
+        seconds: float | None = None,
+        withheld: Set[int] = frozenset(),
+        is_alone: bool = True,
+    ) -> list[EndOfClaim]:
         """Publish every delivery of a claim once and return what became of each.
 
         Whatever goes wrong, each delivery has an answer: where none came back, it crashed.
 
         Args:
             claim: read back from the log, so it is ours.
+            seconds: left of its lease, less the margin; from the claim on if left out.
+            withheld: positions of deliveries that are not to be sent.
+            is_alone: whether no other claim is being published.
         """
         results: list[EndOfClaim] = [Crashed(error="no answer from the worker")] * len(claim)
-        placed, unroutable = _placed(claim, self._parallelism)
+        # Beside another claim, take half of the workers: what is slow must not have them all.
+        slices = self._parallelism if is_alone else max(1, self._parallelism // 2)
+        placed, unroutable = _placed(claim, slices, withheld)
         for place in unroutable:
             results[place] = Rejected(error="the route names a value that the event lacks")
-        seconds = publish_seconds(claim.lease_seconds)
+        for place in withheld:
+            results[place] = NotSent()
+        budget = publish_seconds(claim.lease_seconds)
+        budget = budget if seconds is None else min(budget, seconds)
         job = worker.Job(
             claim_id=claim.claim_id,
             destinations=self._destinations,
-            deadline=time.time() + seconds,
-            budget=seconds,
+            deadline=time.time() + budget,
+            budget=budget,
         )
         try:
-            answers = self._run(job, claim, placed) if placed.num_rows else pa.table({})
+            answers = self._run(job, claim, placed, slices) if placed.num_rows else pa.table({})
         except Exception as error:  # noqa: BLE001 - whatever it was, every delivery gets an ending
             logger.warning(
                 "publish_job_failed",
@@ -133,7 +157,7 @@ class Publishing:
         self._take(answers, results, claim.deliveries["destination"].to_pylist())
         return results
 
-    def _run(self, job: worker.Job, claim: Claim, placed: pa.Table) -> pa.Table:
+    def _run(self, job: worker.Job, claim: Claim, placed: pa.Table, slices: int) -> pa.Table:
         from pyspark.sql import functions as sf
 
         batch = sf.broadcast(self._spark.createDataFrame(placed))
@@ -154,7 +178,7 @@ class Publishing:
                 "*", f"row_number() over (partition by place order by {text}) as copy"
             ).where("copy = 1")
         rows = (
-            rows.repartitionById(self._parallelism, "slice")
+            rows.repartitionById(slices, "slice")
             .sortWithinPartitions(*order)
             .select(
                 "place",
@@ -213,7 +237,9 @@ def _json(text: str | None) -> JsonText | None:
     return None if text is None else JsonText(text)
 
 
-def _placed(claim: Claim, slices: int) -> tuple[pa.Table, list[int]]:
+def _placed(
+    claim: Claim, slices: int, withheld: Set[int] = frozenset()
+) -> tuple[pa.Table, list[int]]:
     """Give each delivery its place, slice, key, scope and route; a key stays in one slice."""
     given = claim.deliveries
     columns: dict[str, list[object]] = {name: [] for name in _PLACED.names}
@@ -231,6 +257,8 @@ def _placed(claim: Claim, slices: int) -> tuple[pa.Table, list[int]]:
         strict=True,
     )
     for place, row in enumerate(rows):
+        if place in withheld:
+            continue
         policy, event_id, arrival, event_type, ordering_key, partition_key, destination = row[:7]
         route = render_route(
             policy,
@@ -242,10 +270,7 @@ def _placed(claim: Claim, slices: int) -> tuple[pa.Table, list[int]]:
         if route is None:
             unroutable.append(place)
             continue
-        scope = None
-        if policy.ordering is Ordering.STRICT and ordering_key is not None:
-            within = destination if policy.order_scope is OrderScope.DESTINATION else ""
-            scope = f"{within}\x00{ordering_key}"
+        scope = scope_of(policy, ordering_key=ordering_key, destination=destination)
         values = (
             place,
             lane_of(ordering_key=ordering_key, event_id=event_id, lanes=slices),

@@ -1,7 +1,9 @@
 """The loop of the relay.
 
-One append per claim carries the endings of the claim before it. What is believed has been read
-back; what lost against another writer is decided again; what is in flight is always finished.
+One append carries the endings of what was published and the claims of what comes next. What is
+believed has been read back; what lost against another writer is decided again; what is in flight
+is always finished. While a claim is being published, the next one is put on record and the one
+after it is planned.
 """
 
 from __future__ import annotations
@@ -9,32 +11,29 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 
-from delta_outbox.claims import DELIVERIES, Claim, claim_rows, ending_rows
+from delta_outbox.claims import claim_rows, ending_rows, results_without_sending
 from delta_outbox.errors import PublisherUnavailable, SequenceTaken
+from delta_outbox.heartbeat import Heartbeat
+from delta_outbox.lifecycle import EndOfClaim
 from delta_outbox.outbox import Outbox
+from delta_outbox.publishers.protocol import NotSent
 from delta_outbox.relay.destinations import prepare_destinations
-from delta_outbox.relay.heartbeat import Heartbeat
-from delta_outbox.relay.leases import LeaseWatch
-from delta_outbox.relay.publishing import Publishing
+from delta_outbox.relay.flight import Flight, Held
+from delta_outbox.relay.planning import BATCHES_PER_PLAN, Planning
+from delta_outbox.relay.publishing import Publishing, margin_seconds
+from delta_outbox.relay.schedule import Kind
 from delta_outbox.relay.summary import Mode, Summary
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from delta_outbox.scopes import scopes_of
 
 logger = logging.getLogger(__name__)
 
-BATCHES_PER_PLAN: Final = 10
-REFRESH_SECONDS: Final = 45.0  # the views are at most a minute behind while a relay runs
-REFRESH_COMMITS: Final = 30  # a longer tail costs more to look at than to fold in
-
-NOTHING: Final = DELIVERIES.empty_table()
+LANDING_SECONDS: Final = 1.0  # between looks at the rest while something is in flight
 
 
 class Relay:
@@ -42,7 +41,8 @@ class Relay:
 
     Args:
         outbox: the store to work on; its worker id is the relay's.
-        limit: events claimed at any instant and per batch, at most; `batch_size` if left out.
+        limit: events claimed at any instant and per batch, at most; if left out, `batch_size` per
+            batch, and what is in flight is bounded by the number of batches.
     """
 
     def __init__(self, outbox: Outbox, *, limit: int | None = None) -> None:
@@ -50,22 +50,19 @@ class Relay:
         self._outbox = outbox
         self._clock = outbox.clock
         settings = outbox.settings.relay
+        self._limit = limit
         self._batch_size = min(settings.batch_size, limit or settings.batch_size)
         self._heart = Heartbeat(
             outbox.spark, outbox.tables, relay_id=outbox.worker_id, clock=outbox.clock
         )
-        self._leases = LeaseWatch(outbox.clock)
+        self._planning = Planning(outbox, self._heart, batch_size=self._batch_size)
+        self._flight = Flight(self._publish)
         self._publishing: Publishing | None = None
         self._destinations: Mapping[str, tuple[str, Mapping[str, object]]] = {}
-        self._plan = NOTHING
-        self._endings: pa.Table | None = None  # decided, to be appended with the next claim
-        self._refreshed = float("-inf")
-        self._heads: dict[str, int] = {}
-        self._next_due = 0.0  # seconds until something may become takeable
-        self._open = 0
-        self._standing_by = False
-        self._looked = False
+        self._ahead: Held | None = None  # on record, and waiting for the claim before it
+        self._endings: list[tuple[Held, pa.Table]] = []  # decided, for the next append
         self._summary = Summary()
+        self._taken = False
 
     def run(
         self,
@@ -94,17 +91,20 @@ class Relay:
         """
         stop = stop or threading.Event()
         started = self._clock.monotonic()
-        self._prepare()
+        self._prepare_destinations()
+        self._planning.start()
         self._heart.beat("started")
         try:
             self._loop(mode, max_wait, stop, on_progress)
         finally:
-            self._flush()
-            self._refresh()
+            self._finish(on_progress)
+            self._planning.refresh()
             self._heart.beat("stopped")
-        self._look()
+        self._planning.survey()
         duration = round(self._clock.monotonic() - started, 3)
-        self._summary = replace(self._summary, waiting=self._open, duration_seconds=duration)
+        self._summary = replace(
+            self._summary, waiting=self._planning.open, duration_seconds=duration
+        )
         logger.info("relay_finished", extra=self._summary.as_dict())
         return self._summary
 
@@ -118,204 +118,217 @@ class Relay:
         on_progress: Callable[[Summary], None] | None,
     ) -> None:
         while not stop.is_set():
-            batch = self._next_batch(mode)
-            if batch.num_rows:
-                self._process(batch)
-                if on_progress:
-                    on_progress(self._summary)
-                if mode is Mode.ONCE:
-                    return
-                continue
-            if self._endings is not None:
-                self._flush()  # they may open the way for others, so look again
-                continue
-            if mode is Mode.ONCE or (mode is Mode.DRAIN and self._is_drained(max_wait)):
+            self._heart.beat()
+            self._land(on_progress)
+            self._check_opened()
+            if stop.is_set():
                 return
-            self._wait(stop)
-
-    def _process(self, batch: pa.Table) -> None:
-        """Claim, publish and decide one batch; its endings go with the next append."""
-        claim = self._outbox.new_claim(batch)
-        if not self._append(claim):
-            return
-        self._heart.beat()
-        assert self._publishing is not None
-        results = self._publishing.publish(claim)
-        endings = self._outbox.decide(claim, results)
-        self._endings = ending_rows(claim, endings, now=self._clock.now())
-        self._summary = self._summary.plus(len(claim), endings)
-        logger.info(
-            "batch",
-            extra={"claim_id": claim.claim_id, "size": len(claim), **self._summary.as_dict()},
-        )
-        if self._publishing.not_opened:
-            destination, cause = next(iter(self._publishing.not_opened.items()))
-            raise PublisherUnavailable(destination=destination, cause=cause)
-
-    def _append(self, claim: Claim) -> bool:
-        """Append the endings of the last claim and this claim at once; False if somebody was first.
-
-        Then the endings are held against what came in between, and the plan is void: it was made
-        of a log that has moved on.
-        """
-        rows = claim_rows(claim)
-        if self._endings is not None:
-            rows = pa.concat_tables([self._endings, rows], promote_options="default")
-        try:
-            self._outbox.log.append(rows)
-        except SequenceTaken:
-            logger.info("sequence_taken", extra={"sequence": self._outbox.log.sequence + 1})
-            self._plan = NOTHING
-            self._heads = {}
-            if self._endings is not None:
-                self._endings = self._outbox.still_live(self._endings)
+            self._send_off()
+            done = mode is Mode.ONCE and self._taken
+            claims = [] if done else self._choose(once=mode is Mode.ONCE)
+            if claims or self._endings:
+                self._append(claims)
+            elif self._flight:
+                if not done and self._planning.is_low():
+                    self._look(mode)
+                else:
+                    self._flight.wait(LANDING_SECONDS)
+            elif done:
+                return
             else:
-                self._outbox.log.catch_up()
-            return False
-        self._endings = None
-        return True
+                self._look(mode)
+                if self._planning.schedule is None and not self._planning.to_end.num_rows:
+                    if mode is Mode.ONCE or (mode is Mode.DRAIN and self._is_drained(max_wait)):
+                        return
+                    self._wait(stop)
 
-    def _flush(self) -> None:
-        if self._endings is not None:
-            rows, self._endings = self._endings, None
-            self._outbox.append_endings(rows)
-            self._plan = NOTHING
-            self._heads = {}
+    def _finish(self, on_progress: Callable[[Summary], None] | None) -> None:
+        """Finish what is in flight, give back what was claimed ahead, and record both."""
+        if self._ahead is not None:
+            self._settle(self._ahead, [NotSent()] * len(self._ahead.claim))
+            self._ahead = None
+        try:
+            while self._flight:
+                self._flight.wait(LANDING_SECONDS)
+                self._land(on_progress)
+                self._heart.beat()
+        finally:
+            self._flight.close()
+            endings = [rows for _, rows in self._endings]
+            self._endings = []
+            if endings:
+                self._outbox.append_endings(pa.concat_tables(endings))
 
-    # --- planning ----------------------------------------------------------------------------
-
-    def _next_batch(self, mode: Mode) -> pa.Table:
-        if not self._plan.num_rows and self._endings is None:
-            self._make_plan(mode)
-        batch = self._plan.slice(0, self._batch_size)
-        self._plan = self._plan.slice(batch.num_rows)
-        return batch
-
-    def _make_plan(self, mode: Mode) -> None:
-        """Plan several batches ahead from what is takeable now."""
-        if self._heart.beat() or not self._looked:
-            before, self._standing_by = self._standing_by, self._owned_by_another()
-            if before != self._standing_by:
-                self._heads = {}  # what was left to the other is ours now: look again
-        if self._clock.monotonic() - self._refreshed >= REFRESH_SECONDS:
-            self._refresh(touch=True)
-        heads = self._outbox.projection.heads()
-        if heads == self._heads and self._clock.monotonic() < self._next_due:
-            return  # nothing was committed and nothing became due since the last look
-        self._outbox.log.catch_up()
-        picture, tail = self._outbox.projection.picture()
-        if tail > REFRESH_COMMITS:
-            self._refresh()
-            picture, tail = self._outbox.projection.picture()
-        self._heads = heads
-        self._looked = True
-        asked = self._outbox.now_literal()
+    def _look(self, mode: Mode) -> None:
         self._prepare_destinations()
-        if self._standing_by and mode is not Mode.ONCE:
-            self._survey(picture, asked)
-            return
-        if self._end_claims(picture):
-            self._heads = {}
-            picture, _ = self._outbox.projection.picture()  # with what that has set free
-        ahead = 1 if mode is Mode.ONCE else BATCHES_PER_PLAN
-        self._plan = self._outbox.retrieve_from(picture, self._batch_size * ahead).deliveries
-        if not self._plan.num_rows:
-            self._survey(picture, asked)
-
-    def _end_claims(self, picture: DataFrame) -> int:
-        """End claims whose worker is gone or whose lease we have seen run out."""
-        claims = self._outbox.live_claims(picture)
-        self._leases.observe(claims)
-        freed = 0
-        for claim in claims:
-            claim_id, worker = str(claim["claim_id"]), claim["claimed_by"]
-            # Nothing of ours is in flight while we plan: a claim of ours is one that was lost.
-            if (
-                worker == self._outbox.worker_id
-                or self._outbox.is_gone(worker)
-                or self._leases.remaining(claim_id) <= 0
-                or self._outbox.is_long_over(claim["lease_expires_at"])
-            ):
-                freed += self._outbox.expire(picture, claim_id)
-        return freed
-
-    def _survey(self, picture: DataFrame, asked: str) -> None:
-        """Note what is open and when something of it may become takeable.
-
-        Args:
-            picture: the open deliveries.
-            asked: an instant, before the question what is takeable; what became due since counts
-                as due soon.
-        """
-        picture.createOrReplaceTempView("outbox_open_deliveries")
-        now = self._clock.now()
-        row = self._outbox.spark.sql(
-            "select count(*) as open, count_if(state = 'CLAIMED') as claimed, "
-            "min(case when state = 'PENDING' "
-            f"and available_at > {asked} then available_at end) as due, "
-            "count_if(state = 'PENDING' "
-            f"and coalesce(available_at <= {asked}, true)) as due_now "
-            "from outbox_open_deliveries"
-        ).toArrow()
-        found = row.to_pylist()[0]
-        # While another relay owns the lane, what is due is its next batch.
-        waits = [0.0] if self._standing_by and found["due_now"] else []
-        if found["due"] is not None:
-            waits.append((found["due"] - now).total_seconds())
-        if found["claimed"]:
-            claims = self._outbox.live_claims(picture)
-            self._leases.observe(claims)
-            waits += [max(0.0, self._leases.remaining(str(c["claim_id"]))) for c in claims]
-        self._open = found["open"]
-        self._next_due = self._clock.monotonic() + min(waits, default=float("inf"))
-
-    def _look(self) -> None:
-        picture, _ = self._outbox.projection.picture()
-        self._survey(picture, self._outbox.now_literal())
+        self._planning.look(
+            alive={held.claim.claim_id for held in self._all_held()},
+            ahead=1 if mode is Mode.ONCE else BATCHES_PER_PLAN,
+            takes_over=mode is Mode.ONCE or self._summary.claimed > 0,
+        )
 
     def _is_drained(self, max_wait: float) -> bool:
-        if not self._open:
-            return True
-        return self._next_due - self._clock.monotonic() > max_wait
+        return not self._planning.open or self._planning.seconds_to_wait() > max_wait
 
     def _wait(self, stop: threading.Event) -> None:
         poll = self._outbox.settings.relay.poll_seconds
-        due = self._next_due - self._clock.monotonic()
-        stop.wait(max(0.0, min(poll, due)) or 0.01)
+        stop.wait(max(0.01, min(poll, self._planning.seconds_to_wait())))
 
-    def _owned_by_another(self) -> bool:
-        """Say whether another living relay was here first; a wrong guess costs time, not events."""
-        if self._summary.claimed:
-            return False
-        for other in self._heart.earlier():
-            if not self._outbox.is_gone(other):
-                logger.info("standing_by", extra={"owner": other})
-                return True
-        return False
+    # --- claims ------------------------------------------------------------------------------
 
-    # --- housekeeping ------------------------------------------------------------------------
+    def _choose(self, *, once: bool) -> list[Held]:
+        """Take what may be claimed now, in claims that are not on record yet."""
+        chosen: list[Held] = []
+        ends = self._planning.to_end.slice(0, self._room(chosen))
+        self._planning.to_end = self._planning.to_end.slice(ends.num_rows)
+        if ends.num_rows:
+            chosen.append(self._held(None, ends))
+        schedule = self._planning.schedule
+        if schedule is None:
+            return chosen
+        for kind in (Kind.TROUBLED, Kind.NEW):
+            other = Kind.NEW if kind is Kind.TROUBLED else Kind.TROUBLED
+            if kind in self._flight and (kind is Kind.TROUBLED or self._ahead is not None):
+                continue
+            room = self._room(chosen)
+            if kind is Kind.TROUBLED and other not in self._flight and schedule.has(other):
+                room = (room + 1) // 2  # of a limit, a half is for the others
+            if not room or (once and chosen):
+                continue
+            busy = {
+                scope
+                for held in (*self._all_in_work(), *chosen)
+                for scope in held.scopes
+                if held.kind is not kind
+            }
+            batch = schedule.take(kind, min(room, self._batch_size), busy=busy)
+            if batch.num_rows:
+                chosen.append(self._held(kind, batch))
+        return chosen
 
-    def _prepare(self) -> None:
-        """Check all that can be checked before anything is claimed."""
-        self._prepare_destinations()
-        self._refresh()
+    def _room(self, chosen: Sequence[Held]) -> int:
+        """Return how many deliveries may be claimed besides what is in work."""
+        if self._limit is None:
+            return self._batch_size
+        return max(
+            0, self._limit - sum(len(held.claim) for held in (*self._all_in_work(), *chosen))
+        )
+
+    def _held(self, kind: Kind | None, batch: pa.Table) -> Held:
+        claim = self._outbox.new_claim(batch)
+        scopes = scopes_of(claim.deliveries, self._outbox.policies_in_force).to_pylist()
+        return Held(kind=kind, claim=claim, scopes=scopes)
+
+    def _all_in_work(self) -> list[Held]:
+        ahead = [self._ahead] if self._ahead is not None else []
+        return [*self._flight.held(), *ahead]
+
+    def _all_held(self) -> list[Held]:
+        return [*self._all_in_work(), *(held for held, _ in self._endings)]
+
+    def _append(self, claims: list[Held]) -> None:
+        """Append the endings that are decided and new claims at once.
+
+        If somebody was first, the claims are void, the endings are held against what came in
+        between, and the plan is void too: it was made of a log that has moved on.
+        """
+        endings = [rows for _, rows in self._endings]
+        rows = [*endings, *(claim_rows(held.claim) for held in claims)]
+        claimed_at = self._clock.monotonic()
+        try:
+            self._outbox.log.append(pa.concat_tables(rows, promote_options="default"))
+        except SequenceTaken:
+            logger.info("sequence_taken", extra={"sequence": self._outbox.log.sequence + 1})
+            self._planning.forget()
+            news = self._outbox.news()
+            self._endings = [
+                (held, kept)
+                for held, found in self._endings
+                if (kept := self._outbox.still_live(found, news)).num_rows
+            ]
+            return
+        self._endings = []
+        for held in claims:
+            self._taken = True
+            lease = held.claim.lease_seconds
+            held.until = claimed_at + lease - margin_seconds(lease)
+            if held.kind is None:
+                self._settle(held, results_without_sending(held.claim))
+            elif held.kind in self._flight:
+                self._ahead = held
+            else:
+                self._flight.start(held)
+
+    # --- publishing --------------------------------------------------------------------------
+
+    def _publish(self, held: Held) -> list[EndOfClaim]:
+        assert self._publishing is not None
+        places = {place for place, scope in enumerate(held.scopes) if scope in held.withheld}
+        seconds = held.until - self._clock.monotonic()
+        return self._publishing.publish(
+            held.claim, seconds=seconds, withheld=places, is_alone=len(self._flight) < 2
+        )
+
+    def _land(self, on_progress: Callable[[Summary], None] | None) -> None:
+        """Decide the endings of what has been published."""
+        for held, results in self._flight.landed():
+            self._settle(held, results)
+            if on_progress:
+                on_progress(self._summary)
+
+    def _send_off(self) -> None:
+        """Publish what was claimed ahead, once the claim before it has landed."""
+        if self._ahead is not None and self._ahead.kind not in self._flight:
+            held, self._ahead = self._ahead, None
+            self._flight.start(held)
+
+    def _settle(self, held: Held, results: Sequence[EndOfClaim]) -> None:
+        """Decide how a claim ends; the endings go with the next append."""
+        endings = self._outbox.decide(held.claim, results)
+        rows = ending_rows(held.claim, endings, now=self._clock.now())
+        self._endings.append((held, rows))
+        self._summary = self._summary.plus(len(held.claim), endings)
+        stopped = {
+            scope
+            for scope, ending in zip(held.scopes, endings, strict=True)
+            if scope is not None and not ending.lets_go
+        }
+        if self._ahead is not None:
+            self._ahead.withhold(stopped)
+        if self._planning.schedule is not None:
+            self._planning.schedule.close(stopped)
+        logger.info(
+            "batch",
+            extra={
+                "claim_id": held.claim.claim_id,
+                "size": len(held.claim),
+                **self._summary.as_dict(),
+            },
+        )
+
+    def _check_opened(self) -> None:
+        """Stop if a destination is not there.
+
+        Raises:
+            PublisherUnavailable: its publisher did not open; nothing was sent to it.
+        """
+        assert self._publishing is not None
+        if self._publishing.not_opened:
+            destination, cause = next(iter(self._publishing.not_opened.items()))
+            raise PublisherUnavailable(destination=destination, cause=cause)
 
     def _prepare_destinations(self) -> None:
         """Read the policies, and check the destinations that they name for the first time."""
         policies = self._outbox.policies()
         if policies.destinations <= set(self._destinations):
             return
-        home = self._outbox.home.root if self._outbox.home else Path.cwd()
-        self._destinations = prepare_destinations(policies, self._outbox.settings, home=home)
+        outbox = self._outbox
+        self._destinations = prepare_destinations(policies, outbox.settings, home=outbox.folder)
         self._publishing = Publishing(
-            self._outbox.spark,
-            self._outbox.tables,
-            self._outbox.statements,
+            outbox.spark,
+            outbox.tables,
+            outbox.statements,
             destinations=self._destinations,
-            parallelism=self._outbox.settings.relay.parallelism or os.cpu_count() or 1,
+            parallelism=outbox.settings.relay.parallelism or os.cpu_count() or 1,
         )
         self._publishing.warm_up()
-
-    def _refresh(self, *, touch: bool = False) -> None:
-        self._outbox.refresh(planned_by=self._outbox.worker_id, touch=touch)
-        self._refreshed = self._clock.monotonic()

@@ -111,7 +111,7 @@ class _Slice:
         self._deadline = job.deadline_here()
         self._publishers: dict[str, Publisher] = {}
         self._not_opened: dict[str, str] = {}
-        self._blocked: set[str] = set()
+        self._blocked: dict[str, str] = {}  # scope -> the event that failed first
         self._last_place = -1
 
     def publish(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -125,9 +125,9 @@ class _Slice:
             ordered=ordered,
         ):
             called = [rows[index] for index in call]
-            held = [row for row in called if row["scope"] in self._blocked]
+            sent = [row for row in called if self._may_go(row)]
+            held = [row for row in called if not self._may_go(row)]
             answers += [(row["place"], NOT_SENT, None) for row in held]
-            sent = [row for row in called if row["scope"] not in self._blocked]
             if sent:
                 answers += self._call(sent)
         return _answers(answers)
@@ -182,8 +182,17 @@ class _Slice:
             answers.append((row["place"], *_coded(result)))
         return answers
 
+    def _may_go(self, row: dict[str, Any]) -> bool:
+        """Say whether nothing has failed in the scope; at another destination the very event that
+        failed may go on.
+        """
+        first = self._blocked.get(row["scope"])
+        return first is None or first == row["event_id"]
+
     def _block(self, rows: list[dict[str, Any]]) -> None:
-        self._blocked.update(row["scope"] for row in rows if row["scope"] is not None)
+        for row in rows:
+            if row["scope"] is not None:
+                self._blocked.setdefault(row["scope"], row["event_id"])
 
     def _event(self, row: dict[str, Any]) -> Event:
         return Event(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from delta_outbox import __version__
@@ -62,15 +62,26 @@ class Heartbeat:
         The start of each is read from the table, so all relays see the same order.
         """
         now = self._clock.now()
-        since = now - timedelta(seconds=ALIVE_SECONDS)
-        rows = self._spark.sql(
-            "select relay_id, min(at) as first, max(at) as last, max_by(kind, at) as kind "
-            f"from {self._tables.relays} where beat_date >= date'{since.date()}' group by relay_id"
-        ).toArrow()
-        began = {row["relay_id"]: (row["first"], row["relay_id"]) for row in rows.to_pylist()}
-        mine = began.get(self._relay_id, (now, self._relay_id))
-        return [
-            row["relay_id"]
-            for row in rows.to_pylist()
-            if row["kind"] != "stopped" and row["last"] >= since and began[row["relay_id"]] < mine
-        ]
+        living = living_relays(self._spark, self._tables, now=now)
+        mine = (living.get(self._relay_id, now), self._relay_id)
+        return [relay_id for relay_id, began in living.items() if (began, relay_id) < mine]
+
+
+def living_relays(spark: SparkSession, tables: Tables, *, now: datetime) -> dict[str, datetime]:
+    """Return the relays that are alive, and when each was first heard of.
+
+    Args:
+        spark: the session.
+        tables: the names of the relations.
+        now: the current instant.
+    """
+    since = now - timedelta(seconds=ALIVE_SECONDS)
+    rows = spark.sql(
+        "select relay_id, min(at) as first, max(at) as last, max_by(kind, at) as kind "
+        f"from {tables.relays} where beat_date >= date'{since.date()}' group by relay_id"
+    ).toArrow()
+    return {
+        row["relay_id"]: row["first"]
+        for row in rows.to_pylist()
+        if row["kind"] != "stopped" and row["last"] >= since
+    }

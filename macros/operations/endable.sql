@@ -1,0 +1,30 @@
+{% macro endable(deliveries, policy_rows, now) -%}
+    {#-
+        The waiting deliveries that are to be ended without being sent: an operator has asked for it, or they are past the
+        age that their policy allows. They are due, for nothing is claimed before that, and no order holds them back.
+
+        Arguments: those of `eligible`.
+    -#}
+    with waiting as (
+        select * from {{ deliveries }}
+        where
+            state = 'PENDING'
+            and coalesce(available_at <= {{ now }}, true)
+    ),
+
+    event_types as (
+        select distinct event_type from waiting
+    ),
+
+    policies as (
+        {{ delta_outbox.policy_of_event_type("event_types", policy_rows) | indent(8) }}
+    )
+
+    select /*+ broadcast(p) */ w.*
+    from waiting as w
+    left join policies as p on w.event_type = p.event_type
+    where
+        w.kill_command_id is not null
+        or unix_micros({{ now }}) - unix_micros(greatest(w.appended_at, w.scheduled_at, w.replayed_at))
+        >= cast(p.policy.expires_after_seconds as double) * 1000000
+{%- endmacro %}

@@ -1,0 +1,210 @@
+"""What is to be done next: a look at the logs, claims of others that are over, a schedule."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence, Set
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from delta_outbox.claims import DELIVERIES
+from delta_outbox.heartbeat import Heartbeat
+from delta_outbox.outbox import Outbox, Overview
+from delta_outbox.relay.leases import LeaseWatch
+from delta_outbox.relay.schedule import Schedule
+from delta_outbox.scopes import scopes_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+logger = logging.getLogger(__name__)
+
+BATCHES_PER_PLAN: Final = 10
+REFRESH_SECONDS: Final = 45.0  # the views are at most a minute behind while a relay runs
+REFRESH_COMMITS: Final = 30  # a longer tail costs more to look at than to fold in
+STALE_SECONDS: Final = 5.0  # a plan older than this is made anew: retries, operators, policies
+STALE_FACTOR: Final = 10.0  # but looking takes at most this share of the time
+
+Claimed = Mapping[str, object]
+
+NOTHING: Final = DELIVERIES.empty_table()
+
+
+class Planning:
+    """Plans the work of one relay on one lane.
+
+    Args:
+        outbox: the store.
+        heart: says who else is alive.
+        batch_size: deliveries per claim.
+    """
+
+    def __init__(self, outbox: Outbox, heart: Heartbeat, *, batch_size: int) -> None:
+        """Look at nothing yet."""
+        self._outbox = outbox
+        self._clock = outbox.clock
+        self._heart = heart
+        self._batch_size = batch_size
+        self._leases = LeaseWatch(outbox.clock)
+        self._schedule: Schedule | None = None
+        self.to_end: pa.Table = NOTHING
+        self.open = 0  # deliveries, when there was nothing to take
+        self.standing_by = False
+        self._next_due = 0.0
+        self._heads: dict[str, int] = {}
+        self._refreshed = float("-inf")
+        self._stale_at = float("-inf")
+        self._commands_seen = -1
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """Return what may be taken; None if it has to be looked for."""
+        return self._schedule if self._schedule is not None and len(self._schedule) else None
+
+    def forget(self) -> None:
+        """Make the plan void: it was made of a log that has moved on."""
+        self._schedule = None
+        self._heads = {}
+
+    def is_low(self) -> bool:
+        """Say whether it is time to look, while something is being published."""
+        if self._clock.monotonic() >= self._stale_at:
+            return True
+        return self.schedule is None and self._clock.monotonic() >= self._next_due
+
+    def seconds_to_wait(self) -> float:
+        """Return the seconds until something may become takeable, as far as is known."""
+        return self._next_due - self._clock.monotonic()
+
+    def look(self, *, alive: Set[str], ahead: int, takes_over: bool) -> None:
+        """Look at the logs, and plan.
+
+        Args:
+            alive: our own claims that are in flight or end with the next append.
+            ahead: batches to plan.
+            takes_over: whether to work beside another living relay.
+        """
+        started = self._clock.monotonic()
+        if started - self._refreshed >= REFRESH_SECONDS:
+            self.refresh(touch=True)
+        heads = self._outbox.projection.heads()
+        if heads == self._heads and started < self._next_due:
+            self._stale_at = started + STALE_SECONDS
+            return  # nothing was committed and nothing became due since the last look
+        self._outbox.log.catch_up()
+        picture, tail = self._outbox.picture_and_tail(heads)
+        if tail > REFRESH_COMMITS:
+            self.refresh()
+            picture = self._outbox.picture()
+        found = self._outbox.overview(picture)
+        self._leases.observe(found.claims)
+        self.standing_by = not takes_over and self._is_owned_by_another(found.claims)
+        self._schedule, self._heads = None, heads
+        if not self.standing_by:
+            if self._end_claims(picture, found.claims, alive=alive) or self._carry_out(heads):
+                picture = self._outbox.picture()  # with what that has set free
+                self._heads = {}
+            self._plan(picture, heads, ahead=ahead)
+        if self.schedule is None and not self.to_end.num_rows:
+            self._note(found)
+        took = self._clock.monotonic() - started
+        self._stale_at = self._clock.monotonic() + max(STALE_SECONDS, STALE_FACTOR * took)
+
+    def _plan(self, picture: DataFrame, heads: dict[str, int], *, ahead: int) -> None:
+        policies = self._outbox.policies()
+        ends = heads["commands"] > 0 or policies.any_age
+        self.to_end = self._outbox.endable(picture) if ends else NOTHING
+        found = self._outbox.takeable(
+            picture, self._batch_size * ahead, held_by=self._outbox.worker_id
+        )
+        if self.to_end.num_rows:
+            found = _without(found, self.to_end)
+        if not found.num_rows:
+            return
+        self._schedule = Schedule(found, scopes_of(found, policies), batch_size=self._batch_size)
+
+    def _carry_out(self, heads: dict[str, int]) -> int:
+        """Append what operators ask for; returns how many transitions that made."""
+        if heads["commands"] <= max(0, self._commands_seen):
+            return 0
+        count = self._outbox.carry_out_commands()
+        self._commands_seen = heads["commands"]
+        return count
+
+    def _end_claims(self, picture: DataFrame, claims: Sequence[Claimed], *, alive: Set[str]) -> int:
+        """End claims whose worker is gone or whose lease we have seen run out."""
+        freed = 0
+        for claim in claims:
+            claim_id, worker = str(claim["claim_id"]), claim["claimed_by"]
+            if claim_id in alive or worker == "todo":
+                continue
+            if (
+                worker == self._outbox.worker_id  # ours, but not in flight: one that was lost
+                or self._outbox.is_gone(worker)
+                or self._leases.remaining(claim_id) <= 0
+                or self._outbox.is_long_over(claim["lease_expires_at"])
+            ):
+                freed += self._outbox.expire(picture, claim_id)
+        return freed
+
+    def _is_owned_by_another(self, claims: Sequence[Claimed]) -> bool:
+        """Say whether another living relay was here first; a wrong guess costs time, not events.
+
+        A relay whose claim we have seen run out of its lease is not at work, whatever it said.
+        """
+        stalled = {
+            claim["claimed_by"]
+            for claim in claims
+            if self._leases.remaining(str(claim["claim_id"])) <= 0
+        }
+        for other in self._heart.earlier():
+            if other not in stalled and not self._outbox.is_gone(other):
+                logger.info("standing_by", extra={"owner": other})
+                return True
+        return False
+
+    def survey(self) -> None:
+        """Note what is open now."""
+        self._note(self._outbox.overview(self._outbox.picture()))
+
+    def _note(self, found: Overview) -> None:
+        """Note what is open, and when something of it may become takeable."""
+        # What became due since the question was asked counts as due soon; and while another
+        # relay owns the lane, what is due is its next batch.
+        waits = [0.0] if self.standing_by and found.due else []
+        if found.next_due is not None:
+            waits.append((found.next_due - self._clock.now()).total_seconds())
+        waits += [
+            max(0.0, self._leases.remaining(str(claim["claim_id"])))
+            for claim in found.claims
+            if claim["claimed_by"] != self._outbox.worker_id
+        ]
+        self.open = found.open
+        self._next_due = self._clock.monotonic() + min(waits, default=float("inf"))
+
+    def start(self) -> None:
+        """Refresh the projection if its views are old, or if there is none."""
+        seen = self._outbox.projection.known_watermark()
+        if seen is None:
+            self.refresh()
+        else:
+            age = (self._clock.now() - seen.planned_at).total_seconds()
+            self._refreshed = self._clock.monotonic() - max(0.0, age)
+
+    def refresh(self, *, touch: bool = False) -> None:
+        """Bring the projection up to date.
+
+        Args:
+            touch: say so although there is nothing new.
+        """
+        self._outbox.refresh(planned_by=self._outbox.worker_id, touch=touch)
+        self._refreshed = self._clock.monotonic()
+
+
+def _without(deliveries: pa.Table, others: pa.Table) -> pa.Table:
+    """Return the deliveries that are not among others."""
+    keys = ["event_id", "arrival", "destination"]
+    gone = {tuple(row.values()) for row in others.select(keys).to_pylist()}
+    kept = [tuple(row.values()) not in gone for row in deliveries.select(keys).to_pylist()]
+    return deliveries.filter(pa.array(kept, pa.bool_()))

@@ -1,0 +1,158 @@
+"""Carry out what operators ask for: replays and releases become transitions in the log.
+
+A request is a blind append to outbox_commands and conflicts with nothing. Whoever sequences next,
+a relay or a command, decides what it means for the delivery as it stands by then. A kill is not
+among them: it is folded into the state of its delivery, and ended by a claim of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from delta_outbox.lifecycle import Reason, State
+from delta_outbox.progress import NumberedPlans
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from delta_outbox.outbox import Outbox
+
+logger = logging.getLogger(__name__)
+
+WRITER: Final = "commands"
+_TERMINAL: Final = ("PUBLISHED", "DEAD")
+_INSTANT: Final = pa.timestamp("us", tz="UTC")
+
+
+class Sequencing:
+    """Carries out the commands of one outbox.
+
+    Args:
+        outbox: the store; its worker id is on the rows.
+    """
+
+    def __init__(self, outbox: Outbox) -> None:
+        """Read nothing yet."""
+        self._outbox = outbox
+        self._plans = NumberedPlans(outbox.spark, outbox.tables, writer=WRITER, clock=outbox.clock)
+
+    def carry_out(self) -> int:
+        """Carry out every command that was committed before this call and that nobody has.
+
+        Returns:
+            How many transitions that took.
+
+        Raises:
+            SequenceTaken: other writers were faster many times in a row.
+        """
+        outbox = self._outbox
+        last = next(self._plans.last(), None)
+        after = int(last.plan["commands"]["to"]) if last else 0
+        head = outbox.projection.heads()["commands"]
+        if head <= after:
+            return 0
+        # The position first: what is appended after it makes the append lose, never wrong.
+        outbox.log.catch_up()
+        outbox.refresh(planned_by=outbox.worker_id)
+        commands = (
+            f"(select * from table_changes('{outbox.tables.commands}', {after + 1}, {head}) "
+            "where _change_type = 'insert')"
+        )
+        replays = self._replays(commands)
+        if replays.num_rows:
+            outbox.append_decided(lambda: self._replays(commands))
+        count = int(replays.num_rows) + self._release(commands)
+        self._plans.append(
+            lambda plan: (
+                {"commands": {"after": after, "to": head}}
+                if (int(plan.plan["commands"]["to"]) if plan else 0) == after
+                else None
+            ),
+            planned_by=outbox.worker_id,
+        )
+        if count:
+            outbox.refresh(planned_by=outbox.worker_id)
+            logger.info("commands_carried_out", extra={"transitions": count})
+        return count
+
+    def _replays(self, commands: str) -> pa.Table:
+        """Return the transitions of the replays that still hold, one per delivery.
+
+        A replay is void once the delivery has moved on from where the operator saw it.
+        """
+        outbox = self._outbox
+        found = outbox.spark.sql(
+            "select s.event_id, s.arrival, s.destination, s.lifecycle, s.state, "
+            "c.command_id, c.actor from ("
+            "  select *, row_number() over (partition by event_id, arrival, destination"
+            "   order by _commit_version, command_id) as turn"
+            f" from {commands} where kind = 'replay') as c "
+            f"inner join {outbox.tables.state} as s on c.event_id = s.event_id "
+            "and c.arrival = s.arrival and c.destination = s.destination "
+            f"where c.turn = 1 and s.state in {_TERMINAL} and c.lifecycle = s.lifecycle"
+        ).toArrow()
+        count = found.num_rows
+        zeros = pa.repeat(pa.scalar(0, pa.int32()), count)
+        return pa.table(
+            {
+                "event_id": found["event_id"],
+                "arrival": found["arrival"],
+                "destination": found["destination"],
+                "lifecycle": pa.array(
+                    [value + 1 for value in found["lifecycle"].to_pylist()], pa.int32()
+                ),
+                "attempt": zeros,
+                "from_state": found["state"],
+                "to_state": pa.repeat(pa.scalar(str(State.PENDING)), count),
+                "reason": pa.repeat(pa.scalar(str(Reason.REPLAYED)), count),
+                "publish_attempts": zeros,
+                "crashes": zeros,
+                "suspect": zeros,
+                "occurred_at": pa.repeat(pa.scalar(outbox.clock.now(), _INSTANT), count),
+                "actor": found["actor"],
+                "command_id": found["command_id"],
+                "policy_version": pa.repeat(pa.scalar(outbox.policies_in_force.version), count),
+            }
+        )
+
+    def _release(self, commands: str) -> int:
+        """End the claims that operators name and whose worker is proven to be gone.
+
+        The others are ended by a relay that observes their lease, as ever (design rule 4).
+        """
+        outbox = self._outbox
+        asked: dict[str, Mapping[str, Any]] = {}
+        rows = outbox.spark.sql(
+            f"select arguments, actor, command_id from {commands} where kind = 'release'"
+        ).collect()
+        for row in rows:
+            claim_id = _argument(row["arguments"], "claim_id")
+            if claim_id is not None:
+                asked.setdefault(claim_id, row.asDict())
+        if not asked:
+            return 0
+        picture = outbox.picture()
+        freed = 0
+        for claim in outbox.overview(picture).claims:
+            request = asked.get(str(claim["claim_id"]))
+            if request is not None and outbox.is_over(claim):
+                freed += outbox.expire(
+                    picture,
+                    claim["claim_id"],
+                    actor=request["actor"],
+                    command_id=request["command_id"],
+                )
+        return freed
+
+
+def _argument(text: str | None, name: str) -> str | None:
+    """Return an argument of a command; hand-written rows may hold anything."""
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return None
+    return str(found[name]) if isinstance(found, dict) and found.get(name) else None

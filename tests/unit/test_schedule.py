@@ -1,0 +1,133 @@
+"""What a claim is made of: prefixes of each order scope, one kind, never more than asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from delta_outbox.claims import DELIVERIES
+from delta_outbox.policy import PolicySet
+from delta_outbox.relay.schedule import Kind, Schedule
+from delta_outbox.scopes import scope_of, scopes_of
+
+Row = tuple[str | None, int, int]  # scope, publish_attempts, suspect
+
+
+def schedule(*rows: Row, batch_size: int = 8) -> Schedule:
+    """Return a schedule of deliveries `0`, `1`, ... in this order."""
+    count = len(rows)
+    columns: dict[str, Any] = {
+        "event_id": [str(number) for number in range(count)],
+        "arrival": list(range(count)),
+        "event_type": ["x"] * count,
+        "destination": [""] * count,
+        "publish_attempts": [row[1] for row in rows],
+        "suspect": [row[2] for row in rows],
+    }
+    given = {name: columns.get(name, [None] * count) for name in DELIVERIES.names}
+    table = pa.table(given, schema=DELIVERIES)
+    return Schedule(table, pa.array([r[0] for r in rows], pa.string()), batch_size=batch_size)
+
+
+def taken(table: pa.Table) -> list[int]:
+    """Return the numbers of the deliveries of a claim."""
+    return [int(name) for name in table["event_id"].to_pylist()]
+
+
+def test_a_limit_cuts_a_prefix() -> None:
+    """Claims follow each other in order and none is larger than asked."""
+    plan = schedule(("k", 0, 0), (None, 0, 0), ("k", 0, 0))
+    assert [0, 1] == taken(plan.take(Kind.NEW, 2))
+    assert [2] == taken(plan.take(Kind.NEW, 2))
+    assert [] == taken(plan.take(Kind.NEW, 2))
+
+
+def test_new_ones_wait_for_a_troubled_predecessor() -> None:
+    """Of a scope whose first event failed before, a claim of new ones takes nothing."""
+    plan = schedule(("k", 1, 0), ("k", 0, 0), ("other", 0, 0))
+    assert [2] == taken(plan.take(Kind.NEW, 9))
+    assert [0] == taken(plan.take(Kind.TROUBLED, 9))
+    assert [] == taken(plan.take(Kind.NEW, 9, busy=["k"]))
+    assert [1] == taken(plan.take(Kind.NEW, 9))
+
+
+def test_a_failure_closes_its_scope() -> None:
+    """After a failure nothing more of the scope is taken, and it no longer counts as left."""
+    plan = schedule(("k", 0, 0), ("k", 0, 0), (None, 0, 0))
+    assert [0] == taken(plan.take(Kind.NEW, 1))
+    plan.close(["k", None, "never seen"])
+    assert 1 == len(plan)
+    assert [2] == taken(plan.take(Kind.NEW, 9))
+
+
+def test_suspects_are_claimed_among_themselves_in_ever_smaller_claims() -> None:
+    """A claim of suspects holds one degree only, and half as many for each degree more."""
+    plan = schedule(*[(None, 0, 1)] * 6, (None, 0, 3), (None, 1, 0), (None, 0, 3), batch_size=8)
+    assert [0, 1, 2, 3] == taken(plan.take(Kind.TROUBLED, 99))
+    assert [4, 5] == taken(plan.take(Kind.TROUBLED, 99))
+    assert [6] == taken(plan.take(Kind.TROUBLED, 99))
+    assert [7] == taken(plan.take(Kind.TROUBLED, 99))
+    assert [8] == taken(plan.take(Kind.TROUBLED, 99))
+
+
+ROWS = st.lists(
+    st.tuples(st.sampled_from([None, "a", "b", "c"]), st.integers(0, 1), st.integers(0, 2)),
+    max_size=24,
+)
+
+
+@given(rows=ROWS, turns=st.lists(st.tuples(st.sampled_from(Kind), st.integers(1, 6)), max_size=9))
+def test_every_claim_is_a_prefix_of_each_scope(
+    rows: list[Row], turns: list[tuple[Kind, int]]
+) -> None:
+    """Whatever is taken in whatever turn: each delivery once, in order within its scope, within
+    the size, suspects within theirs; and in the end nothing is left.
+    """
+    plan = schedule(*rows, batch_size=4)
+    order: list[int] = []
+    for kind, size in [*turns, *[(kind, 3) for _ in rows for kind in Kind]]:
+        claim = taken(plan.take(kind, size))
+        suspects = {rows[number][2] for number in claim}
+        assert len(claim) <= size
+        assert len(suspects) <= 1
+        assert all(len(claim) <= -(-4 // (1 << suspect)) for suspect in suspects if suspect)
+        order += claim
+    assert list(range(len(rows))) == sorted(order)
+    assert 0 == len(plan)
+    for scope in ("a", "b", "c"):
+        own = [number for number in order if rows[number][0] == scope]
+        assert sorted(own) == own
+
+
+def test_the_scopes_of_columns_are_those_of_rows() -> None:
+    """Scopes computed by column equal those computed one by one."""
+    policies = PolicySet.parse(
+        [
+            {"event_type": "loose", "ordering": "none"},
+            {"event_type": "each", "destination": "a", "order_scope": "destination"},
+            {"event_type": "many", "destination": "a|b", "order_scope": "destination"},
+            {"event_type": "*"},
+        ]
+    )
+    rows = [
+        (kind, key, destination)
+        for kind in ("loose", "each", "many", "x")
+        for key in (None, "", "k")
+        for destination in ("", "a", "b")
+    ]
+    table = pa.table(
+        {
+            "event_type": [row[0] for row in rows],
+            "ordering_key": pa.array([row[1] for row in rows], pa.string()),
+            "destination": [row[2] for row in rows],
+        }
+    )
+    expected = [
+        scope_of(policies.match(kind), ordering_key=key, destination=destination)
+        for kind, key, destination in rows
+    ]
+    assert expected == scopes_of(table, policies).to_pylist()
+    assert {None, "\x00", "\x00k", "a\x00", "a\x00k", "b\x00", "b\x00k"} == set(expected)

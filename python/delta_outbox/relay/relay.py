@@ -19,6 +19,7 @@ import pyarrow as pa
 from delta_outbox.claims import DELIVERIES, Claim, claim_rows, ending_rows
 from delta_outbox.errors import PublisherUnavailable, SequenceTaken
 from delta_outbox.outbox import Outbox
+from delta_outbox.policy import PolicySet
 from delta_outbox.relay.destinations import prepare_destinations
 from delta_outbox.relay.heartbeat import Heartbeat
 from delta_outbox.relay.leases import LeaseWatch
@@ -302,7 +303,13 @@ class Relay:
 
     def _prepare_destinations(self) -> None:
         """Read the policies, and check the destinations that they name for the first time."""
-        policies = self._outbox.policies()
+        if self._publishing is None:
+            self._outbox.watch_policies(self._prepare_for)
+        else:
+            self._outbox.policies()
+
+    def _prepare_for(self, policies: PolicySet) -> None:
+        """Check the destinations of policies before they are put into force."""
         if policies.destinations <= set(self._destinations):
             return
         home = self._outbox.home.root if self._outbox.home else Path.cwd()

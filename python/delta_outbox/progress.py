@@ -1,0 +1,153 @@
+"""Numbered plans: what derived writers write down, each number once, before they act on it."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from delta_outbox.clock import Clock
+from delta_outbox.conflicts import is_conflict
+from delta_outbox.errors import LogRewound, SequenceTaken
+from delta_outbox.tables import Tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
+
+ATTEMPTS: Final = 20  # lost races before the caller is told
+
+_ROW: Final = pa.schema(
+    [
+        ("writer", pa.string()),
+        ("number", pa.int64()),
+        ("plan", pa.string()),
+        ("planned_at", pa.timestamp("us", tz="UTC")),
+        ("planned_by", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumberedPlan:
+    """A plan and its place.
+
+    Args:
+        number: from 1, without gaps within a writer.
+        plan: what was planned.
+    """
+
+    number: int
+    plan: Mapping[str, Any]
+
+
+class NumberedPlans:
+    """The plans of one writer in outbox_progress.
+
+    A number is taken once: Delta commits one append per (appId, version). A version that was
+    used before is skipped without a word, so a plan is believed when it has been read back.
+
+    Args:
+        spark: the session to write with.
+        tables: the names of the relations.
+        writer: whose plans; letters, digits, - and _.
+        clock: the time.
+    """
+
+    def __init__(self, spark: SparkSession, tables: Tables, *, writer: str, clock: Clock) -> None:
+        """Read nothing yet."""
+        self._spark = spark
+        self._table = tables.progress
+        self._writer = writer
+        self._clock = clock
+
+    @property
+    def app_id(self) -> str:
+        """The writer id under which Delta keeps one version per append."""
+        return f"outbox/{self._writer}"
+
+    def last(self, count: int = 1) -> Iterator[NumberedPlan]:
+        """Yield the last plans, the newest first.
+
+        Args:
+            count: how many at most.
+        """
+        rows = self._spark.sql(
+            f"select number, plan from {self._table} where writer = '{self._writer}' "
+            f"order by number desc limit {int(count)}"
+        ).collect()
+        for row in rows:
+            yield NumberedPlan(number=int(row["number"]), plan=json.loads(row["plan"]))
+
+    def append(
+        self,
+        decide: Callable[[NumberedPlan | None], Mapping[str, Any] | None],
+        *,
+        planned_by: str,
+    ) -> NumberedPlan | None:
+        """Append the plan that follows the last one, if one is to follow.
+
+        Args:
+            decide: is given the last plan, or None, and returns the next, or None for no more;
+                asked again whenever another writer was faster.
+            planned_by: who plans, for the record.
+
+        Returns:
+            The plan that was appended, or the last one; None if there is none.
+
+        Raises:
+            SequenceTaken: other writers were faster many times in a row.
+            LogRewound: the number counts as used and nobody's plan carries it.
+        """
+        number = 0
+        for _ in range(ATTEMPTS):
+            last = next(self.last(), None)
+            plan = decide(last)
+            if plan is None:
+                return last
+            number = last.number + 1 if last else 1
+            if self._write(number, plan, planned_by):
+                return NumberedPlan(number=number, plan=plan)
+        raise SequenceTaken(writer=self.app_id, number=number)
+
+    def _write(self, number: int, plan: Mapping[str, Any], planned_by: str) -> bool:
+        """Write one plan; False if another writer has taken its number."""
+        text = json.dumps(plan, ensure_ascii=False, sort_keys=True)
+        row = [self._writer, number, text, self._clock.now(), planned_by]
+        table = pa.Table.from_pylist([dict(zip(_ROW.names, row, strict=True))], schema=_ROW)
+        try:
+            (
+                self._spark.createDataFrame(table)
+                .coalesce(1)
+                .write.format("delta")
+                .mode("append")
+                .option("txnAppId", self.app_id)
+                .option("txnVersion", number)
+                .saveAsTable(self._table)
+            )
+        except Exception as error:
+            if is_conflict(error):
+                return False
+            # The commit may have happened although its answer was lost.
+            if not self._is_ours(number, text, planned_by):
+                raise
+            logger.warning("append_answer_lost", extra={"writer": self._writer, "number": number})
+            return True
+        if self._is_ours(number, text, planned_by):
+            return True
+        newest = next(self.last(), None)
+        if newest is None or newest.number < number:
+            raise LogRewound(writer=self.app_id, number=number)
+        return False
+
+    def _is_ours(self, number: int, text: str, planned_by: str) -> bool:
+        row = self._spark.sql(
+            f"select plan, planned_by from {self._table} "
+            f"where writer = '{self._writer}' and number = {number}"
+        ).first()
+        return row is not None and (row["plan"], row["planned_by"]) == (text, planned_by)

@@ -14,6 +14,6 @@
         ) as policy
     from {{ event_types }} as t
     inner join {{ policy_rows }} as p
-        on t.event_type rlike {{ delta_outbox.glob_to_regex("p.event_type") }}
+        on t.event_type rlike p.event_type_regex
     group by t.event_type
 {%- endmacro %}

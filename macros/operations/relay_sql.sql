@@ -1,7 +1,8 @@
 {% macro relay_sql() -%}
     {#-
         The SQL that the relay and the command line evaluate themselves, compiled once: the texts of the models' own
-        macros, each after a line `--- name`. Names in double underscores are filled in when a text is run.
+        macros, each after a line `--- name`. Names in double underscores are filled in when a text is run;
+        `outbox_policies` is a temporary view of the policies in force, which a broken seed does not change.
     -#}
     {%- set state = ref("outbox_state") -%}
     {%- set events = source("outbox", "outbox_events") -%}
@@ -30,9 +31,9 @@
 --- picture
 {{ delta_outbox.picture("__state__") }}
 --- eligible
-{{ delta_outbox.eligible("__deliveries__", ref("policy_rows"), "__now__") }}
+{{ delta_outbox.eligible("__deliveries__", "outbox_policies", "__now__") }}
 --- endable
-{{ delta_outbox.endable("__deliveries__", ref("policy_rows"), "__now__") }}
+{{ delta_outbox.endable("__deliveries__", "outbox_policies", "__now__") }}
 --- order_of_contents
 {{ delta_outbox.order_of_contents("__content__") }}
 --- end

@@ -2,6 +2,7 @@
 select
     position,
     event_type,
+    event_type_regex,
     coalesce(destination, 'default') as destination,
     coalesce(route, '{event_type}') as route,
     coalesce(format, 'raw') as format,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from delta_outbox import __version__
-from delta_outbox.errors import DbtFailed
+from delta_outbox.errors import BadPolicy, DbtFailed
 from delta_outbox.home import Home
 
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ def run_dbt(
 
     with _one_at_a_time, _schema_variable(chosen), warnings.catch_warnings():
         ignore_static_setting()
+        ignore_columns_left_out()
         result = dbtRunner(callbacks=[listen]).invoke(command)
     if not result.success and result.exception is None and args[0] == "run-operation":
         # The result of a failed operation holds no reason; dbt has only logged it.
@@ -118,6 +119,12 @@ def ignore_static_setting() -> None:
     """
     message = "Failed to set spark.sql.catalogImplementation"
     warnings.filterwarnings("ignore", message, UserWarning)
+
+
+def ignore_columns_left_out() -> None:
+    """Leave out a warning about columns that the policy seed leaves out: the default is meant."""
+    message = ".* does not match the name of any column in this table"
+    warnings.filterwarnings("ignore", message, RuntimeWarning)
 
 
 @contextlib.contextmanager
@@ -138,6 +145,7 @@ def check_result(result: dbtRunnerResult) -> None:
     """Raise what went wrong in a dbt run, in dbt's own words.
 
     Raises:
+        BadPolicy: the policy seed was refused.
         DbtFailed: the run failed.
     """
     if result.success:
@@ -146,6 +154,11 @@ def check_result(result: dbtRunnerResult) -> None:
         raise DbtFailed(f"dbt: {_brief(result.exception)}") from result.exception
     nodes: Any = getattr(result.result, "results", ())
     failed = [node for node in nodes if str(node.status) in ("error", "fail", "runtime error")]
+    for node in failed:
+        # The check of the policy seed (macros/policies/check_policies.sql).
+        _, mark, problems = str(node.message).partition("BAD_POLICY: ")
+        if mark:
+            raise BadPolicy(re.findall(r"^\s*- (.+)$", problems, re.MULTILINE))
     shown = [
         f"{getattr(node.node, 'name', node.unique_id)}: {_brief(node.message)}"
         for node in failed[:MESSAGES_SHOWN]

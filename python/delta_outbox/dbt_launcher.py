@@ -7,7 +7,7 @@ import sys
 from collections.abc import MutableMapping, Sequence
 from pathlib import Path
 
-from delta_outbox.dbt import ignore_static_setting, project_dir
+from delta_outbox.dbt import ignore_columns_left_out, ignore_static_setting, project_dir
 from delta_outbox.errors import OutboxError
 from delta_outbox.home import Home, find_home
 from delta_outbox.session import REMOTE_VARIABLE, local_session, stop_session
@@ -98,6 +98,7 @@ def _dbt(args: Sequence[str]) -> int:
     from dbt.cli.main import cli
 
     ignore_static_setting()
+    ignore_columns_left_out()
     try:
         cli(args=list(args), prog_name="dbt")
     except SystemExit as exit_:

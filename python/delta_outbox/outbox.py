@@ -26,11 +26,12 @@ from delta_outbox.claims import (
     results_without_sending,
 )
 from delta_outbox.clock import Clock, SystemClock
-from delta_outbox.errors import BadPolicy, SequenceTaken
+from delta_outbox.errors import SequenceTaken
 from delta_outbox.heartbeat import living_relays
 from delta_outbox.home import Home
 from delta_outbox.lifecycle import Ending, EndOfClaim, LeaseExpired
 from delta_outbox.log import TransitionLog
+from delta_outbox.policies import Check, Policies
 from delta_outbox.policy import PolicySet
 from delta_outbox.projection import Projection, own_session
 from delta_outbox.sequencing import Sequencing
@@ -119,6 +120,13 @@ class Outbox:
         self.worker_id = worker_id or f"worker-{uuid.uuid4().hex[:12]}"
         self.projection = Projection(self.spark, self.tables, statements)
         self.log = TransitionLog(self.spark, self.tables, relay_id=self.worker_id)
+        self._policy_source = Policies(
+            self.spark,
+            self.tables,
+            settings=self.settings,
+            clock=self.clock,
+            worker_id=self.worker_id,
+        )
         self._policies: PolicySet | None = None
         self._claimed_at: dict[str, int] = {}  # claim -> its sequence, for `end`
         WORKERS.add(self.worker_id)
@@ -166,24 +174,37 @@ class Outbox:
     # --- processing ------------------------------------------------------------------------
 
     def policies(self) -> PolicySet:
-        """Return the delivery policies in force; a broken seed keeps the last good ones.
+        """Return the delivery policies in force; broken rows keep the last good ones.
+
+        Cheap if nothing has changed: call it before every batch.
 
         Raises:
             BadPolicy: the policies break a rule and there are no earlier ones.
         """
-        rows = self.spark.table(self.tables["policy_rows"]).orderBy("position").drop("position")
-        try:
-            self._policies = PolicySet.parse(rows.toArrow().to_pylist())
-        except BadPolicy:
-            if self._policies is None:
-                raise
-            logger.exception("policy_kept", extra={"version": self._policies.version})
+        self._policies = self._policy_source.in_force()
         return self._policies
 
     @property
     def policies_in_force(self) -> PolicySet:
         """Return the delivery policies as they were last read."""
         return self._policies or self.policies()
+
+    def watch_policies(self, check: Check) -> PolicySet:
+        """Name what new policies must pass before they are put into force; return those in force.
+
+        Args:
+            check: raises an OutboxError if this worker cannot serve them, for example because of
+                a destination; then the former ones stay, and it is asked again after a while.
+
+        Raises:
+            OutboxError: the first ones do not pass.
+        """
+        self._policies = self._policy_source.watch(check)
+        return self._policies
+
+    def policy_status(self) -> dict[str, str | None]:
+        """Return `version`, the policies in force, and `problem`, why newer rows are not."""
+        return self._policy_source.status()
 
     def retrieve(self, limit: int) -> Retrieved:
         """Return what is takeable now, never more than a limit, in the order of the outbox.

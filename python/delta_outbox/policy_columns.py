@@ -47,6 +47,7 @@ class PayloadFormat(StrEnum):
 ROUTE_PLACEHOLDERS: Final = ("event_type", "event_id", "ordering_key", "partition_key")
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
+_ROUTE: Final = re.compile(rf"(?:[^{{}}]|{{{{|}}}}|{{(?:{'|'.join(ROUTE_PLACEHOLDERS)})}})*")
 _DESTINATION: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
 _MAX_TEXT: Final = 255  # characters
 _DAY: Final = 86_400  # seconds
@@ -56,18 +57,9 @@ def placeholders(route: str) -> list[str]:
     """Return the names between the braces of a route template, in order.
 
     Args:
-        route: the template.
-
-    Raises:
-        ValueError: braces do not match, or hold more than a plain name.
+        route: a template that was checked.
     """
-    names = []
-    for _, name, spec, conversion in string.Formatter().parse(route):
-        if name is not None:
-            if spec or conversion:
-                raise ValueError("a plain name between braces")
-            names.append(name)
-    return names
+    return [name for _, name, _, _ in string.Formatter().parse(route) if name is not None]
 
 
 def _text(cell: str) -> str:
@@ -95,12 +87,13 @@ def _destinations(cell: str) -> tuple[str, ...]:
 
 
 def _route(cell: str) -> str:
-    rule = "a template with " + ", ".join(f"{{{name}}}" for name in ROUTE_PLACEHOLDERS)
+    names = ", ".join(f"{{{name}}}" for name in ROUTE_PLACEHOLDERS)
+    rule = f"a template with {names}, and {{{{ or }}}} for a brace"
     try:
-        known = set(placeholders(_text(cell))) <= set(ROUTE_PLACEHOLDERS)
+        _text(cell)
     except ValueError as error:
         raise ValueError(f"{rule} ({error})") from error
-    if not known:
+    if not _ROUTE.fullmatch(cell):
         raise ValueError(rule)
     return cell
 

@@ -134,6 +134,7 @@ def test_status_says_what_shifts_the_clock() -> None:
         "oldest_pending_seconds": 61.0,
         "freshness": {"refreshed_at": "2026-11-01T12:00:00.000000Z"},
         "relays": [],
+        "policy": {"version": "a1500026e129", "problem": None},
         "home": "/home",
         "schema": "outbox",
         "settings": {"source": None, "destinations": {"default": "jsonl"}},
@@ -143,3 +144,22 @@ def test_status_says_what_shifts_the_clock() -> None:
     assert "default (jsonl)" in plain
     assert "clock" not in plain
     assert "+3600 s" in drawn(*status_text({**document, "clock_offset_seconds": 3600.0}))
+
+
+def test_status_says_why_newer_policies_are_not_in_force() -> None:
+    """The version in force is shown, and a problem only if there is one."""
+    document: dict[str, object] = {
+        "counts": {"PENDING": 0, "CLAIMED": 0, "PUBLISHED": 0, "DEAD": 0},
+        "oldest_pending_seconds": None,
+        "freshness": None,
+        "relays": [],
+        "policy": {"version": "a1500026e129", "problem": None},
+        "home": None,
+        "schema": "outbox",
+        "settings": {"source": None, "destinations": {"default": "jsonl"}},
+    }
+    plain = drawn(*status_text(document))
+    assert "a1500026e129" in plain
+    assert "problem" not in plain
+    document["policy"] = {"version": None, "problem": "row 1 ('*'), column `ordering`"}
+    assert "row 1 ('*'), column `ordering`" in drawn(*status_text(document))

@@ -27,6 +27,7 @@ def status(args: argparse.Namespace, invocation: Invocation) -> Outcome:
             "oldest_pending_seconds": inspection.oldest_pending_seconds(outbox),
             "freshness": inspection.freshness(outbox),
             "relays": inspection.relays_alive(outbox),
+            "policy": outbox.policy_status(),
             **surroundings(outbox),
         }
     return Outcome(document=document, text=lambda: status_text(document))
@@ -65,10 +66,13 @@ def status_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
         ("oldest pending", duration(document["oldest_pending_seconds"])),
         ("refreshed at", (document["freshness"] or {}).get("refreshed_at")),
         ("relays alive", relays or "none"),
+        ("policy", document["policy"]["version"] or "none"),
         ("home", document["home"]),
         ("settings", settings["source"] or "defaults"),
         ("destinations", ", ".join(destinations)),
     ]
+    if document["policy"]["problem"]:
+        pairs.append(("policy problem", document["policy"]["problem"]))
     if "clock_offset_seconds" in document:
         offset = document["clock_offset_seconds"]
         pairs.append(("clock offset", f"{offset:+g} s (OUTBOX_CLOCK_OFFSET_SECONDS)"))

@@ -22,6 +22,7 @@ from delta_outbox.errors import PublisherUnavailable, SequenceTaken
 from delta_outbox.heartbeat import Heartbeat
 from delta_outbox.lifecycle import EndOfClaim
 from delta_outbox.outbox import Outbox
+from delta_outbox.policy import PolicySet
 from delta_outbox.publishers.protocol import NotSent
 from delta_outbox.relay.destinations import prepare_destinations
 from delta_outbox.relay.flight import Flight, Held
@@ -319,11 +320,19 @@ class Relay:
 
     def _prepare_destinations(self) -> None:
         """Read the policies, and check the destinations that they name for the first time."""
-        policies = self._outbox.policies()
+        if self._publishing is None:
+            self._outbox.watch_policies(self._prepare_for)
+        else:
+            self._outbox.policies()
+
+    def _prepare_for(self, policies: PolicySet) -> None:
+        """Check the destinations of policies before they are put into force."""
         if policies.destinations <= set(self._destinations):
             return
         outbox = self._outbox
-        self._destinations = prepare_destinations(policies, outbox.settings, home=outbox.folder)
+        prepared = prepare_destinations(policies, outbox.settings, home=outbox.folder)
+        # Those of former policies stay: a delivery keeps the destination of its first claim.
+        self._destinations = {**self._destinations, **prepared}
         self._publishing = Publishing(
             outbox.spark,
             outbox.tables,

@@ -8,18 +8,18 @@
     {%- set events = source("outbox", "outbox_events") -%}
     {%- set transitions = source("outbox", "outbox_transitions") -%}
     {%- set commands = source("outbox", "outbox_commands") -%}
-    {%- set progress = source("outbox", "outbox_progress") -%}
---- refresh
-{{ delta_outbox.refresh_script(
-    state, events, transitions, commands, progress, delta_outbox.fold(state),
-    "__events_head__", "__transitions_head__", "__commands_head__", "__applied__", "__planned_by__", "__rebuild__"
-) }}
+--- fold
+{{ delta_outbox.fold(state) }}
+--- merge
+{{ delta_outbox.merge_into_state(state, "select * from outbox_folded", "__from_states__") }}
+--- overwrite
+{{ delta_outbox.overwrite_state(state, "outbox_folded") }}
 --- events_tail
-{{ delta_outbox.events_tail_select("__source__", "_commit_version") }}
+{{ delta_outbox.events_tail_select("__source__", "__arrival__") }}
 --- transitions_tail
 {{ delta_outbox.transitions_tail_select("__source__") }}
 --- commands_tail
-{{ delta_outbox.commands_tail_select("__source__", "_commit_version") }}
+{{ delta_outbox.commands_tail_select("__source__", "__arrival__") }}
 --- known_events
 {{ delta_outbox.known_events_select(events) }}
 --- no_events

@@ -1,7 +1,8 @@
 {% macro refresh_script(state, events, transitions, commands, progress, fold, events_head, transitions_head, commands_head, applied, planned_by, rebuild=false) -%}
     {#-
-        One SQL script that brings the projection up to the heads of the logs. dbt runs it as the model `outbox_state`, the
-        relay and the command line run the very same text.
+        One SQL script that brings the projection up to the heads of the logs; dbt runs it as the model `outbox_state`. The
+        relay and the command line take the same steps with the same macros (python/delta_outbox/refreshing.py), so that
+        they can keep the folded rows between the steps, which a script cannot.
 
         The projection is a numbered derived writer: plan k (a range of each log) is appended to `outbox_progress` at the
         expected number k, then whoever comes first writes the rows of plan k with version k of Delta's idempotent
@@ -161,7 +162,7 @@ begin
             begin
                 declare exit handler for sqlstate '2D521' begin set lost = true; end;
                 if plan_rebuilds then
-                    insert overwrite {{ state }} select {{ delta_outbox.state_columns() | join(", ") }} from outbox_folded;
+                    {{ delta_outbox.overwrite_state(state, "outbox_folded") }};
                 else
                     execute immediate replace(
                         r"{{ delta_outbox.merge_into_state(state, 'select * from outbox_folded', '__from_states__') }}",

@@ -118,7 +118,7 @@ class Outbox:
         self.home = home
         self.exclusive = exclusive
         self.worker_id = worker_id or f"worker-{uuid.uuid4().hex[:12]}"
-        self.projection = Projection(self.spark, self.tables, statements)
+        self.projection = Projection(self.spark, self.tables, statements, clock=self.clock)
         self.log = TransitionLog(self.spark, self.tables, relay_id=self.worker_id)
         self._policy_source = Policies(
             self.spark,

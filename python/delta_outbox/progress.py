@@ -57,19 +57,25 @@ class NumberedPlans:
         tables: the names of the relations.
         writer: whose plans; letters, digits, - and _.
         clock: the time.
+        app_id: the writer id under which Delta keeps one version per append; `outbox/<writer>` if
+            left out.
     """
 
-    def __init__(self, spark: SparkSession, tables: Tables, *, writer: str, clock: Clock) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        tables: Tables,
+        *,
+        writer: str,
+        clock: Clock,
+        app_id: str | None = None,
+    ) -> None:
         """Read nothing yet."""
+        self.app_id = app_id or f"outbox/{writer}"
         self._spark = spark
         self._table = tables.progress
         self._writer = writer
         self._clock = clock
-
-    @property
-    def app_id(self) -> str:
-        """The writer id under which Delta keeps one version per append."""
-        return f"outbox/{self._writer}"
 
     def last(self, count: int = 1) -> Iterator[NumberedPlan]:
         """Yield the last plans, the newest first.
@@ -114,6 +120,21 @@ class NumberedPlans:
             if self._write(number, plan, planned_by):
                 return NumberedPlan(number=number, plan=plan)
         raise SequenceTaken(writer=self.app_id, number=number)
+
+    def append_after(
+        self, last: NumberedPlan | None, plan: Mapping[str, Any], *, planned_by: str
+    ) -> bool:
+        """Append a plan right after another; False if another writer was faster.
+
+        Args:
+            last: the plan that it follows, None for the first.
+            plan: what is planned.
+            planned_by: who plans, for the record.
+
+        Raises:
+            LogRewound: the number counts as used and nobody's plan carries it.
+        """
+        return self._write(last.number + 1 if last else 1, plan, planned_by)
 
     def _write(self, number: int, plan: Mapping[str, Any], planned_by: str) -> bool:
         """Write one plan; False if another writer has taken its number."""

@@ -5,32 +5,24 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from delta_outbox.errors import ChangeFeedGone, NoOutboxHere
+from delta_outbox.clock import Clock
+from delta_outbox.errors import NoOutboxHere
+from delta_outbox.refreshing import Refreshing
 from delta_outbox.statements import Statements
 from delta_outbox.tables import Tables
+from delta_outbox.tails import OPEN_STATES, Tails, listed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 logger = logging.getLogger(__name__)
 
-_WRITE_SETTINGS: Final = (
-    "spark.databricks.delta.write.txnAppId",
-    "spark.databricks.delta.write.txnVersion",
-    "spark.databricks.delta.commitInfo.userMetadata",
-)
 _MARK: Final = re.compile(r"outbox/projection/(\d+)")
-_FEED_GONE: Final = (
-    "DELTA_CHANGE_DATA_FILE_NOT_FOUND",
-    "DELTA_MISSING_CHANGE_DATA",
-    "FILE_NOT_EXIST",
-)
-OPEN_STATES: Final = ("PENDING", "CLAIMED")
 _COMMITS_LOOKED_AT: Final = 50  # how far back the commit of a refresh may lie behind maintenance
 
 
@@ -54,6 +46,15 @@ class Watermark:
     transitions: int
     commands: int
 
+    @property
+    def versions(self) -> dict[str, int]:
+        """Return the version of each log, inclusive."""
+        return {
+            "events": self.events,
+            "transitions": self.transitions,
+            "commands": self.commands,
+        }
+
     def covers(self, heads: Mapping[str, int]) -> bool:
         """Say whether nothing was committed after it.
 
@@ -68,11 +69,7 @@ class Watermark:
         Args:
             heads: as `Projection.heads` returns them.
         """
-        return (
-            max(0, heads["events"] - self.events)
-            + max(0, heads["transitions"] - self.transitions)
-            + max(0, heads["commands"] - self.commands)
-        )
+        return sum(max(0, heads[log] - version) for log, version in self.versions.items())
 
 
 def own_session(spark: SparkSession) -> SparkSession:
@@ -93,21 +90,24 @@ class Projection:
         spark: the session; refreshes run in one of their own.
         tables: the names of the relations.
         statements: the compiled SQL.
+        clock: the time.
     """
 
-    def __init__(self, spark: SparkSession, tables: Tables, statements: Statements) -> None:
+    def __init__(
+        self, spark: SparkSession, tables: Tables, statements: Statements, *, clock: Clock
+    ) -> None:
         """Open a session for the refreshes: a write version left in a session skips writes."""
         self._spark = spark
-        self._own = own_session(spark)
         self._tables = tables
         self._statements = statements
+        self._refreshing = Refreshing(own_session(spark), tables, statements, clock=clock)
         self._known: Watermark | None = None
 
     def refresh(self, *, planned_by: str, rebuild: bool = False, touch: bool = False) -> int:
         """Bring the projection up to all that was committed before this call.
 
         Args:
-            planned_by: who asks, for the record: letters, digits and -_.:/ only.
+            planned_by: who asks, for the record.
             rebuild: derive everything anew from the logs.
             touch: move `outbox_freshness.refreshed_at` although there is nothing new.
 
@@ -116,32 +116,22 @@ class Projection:
 
         Raises:
             ChangeFeedGone: the feed of a log no longer reaches back to the watermark.
+            SequenceTaken: other writers were faster many times in a row.
         """
         heads = self.heads()
         seen = self.watermark()
         if seen is not None and seen.covers(heads) and not (rebuild or touch):
+            self._known = seen
             return seen.plan
-        script = self._statements.fill(
-            "refresh",
-            events_head=heads["events"],
-            transitions_head=heads["transitions"],
-            commands_head=heads["commands"],
-            applied=seen.plan if seen is not None else 0,
-            planned_by=re.sub(r"[^A-Za-z0-9_.:/-]", "_", planned_by),
-            rebuild=str(rebuild).lower(),
-        )
         try:
-            row = self._own.sql(script).first()
-        except Exception as error:
-            if any(mark in str(error) for mark in _FEED_GONE):
-                raise ChangeFeedGone(table=self._tables.events, version=heads["events"]) from error
-            raise
+            return self._refreshing.run(
+                heads,
+                applied=seen.plan if seen is not None else 0,
+                planned_by=planned_by,
+                rebuild=rebuild,
+            )
         finally:
-            for name in _WRITE_SETTINGS:
-                self._own.conf.unset(name)
             self._known = None
-        assert row is not None
-        return int(row["number"])
 
     def heads(self) -> dict[str, int]:
         """Return the latest versions of the logs, that of the events read last.
@@ -223,72 +213,17 @@ class Projection:
             raise NoOutboxHere(where=self._tables.state)
         heads = self.heads() if heads is None else heads
         state = f"{self._tables.state} version as of {seen.version}"
-        states = _listed(OPEN_STATES + (("DEAD",) if with_holding else ()))
+        states = OPEN_STATES + (("DEAD",) if with_holding else ())
         if seen.covers(heads):
-            return self._spark.sql(f"select * from {state} where state in ({states})"), 0
-        self._tail_views(seen, heads)
-        text = self._statements.fill(
-            "picture",
-            state=state,
-            from_states=_listed(self._from_states(seen, heads)),
-            shown_states=states,
-        )
-        return self._spark.sql(text), seen.tail(heads)
-
-    def _tail_views(self, seen: Watermark, heads: Mapping[str, int]) -> None:
-        fill = self._statements.fill
-        for log in ("events", "transitions", "commands"):
-            after = getattr(seen, log)
-            source = (
-                _changes(self._tables[f"outbox_{log}"], after, heads[log])
-                if heads[log] > after
-                else fill(f"no_{log}")
+            text = f"select * from {state} where state in ({listed(states)})"
+        else:
+            tails = Tails(self._spark, self._tables, self._statements)
+            tails.between(seen.versions, heads)
+            text = self._statements.fill(
+                "picture",
+                state=state,
+                from_states=listed(tails.from_states()),
+                shown_states=listed(states),
             )
-            self._view(f"outbox_{log}_tail", fill(f"{log}_tail", source=source))
-        bounds = None
-        if heads["events"] > seen.events:
-            bounds = self._spark.sql(
-                "select min(created_date) as first, max(created_date) as last "
-                "from outbox_events_tail"
-            ).first()
-        known = bounds is not None and bounds["first"] is not None
-        self._view(
-            "outbox_known_events",
-            fill(
-                "known_events",
-                any_news=str(known).lower(),
-                events_to=heads["events"],
-                events_after=seen.events,
-                news_from=f"date'{bounds['first']}'" if known and bounds else "current_date()",
-                news_to=f"date'{bounds['last']}'" if known and bounds else "current_date()",
-            ),
-        )
-
-    def _view(self, name: str, text: str) -> None:
-        self._spark.sql(f"create or replace temporary view {name} as {text}")
-
-    def _from_states(self, seen: Watermark, heads: Mapping[str, int]) -> tuple[str, ...]:
-        """Return the partitions that the tails come from.
-
-        Only a replay leaves a terminal one, and only a kill may touch the dead.
-        """
-        if heads["transitions"] > seen.transitions and self._holds(
-            "outbox_transitions_tail where reason = 'replayed'"
-        ):
-            return (*OPEN_STATES, "PUBLISHED", "DEAD")
-        if heads["commands"] > seen.commands and self._holds(
-            "outbox_commands_tail where kind = 'kill'"
-        ):
-            return (*OPEN_STATES, "DEAD")
-        return OPEN_STATES
-
-    def _holds(self, rows: str) -> bool:
-        return self._spark.sql(f"select 1 from {rows} limit 1").first() is not None
-
-
-def _listed(states: Iterable[str]) -> str:
-    return ", ".join(f"'{state}'" for state in states)
-
-
-def _changes(table: str, after: int, to: int) -> str:
-    return f"table_changes('{table}', {after + 1}, {to}) where _change_type = 'insert'"
+        # Kept: to plan the fold costs more than to run it, and several questions are asked of it.
+        return self._spark.sql(text).localCheckpoint(), seen.tail(heads)

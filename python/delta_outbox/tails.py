@@ -1,0 +1,124 @@
+"""The tails of the logs: what was committed after the projection, as temporary views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from delta_outbox.statements import Statements
+from delta_outbox.tables import Tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+OPEN_STATES: Final = ("PENDING", "CLAIMED")
+LOGS: Final = ("events", "transitions", "commands")
+
+
+class Tails:
+    """The views that the macro `fold` reads, in one session.
+
+    Args:
+        spark: the session that gets the views.
+        tables: the names of the relations.
+        statements: the compiled SQL.
+    """
+
+    def __init__(self, spark: SparkSession, tables: Tables, statements: Statements) -> None:
+        """Make no view yet."""
+        self._spark = spark
+        self._tables = tables
+        self._statements = statements
+        self._new: frozenset[str] = frozenset()
+
+    def between(self, after: Mapping[str, int], heads: Mapping[str, int]) -> None:
+        """Make the views of a range of each log.
+
+        Args:
+            after: version of each log, not included.
+            heads: version of each log, included.
+        """
+        self._new = frozenset(log for log in LOGS if heads[log] > after[log])
+        for log in LOGS:
+            table = self._tables[f"outbox_{log}"]
+            source = (
+                f"table_changes('{table}', {after[log] + 1}, {heads[log]}) "
+                "where _change_type = 'insert'"
+                if log in self._new
+                else self._statements.fill(f"no_{log}")
+            )
+            self._tail(log, source, arrival="_commit_version")
+        self._known(heads["events"], after=after["events"])
+
+    def whole(self, heads: Mapping[str, int]) -> None:
+        """Make the views of everything, from snapshots of the logs.
+
+        Args:
+            heads: version of each log.
+        """
+        self._new = frozenset()
+        for log in LOGS:
+            source = f"{self._tables[f'outbox_{log}']} version as of {heads[log]}"
+            self._tail(log, source, arrival="_metadata.row_commit_version")
+        self._known(heads["events"], after=-1)
+
+    def from_states(self) -> tuple[str, ...]:
+        """Return the partitions of the projection that what is in the views comes from.
+
+        Only a replay leaves a terminal one, and only a kill may touch the dead.
+        """
+        if "transitions" in self._new and self._has(
+            "outbox_transitions_tail", "replayed", "reason"
+        ):
+            return (*OPEN_STATES, "PUBLISHED", "DEAD")
+        if "commands" in self._new and self._has("outbox_commands_tail", "kill", "kind"):
+            return (*OPEN_STATES, "DEAD")
+        return OPEN_STATES
+
+    def _tail(self, log: str, source: str, *, arrival: str) -> None:
+        text = self._statements.fill(f"{log}_tail", arrival=arrival, source=source)
+        self.view(f"outbox_{log}_tail", text)
+
+    def _known(self, to: int, *, after: int) -> None:
+        """Make the view of the earlier events that a new one could repeat."""
+        first = last = None
+        if "events" in self._new:
+            bounds = self._spark.sql(
+                "select min(created_date) as first, max(created_date) as last "
+                "from outbox_events_tail"
+            ).first()
+            if bounds is not None:
+                first, last = bounds["first"], bounds["last"]
+        self.view(
+            "outbox_known_events",
+            self._statements.fill(
+                "known_events",
+                any_news=str(first is not None).lower(),
+                events_to=to,
+                events_after=after,
+                news_from=f"date'{first}'" if first is not None else "current_date()",
+                news_to=f"date'{last}'" if last is not None else "current_date()",
+            ),
+        )
+
+    def view(self, name: str, text: str) -> None:
+        """Make a temporary view.
+
+        Args:
+            name: of the view.
+            text: its query.
+        """
+        self._spark.sql(f"create or replace temporary view {name} as {text}")
+
+    def _has(self, log: str, condition: str) -> bool:
+        found = self._spark.sql(f"select 1 from outbox_{log}_tail where {condition} limit 1")
+        return found.first() is not None
+
+
+def listed(states: Iterable[str]) -> str:
+    """Return states as the literals of an SQL list.
+
+    Args:
+        states: at least one.
+    """
+    return ", ".join(f"'{state}'" for state in states)

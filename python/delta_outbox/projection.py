@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from delta_outbox.errors import ChangeFeedGone, NoOutboxHere
+from delta_outbox.session import end_own_session, own_session
 from delta_outbox.statements import Statements
 from delta_outbox.tables import Tables
 
@@ -75,17 +76,6 @@ class Watermark:
         )
 
 
-def own_session(spark: SparkSession) -> SparkSession:
-    """Return a session of its own on the same Spark: settings and temporary views are private.
-
-    Args:
-        spark: a classic session or one of Spark Connect.
-    """
-    clone = getattr(spark, "cloneSession", None)  # Spark Connect has only this one
-    own: SparkSession = spark.newSession() if clone is None else clone()
-    return own
-
-
 class Projection:
     """The projection of one outbox.
 
@@ -142,6 +132,10 @@ class Projection:
             self._known = None
         assert row is not None
         return int(row["number"])
+
+    def close(self) -> None:
+        """End the session of the refreshes."""
+        end_own_session(self._own)
 
     def heads(self) -> dict[str, int]:
         """Return the latest versions of the logs, that of the events read last.

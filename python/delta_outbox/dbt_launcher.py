@@ -10,7 +10,8 @@ from pathlib import Path
 from delta_outbox.dbt import ignore_columns_left_out, ignore_static_setting, project_dir
 from delta_outbox.errors import OutboxError
 from delta_outbox.home import Home, find_home
-from delta_outbox.session import REMOTE_VARIABLE, local_session, stop_session
+from delta_outbox.served import REMOTE_VARIABLE, Served, find_served
+from delta_outbox.session import local_session, stop_session, using_server
 
 # What reads only files; everything else reaches for the warehouse.
 WITHOUT_SPARK = frozenset({"clean", "deps", "init", "list", "ls", "parse"})
@@ -51,26 +52,34 @@ def dbt_command(args: Sequence[str]) -> str | None:
 def run_launcher(args: Sequence[str]) -> int:
     """Run dbt as it is, with the session that it needs, and return its exit code.
 
-    With SPARK_REMOTE the session is behind that address, and nothing is locked or started here.
+    With SPARK_REMOTE, or while `outbox serve` runs for the home, the session is behind that
+    address, and nothing is locked or started here.
 
     Raises:
         OutboxError: the home or the session is not to be had.
     """
     home: Home | None = None
+    served: Served | None = None
     if os.environ.get(REMOTE_VARIABLE):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     elif needs_spark(args):
         home = find_home(create=dbt_command(args) == CREATES_THE_HOME)
-        home.lock.acquire()
+        served = find_served(home)
+        if served is None:
+            home.lock.acquire()
     point_at_project(args, home=home, environ=os.environ)
+    if home is None:
+        return _dbt(args)
+    if served is not None:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        with using_server(served.url):
+            return _dbt(args)
     try:
-        if home is not None:
-            local_session(home, app_name="dbt", short_lived="--full-refresh" not in args)
+        local_session(home, app_name="dbt", short_lived="--full-refresh" not in args)
         return _dbt(args)
     finally:
-        if home is not None:
-            stop_session()
-            home.lock.release()
+        stop_session()
+        home.lock.release()
 
 
 def point_at_project(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from delta_outbox.errors import NoOutboxHere, WrongUsage
-from delta_outbox.homelock import HomeLock, lock_for
+from delta_outbox.homelock import SERVED_FILE, HomeLock, lock_for
 
 HOME_VARIABLE = "OUTBOX_HOME"
 DEFAULT_NAME = ".outbox"
@@ -74,6 +74,11 @@ class Home:
         return self.root / "lock"
 
     @property
+    def served_file(self) -> Path:
+        """Return the file that says where the server of this home is, while there is one."""
+        return self.root / SERVED_FILE
+
+    @property
     def lock(self) -> HomeLock:
         """Return the lock of this home; one object per home and process."""
         return lock_for(self.root)
@@ -95,7 +100,13 @@ class Home:
         )
 
     def _known(self) -> set[Path]:
-        return {*self._folders(), self.metastore, self.settings, self.lock_file}
+        return {
+            *self._folders(),
+            self.metastore,
+            self.settings,
+            self.lock_file,
+            self.served_file,
+        }
 
     def create(self) -> Home:
         """Make the folder and what belongs into it; nothing that exists is altered.

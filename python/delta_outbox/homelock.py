@@ -15,7 +15,7 @@ import json
 import os
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from delta_outbox.errors import HomeInUse
@@ -27,14 +27,22 @@ LIVE_HOLDER_PATIENCE = 0.3  # seconds; covers a holder that has not yet written 
 POLL_INTERVAL = 0.05  # seconds
 
 _LOCK_FILE = "lock"
+SERVED_FILE = "served.json"  # of the holder, if it is `outbox serve`
 
 
 @dataclass(frozen=True, kw_only=True)
 class Holder:
-    """Who holds a lock: the driver's process id, and its JVM's once there is one."""
+    """Who holds a lock.
+
+    Args:
+        pid: of the driver.
+        jvm_pid: of its JVM, once there is one.
+        serves: it is `outbox serve`.
+    """
 
     pid: int
     jvm_pid: int | None = None
+    serves: bool = False
 
 
 class HomeLock:
@@ -45,6 +53,7 @@ class HomeLock:
         self._home = home
         self._path = home / _LOCK_FILE
         self._descriptor: int | None = None
+        self._serves = False
         self._guard = threading.Lock()
 
     @property
@@ -59,8 +68,11 @@ class HomeLock:
             raise RuntimeError("The lock is not held.")
         return self._descriptor
 
-    def acquire(self) -> None:
+    def acquire(self, *, serves: bool = False) -> None:
         """Take the lock, or say who has it.
+
+        Args:
+            serves: to serve the home to other processes.
 
         Raises:
             HomeInUse: somebody else has it; the message holds the process id.
@@ -71,8 +83,10 @@ class HomeLock:
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
             try:
                 self._wait(descriptor)
-                self._descriptor = descriptor
-                self._sign(Holder(pid=os.getpid()))
+                # Only a holder serves: what a killed one has left names a server that is gone.
+                (self._home / SERVED_FILE).unlink(missing_ok=True)
+                self._descriptor, self._serves = descriptor, serves
+                self._sign(Holder(pid=os.getpid(), serves=serves))
             except BaseException:
                 self._descriptor = None
                 os.close(descriptor)
@@ -80,7 +94,7 @@ class HomeLock:
 
     def shared_with(self, jvm_pid: int) -> None:
         """Write down that the JVM of this process has inherited the lock."""
-        self._sign(Holder(pid=os.getpid(), jvm_pid=jvm_pid))
+        self._sign(Holder(pid=os.getpid(), jvm_pid=jvm_pid, serves=self._serves))
 
     def release(self) -> None:
         """Give up this process's share; a JVM that inherited the lock keeps it until it ends."""
@@ -93,12 +107,33 @@ class HomeLock:
         """Return who wrote the lock file last; only meaningful while the lock is held."""
         try:
             found = json.loads(self._path.read_text(encoding="utf-8"))
-            return Holder(pid=int(found["pid"]), jvm_pid=found.get("jvm_pid"))
+            return Holder(
+                pid=int(found["pid"]),
+                jvm_pid=found.get("jvm_pid"),
+                serves=found.get("serves") is True,
+            )
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
+    def other_holder(self) -> Holder | None:
+        """Return which other process holds the lock now; None if it is free, or ours."""
+        if self.held:
+            return None
+        try:
+            descriptor = os.open(self._path, os.O_RDONLY)
+        except FileNotFoundError:
+            return None
+        try:
+            # Shared: two processes that only ask do not see each other.
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return self.holder()
+        finally:
+            os.close(descriptor)
+        return None
+
     def _sign(self, holder: Holder) -> None:
-        text = json.dumps({"pid": holder.pid, "jvm_pid": holder.jvm_pid}).encode()
+        text = json.dumps(asdict(holder)).encode()
         # One write, then cut: a reader sees the old holder or the new one, or is asked again.
         os.pwrite(self.descriptor, text, 0)
         os.ftruncate(self.descriptor, len(text))
@@ -134,12 +169,22 @@ class HomeLock:
                     f"within seconds. Try again; if it stays, stop it: kill {holder.jvm_pid}."
                 ),
             )
+        if holder.serves:
+            return HomeInUse(
+                home=self._home,
+                pid=holder.pid,
+                remedy=(
+                    "It is `outbox serve`: once it says that it is ready, every other command "
+                    f"finds it by itself. To end it: kill {holder.pid}."
+                ),
+            )
         return HomeInUse(
             home=self._home,
             pid=holder.pid,
             remedy=(
                 "A local home serves one process at a time: wait until that process ends, "
-                f"or stop it: kill {holder.pid}."
+                f"or stop it: kill {holder.pid}. To work with several processes at once, start "
+                "`outbox serve` first; the others then find it by themselves."
             ),
         )
 

@@ -66,7 +66,12 @@ def set_environment(*, spark_conf: Path, scratch: Path) -> None:
 
 
 def start_jvm(
-    settings: Mapping[str, str], *, log: Path, inherit: tuple[int, ...] = (), debug: bool = False
+    settings: Mapping[str, str],
+    *,
+    log: Path,
+    inherit: tuple[int, ...] = (),
+    environment: Mapping[str, str] | None = None,
+    debug: bool = False,
 ) -> JavaGateway:
     """Start a JVM with Spark's classes and return the gateway to it.
 
@@ -74,6 +79,8 @@ def start_jvm(
         settings: Spark's settings, in force before the first class is loaded.
         log: the file that takes what the JVM and its Python workers print.
         inherit: file descriptors that the JVM keeps open until it ends.
+        environment: variables for the JVM alone; settings are visible to every user of the
+            machine, these to nobody else.
         debug: let what is printed reach this process's standard error instead.
 
     Raises:
@@ -89,21 +96,37 @@ def start_jvm(
         since = file.tell()
         output = sys.stderr.fileno() if debug else file.fileno()
         try:
-            return launch_gateway(  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
-                conf=conf,
-                popen_kwargs={
-                    "stdout": output,
-                    "stderr": output,
-                    "pass_fds": inherit,
-                    # A signal to our process group is for us: we finish what is in flight,
-                    # and for that the JVM and its workers must still be there.
-                    "start_new_session": True,
-                },
-            )
+            with _variables(environment or {}):
+                return launch_gateway(  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
+                    conf=conf,
+                    popen_kwargs={
+                        "stdout": output,
+                        "stderr": output,
+                        "pass_fds": inherit,
+                        # A signal to our process group is for us: we finish what is in flight,
+                        # and for that the JVM and its workers must still be there.
+                        "start_new_session": True,
+                    },
+                )
         except PySparkRuntimeError as error:
             raise SparkNotStarted(
                 f"Spark did not start: {_reason(log, since=since)} (log: {log})"
             ) from error
+
+
+@contextlib.contextmanager
+def _variables(environment: Mapping[str, str]) -> Iterator[None]:
+    """Set variables for a block: pyspark starts the JVM with those of this process."""
+    before = {name: os.environ.get(name) for name in environment}
+    os.environ.update(environment)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def _reason(log: Path, *, since: int) -> str:

@@ -33,8 +33,9 @@ from delta_outbox.lifecycle import Ending, EndOfClaim, LeaseExpired
 from delta_outbox.log import TransitionLog
 from delta_outbox.policies import Check, Policies
 from delta_outbox.policy import PolicySet
-from delta_outbox.projection import Projection, own_session
+from delta_outbox.projection import Projection
 from delta_outbox.sequencing import Sequencing
+from delta_outbox.session import end_own_session, own_session
 from delta_outbox.settings import Settings
 from delta_outbox.statements import Statements
 from delta_outbox.tables import Tables
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 WORKERS: Final[set[str]] = set()
-"""The workers of this process. In a local home every other one is gone: the lock proves it."""
+"""The workers of this process. Where it has the home for itself, every other one is gone."""
 
 END_AT_ONCE: Final = 10_000  # deliveries ended without being sent, per look
 ATTEMPTS: Final = 20  # appends that may be lost to other writers before the caller is told
@@ -130,6 +131,11 @@ class Outbox:
         self._policies: PolicySet | None = None
         self._claimed_at: dict[str, int] = {}  # claim -> its sequence, for `end`
         WORKERS.add(self.worker_id)
+
+    def close(self) -> None:
+        """End the sessions of this store; nothing of it works any more."""
+        self.projection.close()
+        end_own_session(self.spark)
 
     # --- producing -------------------------------------------------------------------------
 

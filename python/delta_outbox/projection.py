@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from delta_outbox.clock import Clock
 from delta_outbox.errors import NoOutboxHere
 from delta_outbox.refreshing import Refreshing
+from delta_outbox.session import own_session
 from delta_outbox.statements import Statements
 from delta_outbox.tables import Tables
 from delta_outbox.tails import OPEN_STATES, Tails, listed
@@ -72,17 +73,6 @@ class Watermark:
         return sum(max(0, heads[log] - version) for log, version in self.versions.items())
 
 
-def own_session(spark: SparkSession) -> SparkSession:
-    """Return a session of its own on the same Spark: settings and temporary views are private.
-
-    Args:
-        spark: a classic session or one of Spark Connect.
-    """
-    clone = getattr(spark, "cloneSession", None)  # Spark Connect has only this one
-    own: SparkSession = spark.newSession() if clone is None else clone()
-    return own
-
-
 class Projection:
     """The projection of one outbox.
 
@@ -132,6 +122,10 @@ class Projection:
             )
         finally:
             self._known = None
+
+    def close(self) -> None:
+        """End the session of the refreshes."""
+        self._refreshing.close()
 
     def heads(self) -> dict[str, int]:
         """Return the latest versions of the logs, that of the events read last.

@@ -14,6 +14,7 @@ from urllib.parse import urlparse
 from delta_outbox.errors import BadSettings, ServerUnreachable, StoragePrecondition
 from delta_outbox.home import Home
 from delta_outbox.jvm import SparkNotStarted, end_jvm, process_of, start_jvm
+from delta_outbox.served import REMOTE_VARIABLE
 from delta_outbox.spark_settings import (
     APP_NAME,
     REQUIRED,
@@ -25,7 +26,6 @@ from delta_outbox.spark_settings import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-REMOTE_VARIABLE = "SPARK_REMOTE"
 CONNECT_PORT = 15002
 CONNECT_TIMEOUT = 5.0  # seconds
 CONNECT_RETRIES = 5  # about 3 s together
@@ -36,6 +36,7 @@ def local_session(
     *,
     app_name: str = APP_NAME,
     extra_conf: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None,
     short_lived: bool = False,
     debug: bool = False,
 ) -> SparkSession:
@@ -48,6 +49,7 @@ def local_session(
         home: where the tables, the catalog and the logs lie.
         app_name: the name in Spark's logs.
         extra_conf: settings that are added to ours, or win over them.
+        environment: variables for its JVM alone; what is secret belongs here.
         short_lived: start fast and compute slower, for a command of a minute at most.
         debug: show what Spark prints, on standard error.
 
@@ -69,7 +71,12 @@ def local_session(
     home.lock.acquire()
     try:
         spark = _started(
-            home, app_name=app_name, extra=extra_conf or {}, short_lived=short_lived, debug=debug
+            home,
+            app_name=app_name,
+            extra=extra_conf or {},
+            environment=environment or {},
+            short_lived=short_lived,
+            debug=debug,
         )
     except BaseException:
         if not held_before:
@@ -80,7 +87,13 @@ def local_session(
 
 
 def _started(
-    home: Home, *, app_name: str, extra: Mapping[str, str], short_lived: bool, debug: bool
+    home: Home,
+    *,
+    app_name: str,
+    extra: Mapping[str, str],
+    environment: Mapping[str, str],
+    short_lived: bool,
+    debug: bool,
 ) -> SparkSession:
     from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
@@ -96,7 +109,11 @@ def _started(
     settings = local_settings(home, app_name=app_name, short_lived=short_lived)
     log = home.logs / "jvm.log"
     gateway = start_jvm(
-        {**settings, **extra}, log=log, inherit=(home.lock.descriptor,), debug=debug
+        {**settings, **extra},
+        log=log,
+        inherit=(home.lock.descriptor,),
+        environment=environment,
+        debug=debug,
     )
     home.lock.shared_with(process_of(gateway).pid)
     try:
@@ -176,6 +193,8 @@ def remote_session(url: str) -> SparkSession:
         spark: SparkSession = SparkSession.builder.remote(url).create()
         with _quick_to_give_up(spark):
             spark.conf.set("spark.sql.session.timeZone", "UTC")
+        if parts.hostname == "localhost":
+            _try_for_seconds(spark)  # no network that may come back: a server that ends is gone
     except OSError as error:
         cause = error.strerror or str(error)
         raise ServerUnreachable(address=address, cause=cause) from error
@@ -192,12 +211,9 @@ def _quick_to_give_up(spark: SparkSession) -> Iterator[None]:
     A token with another host name than `localhost` makes the client speak TLS, which a server
     without certificates never answers.
     """
-    from pyspark.sql.connect.client.retries import DefaultPolicy
-
-    remote: Any = spark  # typed as a classic session, whose `client` is something else
-    client = remote.client
+    client = _client(spark)
     patient = client.get_retry_policies()
-    client.set_retry_policies([DefaultPolicy(max_retries=CONNECT_RETRIES, max_backoff=1000)])
+    _try_for_seconds(spark)
     try:
         with warnings.catch_warnings():
             # What it warns about is the error that we raise.
@@ -207,6 +223,31 @@ def _quick_to_give_up(spark: SparkSession) -> Iterator[None]:
         client.set_retry_policies(patient)
 
 
+def _try_for_seconds(spark: SparkSession) -> None:
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    policy = DefaultPolicy(max_retries=CONNECT_RETRIES, max_backoff=1000)
+    _client(spark).set_retry_policies([policy])
+
+
+def _client(spark: SparkSession) -> Any:
+    remote: Any = spark  # typed as a classic session, whose `client` is something else
+    return remote.client
+
+
+def lost_server(error: Exception) -> ServerUnreachable | None:
+    """Return the error of ours if a server went away in the middle, None for any other error.
+
+    Args:
+        error: what Spark raised.
+    """
+    code = getattr(error, "getGrpcStatusCode", None)
+    if code is None or getattr(code(), "name", "") != "UNAVAILABLE":
+        return None
+    url = _bare(os.environ.get(REMOTE_VARIABLE, ""))
+    return ServerUnreachable(address=url.removeprefix("sc://"), cause="it has ended")
+
+
 def _bare(url: str) -> str:
     """Return an address without its parameters: a token is one of them."""
     return url.split(";", 1)[0].rstrip("/")
@@ -214,6 +255,70 @@ def _bare(url: str) -> str:
 
 def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+@contextlib.contextmanager
+def using_server(address: str) -> Iterator[SparkSession]:
+    """Use a server for a block: for us, and for the dbt that runs in this process.
+
+    Args:
+        address: as SPARK_REMOTE holds it.
+
+    Raises:
+        ServerUnreachable: the server does not answer.
+    """
+    before = os.environ.get(REMOTE_VARIABLE)
+    spark = remote_session(address)
+    os.environ[REMOTE_VARIABLE] = address  # where dbt looks for its session
+    try:
+        yield spark
+    finally:
+        spark.stop()
+        if before is None:
+            os.environ.pop(REMOTE_VARIABLE, None)
+
+
+def is_remote(spark: SparkSession) -> bool:
+    """Say whether a session is one of Spark Connect.
+
+    Args:
+        spark: the session.
+    """
+    return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
+def own_session(spark: SparkSession) -> SparkSession:
+    """Return a session of its own on the same Spark: settings and temporary views are private.
+
+    Args:
+        spark: a classic session or one of Spark Connect.
+    """
+    if not is_remote(spark):
+        return spark.newSession()
+    remote: Any = spark  # a classic session has no clone
+    own: SparkSession = remote.cloneSession()
+    _client(own).set_retry_policies(_client(spark).get_retry_policies())
+    return own
+
+
+def end_own_session(spark: SparkSession) -> None:
+    """Let a server forget a session; a classic one ends with its Spark.
+
+    A server keeps a session for an hour after its last word, with all that it holds.
+
+    Args:
+        spark: what `own_session` returned; nothing is asked of it any more.
+    """
+    if not is_remote(spark):
+        return
+    client = _client(spark)
+    if client.is_closed:
+        return
+    # Whoever ends has done its work; a server that is gone has nothing to forget.
+    with contextlib.suppress(Exception):
+        client.release_session()
+    with contextlib.suppress(Exception):
+        client.close()
 
 
 def check_session(spark: SparkSession) -> None:

@@ -74,6 +74,22 @@ def _driver_memory() -> str:
     return named
 
 
+def served_settings(*, port: int | None = None) -> dict[str, str]:
+    """Return what a server's settings have beyond those of a local session.
+
+    Args:
+        port: the port to listen on; a free one if left out.
+    """
+    return {
+        # A relay that publishes waits for its destination in as many tasks as there are cores;
+        # the others must be able to read and write meanwhile.
+        "spark.master": f"local[{2 * _cores()},{TASK_ATTEMPTS}]",
+        "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port or 0),
+    }
+
+
 def local_settings(
     home: Home, *, app_name: str = APP_NAME, short_lived: bool = False
 ) -> dict[str, str]:

@@ -71,7 +71,7 @@ class Tails:
             "outbox_transitions_tail", "replayed", "reason"
         ):
             return (*OPEN_STATES, "PUBLISHED", "DEAD")
-        if "commands" in self._new and self._has("outbox_commands_tail", "kill", "kind"):
+        if "commands" in self._new and self._has("commands", "kind = 'kill'"):
             return (*OPEN_STATES, "DEAD")
         return OPEN_STATES
 

@@ -16,6 +16,7 @@ from delta_outbox.home import Home
 from delta_outbox.opening import create_outbox, load_statements
 from delta_outbox.outbox import Outbox
 from delta_outbox.publishers.jsonl import read_lines
+from delta_outbox.session import is_remote
 from delta_outbox.settings import PublisherSettings, RelaySettings, SecretMapping, Settings
 from delta_outbox.statements import Statements
 from delta_outbox.tables import Tables
@@ -64,7 +65,7 @@ class Store:
             settings=settings,
             statements=self.statements,
             home=self.home,
-            exclusive=True,
+            exclusive=not is_remote(self.spark),
             **given,
         )
 
@@ -97,6 +98,20 @@ class Store:
         self.spark.sql(
             f"insert into {self.tables.events} (event_id, event_type, payload, created_at) "
             f"values {values}"
+        )
+
+    def add_policy(self, event_type: str, **given: str) -> None:
+        """Put a policy before all others; it delivers to `default`.
+
+        Args:
+            event_type: the pattern.
+            given: its other columns.
+        """
+        values = {"event_type": event_type, "destination": "default", **given}
+        self.spark.sql(
+            f"insert into {self.tables['delivery_policies']} (position, {', '.join(values)}) "
+            f"select min(position) - 1, {', '.join(repr(value) for value in values.values())} "
+            f"from {self.tables['delivery_policies']}"
         )
 
 

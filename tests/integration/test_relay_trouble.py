@@ -21,19 +21,19 @@ from delta_outbox.relay import Mode, Relay
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+GIVES_UP_SOON = {
+    "max_attempts": "2",
+    "lease_seconds": "30",
+    "backoff_initial_seconds": "0.01",
+    "backoff_jitter": "0",
+}
+
 
 @pytest.fixture(scope="module")
 def store(spark: SparkSession, home: Home) -> Iterator[Store]:
     """Return an outbox that the tests of this file share; each leaves nothing open."""
     with open_store(spark, home, "t_relay_trouble") as store:
-        # A first policy that gives up soon; the shipped one stays last.
-        spark.sql(
-            f"insert into {store.tables['delivery_policies']} "
-            "(position, event_type, destination, max_attempts, lease_seconds, "
-            "backoff_initial_seconds, backoff_jitter) "
-            "values (-1, 'trouble.*', 'default', '2', '30', '0.01', '0')"
-        )
-        spark.sparkContext.addPyFile(str(Path(__file__).with_name("trouble.py")))
+        store.add_policy("trouble.*", **GIVES_UP_SOON)
         yield store
 
 
@@ -61,7 +61,7 @@ def test_failures_are_retried_then_dead(store: Store, tmp_path: Path) -> None:
     """A failure is tried again after its back-off and ends DEAD; what was not sent is released,
     costs no attempt of the budget, and is delivered.
     """
-    outbox = store.outbox(tmp_path, publisher="trouble:Trouble")
+    outbox = store.outbox(tmp_path, publisher="tests.integration.trouble:Trouble")
     payloads = [b"fail", b"hold once", b"deliver"]
     outbox.append(
         events("trouble", 3, event_type="trouble.made", payloads=payloads)

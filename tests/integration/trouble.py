@@ -1,4 +1,4 @@
-"""A destination that does what the payload tells it; workers import this file by its name."""
+"""A destination that does what the payload tells it; workers import it from where it lies."""
 
 from __future__ import annotations
 

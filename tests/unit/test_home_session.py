@@ -6,12 +6,14 @@ import socket
 import time
 from pathlib import Path
 
+import grpc  # type: ignore[import-untyped]
 import pytest
+from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
 from delta_outbox.dbt_launcher import OPTIONS_WITH_VALUE, dbt_command, needs_spark
 from delta_outbox.errors import BadSettings, ServerUnreachable
 from delta_outbox.home import Home
-from delta_outbox.session import local_session, remote_session
+from delta_outbox.session import local_session, lost_server, remote_session
 from delta_outbox.spark_settings import REQUIRED, check_settings
 
 
@@ -64,6 +66,22 @@ def test_server_that_does_not_answer_is_named_at_once():
     assert time.monotonic() - started < 10
     assert f"127.0.0.1:{port}" in str(caught.value)
     assert "hidden" not in str(caught.value)
+
+
+def test_server_that_goes_away_is_told_from_other_errors(monkeypatch: pytest.MonkeyPatch):
+    """When a server ends in the middle, the error says so, without the token; any other error of
+    it stays what it is.
+    """
+    monkeypatch.setenv("SPARK_REMOTE", "sc://localhost:4711/;token=hidden")
+    away, other = (
+        SparkConnectGrpcException(message="x", grpc_status_code=code)
+        for code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.INTERNAL)
+    )
+    lost = lost_server(away)
+    assert lost is not None
+    assert "The Spark Connect server at localhost:4711 does not answer: it has ended" == str(lost)
+    assert lost_server(other) is None
+    assert lost_server(ValueError("x")) is None
 
 
 @pytest.mark.parametrize("url", ["localhost:15002", "http://localhost", "sc://"])

@@ -34,6 +34,13 @@ def whole_number(low: int) -> Callable[[str], int]:
     return read
 
 
+def port(text: str) -> int:
+    """Read a port that needs no privilege."""
+    if text.isascii() and text.isdigit() and len(text) <= 5 and 1024 <= int(text) <= 65535:
+        return int(text)
+    raise _refuse("must be a port from 1024 to 65535", text)
+
+
 def seconds(text: str) -> float:
     """Read a duration in seconds, 0 or more."""
     try:

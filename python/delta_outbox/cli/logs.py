@@ -7,6 +7,7 @@ import json
 import logging
 import re
 import traceback
+import warnings
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TextIO
@@ -93,3 +94,5 @@ def quieten_pyspark() -> None:
 
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
+    # A server that is gone becomes an error of ours.
+    warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]", UserWarning)

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TextIO
 
-from delta_outbox.cli import appending, building, inspecting, relaying
+from delta_outbox.cli import appending, building, inspecting, relaying, serving
 from delta_outbox.cli.logs import logging_to, quieten_pyspark
 from delta_outbox.cli.outcome import NOT_DONE, Invocation, Outcome, UnexpectedError
 from delta_outbox.cli.parser import parse, split_dbt
@@ -33,6 +33,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "list": inspecting.list_,
     "show": inspecting.show,
     "refresh": building.refresh,
+    "serve": serving.serve,
     "dbt": building.dbt,
 }
 
@@ -92,6 +93,7 @@ def _invocation(args: argparse.Namespace, errors: TextIO) -> Invocation:
     @contextlib.contextmanager
     def opened(*, create: bool) -> Iterator[Outbox]:
         from delta_outbox.opening import open_outbox
+        from delta_outbox.session import lost_server
 
         if not args.debug:
             quieten_pyspark()
@@ -107,7 +109,7 @@ def _invocation(args: argparse.Namespace, errors: TextIO) -> Invocation:
                 raise
             except Exception as error:
                 # Spark's errors can be read only while Spark runs.
-                raise UnexpectedError.of(error) from error
+                raise lost_server(error) or UnexpectedError.of(error) from error
 
     return Invocation(
         open=functools.partial(opened, create=False),

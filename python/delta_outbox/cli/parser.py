@@ -21,6 +21,14 @@ exit codes: 0 done; 1 finished, with something to look at (rejected rows, dead o
 above it.
 """
 
+_SERVE_EPILOG = """\
+It takes the home and starts a Spark Connect server there, on this machine only and with a token
+of its own. It is ready when it says "Serving ..." on standard error; then served.json is in the
+home (address, token, pid; readable by its owner alone), and every outbox command and
+.venv/bin/dbt use the server by themselves. The document of --json comes at its end. For a bare
+dbt, export OUTBOX_HOME and SPARK_REMOTE="<address>/;token=<token>".
+"""
+
 
 class _Parser(argparse.ArgumentParser):
     """A parser that raises what it would print: every error takes the same way out."""
@@ -98,6 +106,7 @@ def build() -> argparse.ArgumentParser:
     refresh.add_argument(
         "--rebuild", action="store_true", help="derive everything anew from the logs"
     )
+    _serve(command("serve", "Let several processes work on one home, until SIGTERM or Ctrl-C."))
     command("dbt", "Run dbt in the outbox's home: everything after `dbt` is dbt's own.")
     return parser
 
@@ -138,6 +147,17 @@ def _shared(*, top: bool) -> _Parser:
         help="log in detail and show the trace of an error",
     )
     return shared
+
+
+def _serve(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _SERVE_EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument(
+        "--port",
+        type=arguments.port,
+        metavar="PORT",
+        help="the port of 127.0.0.1 to listen on (default: a free one)",
+    )
 
 
 def _append(parser: argparse.ArgumentParser) -> None:

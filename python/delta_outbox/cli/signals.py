@@ -17,7 +17,12 @@ INTERRUPTED = 130  # exit code: 128 + SIGINT
 
 
 @contextlib.contextmanager
-def stop_on_signals(stream: TextIO) -> Iterator[threading.Event]:
+def stop_on_signals(
+    stream: TextIO,
+    *,
+    first: str = "Stopping after what is in flight. Ctrl-C again ends at once.",
+    second: str = "Ended at once: claims are free again when their leases are over.",
+) -> Iterator[threading.Event]:
     """Set an event on SIGTERM or SIGINT, for a block; a second SIGINT ends the process at once.
 
     Enter it after the Spark session has started: pyspark installs a handler of its own then.
@@ -25,6 +30,8 @@ def stop_on_signals(stream: TextIO) -> Iterator[threading.Event]:
 
     Args:
         stream: standard error.
+        first: what Ctrl-C is answered.
+        second: what the next one is answered.
     """
     stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -34,10 +41,10 @@ def stop_on_signals(stream: TextIO) -> Iterator[threading.Event]:
     def handle(number: int, frame: FrameType | None) -> None:
         del frame
         if stop.is_set() and number == signal.SIGINT:
-            _say(stream, "Ended at once: claims are free again when their leases are over.")
+            say(stream, second)
             os._exit(INTERRUPTED)
         if not stop.is_set() and number == signal.SIGINT:
-            _say(stream, "Stopping after what is in flight. Ctrl-C again ends at once.")
+            say(stream, first)
         stop.set()
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
@@ -48,7 +55,12 @@ def stop_on_signals(stream: TextIO) -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _say(stream: TextIO, sentence: str) -> None:
-    """Write past buffers and locks: a handler runs in the middle of anything."""
+def say(stream: TextIO, sentence: str) -> None:
+    """Write past buffers and locks: a handler runs in the middle of anything.
+
+    Args:
+        stream: standard error.
+        sentence: one line.
+    """
     with contextlib.suppress(OSError, ValueError):
         os.write(stream.fileno(), f"{sentence}\n".encode())

@@ -24,6 +24,7 @@ from delta_outbox.publishers.protocol import (
 )
 from delta_outbox.publishers.scrub import describe
 from delta_outbox.relay import slice as worker
+from delta_outbox.relay.modules import folders_of
 from delta_outbox.scopes import scope_of
 from delta_outbox.statements import Statements
 from delta_outbox.tables import Tables, lane_of
@@ -98,6 +99,7 @@ class Publishing:
         self._tables = tables
         self._statements = statements
         self._destinations = destinations
+        self._folders = folders_of(type_ for type_, _ in destinations.values())
         self._parallelism = parallelism
         self.not_opened: dict[str, str] = {}
 
@@ -145,6 +147,7 @@ class Publishing:
             destinations=self._destinations,
             deadline=time.time() + budget,
             budget=budget,
+            folders=self._folders,
         )
         try:
             answers = self._run(job, claim, placed, slices) if placed.num_rows else pa.table({})

@@ -26,6 +26,7 @@ from delta_outbox.publishers.protocol import (
 from delta_outbox.publishers.registry import find_publisher
 from delta_outbox.publishers.scrub import describe
 from delta_outbox.relay.calls import plan_calls
+from delta_outbox.relay.modules import make_importable
 
 logger = logging.getLogger(__name__)
 
@@ -65,12 +66,14 @@ class Job:
         destinations: name to (publisher type, prepared settings).
         deadline: system time in seconds since 1970 after which nothing may be sent.
         budget: seconds that a slice may take from its own start, whatever the clocks say.
+        folders: where publishers are imported from that a worker does not find by itself.
     """
 
     claim_id: str
     destinations: Mapping[str, tuple[str, Mapping[str, object]]] = field(repr=False)
     deadline: float
     budget: float
+    folders: tuple[str, ...] = ()
 
     def deadline_here(self) -> float:
         """Return the deadline in monotonic seconds of this process, the earlier of the two."""
@@ -95,6 +98,7 @@ def publish_slice(
                 [(place, CRASHED, "worker lost") for place in batch["place"].to_pylist()]
             )
         return
+    make_importable(job.folders)
     work = _Slice(job)
     try:
         for batch in batches:

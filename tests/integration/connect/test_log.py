@@ -1,0 +1,4 @@
+"""The log keeps its promises through a server: writers of several clients, errors as text."""
+
+# The very tests of the folder above; they find the fixtures of this one.
+from tests.integration.test_log import *  # noqa: F403

@@ -1,4 +1,10 @@
 {% macro spark__generate_schema_name(custom_schema_name, node) -%}
-    {#- A custom schema is taken as it is: the outbox lives in `outbox`, not in `<target>_outbox`. -#}
-    {{ return((custom_schema_name or target.schema) | trim) }}
+    {#-
+        The outbox lives in the schema `outbox_schema`, not in `<target>_outbox`, also where ours is not the root project
+        (its `dispatch` names us); models of other projects go where they went.
+    -#}
+    {%- if node.package_name == "delta_outbox" -%}
+        {{ return(var("outbox_schema", custom_schema_name or "outbox") | trim) }}
+    {%- endif -%}
+    {{ return(dbt.default__generate_schema_name(custom_schema_name, node)) }}
 {%- endmacro %}

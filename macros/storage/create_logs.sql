@@ -5,6 +5,7 @@
     -#}
     {%- if execute and flags.WHICH in ("build", "run", "seed", "run-operation", "test", "snapshot", "retry") -%}
         {%- set schema = var("outbox_schema", "outbox") -%}
+        {%- do delta_outbox.check_schema(schema) -%}
         {%- set known = [] -%}
         {%- for row in run_query("show schemas like '" ~ schema ~ "'") -%}
             {%- for table in run_query("show tables in " ~ schema) -%}

@@ -1,5 +1,11 @@
 {% macro spark__load_csv_rows(model, agate_table) %}
-    {#- Load a seed with every value as an escaped literal; dbt-spark's session method quotes without escaping. -#}
+    {#-
+        Load our seed with every value as an escaped literal; dbt-spark's session method quotes without escaping. The seeds
+        of other projects are loaded as they were.
+    -#}
+    {%- if model.package_name != "delta_outbox" -%}
+        {{ return(dbt.spark__load_csv_rows(model, agate_table)) }}
+    {%- endif -%}
     {%- set types = model["config"].get("column_types", {}) -%}
     {%- for chunk_start in range(0, agate_table.rows | length, 1000) -%}
         {%- set chunk = agate_table.rows[chunk_start:chunk_start + 1000] -%}

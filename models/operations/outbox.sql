@@ -11,7 +11,8 @@ with content as (
         available_at,
         payload,
         headers,
-        metadata
+        metadata,
+        appended_at
     from {{ source("outbox", "outbox_events") }}
 ),
 
@@ -53,10 +54,129 @@ first_of_several as (
     where copy = 1
 ),
 
+-- What the projection has not seen yet. The bound on appended_at, a day for clocks that differ, spares reading old files.
+unseen as (
+    select
+        c.*,
+        row_number() over (
+            partition by c.event_id
+            order by c.arrival, {{ delta_outbox.order_of_contents("c") }}
+        ) as copy
+    from content as c
+    where
+        c.arrival > (select f.events_version from {{ ref("outbox_freshness") }} as f)
+        and (
+            c.appended_at is null
+            or c.appended_at >= (select f.refreshed_at - interval 1 day from {{ ref("outbox_freshness") }} as f)
+        )
+),
+
+repeated as (
+    select s.event_id
+    from {{ ref("outbox_state") }} as s
+    left semi join unseen as u on s.event_id = u.event_id
+),
+
+first_unseen as (
+    select u.*
+    from unseen as u
+    left anti join repeated as r on u.event_id = r.event_id
+    where u.copy = 1
+),
+
 deliveries as (
-    select * from single
+    select
+        event_id,
+        event_type,
+        payload,
+        headers,
+        metadata,
+        ordering_key,
+        partition_key,
+        created_at,
+        state,
+        attempts,
+        last_error,
+        available_at,
+        claimed_at,
+        claimed_by,
+        published_at,
+        destination,
+        lifecycle,
+        publish_attempts,
+        crashes,
+        claim_id,
+        lease_expires_at,
+        appended_at,
+        changed_at,
+        reason,
+        outcome,
+        policy_version,
+        arrival,
+        sequence
+    from single
     union all
-    select * from first_of_several
+    select
+        event_id,
+        event_type,
+        payload,
+        headers,
+        metadata,
+        ordering_key,
+        partition_key,
+        created_at,
+        state,
+        attempts,
+        last_error,
+        available_at,
+        claimed_at,
+        claimed_by,
+        published_at,
+        destination,
+        lifecycle,
+        publish_attempts,
+        crashes,
+        claim_id,
+        lease_expires_at,
+        appended_at,
+        changed_at,
+        reason,
+        outcome,
+        policy_version,
+        arrival,
+        sequence
+    from first_of_several
+    union all
+    select
+        event_id,
+        event_type,
+        payload,
+        headers,
+        metadata,
+        ordering_key,
+        partition_key,
+        created_at,
+        'PENDING' as state,
+        0 as attempts,
+        cast(null as string) as last_error,
+        available_at,
+        cast(null as timestamp) as claimed_at,
+        cast(null as string) as claimed_by,
+        cast(null as timestamp) as published_at,
+        '' as destination,
+        0 as lifecycle,
+        0 as publish_attempts,
+        0 as crashes,
+        cast(null as string) as claim_id,
+        cast(null as timestamp) as lease_expires_at,
+        coalesce(appended_at, created_at) as appended_at,
+        cast(null as timestamp) as changed_at,
+        cast(null as string) as reason,
+        cast(null as string) as outcome,
+        cast(null as string) as policy_version,
+        arrival,
+        cast(0 as bigint) as sequence
+    from first_unseen
 ),
 
 final as (

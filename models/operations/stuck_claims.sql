@@ -9,7 +9,7 @@ select
     claimed_by,
     claimed_at,
     lease_expires_at,
-    cast(unix_timestamp({{ delta_outbox.now_utc() }}) - unix_timestamp(lease_expires_at) as bigint) as overdue_seconds,
+    timestampdiff(second, lease_expires_at, {{ delta_outbox.now_utc() }}) as overdue_seconds,
     claim_id,
     destination,
     lifecycle,

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+BUILD = ("build", "--exclude-resource-type", "unit_test")
+"""What creates an outbox and brings it up to date; unit tests ask our SQL, not an outbox."""
+
 DEFAULT_SCHEMA = "outbox"
 SCHEMA_VARIABLE = "OUTBOX_SCHEMA"
 COMPILED_KEPT = 64  # files; one per snippet, variables and release

@@ -11,7 +11,7 @@ import pytest
 
 from delta_outbox import event_life, inspection
 from delta_outbox.config import load_settings
-from delta_outbox.dbt import check_result, run_dbt
+from delta_outbox.dbt import BUILD, check_result, run_dbt
 from delta_outbox.errors import UnknownEvent
 from delta_outbox.home import Home
 from delta_outbox.inspection_filter import Filter, Sort
@@ -63,7 +63,7 @@ SCHEMA_OF_EVENTS = pa.schema(
 @pytest.fixture(scope="module")
 def outbox(spark: SparkSession, home: Home) -> Iterator[Outbox]:
     """Return an outbox with an event in each state, refreshed; the tests only read it."""
-    check_result(run_dbt(["build"], home=home, schema=SCHEMA))
+    check_result(run_dbt(BUILD, home=home, schema=SCHEMA))
     tables = Tables(schema=SCHEMA)
     opened = Outbox(
         spark,

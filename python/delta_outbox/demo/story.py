@@ -181,10 +181,10 @@ class Demo:
 
     def _build(self, outbox: Outbox) -> None:
         from delta_outbox import inspection
-        from delta_outbox.dbt import check_result, run_dbt
+        from delta_outbox.dbt import BUILD, check_result, run_dbt
 
         with self.terminal.step("dbt build", "refreshing the projection") as step:
-            check_result(run_dbt(["build"], home=self.home, schema=outbox.tables.schema))
+            check_result(run_dbt(BUILD, home=self.home, schema=outbox.tables.schema))
             counts = inspection.counts(outbox)
             step.says = ", ".join(f"{n:,} {state}" for state, n in counts.items() if n)
 

@@ -1,0 +1,111 @@
+"""A stranger's dbt project that uses ours as a package: examples/consumer."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.integration.conftest import REPOSITORY
+
+from delta_outbox.dbt import check_result, ignore_static_setting
+
+if TYPE_CHECKING:
+    from dbt.cli.main import dbtRunnerResult
+    from pyspark.sql import SparkSession
+
+CONSUMER = REPOSITORY / "examples" / "consumer"
+IGNORED = shutil.ignore_patterns("dbt_packages", "logs", "target", ".outbox", "package-lock.yml")
+
+RunDbt = Callable[..., "dbtRunnerResult"]
+
+
+@pytest.fixture
+def consumer(tmp_path: Path, outbox_schema: str, spark: SparkSession) -> RunDbt:
+    """Return a function that runs dbt in a copy of the example, in this process's session."""
+    from dbt.cli.main import dbtRunner
+
+    project = tmp_path / "examples" / "consumer"
+    shutil.copytree(CONSUMER, project, ignore=IGNORED)
+    packages = project / "packages.yml"
+    packages.write_text(packages.read_text().replace("../..", str(REPOSITORY)))
+    variables = json.dumps({"outbox_schema": outbox_schema})
+
+    def run(*args: str) -> dbtRunnerResult:
+        folders = ("--project-dir", str(project), "--profiles-dir", str(project))
+        quiet = ("--no-send-anonymous-usage-stats", "--log-level", "none", "--no-print")
+        files = ("--log-path", str(tmp_path / "logs"))
+        with warnings.catch_warnings():
+            ignore_static_setting()
+            return dbtRunner().invoke([*args, *folders, "--vars", variables, *files, *quiet])
+
+    check_result(run("deps"))
+    return run
+
+
+def test_a_stranger_uses_the_outbox_as_a_package(
+    consumer: RunDbt, spark: SparkSession, outbox_schema: str
+) -> None:
+    """A project of somebody else builds the outbox beside its own models and appends events, each
+    once; the outbox is where the project says, and the project's own models stay where they were.
+    """
+
+    def rows(text: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = [row.asDict() for row in spark.sql(text).collect()]
+        return found
+
+    try:
+        built = consumer("build")
+        check_result(built)
+        kinds = {str(one.node.resource_type) for one in getattr(built.result, "results", ())}
+        assert {"model", "seed", "test"} <= kinds
+        assert "unit_test" not in kinds  # ours are our own business
+        tables = {row["tableName"] for row in rows(f"show tables in {outbox_schema}")}
+        assert {"outbox_events", "outbox_state", "dead_letters", "delivery_policies"} <= tables
+        ours = {row["tableName"] for row in rows("show tables in shop") if not row["isTemporary"]}
+        assert {"raw_orders", "orders", "unannounced_orders"} == ours
+        check_result(consumer("build"))
+        # Seen by the refresh of the second build, which announced nothing again.
+        announced = rows(
+            "select event_id, event_type, ordering_key, cast(payload as string) as payload "
+            f"from {outbox_schema}.outbox_events order by event_id"
+        )
+        assert ["order-placed-1001", "order-placed-1002", "order-placed-1003"] == [
+            row["event_id"] for row in announced
+        ]
+        assert {
+            "event_id": "order-placed-1002",
+            "event_type": "order.placed",
+            "ordering_key": "customer-8",
+            "payload": '{"order_id":1002,"customer_id":8,"amount":110.50}',
+        } == announced[1]
+        assert 3 == len(rows(f"select * from {outbox_schema}.eligible_events"))
+        assert [] == rows("select * from shop.unannounced_orders")
+    finally:
+        spark.sql("drop schema if exists shop cascade")
+
+
+def test_what_is_not_public_is_refused(consumer: RunDbt, tmp_path: Path) -> None:
+    """Another project cannot build on what may change, and dbt says so."""
+    model = tmp_path / "examples/consumer/models/nosy.sql"
+    model.write_text("select * from {{ ref('delta_outbox', 'policy_rows') }}\n")
+    result = consumer("parse")
+    assert not result.success
+    assert "policy_rows" in str(result.exception)
+
+
+def test_a_project_that_forgets_dispatch_is_told(consumer: RunDbt, tmp_path: Path) -> None:
+    """Without `dispatch` views would land beside the logs: the build stops and says what to add."""
+    project = tmp_path / "examples/consumer/dbt_project.yml"
+    text = project.read_text()
+    begin, end = text.index("dispatch:"), text.index("vars:")
+    project.write_text(text[:begin] + text[end:])
+    result = consumer("build")
+    assert not result.success
+    messages = " ".join(str(one.message) for one in getattr(result.result, "results", ()))
+    told = f"{result.exception} {messages}"
+    assert "dispatch: [{macro_namespace: dbt, search_order: [shop, delta_outbox, dbt]}]" in told

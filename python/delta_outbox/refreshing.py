@@ -15,6 +15,7 @@ from delta_outbox.clock import Clock
 from delta_outbox.conflicts import is_conflict
 from delta_outbox.errors import ChangeFeedGone, SequenceTaken
 from delta_outbox.progress import NumberedPlan, NumberedPlans
+from delta_outbox.session import end_own_session
 from delta_outbox.statements import Statements
 from delta_outbox.tables import Tables
 from delta_outbox.tails import LOGS, Tails, listed
@@ -58,6 +59,10 @@ class Refreshing:
         self._plans = NumberedPlans(
             spark, tables, writer=WRITER, clock=clock, app_id="outbox/projection-plan"
         )
+
+    def close(self) -> None:
+        """End the session."""
+        end_own_session(self._spark)
 
     def run(self, heads: Mapping[str, int], *, applied: int, planned_by: str, rebuild: bool) -> int:
         """Bring the projection up to the heads of the logs.

@@ -67,9 +67,7 @@ class Tails:
 
         Only a replay leaves a terminal one, and only a kill may touch the dead.
         """
-        if "transitions" in self._new and self._has(
-            "outbox_transitions_tail", "replayed", "reason"
-        ):
+        if "transitions" in self._new and self._has("transitions", "reason = 'replayed'"):
             return (*OPEN_STATES, "PUBLISHED", "DEAD")
         if "commands" in self._new and self._has("commands", "kind = 'kill'"):
             return (*OPEN_STATES, "DEAD")

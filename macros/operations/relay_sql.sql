@@ -36,5 +36,23 @@
 {{ delta_outbox.endable("__deliveries__", "outbox_policies", "__now__") }}
 --- order_of_contents
 {{ delta_outbox.order_of_contents("__content__") }}
+{% for kind in ["replay", "kill", "release"] -%}
+--- {{ kind }}_targets
+{{ delta_outbox.request_targets(
+    kind, "__state__", "__request__", "__from_states__", "__is_named__", "__created__", "__now__"
+) }}
+{% endfor -%}
+--- request_counts
+{{ delta_outbox.request_counts("__targets__") }}
+--- request_examples
+{{ delta_outbox.request_examples("__targets__") }}
+--- request_unknown_ids
+{{ delta_outbox.request_unknown_ids("__targets__", "__request__") }}
+--- request_passed_keys
+{{ delta_outbox.request_passed_keys("__targets__", "__state__", ref("policy_rows")) }}
+--- append_command
+{{ delta_outbox.append_command(commands, "__targets__", "__request__", "__now__") }}
+--- command_status
+{{ delta_outbox.command_status("__command__", transitions, state, "__since__") }}
 --- end
 {%- endmacro %}

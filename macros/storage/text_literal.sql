@@ -1,5 +1,8 @@
 {% macro text_literal(value) -%}
-    {#- The one way a value reaches SQL text: a string literal with quotes and backslashes escaped. -#}
-    {%- set escaped = (value | string).replace("\\", "\\\\").replace("'", "\\'") -%}
+    {#-
+        The one way a value reaches SQL text: a string literal with quotes and backslashes escaped, and `${`, which Spark
+        would replace by variables of its own (`${env:HOME}`) before it reads the text.
+    -#}
+    {%- set escaped = (value | string).replace("\\", "\\\\").replace("'", "\\'").replace("${", "\\u0024{") -%}
     '{{ escaped }}'
 {%- endmacro %}

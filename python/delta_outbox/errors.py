@@ -136,9 +136,10 @@ class UnknownEvent(OutboxError):
     code = "UNKNOWN_EVENT"
     remedy = "Check the id; `outbox list` shows what there is."
 
-    def __init__(self, *, event_id: str, remedy: str | None = None) -> None:
-        """Name the id that was looked for."""
-        super().__init__(f"No event or command has the id {event_id!r}.", remedy=remedy)
+    def __init__(self, *, event_id: str, others: int = 0, remedy: str | None = None) -> None:
+        """Name the id that was looked for, and how many others were not found either."""
+        more = f" Nor {others} other(s)." if others else ""
+        super().__init__(f"No event or command has the id {event_id!r}.{more}", remedy=remedy)
 
 
 class BadSettings(OutboxError):

@@ -32,6 +32,10 @@ _PER_DELIVERY: Final = (
 )
 _ATTENTION: Final = (State.DEAD, State.CLAIMED, State.PENDING, State.PUBLISHED)
 _COPIES: Final = "outbox_copies_shown"
+_COMMAND: Final = "outbox_command_shown"
+_STATUS: Final = "outbox_command_status"
+
+DELIVERIES_SHOWN: Final = 100  # of one command
 
 
 def show_event(
@@ -124,58 +128,64 @@ def _transitions(outbox: Outbox, event_id: str, arrival: object) -> list[dict[st
 def show_command(outbox: Outbox, command_id: str) -> dict[str, object] | None:
     """Return an operator's command and what became of it; None if there is no such command.
 
-    Its status is `done` once the log has a transition for every delivery that it names, else
-    `waiting`.
-
     Args:
         outbox: where to look.
         command_id: the id that was printed when the command was given.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
-    rows = rows_of(
-        outbox.spark.table(outbox.tables["outbox_commands"])
-        .where(F.col("command_id") == F.lit(command_id))
-        .orderBy("event_id", "destination")
+    outbox.spark.table(outbox.tables.commands).where(
+        F.col("command_id") == F.lit(command_id)
+    ).createOrReplaceTempView(_COMMAND)
+    given = rows_of(
+        outbox.spark.sql(
+            "select command_id, kind, actor, reason, requested_at, "
+            # A day earlier: the clock of the relay may be behind that of the operator.
+            f"date_sub(requested_date, 1) as since from {_COMMAND} order by requested_at limit 1"
+        )
     )
-    if not rows:
+    if not given:
         return None
-    since = str(min(str(row["requested_date"]) for row in rows))
-    carried_out = rows_of(
-        outbox.spark.table(outbox.tables.transitions)
-        .where(F.col("command_id") == F.lit(command_id))
-        # A day earlier: the clock of the relay may be behind that of the operator.
-        .where(F.col("occurred_date") >= F.date_sub(F.lit(since).cast("date"), 1))
-        .select("event_id", "arrival", "destination")
+    text = outbox.statements.fill(
+        "command_status", command=_COMMAND, since=f"date'{given[0].pop('since')}'"
     )
-    return command_shown(rows, carried_out)
+    outbox.spark.sql(text).createOrReplaceTempView(_STATUS)
+    counts = rows_of(
+        outbox.spark.sql(f"select status, count(*) as deliveries from {_STATUS} group by status")
+    )
+    rows = rows_of(
+        outbox.spark.sql(
+            # What is not done is what somebody asks for.
+            f"select * from {_STATUS} order by status = 'done', status = 'waiting', "
+            f"arrival, event_id, destination limit {DELIVERIES_SHOWN}"
+        )
+    )
+    return command_shown(
+        given[0], {str(row["status"]): int(str(row["deliveries"])) for row in counts}, rows
+    )
 
 
 def command_shown(
-    rows: Sequence[Mapping[str, object]], carried_out: Sequence[Mapping[str, object]]
+    given: Mapping[str, object],
+    counts: Mapping[str, int],
+    deliveries: Sequence[Mapping[str, object]],
 ) -> dict[str, object]:
     """Return a command as a document.
 
+    It waits while one of its deliveries does; it is refused if none of them was done.
+
     Args:
-        rows: the rows of outbox_commands with its id, one per delivery.
-        carried_out: event_id, arrival and destination of the transitions with its id.
+        given: what was asked for, by whom and why.
+        counts: status (done, waiting or refused) to deliveries.
+        deliveries: some of them, each with its status.
     """
-    done = {(row["event_id"], row["arrival"], row["destination"]) for row in carried_out}
-    # A command given before the first claim names no destination: any will do.
-    done |= {(row["event_id"], row["arrival"], "") for row in carried_out}
-
-    def status(row: Mapping[str, object]) -> str:
-        key = (row["event_id"], row["arrival"], row["destination"] or "")
-        return "done" if key in done else "waiting"
-
-    targets = ("event_id", "arrival", "destination", "lifecycle")
-    deliveries = [{**{name: row[name] for name in targets}, "status": status(row)} for row in rows]
-    shared = ("command_id", "kind", "actor", "reason", "arguments", "requested_at")
-    waiting = any(delivery["status"] == "waiting" for delivery in deliveries)
+    status = next((one for one in ("waiting", "done") if counts.get(one)), "refused")
     return {
-        **{name: rows[0][name] for name in shared},
-        "status": "waiting" if waiting else "done",
-        "deliveries": deliveries,
+        **given,
+        "status": status,
+        "counts": {one: counts.get(one, 0) for one in ("done", "waiting", "refused")},
+        "deliveries": list(deliveries),
+        "more": sum(counts.values()) > len(deliveries),
     }
 
 

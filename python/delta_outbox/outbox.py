@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack, overload
 
 import pyarrow as pa
 
@@ -31,6 +31,16 @@ from delta_outbox.heartbeat import living_relays
 from delta_outbox.home import Home
 from delta_outbox.lifecycle import Ending, EndOfClaim, LeaseExpired
 from delta_outbox.log import TransitionLog
+from delta_outbox.operating.commands import carry_out
+from delta_outbox.operating.report import Report
+from delta_outbox.operating.requests import (
+    ReleaseArguments,
+    ReplayArguments,
+    WhoAndWhy,
+    kill_request,
+    release_request,
+    replay_request,
+)
 from delta_outbox.policies import Check, Policies
 from delta_outbox.policy import PolicySet
 from delta_outbox.projection import Projection
@@ -317,12 +327,26 @@ class Outbox:
         self._claimed_at.pop(claim.claim_id, None)
         return endings
 
-    def release_expired_claims(self) -> int:
+    @overload
+    def release_expired_claims(self) -> int: ...
+
+    @overload
+    def release_expired_claims(self, **given: Unpack[ReleaseArguments]) -> Report: ...
+
+    def release_expired_claims(self, **given: Any) -> int | Report:
         """End the claims whose worker is gone, and return how many deliveries that sets free.
 
         What proves it: the lock of the local home, or a lease that is over by more than
         `clock_skew_seconds`. A relay also observes leases by its own clock.
+
+        With actor and reason it is an operator's request instead: for the claims whose lease is
+        over, recorded as a command, and a preview unless `dry_run=False`.
+
+        Args:
+            given: nothing, or as `operating.requests.release_request` takes them.
         """
+        if given:
+            return carry_out(self, release_request(**given))
         self.log.catch_up()
         picture = self.picture()
         freed = 0
@@ -588,3 +612,30 @@ class Outbox:
     def now_literal(self) -> str:
         """Return the current instant as an SQL literal."""
         return f"timestamp_micros({int(self.clock.now().timestamp() * 1_000_000)})"
+
+    # --- operating -------------------------------------------------------------------------
+
+    def replay(self, **given: Unpack[ReplayArguments]) -> Report:
+        """Ask for deliveries to be made again; a preview unless `dry_run=False`.
+
+        Args:
+            given: as `operating.requests.replay_request` takes them.
+
+        Raises:
+            WrongUsage: arguments break rules.
+            UnknownEvent: an event does not exist.
+        """
+        return carry_out(self, replay_request(**given))
+
+    def kill(self, event_ids: Sequence[str], **given: Unpack[WhoAndWhy]) -> Report:
+        """Ask for events to end undelivered; a preview unless `dry_run=False`.
+
+        Args:
+            event_ids: the events.
+            given: as `operating.requests.kill_request` takes them.
+
+        Raises:
+            WrongUsage: arguments break rules.
+            UnknownEvent: an event does not exist.
+        """
+        return carry_out(self, kill_request(event_ids=event_ids, **given))

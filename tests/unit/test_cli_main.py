@@ -231,20 +231,22 @@ def test_content_is_shown_only_on_demand() -> None:
     assert "payload" not in binary
 
 
-def test_a_command_is_done_when_all_of_it_is() -> None:
-    """A command waits until the log has a transition for each delivery that it names."""
-    shared: dict[str, object] = {"command_id": "c", "kind": "kill", "actor": "me", "reason": "r"}
-    shared |= {"arguments": None, "requested_at": "2026-11-01T12:00:00.000000Z", "lifecycle": 0}
-    rows: list[dict[str, object]] = [
-        {**shared, "event_id": "a", "arrival": 1, "destination": "x"},
-        {**shared, "event_id": "b", "arrival": 2, "destination": None},
-    ]
-    done_a: dict[str, object] = {"event_id": "a", "arrival": 1, "destination": "x"}
-    done_b: dict[str, object] = {"event_id": "b", "arrival": 2, "destination": "y"}
-    assert "waiting" == command_shown(rows, [done_a])["status"]
-    other = {**done_a, "destination": "z"}
-    assert "waiting" == command_shown(rows, [other, done_b])["status"]
-    assert "done" == command_shown(rows, [done_a, done_b])["status"]
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ({"done": 2}, "done"),
+        ({"done": 2, "waiting": 1, "refused": 1}, "waiting"),
+        ({"done": 1, "refused": 2}, "done"),
+        ({"refused": 2}, "refused"),
+    ],
+)
+def test_the_status_of_a_command(counts: dict[str, int], expected: str) -> None:
+    """A command waits while any of its deliveries does; it is refused only if nothing was done."""
+    given: dict[str, object] = {"command_id": "c", "kind": "kill", "actor": "me", "reason": "r"}
+    shown = command_shown(given, counts, [{"event_id": "a", "status": "done"}])
+    assert expected == shown["status"]
+    assert {"done": 0, "waiting": 0, "refused": 0} | counts == shown["counts"]
+    assert shown["more"] == (sum(counts.values()) > 1)
 
 
 def test_a_reader_that_has_enough() -> None:

@@ -43,7 +43,21 @@ WRONG = [
     ["list", "--lim", "3"],
     ["show"],
     ["show", "a", "b"],
+    ["replay", "--reason", "r", "--actor", "a"],
+    ["replay", "--state", "DEAD", "--actor", "a"],
+    ["replay", "--state", "DEAD", "--reason", "r"],
+    ["replay", "--state", "PENDING", "--reason", "r", "--actor", "a"],
+    ["replay", "--state", "PUBLISHED", "--reason", "r", "--actor", "a"],
+    ["replay", "--state", "PUBLISHED", "--all", "--id", "x", "--reason", "r", "--actor", "a"],
+    ["replay", "--state", "DEAD", "--apply", "--dry-run", "--reason", "r", "--actor", "a"],
+    ["replay", "--state", "DEAD", "--since", "2026-11-01", "--reason", "r", "--actor", "a"],
+    ["replay", "--state", "DEAD", "--id", "", "--reason", "r", "--actor", "a"],
+    ["kill", "--reason", "r", "--actor", "a"],
+    ["kill", "e", "--reason", " ", "--actor", "a"],
+    ["kill", "e", "--reason", "two\nlines", "--actor", "a"],
+    ["release", "--actor", "a"],
 ]
+WHO = ["--reason", "r", "--actor", "a"]
 
 
 def test_every_command_is_carried_out() -> None:
@@ -107,6 +121,16 @@ def test_list_arguments() -> None:
     assert Filter(limit=DEFAULT_LIMIT) == filter_of(parse(["list"]))
 
 
+def test_a_replay_is_a_preview_unless_it_is_told_otherwise() -> None:
+    """A replay names events by a filter, so it only shows them; kill and release act at once."""
+    words = {"replay": ["--state", "DEAD"], "kill": ["e"], "release": []}
+    for command, given in words.items():
+        line = [command, *given, *WHO]
+        assert (command == "replay") == parse(line).dry_run
+        assert not parse([*line, "--apply"]).dry_run
+        assert parse([*line, "--dry-run"]).dry_run
+
+
 def test_filter_refuses_what_argparse_never_saw() -> None:
     """Python callers get the same rules: an allow-list to sort by, offsets, a positive limit."""
     with pytest.raises(WrongUsage, match="sort"):
@@ -162,6 +186,7 @@ def test_no_outbox_here(
     for words in (
         *(["status"], ["list"], ["show", "e"], ["refresh"], ["relay", "--once"]),
         *(["append", "events.jsonl"], ["dbt", "run"]),
+        *(["replay", "--state", "DEAD", *WHO], ["kill", "e", *WHO], ["release", *WHO]),
     ):
         assert 2 == main(["--json", *words]), words
         captured = capsys.readouterr()

@@ -158,7 +158,7 @@ def show_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
     is_event = "event" in document
     shown: Mapping[str, Any] = document["event"] if is_event else document["command"]
     deliveries = shown["deliveries"]
-    skipped = ("deliveries", "headers")
+    skipped = ("deliveries", "headers", "more")
     # A fact that nobody has given tells nothing.
     yield facts(
         [
@@ -172,6 +172,8 @@ def show_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
         columns = [Column(name=name) for name in names if name in deliveries[0]]
         yield Rows(columns=columns, rows=deliveries)
     if not is_event:
+        if shown["more"]:
+            yield sentence("and more; `counts` counts them all.", style="dim")
         return
     yield ""
     transitions = [

@@ -11,7 +11,14 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TextIO
 
-from delta_outbox.cli import appending, building, inspecting, relaying, serving
+from delta_outbox.cli import (
+    appending,
+    building,
+    inspecting,
+    operating,
+    relaying,
+    serving,
+)
 from delta_outbox.cli.logs import logging_to, quieten_pyspark
 from delta_outbox.cli.outcome import NOT_DONE, Invocation, Outcome, UnexpectedError
 from delta_outbox.cli.parser import parse, split_dbt
@@ -32,6 +39,9 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "status": inspecting.status,
     "list": inspecting.list_,
     "show": inspecting.show,
+    "replay": operating.replay,
+    "kill": operating.kill,
+    "release": operating.release,
     "refresh": building.refresh,
     "serve": serving.serve,
     "dbt": building.dbt,

@@ -102,6 +102,9 @@ def build() -> argparse.ArgumentParser:
     command("status", "Show how many events are in which state, and who is at work.")
     _list(command("list", "List deliveries, in the order of their arrival."))
     _show(command("show", "Show the whole life of one event, or what became of a command."))
+    _replay(command("replay", "Deliver again what is PUBLISHED or DEAD; a preview unless --apply."))
+    _kill(command("kill", "End events without delivering them: they become DEAD."))
+    _release(command("release", "End claims whose lease is over, so that others can take over."))
     refresh = command("refresh", "Bring the projection up to what the logs hold now.")
     refresh.add_argument(
         "--rebuild", action="store_true", help="derive everything anew from the logs"
@@ -238,3 +241,74 @@ def _show(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--payload", action="store_true", help="show the payload and the values of headers too"
     )
+
+
+def _replay(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--state", required=True, metavar="STATE", help="DEAD or PUBLISHED")
+    parser.add_argument(
+        "--type", type=arguments.glob, metavar="GLOB", help="event type, such as 'order.*'"
+    )
+    parser.add_argument(
+        "--since",
+        type=arguments.instant,
+        metavar="TIME",
+        help="created at TIME or later (ISO 8601 with an offset)",
+    )
+    parser.add_argument(
+        "--until", type=arguments.instant, metavar="TIME", help="created before TIME"
+    )
+    parser.add_argument(
+        "--id",
+        dest="event_ids",
+        action="append",
+        metavar="ID",
+        help="this event; may be given several times",
+    )
+    parser.add_argument("--error", metavar="TEXT", help="the last error holds TEXT")
+    parser.add_argument(
+        "--all",
+        dest="everything",
+        action="store_true",
+        help="no filter: PUBLISHED needs one otherwise",
+    )
+    _who_and_why(parser, dry_run_by_default=True)
+
+
+def _kill(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "event_ids", nargs="+", metavar="ID", help="the id of an event; several are possible"
+    )
+    _who_and_why(parser, dry_run_by_default=False)
+
+
+def _release(parser: argparse.ArgumentParser) -> None:
+    for name, what in (("id", "the claims of this event"), ("claim", "this claim")):
+        parser.add_argument(
+            f"--{name}",
+            dest="event_ids" if name == "id" else "claim_ids",
+            action="append",
+            metavar="ID",
+            help=f"only {what}; may be given several times",
+        )
+    _who_and_why(parser, dry_run_by_default=False)
+
+
+def _who_and_why(parser: argparse.ArgumentParser, *, dry_run_by_default: bool) -> None:
+    parser.add_argument("--reason", required=True, metavar="TEXT", help="why; it is kept")
+    parser.add_argument("--actor", required=True, metavar="NAME", help="who asks; it is kept")
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument(
+        "--apply",
+        dest="dry_run",
+        action="store_const",
+        const=False,
+        help="do it" + ("" if dry_run_by_default else " (the default)"),
+    )
+    mode.add_argument(
+        "--dry-run",
+        dest="dry_run",
+        action="store_const",
+        const=True,
+        help="only show what it is about" + (" (the default)" if dry_run_by_default else ""),
+    )
+    parser.set_defaults(dry_run=dry_run_by_default)

@@ -1,0 +1,76 @@
+{% macro command_status(command, transitions, state, since) -%}
+    {#-
+        What became of each delivery that a command names; computed, never stored.
+
+        done: a transition carries the command, or the projection shows the kill of a dead event. refused: the delivery has
+        moved on without it. waiting: else.
+
+        Arguments:
+            command: relation, the command's rows of the command log
+            transitions: relation, the transition log
+            state: relation, the projection, refreshed
+            since: SQL expression, a date; the log is not read before it
+    -#}
+    with carried_out as (
+        select distinct
+            event_id,
+            arrival,
+            destination
+        from {{ transitions }}
+        where
+            occurred_date >= {{ since }}
+            and command_id in (select command_id from {{ command }})
+    ),
+
+    -- A command from before the first claim names no destination, and means all of them.
+    judged as (
+        select
+            c.event_id,
+            c.arrival,
+            c.destination,
+            c.lifecycle,
+            c.arguments,
+            case
+                when d.event_id is not null then 'done'
+                when s.event_id is null then 'waiting'
+                when c.kind = 'kill' and s.state = 'DEAD' and coalesce(s.kill_command_id = c.command_id, false) then 'done'
+                when s.lifecycle <> c.lifecycle then 'refused'
+                when
+                    c.kind = 'replay'
+                    and (
+                        s.epoch <> cast(get_json_object(c.arguments, '$.epoch') as int)
+                        or s.sequence <> cast(get_json_object(c.arguments, '$.sequence') as bigint)
+                    )
+                    then 'refused'
+                when c.kind = 'kill' and s.state in ('PUBLISHED', 'DEAD') then 'refused'
+                when c.kind = 'release' and coalesce(s.claim_id <> get_json_object(c.arguments, '$.claim_id'), true)
+                    then 'refused'
+                else 'waiting'
+            end as status
+        from {{ command }} as c
+        left join carried_out as d
+            on
+                c.event_id = d.event_id
+                and c.arrival = d.arrival
+                and coalesce(c.destination, '') in ('', d.destination)
+        left join {{ state }} as s
+            on
+                c.event_id = s.event_id
+                and c.arrival = s.arrival
+                and coalesce(c.destination, '') in ('', s.destination)
+    )
+
+    select
+        event_id,
+        arrival,
+        destination,
+        lifecycle,
+        arguments,
+        case
+            when max(status = 'done') then 'done'
+            when max(status = 'waiting') then 'waiting'
+            else 'refused'
+        end as status
+    from judged
+    group by event_id, arrival, destination, lifecycle, arguments
+{%- endmacro %}

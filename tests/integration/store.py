@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark.sql import functions as sf
 
+from delta_outbox.globs import glob_to_regex
 from delta_outbox.home import Home
 from delta_outbox.opening import create_outbox, load_statements
 from delta_outbox.outbox import Outbox
@@ -107,11 +109,25 @@ class Store:
             event_type: the pattern.
             given: its other columns.
         """
-        values = {"event_type": event_type, "destination": "default", **given}
-        self.spark.sql(
-            f"insert into {self.tables['delivery_policies']} (position, {', '.join(values)}) "
-            f"select min(position) - 1, {', '.join(repr(value) for value in values.values())} "
-            f"from {self.tables['delivery_policies']}"
+        position = self.rows(f"select min(position) as first from {self.tables['policy_rows']}")
+        row = {
+            "position": position[0]["first"] - 1,
+            "event_type": event_type,
+            "event_type_regex": glob_to_regex(event_type),
+            "destination": "default",
+            "route": "{event_type}",
+            "format": "raw",
+            "ordering": "strict",
+            "order_scope": "key",
+            "on_dead": "continue",
+            **given,
+        }
+        (
+            self.spark.createDataFrame(pa.Table.from_pylist([row]))
+            .withColumn("position", sf.col("position").cast("int"))
+            .write.format("delta")
+            .mode("append")
+            .saveAsTable(self.tables["policy_rows"])
         )
 
 

@@ -17,6 +17,14 @@ def repository() -> Path:
 
 
 @pytest.fixture(scope="session")
+def clone(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a clone with what is committed, and nothing else; whoever is first sets it up."""
+    folder = tmp_path_factory.mktemp("stranger") / "delta-outbox"
+    subprocess.run(["git", "clone", "--quiet", str(repository), str(folder)], check=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def strangers_environment() -> dict[str, str]:
     """Return the environment variables without those that lead to this repository or an outbox."""
     return {

@@ -6,18 +6,8 @@ import re
 import subprocess
 from pathlib import Path
 
-import pytest
-
 PATIENCE = 1500.0  # seconds for one block on a busy machine
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-@pytest.fixture(scope="module")
-def clone(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a clone with what is committed, and nothing else."""
-    folder = tmp_path_factory.mktemp("stranger") / "delta-outbox"
-    subprocess.run(["git", "clone", "--quiet", str(repository), str(folder)], check=True)
-    return folder
 
 
 def follow(block: str, *, clone: Path, environment: dict[str, str]) -> str:

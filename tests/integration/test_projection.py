@@ -1,0 +1,142 @@
+"""The projection: what is derived step by step equals what is derived at once from the logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.integration.store import Store, events, open_store
+
+from delta_outbox.dbt import check_result, run_dbt
+from delta_outbox.home import Home
+from delta_outbox.lifecycle import EndOfClaim
+from delta_outbox.outbox import Outbox
+from delta_outbox.publishers.protocol import Delivered, Failed, NotSent, Rejected
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="module")
+def store(spark: SparkSession, home: Home) -> Iterator[Store]:
+    """Return an outbox that the tests of this file share."""
+    with open_store(spark, home, "t_projection") as store:
+        yield store
+
+
+def _compared(store: Store, copy: str) -> list[dict[str, object]]:
+    left, right = store.spark.table(store.tables.state), store.spark.table(copy)
+    both = left.exceptAll(right).unionByName(right.exceptAll(left))
+    rows: list[dict[str, object]] = both.toArrow().to_pylist()
+    return rows
+
+
+def test_a_rebuild_changes_nothing(store: Store, tmp_path: Path) -> None:
+    """Rows derived anew equal those derived step by step: with copies in one commit and in
+    several, with every ending; also after OPTIMIZE and VACUUM have rewritten both logs.
+    """
+    outbox = store.outbox(tmp_path)
+    _live_a_little(store, outbox)
+    copy = f"{store.tables.state}_copy"
+    store.spark.sql(f"create table {copy} using delta as select * from {store.tables.state}")
+    assert 10 == store.spark.table(copy).count()
+    outbox.refresh(rebuild=True)
+    assert [] == _compared(store, copy)
+
+    _rewrite(store)
+    outbox.refresh(rebuild=True)
+    assert [] == _compared(store, copy)
+
+    # And it goes on from there.
+    store.insert(("after", "x", "p"), ("copied", "x", "third"))
+    outbox.refresh()
+    assert "PENDING" == store.states("after")["after"]
+    assert 11 == len(store.states())
+
+
+def _live_a_little(store: Store, outbox: Outbox) -> None:
+    """Append events, copies among them, and end claims in every way, refreshing in between."""
+    store.insert(("same", "x", "b"), ("same", "y", "a"), ("copied", "x", "first"))
+    outbox.append(events("e", 7, keys=2)).raise_if_rejected()
+    outbox.refresh()
+    store.insert(("copied", "x", "second"), ("new", "x", "p"))
+    claim = outbox.claim(5)
+    assert claim is not None
+    outbox.refresh()
+    results: list[EndOfClaim] = [
+        Delivered(),
+        Failed(error="busy"),
+        Rejected(error="no"),
+        NotSent(),
+        Delivered(),
+    ]
+    outbox.end(claim, results)
+    store.insert(("e-000", "x", "late copy"))
+    outbox.refresh()
+    assert outbox.claim(2) is not None
+    outbox.refresh()
+
+
+def _rewrite(store: Store) -> None:
+    """Compact both logs and remove what the compaction replaced."""
+    check = "spark.databricks.delta.retentionDurationCheck.enabled"
+    store.spark.conf.set(check, "false")
+    try:
+        for log in (store.tables.events, store.tables.transitions):
+            store.spark.sql(f"optimize {log}")
+            store.spark.sql(f"vacuum {log} retain 0 hours")
+    finally:
+        store.spark.conf.unset(check)
+
+
+def test_refreshers_beside_each_other(store: Store, tmp_path: Path) -> None:
+    """Refreshes beside each other never fail and write nothing twice."""
+    outboxes = [store.outbox(tmp_path) for _ in range(2)]
+    outboxes[0].append(events("beside", 6)).raise_if_rejected()
+    with ThreadPoolExecutor(2) as pool:
+        plans = list(pool.map(lambda outbox: outbox.refresh(), outboxes))
+    assert len(plans) == 2
+    rows = store.rows(
+        f"select event_id, count(*) as n from {store.tables.state} "
+        "where startswith(event_id, 'beside') group by event_id"
+    )
+    assert [1] * 6 == [row["n"] for row in rows]
+
+
+def test_dbt_and_the_store_refresh_the_same(store: Store, tmp_path: Path) -> None:
+    """A refresh by dbt, also a full one, and one by the store give the same rows."""
+    outbox = store.outbox(tmp_path)
+    outbox.append(events("dbt", 3)).raise_if_rejected()
+    check_result(run_dbt(["run", "-s", "outbox_state"], home=store.home, schema="t_projection"))
+    assert 3 == len(store.states("dbt"))
+    copy = f"{store.tables.state}_dbt"
+    store.spark.sql(f"create table {copy} using delta as select * from {store.tables.state}")
+    outbox.refresh(rebuild=True)
+    assert [] == _compared(store, copy)
+
+
+def test_nothing_new_writes_nothing(store: Store, tmp_path: Path) -> None:
+    """A refresh without news adds neither a plan nor a commit."""
+    outbox = store.outbox(tmp_path)
+    plan = outbox.refresh()
+    version = outbox.projection.watermark()
+    assert plan == outbox.refresh()
+    assert version == outbox.projection.watermark()
+
+
+@pytest.mark.parametrize("refreshed", [False, True])
+def test_the_picture_needs_no_refresh(store: Store, tmp_path: Path, refreshed: bool) -> None:
+    """The open deliveries are the same whether seen beside the projection or folded into it."""
+    outbox = store.outbox(tmp_path)
+    prefix = f"picture{refreshed}"
+    outbox.append(events(prefix, 3)).raise_if_rejected()
+    if refreshed:
+        outbox.refresh()
+    picture, tail = outbox.projection.picture()
+    assert refreshed == (tail == 0)
+    open_ = {row["event_id"]: row["state"] for row in picture.toArrow().to_pylist()}
+    mine = {name: state for name, state in open_.items() if name.startswith(prefix)}
+    assert {f"{prefix}-{n:03}": "PENDING" for n in range(3)} == mine

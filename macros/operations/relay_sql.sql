@@ -8,8 +8,12 @@
     {%- set events = source("outbox", "outbox_events") -%}
     {%- set transitions = source("outbox", "outbox_transitions") -%}
     {%- set commands = source("outbox", "outbox_commands") -%}
---- fold
-{{ delta_outbox.fold(state) }}
+{%- for news in ["e", "t", "et", "etc"] %}
+--- fold_{{ news }}
+{{ delta_outbox.fold(state, news) }}
+--- picture_{{ news }}
+{{ delta_outbox.picture("__state__", news) }}
+{%- endfor %}
 --- merge
 {{ delta_outbox.merge_into_state(state, "select * from outbox_folded", "__from_states__") }}
 --- overwrite
@@ -28,8 +32,6 @@
 {{ delta_outbox.no_changes(transitions) }}
 --- no_commands
 {{ delta_outbox.no_changes(commands) }}
---- picture
-{{ delta_outbox.picture("__state__") }}
 --- eligible
 {{ delta_outbox.eligible("__deliveries__", "outbox_policies", "__now__") }}
 --- endable

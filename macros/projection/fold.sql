@@ -1,24 +1,29 @@
-{% macro fold(state, events_tail="outbox_events_tail", transitions_tail="outbox_transitions_tail", known_events="outbox_known_events", commands_tail="outbox_commands_tail") -%}
+{% macro fold(state, news="etc", events_tail="outbox_events_tail", transitions_tail="outbox_transitions_tail", known_events="outbox_known_events", commands_tail="outbox_commands_tail") -%}
     {#-
         The state of every delivery that the tails touch: the projection as it was, folded with what is new.
 
         The one statement of how transitions become state. The refresh merges its rows into the projection, the relay
         looks at them beside it. Every transition carries the counters after it, so the fold is "the last row of each
-        delivery" and never a sum.
+        delivery" and never a sum. A kill stays with its delivery until it is carried out or void: while it is open in the
+        same lifecycle, or DEAD by anything else.
 
         Arguments:
             state: relation, the projection before the tails
+            news: which tails may hold something: e(vents), t(ransitions), c(ommands). To plan what is empty takes longer
+                than to run the rest.
             events_tail: name of the view of new rows of the event log (events_tail_select)
             transitions_tail: name of the view of new rows of the transition log (transitions_tail_select)
             known_events: name of the view of earlier events, against which identity is checked (known_events_select)
-        commands_tail: name of the view of new rows of the command log (commands_tail_select). A kill stays with its
-            delivery until it is carried out or void: while it is open in the same lifecycle, or DEAD by anything else.
+            commands_tail: name of the view of new rows of the command log (commands_tail_select)
         Placeholder: __from_states__, which whoever runs the text replaces by the list of the states (partitions of the
             projection) that the touched deliveries come from, as literals, so that the others are not read.
         Columns: those of the projection, and replaces_destination: the destination under which the delivery stands in
             the projection ('' before its first claim), null for a row to insert.
     -#}
-    with arrivals as (
+    {%- set columns = delta_outbox.state_columns() -%}
+    with
+    {%- if "e" in news %}
+    arrivals as (
         select
             *,
             row_number() over (same_id) as copy,
@@ -27,16 +32,18 @@
         window same_id as (partition by event_id order by {{ delta_outbox.order_of_copies() }})
     ),
 
-    first_copies as (
-        select * from arrivals
-        where copy = 1
-    ),
-
     new_events as (
-        select first_copies.*
-        from first_copies
-        left anti join {{ known_events }} as known on first_copies.event_id = known.event_id
+        select
+            {% for column in columns -%}
+            {{ delta_outbox.first_state_value(column) }} as {{ column }},
+            {% endfor -%}
+            true as is_new
+        from arrivals as a
+        left anti join {{ known_events }} as known on a.event_id = known.event_id
+        where a.copy = 1
     ),
+    {%- endif %}
+    {%- if "t" in news %}
 
     last_transitions as (
         select
@@ -55,162 +62,166 @@
         from {{ transitions_tail }}
         group by event_id, arrival, destination
     ),
+    {%- endif %}
+    {%- if "c" in news %}
 
-    touched as (
-        select
-            coalesce(t.event_id, n.event_id) as event_id,
-            coalesce(t.arrival, n.arrival) as arrival,
-            coalesce(t.destination, '') as destination,
-            t.last,
-            t.error,
-            t.replayed_at,
-            -- The first claim of an event with several destinations: one delivery takes the old row's place.
-            coalesce(t.destination = min(t.destination) over (partition by t.event_id, t.arrival), false) as is_first,
-            n.event_id is not null as is_new,
-            n.event_type,
-            n.ordering_key,
-            n.partition_key,
-            n.created_at,
-            n.appended_at,
-            n.ordinal,
-            n.available_at,
-            n.ambiguous
-        from last_transitions as t
-        full outer join new_events as n
-            on
-                t.event_id = n.event_id
-                and t.arrival = n.arrival
-    ),
-
-    killed as (
+    kills as (
         select
             event_id,
             arrival,
-            destination,
             lifecycle,
-            min(struct(position, command_id, actor, reason)) as kill
+            collect_list(struct(position, command_id, actor, reason, destination)) as kills
         from {{ commands_tail }}
         where kind = 'kill' and event_id is not null
-        group by event_id, arrival, destination, lifecycle
+        group by event_id, arrival, lifecycle
+    ),
+    {%- endif %}
+
+    earlier as (
+        {%- if "t" in news or "c" in news %}
+        select
+            {% for column in columns %}s.{{ column }}, {% endfor -%}
+            false as is_new
+        from {{ state }} as s
+        left semi join (
+            {%- if "t" in news %}
+            select event_id, arrival from last_transitions
+            {%- endif %}
+            {%- if "t" in news and "c" in news %}
+            union all
+            {%- endif %}
+            {%- if "c" in news %}
+            select event_id, arrival from kills
+            {%- endif %}
+        ) as n
+            on
+                s.event_id = n.event_id
+                and s.arrival = n.arrival
+        where s.state in (__from_states__)
+        {%- endif %}
+        {%- if "e" in news and ("t" in news or "c" in news) %}
+        union all
+        {%- endif %}
+        {%- if "e" in news %}
+        select * from new_events
+        {%- endif %}
+    ),
+    {%- if "t" in news %}
+
+    joined as (
+        select
+            e.*,
+            t.destination as last_destination,
+            t.last,
+            t.error,
+            t.replayed_at as replayed_again_at,
+            -- The first claim of an event with several destinations: one delivery takes the old row's place.
+            t.destination = min(t.destination) over (partition by e.event_id, e.arrival) as is_first
+        from earlier as e
+        left join last_transitions as t
+            on
+                e.event_id = t.event_id
+                and e.arrival = t.arrival
+                and (e.destination = t.destination or e.destination = '')
     ),
 
     moved as (
         select
-            d.event_id,
-            d.arrival,
-            d.destination,
-            coalesce(d.last.to_state, 'PENDING') as state,
-            coalesce(s.event_type, d.event_type) as event_type,
-            coalesce(s.ordering_key, d.ordering_key) as ordering_key,
-            coalesce(s.partition_key, d.partition_key) as partition_key,
-            coalesce(s.created_at, d.created_at) as created_at,
-            coalesce(s.appended_at, d.appended_at) as appended_at,
-            coalesce(s.ordinal, d.ordinal) as ordinal,
-            coalesce(s.scheduled_at, d.available_at) as scheduled_at,
-            coalesce(s.ambiguous, d.ambiguous) as ambiguous,
-            coalesce(d.last.lifecycle, 0) as lifecycle,
-            coalesce(d.last.attempt, 0) as attempts,
-            coalesce(d.last.publish_attempts, 0) as publish_attempts,
-            coalesce(d.last.crashes, 0) as crashes,
-            coalesce(d.last.suspect, 0) as suspect,
-            if(d.last is null, d.available_at, d.last.available_at) as available_at,
-            coalesce(d.error, s.last_error) as last_error,
-            d.last.reason as reason,
-            case when d.last.to_state = 'CLAIMED' then d.last.occurred_at end as claimed_at,
-            case when d.last.to_state = 'CLAIMED' then d.last.relay_id end as claimed_by,
-            case when d.last.to_state = 'CLAIMED' then d.last.claim_id end as claim_id,
-            case when d.last.to_state = 'CLAIMED' then d.last.claim_size end as claim_size,
-            case when d.last.to_state = 'CLAIMED' then d.last.lease_expires_at end as lease_expires_at,
-            case when d.last.to_state = 'PUBLISHED' then d.last.occurred_at end as published_at,
-            coalesce(d.replayed_at, s.replayed_at) as replayed_at,
-            d.last.occurred_at as changed_at,
-            d.last.outcome as outcome,
+            event_id,
+            arrival,
+            coalesce(last_destination, destination) as destination,
+            if(last is null, state, last.to_state) as state,
+            event_type,
+            ordering_key,
+            partition_key,
+            created_at,
+            appended_at,
+            ordinal,
+            scheduled_at,
+            ambiguous,
+            if(last is null, lifecycle, last.lifecycle) as lifecycle,
+            if(last is null, attempts, last.attempt) as attempts,
+            if(last is null, publish_attempts, last.publish_attempts) as publish_attempts,
+            if(last is null, crashes, last.crashes) as crashes,
+            if(last is null, suspect, last.suspect) as suspect,
+            if(last is null, available_at, last.available_at) as available_at,
+            coalesce(error, last_error) as last_error,
+            if(last is null, reason, last.reason) as reason,
+            if(last is null, claimed_at, if(last.to_state = 'CLAIMED', last.occurred_at, null)) as claimed_at,
+            if(last is null, claimed_by, if(last.to_state = 'CLAIMED', last.relay_id, null)) as claimed_by,
+            if(last is null, claim_id, if(last.to_state = 'CLAIMED', last.claim_id, null)) as claim_id,
+            if(last is null, claim_size, if(last.to_state = 'CLAIMED', last.claim_size, null)) as claim_size,
+            if(last is null, lease_expires_at, if(last.to_state = 'CLAIMED', last.lease_expires_at, null)) as lease_expires_at,
+            if(last is null, published_at, if(last.to_state = 'PUBLISHED', last.occurred_at, null)) as published_at,
+            coalesce(replayed_again_at, replayed_at) as replayed_at,
+            if(last is null, changed_at, last.occurred_at) as changed_at,
+            if(last is null, outcome, last.outcome) as outcome,
+            if(last is null or last.lifecycle = lifecycle, kill_command_id, null) as kill_command_id,
+            if(last is null or last.lifecycle = lifecycle, kill_actor, null) as kill_actor,
+            if(last is null or last.lifecycle = lifecycle, kill_reason, null) as kill_reason,
+            if(last is null, policy_version, last.policy_version) as policy_version,
+            if(last is null, epoch, last.epoch) as epoch,
+            if(last is null, lane, last.lane) as lane,
+            if(last is null, sequence, last.sequence) as sequence,
             case
-                when s.kill_command_id is not null and s.lifecycle = coalesce(d.last.lifecycle, 0)
-                    then struct(0L as position, s.kill_command_id as command_id, s.kill_actor as actor, s.kill_reason as reason)
-            end as earlier_kill,
-            d.last.policy_version as policy_version,
-            coalesce(d.last.epoch, 0) as epoch,
-            coalesce(d.last.lane, 0) as lane,
-            coalesce(d.last.sequence, 0) as sequence,
-            case
-                when s.event_id is null then null
-                when s.destination <> '' then s.destination
-                when d.is_first then ''
-            end as replaces_destination
-        from touched as d
-        left join {{ state }} as s
-            on
-                d.event_id = s.event_id
-                and d.arrival = s.arrival
-                and (d.destination = s.destination or s.destination = '')
-                and s.state in (__from_states__)
-        where d.is_new or s.event_id is not null
+                when is_new then null
+                when destination <> '' or last is null then destination
+                when is_first then ''
+            end as replaces_destination,
+            last is not null or is_new as is_touched
+        from joined
     ),
+    {%- else %}
 
-    -- Deliveries of which only a kill is new.
+    moved as (
+        select
+            {% for column in columns %}{{ column }}, {% endfor -%}
+            if(is_new, null, destination) as replaces_destination,
+            is_new as is_touched
+        from earlier
+    ),
+    {%- endif %}
+    {%- if "c" in news %}
+
     asked as (
         select
-            {% for column in delta_outbox.state_columns() if not column.startswith("kill_") -%}
-            {% if column == "policy_version" %}case
-                when s.kill_command_id is not null
-                    then struct(0L as position, s.kill_command_id as command_id, s.kill_actor as actor, s.kill_reason as reason)
-            end as earlier_kill,
-            {% endif %}s.{{ column }},
-            {% endfor -%}
-            s.destination as replaces_destination
-        from {{ state }} as s
-        where
-            s.state in (__from_states__)
-            and exists (
-                select 1 from killed as k
-                where
-                    k.event_id = s.event_id
-                    and k.arrival = s.arrival
-                    and k.destination in ('', s.destination)
-            )
-            and not exists (
-                select 1 from last_transitions as t
-                where
-                    t.event_id = s.event_id
-                    and t.arrival = s.arrival
-                    and (t.destination = s.destination or s.destination = '')
-            )
+            m.*,
+            array_min(filter(k.kills, one -> one.destination in ('', m.destination))) as kill
+        from moved as m
+        left join kills as k
+            on
+                m.event_id = k.event_id
+                and m.arrival = k.arrival
+                and m.lifecycle = k.lifecycle
     ),
+    {%- else %}
 
-    touched_now as (
-        select * from moved
-        union all
-        select * from asked
+    asked as (
+        select *
+        from moved
     ),
+    {%- endif %}
 
-    with_kill as (
+    settled as (
         select
-            d.*,
-            case
-                when d.state in ('PENDING', 'CLAIMED') or (d.state = 'DEAD' and d.reason <> 'operator')
-                    then coalesce(d.earlier_kill, least(of_event.kill, of_delivery.kill))
-            end as kill
-        from touched_now as d
-        left join killed as of_event
-            on
-                d.event_id = of_event.event_id
-                and d.arrival = of_event.arrival
-                and d.lifecycle = of_event.lifecycle
-                and of_event.destination = ''
-        left join killed as of_delivery
-            on
-                d.event_id = of_delivery.event_id
-                and d.arrival = of_delivery.arrival
-                and d.lifecycle = of_delivery.lifecycle
-                and d.destination = of_delivery.destination
-                and of_delivery.destination <> ''
+            *,
+            state in ('PENDING', 'CLAIMED') or (state = 'DEAD' and reason <> 'operator') as may_be_killed
+        from asked
     )
 
     select
-        {% for column in delta_outbox.state_columns() -%}
-        {% if column.startswith("kill_") %}kill.{{ column[5:] }} as {{ column }}{% else %}{{ column }}{% endif %},
+        {% for column in columns -%}
+        {% if column.startswith("kill_") -%}
+        {% if "c" in news -%}
+        if(may_be_killed, if(kill_command_id is null, kill.{{ column[5:] }}, {{ column }}), null) as {{ column }},
+        {% else -%}
+        if(may_be_killed, {{ column }}, null) as {{ column }},
+        {% endif -%}
+        {% else -%}
+        {{ column }},
+        {% endif -%}
         {% endfor -%}
         replaces_destination
-    from with_kill
+    from settled
+    where is_touched{% if "c" in news %} or kill is not null{% endif %}
 {%- endmacro %}

@@ -1,4 +1,4 @@
-{% macro picture(state, events_tail="outbox_events_tail", transitions_tail="outbox_transitions_tail", known_events="outbox_known_events", commands_tail="outbox_commands_tail") -%}
+{% macro picture(state, news="etc", events_tail="outbox_events_tail", transitions_tail="outbox_transitions_tail", known_events="outbox_known_events", commands_tail="outbox_commands_tail") -%}
     {#-
         The open deliveries now: the projection, with the deliveries that the tails touch replaced by their fold.
 
@@ -11,28 +11,26 @@
         and (state <> 'DEAD' or (reason <> 'operator' and kill_command_id is null and ordering_key is not null))
     {%- endset -%}
     with folded as (
-        {{ delta_outbox.fold(state, events_tail, transitions_tail, known_events, commands_tail) | indent(8) }}
+        {{ delta_outbox.fold(state, news, events_tail, transitions_tail, known_events, commands_tail) | indent(8) }}
     ),
 
     untouched as (
         select {{ delta_outbox.state_columns() | join(", ") }}
         from {{ state }} as s
-        where
-            not exists (
-                select 1 from {{ transitions_tail }} as t
-                where
-                    t.event_id = s.event_id
-                    and t.arrival = s.arrival
-                    and (t.destination = s.destination or s.destination = '')
-            )
-            and not exists (
-                select 1 from {{ commands_tail }} as c
-                where
-                    c.kind = 'kill'
-                    and c.event_id = s.event_id
-                    and c.arrival = s.arrival
-                    and c.destination in ('', s.destination)
-            )
+        {%- if "t" in news %}
+        left anti join {{ transitions_tail }} as t
+            on
+                s.event_id = t.event_id
+                and s.arrival = t.arrival
+                and (s.destination = t.destination or s.destination = '')
+        {%- endif %}
+        {%- if "c" in news %}
+        left anti join (select * from {{ commands_tail }} where kind = 'kill') as c
+            on
+                s.event_id = c.event_id
+                and s.arrival = c.arrival
+                and c.destination in ('', s.destination)
+        {%- endif %}
     )
 
     select *

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import logging
 import uuid
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from delta_outbox.commits import is_committed
 from delta_outbox.conflicts import is_conflict
 from delta_outbox.errors import LogRewound, SequenceTaken
 from delta_outbox.tables import TRANSITIONS, Tables
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = logging.getLogger(__name__)
-
-COMMITS_LOOKED_AT: Final = 200  # of other lanes and of maintenance, since our own
 
 
 class TransitionLog:
@@ -106,30 +105,19 @@ class TransitionLog:
             if is_conflict(error):
                 raise SequenceTaken(writer=self.app_id, number=number) from error
             # The commit may have happened although its answer was lost.
-            if not self._is_committed(mark):
+            if not is_committed(self._spark, self._table, mark):
                 raise
             logger.warning("append_answer_lost", extra={"lane": self.lane, "sequence": number})
         self._believe(number, mark)
 
     def _believe(self, number: int, mark: str) -> None:
         """Accept an append only after its commit has been seen in the log."""
-        if self._is_committed(mark):
+        if is_committed(self._spark, self._table, mark):
             self.sequence = number
             return
         if self.rows_after(number - 1).num_rows:
             raise SequenceTaken(writer=self.app_id, number=number)
         raise LogRewound(writer=self.app_id, number=number)
-
-    def _is_committed(self, mark: str) -> bool:
-        """Say whether a commit with our mark is among the latest ones; its rows are all or none.
-
-        Reading the last commit is much cheaper than reading rows.
-        """
-        for limit in (1, COMMITS_LOOKED_AT):
-            commits = self._spark.sql(f"describe history {self._table} limit {limit}").collect()
-            if any(commit["userMetadata"] == mark for commit in commits):
-                return True
-        return False
 
     def _numbered(self, rows: pa.Table, number: int) -> pa.Table:
         """Fill in the position and the writer, and put the columns in order."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from delta_outbox.clock import Clock
+from delta_outbox.commits import is_committed
 from delta_outbox.conflicts import is_conflict
 from delta_outbox.errors import LogRewound, SequenceTaken
 from delta_outbox.tables import Tables
@@ -123,8 +125,8 @@ class NumberedPlans:
 
     def append_after(
         self, last: NumberedPlan | None, plan: Mapping[str, Any], *, planned_by: str
-    ) -> bool:
-        """Append a plan right after another; False if another writer was faster.
+    ) -> NumberedPlan | None:
+        """Append a plan right after another, and return it; None if another writer was faster.
 
         Args:
             last: the plan that it follows, None for the first.
@@ -134,13 +136,16 @@ class NumberedPlans:
         Raises:
             LogRewound: the number counts as used and nobody's plan carries it.
         """
-        return self._write(last.number + 1 if last else 1, plan, planned_by)
+        number = last.number + 1 if last else 1
+        written = self._write(number, plan, planned_by)
+        return NumberedPlan(number=number, plan=plan) if written else None
 
     def _write(self, number: int, plan: Mapping[str, Any], planned_by: str) -> bool:
         """Write one plan; False if another writer has taken its number."""
         text = json.dumps(plan, ensure_ascii=False, sort_keys=True)
         row = [self._writer, number, text, self._clock.now(), planned_by]
         table = pa.Table.from_pylist([dict(zip(_ROW.names, row, strict=True))], schema=_ROW)
+        mark = f"{self.app_id}/{number}/{uuid.uuid4().hex}"
         try:
             (
                 self._spark.createDataFrame(table)
@@ -149,26 +154,20 @@ class NumberedPlans:
                 .mode("append")
                 .option("txnAppId", self.app_id)
                 .option("txnVersion", number)
+                .option("userMetadata", mark)
                 .saveAsTable(self._table)
             )
         except Exception as error:
             if is_conflict(error):
                 return False
             # The commit may have happened although its answer was lost.
-            if not self._is_ours(number, text, planned_by):
+            if not is_committed(self._spark, self._table, mark):
                 raise
             logger.warning("append_answer_lost", extra={"writer": self._writer, "number": number})
             return True
-        if self._is_ours(number, text, planned_by):
+        if is_committed(self._spark, self._table, mark):
             return True
         newest = next(self.last(), None)
         if newest is None or newest.number < number:
             raise LogRewound(writer=self.app_id, number=number)
         return False
-
-    def _is_ours(self, number: int, text: str, planned_by: str) -> bool:
-        row = self._spark.sql(
-            f"select plan, planned_by from {self._table} "
-            f"where writer = '{self._writer}' and number = {number}"
-        ).first()
-        return row is not None and (row["plan"], row["planned_by"]) == (text, planned_by)

@@ -214,7 +214,7 @@ class Projection:
             tails = Tails(self._spark, self._tables, self._statements)
             tails.between(seen.versions, heads)
             text = self._statements.fill(
-                "picture",
+                f"picture_{tails.news}",
                 state=state,
                 from_states=listed(tails.from_states()),
                 shown_states=listed(states),

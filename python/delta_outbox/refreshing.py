@@ -80,7 +80,6 @@ class Refreshing:
             ChangeFeedGone: the feed of a log no longer reaches back to the last plan.
             SequenceTaken: other writers were faster many times in a row.
         """
-        planned = False
         for _ in range(ATTEMPTS):
             last = next(self._plans.last(), None)
             # A plan that somebody left unfinished is finished first.
@@ -88,13 +87,14 @@ class Refreshing:
                 if not self._apply(last):
                     continue
                 applied = last.number
-            if planned and last is not None and _covers(last, heads):
-                return last.number
-            found = self._plans.append_after(
+            new = self._plans.append_after(
                 last, _plan(last, heads, rebuild=rebuild), planned_by=planned_by
             )
-            if found:
-                planned, rebuild = True, False
+            if new is None:
+                continue  # somebody else planned, perhaps less than we need
+            rebuild = False
+            if self._apply(new):
+                return new.number
         raise SequenceTaken(writer=APP_ID, number=applied + 1)
 
     def _apply(self, plan: NumberedPlan) -> bool:
@@ -106,6 +106,8 @@ class Refreshing:
         to = {log: int(ranges[log]["to"]) for log in LOGS}
         after = {log: int(ranges[log]["after"]) for log in LOGS}
         states: tuple[str, ...]
+        if not ranges.get("rebuild") and after == to:
+            return True  # planned to say that there is nothing new
         try:
             if ranges.get("rebuild"):
                 self._tails.whole(to)
@@ -114,7 +116,7 @@ class Refreshing:
                 self._tails.between(after, to)
                 states, statement = self._tails.from_states(), "merge"
             folded = self._spark.sql(
-                self._statements.fill("fold", from_states=listed(states))
+                self._statements.fill(f"fold_{self._tails.news}", from_states=listed(states))
             ).localCheckpoint()
             folded.createOrReplaceTempView("outbox_folded")
             with self._numbered(plan.number):
@@ -138,10 +140,6 @@ class Refreshing:
         finally:
             for name in _SETTINGS:
                 self._spark.conf.unset(name)
-
-
-def _covers(plan: NumberedPlan, heads: Mapping[str, int]) -> bool:
-    return all(int(plan.plan[log]["to"]) >= heads[log] for log in LOGS)
 
 
 def _plan(last: NumberedPlan | None, heads: Mapping[str, int], *, rebuild: bool) -> dict[str, Any]:

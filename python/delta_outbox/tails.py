@@ -48,7 +48,7 @@ class Tails:
                 else self._statements.fill(f"no_{log}")
             )
             self._tail(log, source, arrival="_commit_version")
-        self._known(heads["events"], after=after["events"])
+        self._known(heads["events"], after=after["events"], any_news="events" in self._new)
 
     def whole(self, heads: Mapping[str, int]) -> None:
         """Make the views of everything, from snapshots of the logs.
@@ -56,11 +56,18 @@ class Tails:
         Args:
             heads: version of each log.
         """
-        self._new = frozenset()
+        self._new = frozenset(LOGS)
         for log in LOGS:
             source = f"{self._tables[f'outbox_{log}']} version as of {heads[log]}"
             self._tail(log, source, arrival="_metadata.row_commit_version")
-        self._known(heads["events"], after=-1)
+        self._known(heads["events"], after=-1, any_news=False)
+
+    @property
+    def news(self) -> str:
+        """Return which tails may hold something, as the macro `fold` is told."""
+        if "commands" in self._new:
+            return "etc"
+        return "".join(log[0] for log in LOGS if log in self._new)
 
     def from_states(self) -> tuple[str, ...]:
         """Return the partitions of the projection that what is in the views comes from.
@@ -77,10 +84,10 @@ class Tails:
         text = self._statements.fill(f"{log}_tail", arrival=arrival, source=source)
         self.view(f"outbox_{log}_tail", text)
 
-    def _known(self, to: int, *, after: int) -> None:
+    def _known(self, to: int, *, after: int, any_news: bool) -> None:
         """Make the view of the earlier events that a new one could repeat."""
         first = last = None
-        if "events" in self._new:
+        if any_news:
             bounds = self._spark.sql(
                 "select min(created_date) as first, max(created_date) as last "
                 "from outbox_events_tail"

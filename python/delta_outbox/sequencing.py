@@ -127,7 +127,8 @@ class Sequencing:
         outbox = self._outbox
         asked: dict[str, Mapping[str, Any]] = {}
         rows = outbox.spark.sql(
-            f"select arguments, actor, command_id from {commands} where kind = 'release'"
+            f"select arguments, actor, command_id from {commands} where kind = 'release' "
+            "order by _commit_version, command_id"
         ).collect()
         for row in rows:
             claim_id = _argument(row["arguments"], "claim_id")

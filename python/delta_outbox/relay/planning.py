@@ -164,9 +164,14 @@ class Planning:
                 return True
         return False
 
-    def survey(self) -> None:
-        """Note what is open now."""
-        self._note(self._outbox.overview(self._outbox.picture()))
+    def finish(self) -> None:
+        """Refresh the projection, and count what is open by it."""
+        self.refresh()
+        row = self._outbox.spark.sql(
+            f"select count(*) as open from {self._outbox.tables.state} "
+            "where state in ('PENDING', 'CLAIMED')"
+        ).first()
+        self.open = int(row["open"]) if row is not None else 0
 
     def _note(self, found: Overview) -> None:
         """Note what is open, and when something of it may become takeable."""

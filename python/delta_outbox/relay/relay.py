@@ -99,9 +99,8 @@ class Relay:
             self._loop(mode, max_wait, stop, on_progress)
         finally:
             self._finish(on_progress)
-            self._planning.refresh()
+            self._planning.finish()
             self._heart.beat("stopped")
-        self._planning.survey()
         duration = round(self._clock.monotonic() - started, 3)
         self._summary = replace(
             self._summary, waiting=self._planning.open, duration_seconds=duration

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -16,7 +18,7 @@ from delta_outbox.publishers.protocol import (
 
 
 class Trouble:
-    """Fail always, hold back once, or deliver."""
+    """Fail always or once, hold back once, kill the worker, or deliver."""
 
     ordered: ClassVar[bool] = False
 
@@ -33,6 +35,10 @@ class Trouble:
     def _answer(self, event: Event) -> Result:
         if event.payload == b"fail":
             return Failed(error=f"attempt {event.attempt} failed")
+        if event.payload == b"fail once" and event.attempt == 1:
+            return Failed(error="the first attempt failed")
+        if event.payload == b"kill":
+            os.kill(os.getpid(), signal.SIGKILL)
         if event.payload == b"hold once" and event.attempt == 1:
             return NotSent()
         return Delivered()

@@ -1,0 +1,94 @@
+"""Events that fail, kill their worker or grow too old, among events that are well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from tests.integration.store import Store, check_lives, events, open_store
+
+from delta_outbox.home import Home
+from delta_outbox.relay import Mode, Relay
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PUBLISHER = "tests.integration.trouble:Trouble"
+QUICK = {"backoff_initial_seconds": "0.01", "backoff_jitter": "0", "lease_seconds": "60"}
+LIMIT = 8
+
+
+@pytest.fixture(scope="module")
+def store(spark: SparkSession, home: Home) -> Iterator[Store]:
+    """Return an outbox that the tests of this file share; each leaves nothing open."""
+    with open_store(spark, home, "t_troubled_events") as store:
+        store.add_policy("order.*", **QUICK, max_crashes="2")
+        store.add_policy("old.*", **QUICK, expires_after_seconds="0.001")
+        yield store
+
+
+def test_poison_dies_alone(store: Store, tmp_path: Path) -> None:
+    """An event that kills its worker each time is DEAD in the end, by claims of its own; its
+    neighbours lose their worker with it, and are all delivered.
+    """
+    outbox = store.outbox(tmp_path, publisher=PUBLISHER, batch_size=LIMIT)
+    payloads = [b"kill" if number == 5 else b"fine" for number in range(20)]
+    outbox.append(events("poison", 20, payloads=payloads)).raise_if_rejected()
+    summary = Relay(outbox).run(Mode.DRAIN)
+    assert (19, 1, 0) == (summary.published, summary.dead, summary.waiting)
+    rows = store.transitions("poison")
+    check_lives(rows)
+    ends = {row["event_id"]: row for row in rows}
+    assert {"DEAD"} == {ends["poison-005"]["to_state"]}
+    assert ("exhausted", 2) == (ends["poison-005"]["reason"], ends["poison-005"]["crashes"])
+    sizes = [r["claim_size"] for r in rows if r["event_id"] == "poison-005"]
+    assert sorted(sizes, reverse=True) == sizes
+    assert [1, 1] == sizes[-2:]
+    assert {0} == {row["crashes"] for name, row in ends.items() if name != "poison-005"}
+
+
+def test_order_is_kept_through_a_failure(store: Store, tmp_path: Path) -> None:
+    """While the first event of a key waits for its next attempt the later ones wait with it, also
+    those of batches that were planned or claimed already; other keys go on.
+    """
+    outbox = store.outbox(tmp_path, publisher=PUBLISHER, batch_size=3)
+    count = 12
+    payloads = [b"fail once" if number == 1 else b"fine" for number in range(count)]
+    table = events("chain", count, payloads=payloads).set_column(
+        3, "ordering_key", pa.array([f"chain-{number % 2}" for number in range(count)])
+    )
+    outbox.append(table).raise_if_rejected()
+    summary = Relay(outbox).run(Mode.DRAIN)
+    assert (count, 0) == (summary.published, summary.waiting)
+    rows = store.transitions("chain")
+    check_lives(rows)
+    for key in range(2):
+        own = [r for r in rows if int(r["event_id"][-3:]) % 2 == key]
+        ended = [r for r in own if r["to_state"] == "PUBLISHED"]
+        places = [(row["sequence"], row["event_id"]) for row in ended]
+        assert sorted(places, key=lambda place: place[1]) == sorted(places)
+    failed = next(r["sequence"] for r in rows if r["reason"] == "failed")
+    done = next(
+        r["sequence"] for r in rows if r["event_id"] == "chain-001" and r["to_state"] == "PUBLISHED"
+    )
+    later = [r for r in rows if r["event_id"] in ("chain-003", "chain-005")]
+    assert all(r["sequence"] >= done for r in later if r["to_state"] == "PUBLISHED")
+    assert failed < done
+
+
+def test_too_old_is_ended_without_being_sent(store: Store, tmp_path: Path) -> None:
+    """An event past its age is claimed only to be ended, and its budget is not touched."""
+    outbox = store.outbox(tmp_path, publisher=PUBLISHER)
+    table = events("aged", 2, event_type="old.news", payloads=[b"kill", b"fail"])
+    outbox.append(table).raise_if_rejected()
+    summary = Relay(outbox).run(Mode.DRAIN)
+    assert (0, 2, 0) == (summary.published, summary.dead, summary.waiting)
+    rows = store.transitions("aged")
+    check_lives(rows)
+    assert ["claimed", "expired"] * 2 == [
+        row["reason"] for row in sorted(rows, key=lambda r: (r["event_id"], r["sequence"]))
+    ]
+    assert {0} == {row["publish_attempts"] for row in rows}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
@@ -22,22 +22,12 @@ class Held:
         claim: the claim, read back from the log.
         scopes: the order scope of each delivery, None where it neither waits nor blocks.
         until: monotonic seconds after which nothing of it may be sent.
-        withheld: order scopes of which nothing may be sent any more.
     """
 
     kind: Kind | None
     claim: Claim
     scopes: list[str | None]
     until: float = float("-inf")
-    withheld: Set[str] = frozenset()
-
-    def withhold(self, scopes: Set[str]) -> None:
-        """Send nothing of some scopes: their predecessors have not been delivered.
-
-        Args:
-            scopes: order scopes.
-        """
-        self.withheld = self.withheld | scopes
 
 
 class Flight:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -119,7 +119,6 @@ class Publishing:
         claim: Claim,
         *,
         seconds: float | None = None,
-        withheld: Set[int] = frozenset(),
         is_alone: bool = True,
     ) -> list[EndOfClaim]:
         """Publish every delivery of a claim once and return what became of each.
@@ -129,17 +128,14 @@ class Publishing:
         Args:
             claim: read back from the log, so it is ours.
             seconds: left of its lease, less the margin; from the claim on if left out.
-            withheld: positions of deliveries that are not to be sent.
             is_alone: whether no other claim is being published.
         """
         results: list[EndOfClaim] = [Crashed(error="no answer from the worker")] * len(claim)
         # Beside another claim, take half of the workers: what is slow must not have them all.
         slices = self._parallelism if is_alone else max(1, self._parallelism // 2)
-        placed, unroutable = _placed(claim, slices, withheld)
+        placed, unroutable = _placed(claim, slices)
         for place in unroutable:
             results[place] = Rejected(error="the route names a value that the event lacks")
-        for place in withheld:
-            results[place] = NotSent()
         budget = publish_seconds(claim.lease_seconds)
         budget = budget if seconds is None else min(budget, seconds)
         job = worker.Job(
@@ -240,9 +236,7 @@ def _json(text: str | None) -> JsonText | None:
     return None if text is None else JsonText(text)
 
 
-def _placed(
-    claim: Claim, slices: int, withheld: Set[int] = frozenset()
-) -> tuple[pa.Table, list[int]]:
+def _placed(claim: Claim, slices: int) -> tuple[pa.Table, list[int]]:
     """Give each delivery its place, slice, key, scope and route; a key stays in one slice."""
     given = claim.deliveries
     columns: dict[str, list[object]] = {name: [] for name in _PLACED.names}
@@ -260,8 +254,6 @@ def _placed(
         strict=True,
     )
     for place, row in enumerate(rows):
-        if place in withheld:
-            continue
         policy, event_id, arrival, event_type, ordering_key, partition_key, destination = row[:7]
         route = render_route(
             policy,

@@ -2,8 +2,7 @@
 
 One append carries the endings of what was published and the claims of what comes next. What is
 believed has been read back; what lost against another writer is decided again; what is in flight
-is always finished. While a claim is being published, the next one is put on record and the one
-after it is planned.
+is always finished. While a claim is being published, the next ones are planned.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from delta_outbox.heartbeat import Heartbeat
 from delta_outbox.lifecycle import EndOfClaim
 from delta_outbox.outbox import Outbox
 from delta_outbox.policy import PolicySet
-from delta_outbox.publishers.protocol import NotSent
 from delta_outbox.relay.destinations import prepare_destinations
 from delta_outbox.relay.flight import Flight, Held
 from delta_outbox.relay.planning import BATCHES_PER_PLAN, Planning
@@ -60,8 +58,7 @@ class Relay:
         self._flight = Flight(self._publish)
         self._publishing: Publishing | None = None
         self._destinations: Mapping[str, tuple[str, Mapping[str, object]]] = {}
-        self._ahead: Held | None = None  # on record, and waiting for the claim before it
-        self._endings: list[tuple[Held, pa.Table]] = []  # decided, for the next append
+        self._endings: list[pa.Table] = []  # decided, for the next append
         self._summary = Summary()
         self._taken = False
 
@@ -123,7 +120,6 @@ class Relay:
             self._check_opened()
             if stop.is_set():
                 return
-            self._send_off()
             done = mode is Mode.ONCE and self._taken
             claims = [] if done else self._choose(once=mode is Mode.ONCE)
             if claims or self._endings:
@@ -143,10 +139,7 @@ class Relay:
                     self._wait(stop)
 
     def _finish(self, on_progress: Callable[[Summary], None] | None) -> None:
-        """Finish what is in flight, give back what was claimed ahead, and record both."""
-        if self._ahead is not None:
-            self._settle(self._ahead, [NotSent()] * len(self._ahead.claim))
-            self._ahead = None
+        """Finish what is in flight, and record it."""
         try:
             while self._flight:
                 self._flight.wait(LANDING_SECONDS)
@@ -154,15 +147,14 @@ class Relay:
                 self._heart.beat()
         finally:
             self._flight.close()
-            endings = [rows for _, rows in self._endings]
-            self._endings = []
+            endings, self._endings = self._endings, []
             if endings:
                 self._outbox.append_endings(pa.concat_tables(endings))
 
     def _look(self, mode: Mode) -> None:
         self._prepare_destinations()
         self._planning.look(
-            alive={held.claim.claim_id for held in self._all_held()},
+            alive={held.claim.claim_id for held in self._flight.held()},
             ahead=1 if mode is Mode.ONCE else BATCHES_PER_PLAN,
             takes_over=mode is Mode.ONCE or self._summary.claimed > 0,
         )
@@ -188,19 +180,14 @@ class Relay:
             return chosen
         for kind in (Kind.TROUBLED, Kind.NEW):
             other = Kind.NEW if kind is Kind.TROUBLED else Kind.TROUBLED
-            if kind in self._flight and (kind is Kind.TROUBLED or self._ahead is not None):
+            if kind in self._flight:
                 continue
             room = self._room(chosen)
             if kind is Kind.TROUBLED and other not in self._flight and schedule.has(other):
                 room = (room + 1) // 2  # of a limit, a half is for the others
             if not room or (once and chosen):
                 continue
-            busy = {
-                scope
-                for held in (*self._all_in_work(), *chosen)
-                for scope in held.scopes
-                if held.kind is not kind
-            }
+            busy = {scope for held in (*self._flight.held(), *chosen) for scope in held.scopes}
             batch = schedule.take(kind, min(room, self._batch_size), busy=busy)
             if batch.num_rows:
                 chosen.append(self._held(kind, batch))
@@ -211,7 +198,7 @@ class Relay:
         if self._limit is None:
             return self._batch_size
         return max(
-            0, self._limit - sum(len(held.claim) for held in (*self._all_in_work(), *chosen))
+            0, self._limit - sum(len(held.claim) for held in (*self._flight.held(), *chosen))
         )
 
     def _held(self, kind: Kind | None, batch: pa.Table) -> Held:
@@ -219,21 +206,13 @@ class Relay:
         scopes = scopes_of(claim.deliveries, self._outbox.policies_in_force).to_pylist()
         return Held(kind=kind, claim=claim, scopes=scopes)
 
-    def _all_in_work(self) -> list[Held]:
-        ahead = [self._ahead] if self._ahead is not None else []
-        return [*self._flight.held(), *ahead]
-
-    def _all_held(self) -> list[Held]:
-        return [*self._all_in_work(), *(held for held, _ in self._endings)]
-
     def _append(self, claims: list[Held]) -> None:
         """Append the endings that are decided and new claims at once.
 
         If somebody was first, the claims are void, the endings are held against what came in
         between, and the plan is void too: it was made of a log that has moved on.
         """
-        endings = [rows for _, rows in self._endings]
-        rows = [*endings, *(claim_rows(held.claim) for held in claims)]
+        rows = [*self._endings, *(claim_rows(held.claim) for held in claims)]
         claimed_at = self._clock.monotonic()
         try:
             self._outbox.log.append(pa.concat_tables(rows, promote_options="default"))
@@ -242,8 +221,8 @@ class Relay:
             self._planning.forget()
             news = self._outbox.news()
             self._endings = [
-                (held, kept)
-                for held, found in self._endings
+                kept
+                for found in self._endings
                 if (kept := self._outbox.still_live(found, news)).num_rows
             ]
             return
@@ -254,8 +233,6 @@ class Relay:
             held.until = claimed_at + lease - margin_seconds(lease)
             if held.kind is None:
                 self._settle(held, results_without_sending(held.claim))
-            elif held.kind in self._flight:
-                self._ahead = held
             else:
                 self._flight.start(held)
 
@@ -263,11 +240,8 @@ class Relay:
 
     def _publish(self, held: Held) -> list[EndOfClaim]:
         assert self._publishing is not None
-        places = {place for place, scope in enumerate(held.scopes) if scope in held.withheld}
         seconds = held.until - self._clock.monotonic()
-        return self._publishing.publish(
-            held.claim, seconds=seconds, withheld=places, is_alone=len(self._flight) < 2
-        )
+        return self._publishing.publish(held.claim, seconds=seconds, is_alone=len(self._flight) < 2)
 
     def _land(self, on_progress: Callable[[Summary], None] | None) -> None:
         """Decide the endings of what has been published."""
@@ -276,25 +250,17 @@ class Relay:
             if on_progress:
                 on_progress(self._summary)
 
-    def _send_off(self) -> None:
-        """Publish what was claimed ahead, once the claim before it has landed."""
-        if self._ahead is not None and self._ahead.kind not in self._flight:
-            held, self._ahead = self._ahead, None
-            self._flight.start(held)
-
     def _settle(self, held: Held, results: Sequence[EndOfClaim]) -> None:
         """Decide how a claim ends; the endings go with the next append."""
         endings = self._outbox.decide(held.claim, results)
         rows = ending_rows(held.claim, endings, now=self._clock.now())
-        self._endings.append((held, rows))
+        self._endings.append(rows)
         self._summary = self._summary.plus(len(held.claim), endings)
         stopped = {
             scope
             for scope, ending in zip(held.scopes, endings, strict=True)
             if scope is not None and not ending.lets_go
         }
-        if self._ahead is not None:
-            self._ahead.withhold(stopped)
         if self._planning.schedule is not None:
             self._planning.schedule.close(stopped)
         logger.info(

@@ -89,7 +89,8 @@ class Tails:
         first = last = None
         if any_news:
             bounds = self._spark.sql(
-                "select min(created_date) as first, max(created_date) as last "
+                # As text: Python knows no year after 9999.
+                "select string(min(created_date)) as first, string(max(created_date)) as last "
                 "from outbox_events_tail"
             ).first()
             if bounds is not None:

@@ -104,7 +104,8 @@ def create_outbox(spark: SparkSession, home: Home, tables: Tables) -> None:
     """
     with contextlib.suppress(NoOutboxHere):
         check_logs(spark, tables)
-    check_result(run_dbt(["build"], home=home, schema=tables.schema))
+    # The invariants have nothing to check yet: the first `dbt build` makes their views.
+    check_result(run_dbt(["build", "--exclude", "tag:invariants"], home=home, schema=tables.schema))
 
 
 def load_statements(home: Home, tables: Tables) -> Statements:

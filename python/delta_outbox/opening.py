@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from delta_outbox.clock import Clock, SystemClock
 from delta_outbox.config import load_settings
-from delta_outbox.dbt import check_result, compile_sql, default_schema, run_dbt
+from delta_outbox.dbt import BUILD, check_result, compile_sql, default_schema, run_dbt
 from delta_outbox.errors import FormatTooNew, NoOutboxHere
 from delta_outbox.home import Home, find_home
 from delta_outbox.outbox import Outbox
-from delta_outbox.session import REMOTE_VARIABLE, local_session, remote_session, stop_session
+from delta_outbox.served import remote_address
+from delta_outbox.session import local_session, stop_session, using_server
 from delta_outbox.statements import INLINE, Statements
 from delta_outbox.tables import FORMAT_PROPERTY, FORMAT_VERSION, Tables
 
@@ -45,6 +45,9 @@ def open_outbox(
 ) -> Iterator[Outbox]:
     """Open an outbox for a block.
 
+    The session is the one that SPARK_REMOTE names, else that of the server of this home, else a
+    local one that takes the home for itself.
+
     Args:
         home: the home; looked for if left out.
         config: the settings file; looked for if left out.
@@ -55,39 +58,47 @@ def open_outbox(
 
     Raises:
         NoOutboxHere: there is none and it is not to be created.
-        HomeInUse: another process works in this home.
+        HomeInUse: another process works in this home and does not serve it.
+        ServerUnreachable: the server does not answer.
         FormatTooNew: a newer release wrote the logs.
         BadSettings: a setting breaks a rule.
     """
     home = home or find_home(create=create)
     clock = clock or SystemClock()
     settings = load_settings(home=home.root, path=config)
-    address = os.environ.get(REMOTE_VARIABLE)
-    spark = (
-        remote_session(address)
-        if address
-        else local_session(home, short_lived=short_lived, debug=debug)
-    )
-    try:
+    address = remote_address(home)
+    with (
+        using_server(address)
+        if address is not None
+        else _local(home, short_lived=short_lived, debug=debug)
+    ) as spark:
         tables = Tables(schema=default_schema())
         if create:
             create_outbox(spark, home, tables)
         check_logs(spark, tables)
-        yield Outbox(
+        outbox = Outbox(
             spark,
             tables=tables,
             settings=settings,
             statements=load_statements(home, tables),
             clock=clock,
             home=home,
-            exclusive=not address,
+            exclusive=address is None,
         )
+        try:
+            yield outbox
+        finally:
+            outbox.close()
+
+
+@contextlib.contextmanager
+def _local(home: Home, *, short_lived: bool, debug: bool) -> Iterator[SparkSession]:
+    spark = local_session(home, short_lived=short_lived, debug=debug)
+    try:
+        yield spark
     finally:
-        if address:
-            spark.stop()
-        else:
-            stop_session()
-            home.lock.release()
+        stop_session()
+        home.lock.release()
 
 
 def create_outbox(spark: SparkSession, home: Home, tables: Tables) -> None:
@@ -104,8 +115,7 @@ def create_outbox(spark: SparkSession, home: Home, tables: Tables) -> None:
     """
     with contextlib.suppress(NoOutboxHere):
         check_logs(spark, tables)
-    # The invariants have nothing to check yet: the first `dbt build` makes their views.
-    check_result(run_dbt(["build", "--exclude", "tag:invariants"], home=home, schema=tables.schema))
+    check_result(run_dbt(BUILD, home=home, schema=tables.schema))
 
 
 def load_statements(home: Home, tables: Tables) -> Statements:

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable
-
-
-def verification() -> dict[str, int]:
-    """Stand in for a row of the model `verification`."""
-    return defaultdict(int)
 
 
 def __getattr__(macro: str) -> Callable[..., str]:

@@ -34,9 +34,7 @@
 
     new_events as (
         select
-            {% for column in columns -%}
-            {{ delta_outbox.first_state_value(column) }} as {{ column }},
-            {% endfor -%}
+            {{ delta_outbox.first_state("a") }},
             true as is_new
         from arrivals as a
         left anti join {{ known_events }} as known on a.event_id = known.event_id
@@ -80,7 +78,7 @@
     earlier as (
         {%- if "t" in news or "c" in news %}
         select
-            {% for column in columns %}s.{{ column }}, {% endfor -%}
+            {{ delta_outbox.state_of("s") }},
             false as is_new
         from {{ state }} as s
         left semi join (
@@ -175,10 +173,10 @@
 
     moved as (
         select
-            {% for column in columns %}{{ column }}, {% endfor -%}
+            {{ delta_outbox.state_of("e") }},
             if(is_new, null, destination) as replaces_destination,
             is_new as is_touched
-        from earlier
+        from earlier as e
     ),
     {%- endif %}
     {%- if "c" in news %}

@@ -1,4 +1,4 @@
-{% macro refresh_script(state, events, transitions, commands, progress, fold, events_head, transitions_head, commands_head, applied, planned_by, rebuild=false) -%}
+{% macro refresh_script(state, fold, rebuild=false) -%}
     {#-
         One SQL script that brings the projection up to the heads of the logs; dbt runs it as the model `outbox_state`. The
         relay and the command line take the same steps with the same macros (python/delta_outbox/refreshing.py), so that
@@ -11,18 +11,22 @@
         a range twice.
 
         Arguments:
-            state, events, transitions, commands, progress: relations
+            state: relation, the projection
             fold: SQL text, the macro `fold` with its placeholder
-            events_head, transitions_head, commands_head: latest versions of the logs, that of the events read last:
-                every transition and command of a plan then finds its event
-            applied: number of a plan whose rows are known to be there, 0 if none is
-            planned_by: who runs it, for the record
             rebuild: true to derive everything anew from snapshots of the logs
         Result: one row, the number of the plan that the projection now stands at.
     -#}
+    {%- set events = source("outbox", "outbox_events") -%}
+    {%- set transitions = source("outbox", "outbox_transitions") -%}
+    {%- set commands = source("outbox", "outbox_commands") -%}
+    {%- set progress = source("outbox", "outbox_progress") -%}
+    {#- The head of the events is read last: every transition and command of a plan then finds its event. -#}
+    {%- set commands_head = delta_outbox.head_version(commands) -%}
+    {%- set transitions_head = delta_outbox.head_version(transitions) -%}
+    {%- set events_head = delta_outbox.head_version(events) -%}
 begin
     declare attempts int default 0;
-    declare applied bigint default {{ applied }};
+    declare applied bigint default {{ delta_outbox.applied_plan(state) }};
     declare done boolean default false;
     declare lost boolean default false;
     declare planned boolean default false;
@@ -215,7 +219,7 @@ begin
                             )
                         ),
                         {{ delta_outbox.now_utc() }},
-                        {{ delta_outbox.text_literal(planned_by) }};
+                        {{ delta_outbox.text_literal("dbt " ~ invocation_id) }};
                 end;
                 execute immediate 'reset spark.databricks.delta.write.txnAppId';
                 execute immediate 'reset spark.databricks.delta.write.txnVersion';

@@ -18,7 +18,7 @@ with content as (
 
 single as (
     select
-        s.*,
+        {{ delta_outbox.state_of("s") }},
         c.payload,
         c.headers,
         c.metadata
@@ -32,7 +32,7 @@ single as (
 
 ranked as (
     select
-        s.*,
+        {{ delta_outbox.state_of("s") }},
         c.payload,
         c.headers,
         c.metadata,
@@ -57,7 +57,9 @@ first_of_several as (
 -- What the projection has not seen yet. The bound on appended_at, a day for clocks that differ, spares reading old files.
 unseen as (
     select
-        c.*,
+        c.* except (appended_at),
+        coalesce(c.appended_at, c.created_at) as appended_at,
+        false as ambiguous,
         row_number() over (
             partition by c.event_id
             order by c.arrival, {{ delta_outbox.order_of_contents("c") }}
@@ -78,105 +80,22 @@ repeated as (
 ),
 
 first_unseen as (
-    select u.*
-    from unseen as u
-    left anti join repeated as r on u.event_id = r.event_id
-    where u.copy = 1
+    select
+        {{ delta_outbox.first_state("a") }},
+        a.payload,
+        a.headers,
+        a.metadata
+    from unseen as a
+    left anti join repeated as r on a.event_id = r.event_id
+    where a.copy = 1
 ),
 
 deliveries as (
-    select
-        event_id,
-        event_type,
-        payload,
-        headers,
-        metadata,
-        ordering_key,
-        partition_key,
-        created_at,
-        state,
-        attempts,
-        last_error,
-        available_at,
-        claimed_at,
-        claimed_by,
-        published_at,
-        destination,
-        lifecycle,
-        publish_attempts,
-        crashes,
-        claim_id,
-        lease_expires_at,
-        appended_at,
-        changed_at,
-        reason,
-        outcome,
-        policy_version,
-        arrival,
-        sequence
-    from single
+    select * from single
     union all
-    select
-        event_id,
-        event_type,
-        payload,
-        headers,
-        metadata,
-        ordering_key,
-        partition_key,
-        created_at,
-        state,
-        attempts,
-        last_error,
-        available_at,
-        claimed_at,
-        claimed_by,
-        published_at,
-        destination,
-        lifecycle,
-        publish_attempts,
-        crashes,
-        claim_id,
-        lease_expires_at,
-        appended_at,
-        changed_at,
-        reason,
-        outcome,
-        policy_version,
-        arrival,
-        sequence
-    from first_of_several
+    select * from first_of_several
     union all
-    select
-        event_id,
-        event_type,
-        payload,
-        headers,
-        metadata,
-        ordering_key,
-        partition_key,
-        created_at,
-        'PENDING' as state,
-        0 as attempts,
-        cast(null as string) as last_error,
-        available_at,
-        cast(null as timestamp) as claimed_at,
-        cast(null as string) as claimed_by,
-        cast(null as timestamp) as published_at,
-        '' as destination,
-        0 as lifecycle,
-        0 as publish_attempts,
-        0 as crashes,
-        cast(null as string) as claim_id,
-        cast(null as timestamp) as lease_expires_at,
-        coalesce(appended_at, created_at) as appended_at,
-        cast(null as timestamp) as changed_at,
-        cast(null as string) as reason,
-        cast(null as string) as outcome,
-        cast(null as string) as policy_version,
-        arrival,
-        cast(0 as bigint) as sequence
-    from first_unseen
+    select * from first_unseen
 ),
 
 final as (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ from delta_outbox.lifecycle import (
     decide_ending,
 )
 from delta_outbox.policy import DeliveryPolicy, PolicySet
+
+logger = logging.getLogger(__name__)
 
 _INSTANT: Final = pa.timestamp("us", tz="UTC")
 
@@ -128,6 +131,42 @@ def make_claim(
         policy_version=policies.version,
         claimed_at=now,
     )
+
+
+def held_claim(rows: pa.Table, *, claim_id: str, policies: PolicySet, now: datetime) -> Claim:
+    """Return a claim that a picture shows, as it was made.
+
+    Args:
+        rows: columns of `DELIVERIES`, the deliveries that are still under it.
+        claim_id: its identity.
+        policies: the delivery policies in force.
+        now: the current instant.
+    """
+    # The picture shows the counters after the claim; a claim is made of those before it.
+    before = pc.subtract(rows["attempts"], pa.scalar(1, pa.int32()))
+    return Claim(
+        claim_id=claim_id,
+        deliveries=rows.set_column(rows.schema.get_field_index("attempts"), "attempts", before),
+        policies=[policies.match(name) for name in rows["event_type"].to_pylist()],
+        policy_version=policies.version,
+        claimed_at=now,
+    )
+
+
+def still_live(endings: pa.Table, news: pa.Table) -> pa.Table:
+    """Return the endings whose claims nobody has ended meanwhile.
+
+    Args:
+        endings: rows that were decided at an earlier position of the log.
+        news: what was appended since, as `TransitionLog.news` returns it.
+    """
+    keys = ["event_id", "arrival", "destination", "claim_id"]
+    ended = news.filter(pc.equal(news["from_state"], "CLAIMED")).select(keys).to_pylist()
+    gone = {tuple(row.values()) for row in ended}
+    kept = [tuple(row.values()) not in gone for row in endings.select(keys).to_pylist()]
+    if not all(kept):
+        logger.warning("endings_void", extra={"count": kept.count(False)})
+    return endings.filter(pa.array(kept, pa.bool_()))
 
 
 def results_without_sending(claim: Claim) -> list[EndOfClaim]:

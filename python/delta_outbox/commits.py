@@ -1,24 +1,73 @@
-"""Our own commits, found again: an append is believed only after that."""
+"""Numbered appends: each number once, and none believed before its commit has been found again.
+
+Delta commits one append per (appId, version) and raises for those that raced; a version that was
+used before is skipped without a word.
+"""
 
 from __future__ import annotations
 
+import logging
+import uuid
 from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from delta_outbox.conflicts import is_conflict
+from delta_outbox.errors import SequenceTaken
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+logger = logging.getLogger(__name__)
+
 COMMITS_LOOKED_AT: Final = 200  # of other writers and of maintenance, since our own
 
 
-def is_committed(spark: SparkSession, table: str, mark: str) -> bool:
+def append_numbered(
+    spark: SparkSession, table: str, rows: pa.Table, *, app_id: str, number: int
+) -> bool:
+    """Append rows under a number of a writer, and say whether they were.
+
+    Args:
+        spark: the session to write with.
+        table: the log.
+        rows: all columns that a writer gives, in order.
+        app_id: the writer id under which Delta keeps one version per append.
+        number: the version.
+
+    Returns:
+        False if the number was used before: nothing was written.
+
+    Raises:
+        SequenceTaken: somebody else committed the number at the same time; nothing was written.
+    """
+    mark = f"{app_id}/{number}/{uuid.uuid4().hex}"
+    try:
+        (
+            spark.createDataFrame(rows)
+            .coalesce(1)
+            .write.format("delta")
+            .mode("append")
+            .option("txnAppId", app_id)
+            .option("txnVersion", number)
+            .option("userMetadata", mark)
+            .saveAsTable(table)
+        )
+    except Exception as error:
+        if is_conflict(error):
+            raise SequenceTaken(writer=app_id, number=number) from error
+        # The commit may have happened although its answer was lost.
+        if not _is_committed(spark, table, mark):
+            raise
+        logger.warning("append_answer_lost", extra={"writer": app_id, "number": number})
+        return True
+    return _is_committed(spark, table, mark)
+
+
+def _is_committed(spark: SparkSession, table: str, mark: str) -> bool:
     """Say whether a commit that carries a mark is among the latest ones; its rows are all or none.
 
     Reading the last commit costs much less than reading rows.
-
-    Args:
-        spark: the session.
-        table: the log.
-        mark: the commit's userMetadata, unique to it.
     """
     for limit in (1, COMMITS_LOOKED_AT):
         commits = spark.sql(f"describe history {table} limit {limit}").collect()

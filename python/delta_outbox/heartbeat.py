@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from delta_outbox import __version__
 from delta_outbox.clock import Clock
+from delta_outbox.instants import instant_literal
 from delta_outbox.tables import Tables
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Heartbeat:
         """
         if kind == "alive" and self._clock.monotonic() - self._last < BEAT_SECONDS:
             return False
-        at = f"timestamp_micros({int(self._clock.now().timestamp() * 1_000_000)})"
+        at = instant_literal(self._clock.now())
         self._spark.sql(
             f"insert into {self._tables.relays} (relay_id, kind, lanes, at, version) "
             f"values ('{self._relay_id}', '{kind}', array(0), {at}, '{__version__}')"

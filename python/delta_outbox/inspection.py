@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from delta_outbox.globs import glob_to_regex
 from delta_outbox.inspection_filter import Filter
+from delta_outbox.instants import micros
 from delta_outbox.lifecycle import State
 
 if TYPE_CHECKING:
@@ -153,8 +154,7 @@ def _instant(value: datetime) -> Column:
     """Return an aware instant as a literal, independent of every session's time zone."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    epoch = datetime.fromtimestamp(0, tz=value.tzinfo)
-    return F.timestamp_micros(F.lit((value - epoch) // timedelta(microseconds=1)))
+    return F.timestamp_micros(F.lit(micros(value)))
 
 
 def rows_of(frame: DataFrame) -> list[dict[str, object]]:

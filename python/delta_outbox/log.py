@@ -7,21 +7,20 @@ before is skipped without a word, so nothing is believed before it has been read
 
 from __future__ import annotations
 
-import logging
-import uuid
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from delta_outbox.commits import is_committed
-from delta_outbox.conflicts import is_conflict
+from delta_outbox.claims import still_live
+from delta_outbox.commits import append_numbered
 from delta_outbox.errors import LogRewound, SequenceTaken
 from delta_outbox.tables import TRANSITIONS, Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-logger = logging.getLogger(__name__)
+ATTEMPTS: Final = 20  # appends that may be lost to other writers before the caller is told
 
 
 class TransitionLog:
@@ -89,35 +88,59 @@ class TransitionLog:
         """
         number = self.sequence + 1
         table = self._numbered(rows, number)
-        mark = f"{self.app_id}/{number}/{uuid.uuid4().hex}"
-        try:
-            (
-                self._spark.createDataFrame(table)
-                .coalesce(1)
-                .write.format("delta")
-                .mode("append")
-                .option("txnAppId", self.app_id)
-                .option("txnVersion", number)
-                .option("userMetadata", mark)
-                .saveAsTable(self._table)
-            )
-        except Exception as error:
-            if is_conflict(error):
-                raise SequenceTaken(writer=self.app_id, number=number) from error
-            # The commit may have happened although its answer was lost.
-            if not is_committed(self._spark, self._table, mark):
-                raise
-            logger.warning("append_answer_lost", extra={"lane": self.lane, "sequence": number})
-        self._believe(number, mark)
-
-    def _believe(self, number: int, mark: str) -> None:
-        """Accept an append only after its commit has been seen in the log."""
-        if is_committed(self._spark, self._table, mark):
+        if append_numbered(self._spark, self._table, table, app_id=self.app_id, number=number):
             self.sequence = number
             return
         if self.rows_after(number - 1).num_rows:
             raise SequenceTaken(writer=self.app_id, number=number)
         raise LogRewound(writer=self.app_id, number=number)
+
+    def append_until_won(self, rows: pa.Table, again: Callable[[pa.Table], pa.Table]) -> int:
+        """Append rows, deciding anew after each race that was lost.
+
+        Args:
+            rows: as `append` takes them; none is fine.
+            again: is given the rows that lost and returns those that still hold, with the
+                position moved to the end of the log.
+
+        Returns:
+            How many rows were appended.
+
+        Raises:
+            SequenceTaken: other writers were faster many times in a row.
+        """
+        for _ in range(ATTEMPTS):
+            if not rows.num_rows:
+                return 0
+            try:
+                self.append(rows)
+            except SequenceTaken:
+                rows = again(rows)
+                continue
+            return int(rows.num_rows)
+        raise SequenceTaken(writer=self.app_id, number=self.sequence + 1)
+
+    def append_endings(self, rows: pa.Table) -> None:
+        """Append endings; those whose claim somebody else has ended are void and left out.
+
+        Args:
+            rows: as `claims.ending_rows` makes them.
+
+        Raises:
+            SequenceTaken: other writers were faster many times in a row.
+        """
+        self.append_until_won(rows, lambda lost: still_live(lost, self.news()))
+
+    def news(self, *, since: int | None = None) -> pa.Table:
+        """Move to the end of the log and return what was appended meanwhile.
+
+        Args:
+            since: an earlier position than the one that is known.
+        """
+        news = self.rows_after(self.sequence if since is None else since)
+        if news.num_rows:
+            self.sequence = max(news["sequence"].to_pylist())
+        return news
 
     def _numbered(self, rows: pa.Table, number: int) -> pa.Table:
         """Fill in the position and the writer, and put the columns in order."""

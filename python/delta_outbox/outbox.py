@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,16 +21,19 @@ from delta_outbox.claims import (
     claim_rows,
     decide_endings,
     ending_rows,
+    held_claim,
     make_claim,
     new_claim_id,
     results_without_sending,
+    still_live,
 )
 from delta_outbox.clock import Clock, SystemClock
 from delta_outbox.errors import SequenceTaken
 from delta_outbox.heartbeat import living_relays
 from delta_outbox.home import Home
+from delta_outbox.instants import instant_literal
 from delta_outbox.lifecycle import Ending, EndOfClaim, LeaseExpired
-from delta_outbox.log import TransitionLog
+from delta_outbox.log import ATTEMPTS, TransitionLog
 from delta_outbox.operating.commands import carry_out
 from delta_outbox.operating.report import Report
 from delta_outbox.operating.requests import (
@@ -61,7 +64,6 @@ WORKERS: Final[set[str]] = set()
 """The workers of this process. Where it has the home for itself, every other one is gone."""
 
 END_AT_ONCE: Final = 10_000  # deliveries ended without being sent, per look
-ATTEMPTS: Final = 20  # appends that may be lost to other writers before the caller is told
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +140,6 @@ class Outbox:
             clock=self.clock,
             worker_id=self.worker_id,
         )
-        self._policies: PolicySet | None = None
         self._claimed_at: dict[str, int] = {}  # claim -> its sequence, for `end`
         WORKERS.add(self.worker_id)
 
@@ -197,13 +198,12 @@ class Outbox:
         Raises:
             BadPolicy: the policies break a rule and there are no earlier ones.
         """
-        self._policies = self._policy_source.in_force()
-        return self._policies
+        return self._policy_source.in_force()
 
     @property
     def policies_in_force(self) -> PolicySet:
         """Return the delivery policies as they were last read."""
-        return self._policies or self.policies()
+        return self._policy_source.current or self.policies()
 
     def watch_policies(self, check: Check) -> PolicySet:
         """Name what new policies must pass before they are put into force; return those in force.
@@ -215,8 +215,7 @@ class Outbox:
         Raises:
             OutboxError: the first ones do not pass.
         """
-        self._policies = self._policy_source.watch(check)
-        return self._policies
+        return self._policy_source.watch(check)
 
     def policy_status(self) -> dict[str, str | None]:
         """Return `version`, the policies in force, and `problem`, why newer rows are not."""
@@ -233,18 +232,14 @@ class Outbox:
             deliveries=self.takeable(self.picture(), limit), sequence=self.log.sequence
         )
 
-    def picture(self) -> DataFrame:
-        """Return the open deliveries now, and the DEAD that hold their key if a policy says so."""
-        return self.picture_and_tail()[0]
-
-    def picture_and_tail(self, heads: Mapping[str, int] | None = None) -> tuple[DataFrame, int]:
-        """Return the picture, and how many commits of the logs the projection has not seen.
+    def picture(self, heads: Mapping[str, int] | None = None) -> DataFrame:
+        """Return the open deliveries now, and the DEAD that hold their key if a policy says so.
 
         Args:
             heads: as `Projection.heads` has just returned them.
         """
-        policies = self.policies_in_force
-        return self.projection.picture(with_holding=policies.any_hold, heads=heads)
+        with_holding = self.policies_in_force.any_hold
+        return self.projection.picture(with_holding=with_holding, heads=heads)[0]
 
     def takeable(self, picture: DataFrame, limit: int, *, held_by: str | None = None) -> pa.Table:
         """Return what is takeable in a picture, never more than a limit, in order.
@@ -293,15 +288,20 @@ class Outbox:
             found = self.retrieve(limit)
             if not found.deliveries.num_rows:
                 return None
-            claim = self.new_claim(found.deliveries)
-            try:
-                self.log.append(claim_rows(claim))
-            except SequenceTaken:
-                self.log.catch_up()
-                continue
-            self._claimed_at[claim.claim_id] = self.log.sequence
-            return claim
+            claim = self._append_claim(found.deliveries)
+            if claim is not None:
+                return claim
         raise SequenceTaken(writer=self.log.app_id, number=self.log.sequence + 1)
+
+    def _append_claim(self, deliveries: pa.Table) -> Claim | None:
+        """Claim deliveries; None if somebody else has appended since the log was looked at."""
+        claim = self.new_claim(deliveries)
+        try:
+            self.log.append(claim_rows(claim))
+        except SequenceTaken:
+            return None
+        self._claimed_at[claim.claim_id] = self.log.sequence
+        return claim
 
     def end(self, claim: Claim, results: Sequence[EndOfClaim]) -> list[Ending]:
         """End a claim by what became of its deliveries.
@@ -323,7 +323,7 @@ class Outbox:
         rows = ending_rows(claim, endings, now=self.clock.now())
         # The log may have been looked at since the claim: what came in between counts as well.
         since = self._claimed_at.get(claim.claim_id, self.log.sequence)
-        self.append_endings(self.still_live(rows, self.news(since=since)))
+        self.log.append_endings(still_live(rows, self.log.news(since=since)))
         self._claimed_at.pop(claim.claim_id, None)
         return endings
 
@@ -383,14 +383,10 @@ class Outbox:
             found = self.endable(self.picture())
             if not found.num_rows:
                 return count
-            claim = self.new_claim(found)
-            try:
-                self.log.append(claim_rows(claim))
-            except SequenceTaken:
-                continue
-            self._claimed_at[claim.claim_id] = self.log.sequence
-            self.end(claim, results_without_sending(claim))
-            count += len(claim)
+            claim = self._append_claim(found)
+            if claim is not None:
+                self.end(claim, results_without_sending(claim))
+                count += len(claim)
         return count
 
     # --- parts that the relay puts together -------------------------------------------------
@@ -416,87 +412,6 @@ class Outbox:
             results: one per delivery.
         """
         return decide_endings(claim, results, now=self.clock.now(), jitter=random.random)
-
-    def append_decided(self, decide: Callable[[], pa.Table]) -> int:
-        """Append transitions that follow from the projection, deciding anew after a lost race.
-
-        Args:
-            decide: returns the rows, as of the projection; the log's position was read before the
-                projection was refreshed, so what it has not seen makes the append lose.
-
-        Returns:
-            How many rows were appended.
-
-        Raises:
-            SequenceTaken: other writers were faster many times in a row.
-        """
-        for _ in range(ATTEMPTS):
-            rows = decide()
-            if not rows.num_rows:
-                return 0
-            try:
-                self.log.append(rows)
-            except SequenceTaken:
-                self.log.catch_up()
-                self.refresh(planned_by=self.worker_id)
-                continue
-            return int(rows.num_rows)
-        raise SequenceTaken(writer=self.log.app_id, number=self.log.sequence + 1)
-
-    def append_endings(self, rows: pa.Table) -> None:
-        """Append endings; those whose claim somebody else has ended are void and left out.
-
-        Args:
-            rows: as `claims.ending_rows` makes them.
-
-        Raises:
-            SequenceTaken: other writers were faster many times in a row.
-        """
-        for _ in range(ATTEMPTS):
-            if not rows.num_rows:
-                return
-            try:
-                self.log.append(rows)
-            except SequenceTaken:
-                rows = self.still_live(rows, self.news())
-                continue
-            return
-        raise SequenceTaken(writer=self.log.app_id, number=self.log.sequence + 1)
-
-    def news(self, *, since: int | None = None) -> pa.Table:
-        """Move to the end of the log and return what was appended meanwhile.
-
-        Args:
-            since: an earlier position than the one that is known.
-        """
-        news = self.log.rows_after(self.log.sequence if since is None else since)
-        if news.num_rows:
-            self.log.sequence = max(news["sequence"].to_pylist())
-        return news
-
-    def still_live(self, rows: pa.Table, news: pa.Table) -> pa.Table:
-        """Return the endings whose claims nobody has ended meanwhile.
-
-        Args:
-            rows: endings that were decided at an earlier position.
-            news: what was appended since, as `news` returns it.
-        """
-        ended = {
-            (row["event_id"], row["arrival"], row["destination"], row["claim_id"])
-            for row in news.to_pylist()
-            if row["from_state"] == "CLAIMED"
-        }
-        identity = zip(
-            rows["event_id"].to_pylist(),
-            rows["arrival"].to_pylist(),
-            rows["destination"].to_pylist(),
-            rows["claim_id"].to_pylist(),
-            strict=True,
-        )
-        kept = [key not in ended for key in identity]
-        if not all(kept):
-            logger.warning("endings_void", extra={"count": kept.count(False)})
-        return rows.filter(pa.array(kept, pa.bool_()))
 
     def overview(self, picture: DataFrame) -> Overview:
         """Return what is open in a picture: how much, due when, under which claims.
@@ -579,28 +494,23 @@ class Outbox:
         held = self.spark.sql(f"select {COLUMNS}, claim_size from outbox_held_deliveries").toArrow()
         if not held.num_rows:
             return 0
-        sizes = held["claim_size"].to_pylist()
-        held = held.select(DELIVERIES.names).cast(DELIVERIES)
-        # The picture shows the counters after the claim; a claim is made of those before it.
-        before = pa.array([value - 1 for value in held["attempts"].to_pylist()], pa.int32())
-        held = held.set_column(held.schema.get_field_index("attempts"), "attempts", before)
-        policies = self.policies_in_force
-        claim = Claim(
+        size = held["claim_size"][0].as_py()
+        now = self.clock.now()
+        claim = held_claim(
+            held.select(DELIVERIES.names).cast(DELIVERIES),
             claim_id=str(claim_id),
-            deliveries=held,
-            policies=[policies.match(name) for name in held["event_type"].to_pylist()],
-            policy_version=policies.version,
-            claimed_at=self.clock.now(),
+            policies=self.policies_in_force,
+            now=now,
         )
         endings = decide_endings(
             claim,
             [LeaseExpired()] * len(claim),
-            now=self.clock.now(),
+            now=now,
             jitter=random.random,
-            claim_size=sizes[0],
+            claim_size=size,
         )
         endings = [replace(one, actor=actor, command_id=command_id) for one in endings]
-        self.append_endings(ending_rows(claim, endings, now=self.clock.now(), claim_size=sizes[0]))
+        self.log.append_endings(ending_rows(claim, endings, now=now, claim_size=size))
         logger.warning("claim_expired", extra={"claim_id": claim_id, "deliveries": len(claim)})
         return len(claim)
 
@@ -611,7 +521,7 @@ class Outbox:
 
     def now_literal(self) -> str:
         """Return the current instant as an SQL literal."""
-        return f"timestamp_micros({int(self.clock.now().timestamp() * 1_000_000)})"
+        return instant_literal(self.clock.now())
 
     # --- operating -------------------------------------------------------------------------
 

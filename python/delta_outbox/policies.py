@@ -40,6 +40,8 @@ class Policies:
     rows are then kept as a plan of the writer `policy`. Otherwise the former ones stay, and after
     a restart the last version that was kept: `problem` says why.
 
+    `current` are the policies in force, None before they were asked for.
+
     Args:
         spark: the session; takes the view of the policies in force.
         tables: the names of the relations.
@@ -67,7 +69,7 @@ class Policies:
         self._check: Check | None = None
         self._seen: tuple[object, ...] | None = None  # the commit that was looked at last
         self._retry_at = float("inf")  # monotonic seconds
-        self._current: PolicySet | None = None
+        self.current: PolicySet | None = None
         self.problem: str | None = None
 
     def watch(self, check: Check) -> PolicySet:
@@ -81,7 +83,7 @@ class Policies:
             OutboxError: they do not pass, and there are no earlier ones in this process.
         """
         self._check = check
-        self._seen = self._current = None
+        self._seen = self.current = None
         return self.in_force()
 
     def in_force(self) -> PolicySet:
@@ -92,20 +94,20 @@ class Policies:
         """
         commit = self._commit()
         unchanged = commit is not None and commit == self._seen
-        if self._current and unchanged and self._clock.monotonic() < self._retry_at:
-            return self._current
+        if self.current and unchanged and self._clock.monotonic() < self._retry_at:
+            return self.current
         self._seen = commit
         self._retry_at = float("inf")
         try:
             found = self._read()
         except BadPolicy as error:
             return self._keep(error)
-        if self._current is None or found.version != self._current.version:
+        if self.current is None or found.version != self.current.version:
             try:
                 self._put_into_force(found)
             except OutboxError as error:
                 self._retry_at = self._clock.monotonic() + RETRY_SECONDS
-                if self._current is None:
+                if self.current is None:
                     raise
                 return self._keep(error)
         self.problem = None
@@ -124,17 +126,17 @@ class Policies:
 
     def _keep(self, error: OutboxError) -> PolicySet:
         """Stay with the former policies, and say so."""
-        if self._current is None:
+        if self.current is None:
             kept = self._last_good()
             if kept is None:
                 raise error
             self._put_into_force(kept, record=False)
-        assert self._current is not None
+        assert self.current is not None
         self.problem = str(error)
         logger.error(
-            "policy_kept", extra={"version": self._current.version, "problem": self.problem}
+            "policy_kept", extra={"version": self.current.version, "problem": self.problem}
         )
-        return self._current
+        return self.current
 
     def _put_into_force(self, policies: PolicySet, *, record: bool = True) -> None:
         if self._check:
@@ -150,7 +152,7 @@ class Policies:
             pa.Table.from_pylist(rows, schema=_VIEW)
         ).createOrReplaceTempView(VIEW)
         logger.info("policy_in_force", extra={"version": policies.version})
-        self._current = policies
+        self.current = policies
 
     def _record(self, policies: PolicySet) -> None:
         """Keep the rows of a version; policy_version of a transition leads to them."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -12,15 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from delta_outbox.clock import Clock
-from delta_outbox.commits import is_committed
-from delta_outbox.conflicts import is_conflict
+from delta_outbox.commits import append_numbered
 from delta_outbox.errors import LogRewound, SequenceTaken
 from delta_outbox.tables import Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-logger = logging.getLogger(__name__)
 
 ATTEMPTS: Final = 20  # lost races before the caller is told
 
@@ -118,9 +113,10 @@ class NumberedPlans:
             plan = decide(last)
             if plan is None:
                 return last
+            new = self.append_after(last, plan, planned_by=planned_by)
+            if new is not None:
+                return new
             number = last.number + 1 if last else 1
-            if self._write(number, plan, planned_by):
-                return NumberedPlan(number=number, plan=plan)
         raise SequenceTaken(writer=self.app_id, number=number)
 
     def append_after(
@@ -145,29 +141,14 @@ class NumberedPlans:
         text = json.dumps(plan, ensure_ascii=False, sort_keys=True)
         row = [self._writer, number, text, self._clock.now(), planned_by]
         table = pa.Table.from_pylist([dict(zip(_ROW.names, row, strict=True))], schema=_ROW)
-        mark = f"{self.app_id}/{number}/{uuid.uuid4().hex}"
         try:
-            (
-                self._spark.createDataFrame(table)
-                .coalesce(1)
-                .write.format("delta")
-                .mode("append")
-                .option("txnAppId", self.app_id)
-                .option("txnVersion", number)
-                .option("userMetadata", mark)
-                .saveAsTable(self._table)
+            written = append_numbered(
+                self._spark, self._table, table, app_id=self.app_id, number=number
             )
-        except Exception as error:
-            if is_conflict(error):
-                return False
-            # The commit may have happened although its answer was lost.
-            if not is_committed(self._spark, self._table, mark):
-                raise
-            logger.warning("append_answer_lost", extra={"writer": self._writer, "number": number})
-            return True
-        if is_committed(self._spark, self._table, mark):
-            return True
-        newest = next(self.last(), None)
-        if newest is None or newest.number < number:
-            raise LogRewound(writer=self.app_id, number=number)
-        return False
+        except SequenceTaken:
+            return False
+        if not written:
+            newest = next(self.last(), None)
+            if newest is None or newest.number < number:
+                raise LogRewound(writer=self.app_id, number=number)
+        return written

@@ -1,9 +1,8 @@
-"""The projection: brought up to date by dbt's own script, and looked at together with the tail."""
+"""The projection: brought up to date, and looked at together with the tails of the logs."""
 
 from __future__ import annotations
 
 import json
-import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,8 +19,6 @@ from delta_outbox.tails import OPEN_STATES, Tails, listed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-logger = logging.getLogger(__name__)
 
 _MARK: Final = re.compile(r"outbox/projection/(\d+)")
 _COMMITS_LOOKED_AT: Final = 50  # how far back the commit of a refresh may lie behind maintenance
@@ -133,12 +130,20 @@ class Projection:
         In this order every transition and command up to the one finds its event up to the other.
         """
         return {
-            "commands": self._head(self._tables.commands),
-            "transitions": self._head(self._tables.transitions),
-            "events": self._head(self._tables.events),
+            "commands": self.head(self._tables.commands),
+            "transitions": self.head(self._tables.transitions),
+            "events": self.head(self._tables.events),
         }
 
-    def _head(self, table: str) -> int:
+    def head(self, table: str) -> int:
+        """Return the latest version of a log.
+
+        Args:
+            table: its full name.
+
+        Raises:
+            NoOutboxHere: there is no such table with commits.
+        """
         row = self._spark.sql(f"describe history {table} limit 1").first()
         if row is None:
             raise NoOutboxHere(where=table)
@@ -186,6 +191,23 @@ class Projection:
             self._known = self.watermark()
         return self._known
 
+    def tail(self, heads: Mapping[str, int]) -> int:
+        """Return how many commits the logs have after the projection.
+
+        Args:
+            heads: as `heads` has just returned them.
+
+        Raises:
+            NoOutboxHere: the projection was never refreshed.
+        """
+        return self._must_know().tail(heads)
+
+    def _must_know(self) -> Watermark:
+        seen = self.known_watermark()
+        if seen is None:
+            raise NoOutboxHere(where=self._tables.state)
+        return seen
+
     def picture(
         self, *, with_holding: bool = False, heads: Mapping[str, int] | None = None
     ) -> tuple[DataFrame, int]:
@@ -202,9 +224,7 @@ class Projection:
         Raises:
             NoOutboxHere: the projection was never refreshed.
         """
-        seen = self.known_watermark()
-        if seen is None:
-            raise NoOutboxHere(where=self._tables.state)
+        seen = self._must_know()
         heads = self.heads() if heads is None else heads
         state = f"{self._tables.state} version as of {seen.version}"
         states = OPEN_STATES + (("DEAD",) if with_holding else ())

@@ -52,27 +52,20 @@ class Sequencing:
         outbox = self._outbox
         last = next(self._plans.last(), None)
         after = int(last.plan["commands"]["to"]) if last else 0
-        head = outbox.projection.heads()["commands"]
+        head = outbox.projection.head(outbox.tables.commands)
         if head <= after:
             return 0
-        # The position first: what is appended after it makes the append lose, never wrong.
-        outbox.log.catch_up()
-        outbox.refresh(planned_by=outbox.worker_id)
         commands = (
             f"(select * from table_changes('{outbox.tables.commands}', {after + 1}, {head}) "
             "where _change_type = 'insert')"
         )
-        replays = self._replays(commands)
-        if replays.num_rows:
-            outbox.append_decided(lambda: self._replays(commands))
-        count = int(replays.num_rows) + self._release(commands)
-        self._plans.append(
-            lambda plan: (
-                {"commands": {"after": after, "to": head}}
-                if (int(plan.plan["commands"]["to"]) if plan else 0) == after
-                else None
-            ),
-            planned_by=outbox.worker_id,
+        count = outbox.log.append_until_won(
+            self._replays(commands), lambda _lost: self._replays(commands)
+        )
+        count += self._release(commands)
+        # If somebody else was faster, the commands are written off already.
+        self._plans.append_after(
+            last, {"commands": {"after": after, "to": head}}, planned_by=outbox.worker_id
         )
         if count:
             outbox.refresh(planned_by=outbox.worker_id)
@@ -85,6 +78,9 @@ class Sequencing:
         A replay is void once the delivery has moved on from where the operator saw it.
         """
         outbox = self._outbox
+        # The position first: what is appended after it makes the append lose, never wrong.
+        outbox.log.catch_up()
+        outbox.refresh(planned_by=outbox.worker_id)
         found = outbox.spark.sql(
             "select s.event_id, s.arrival, s.destination, s.lifecycle, s.state, "
             "c.command_id, c.actor from ("

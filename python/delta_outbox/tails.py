@@ -82,7 +82,7 @@ class Tails:
 
     def _tail(self, log: str, source: str, *, arrival: str) -> None:
         text = self._statements.fill(f"{log}_tail", arrival=arrival, source=source)
-        self.view(f"outbox_{log}_tail", text)
+        self._view(f"outbox_{log}_tail", text)
 
     def _known(self, to: int, *, after: int, any_news: bool) -> None:
         """Make the view of the earlier events that a new one could repeat."""
@@ -95,7 +95,7 @@ class Tails:
             ).first()
             if bounds is not None:
                 first, last = bounds["first"], bounds["last"]
-        self.view(
+        self._view(
             "outbox_known_events",
             self._statements.fill(
                 "known_events",
@@ -107,13 +107,7 @@ class Tails:
             ),
         )
 
-    def view(self, name: str, text: str) -> None:
-        """Make a temporary view.
-
-        Args:
-            name: of the view.
-            text: its query.
-        """
+    def _view(self, name: str, text: str) -> None:
         self._spark.sql(f"create or replace temporary view {name} as {text}")
 
     def _has(self, log: str, condition: str) -> bool:

@@ -35,4 +35,6 @@ class Macros:
                 }
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name not in self._found:
+            raise AttributeError(name)
         return self._found[name]

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jinja2.sandbox import SandboxedEnvironment
+from tests.unit.macro_namespace import Macros
 from tests.unit.policy_cases import CELLS, LAST, TABLES, Row
 
 from delta_outbox.errors import BadPolicy
@@ -19,22 +15,14 @@ from delta_outbox.globs import glob_to_regex
 from delta_outbox.policy import PolicySet
 from delta_outbox.policy_columns import COLUMNS
 
-MACROS = Path(__file__).parents[2] / "macros" / "policies"
-
 
 @pytest.fixture(scope="module")
-def macros() -> SimpleNamespace:
-    """Return the macros of the folder as Jinja reads them; dbt lends only its module `re`."""
-    package = SimpleNamespace()
-    environment = SandboxedEnvironment(extensions=["jinja2.ext.do"])
-    environment.globals |= {"delta_outbox": package, "modules": SimpleNamespace(re=re)}
-    for file in sorted(MACROS.glob("*.sql")):
-        module: Any = environment.from_string(file.read_text()).module
-        setattr(package, file.stem, getattr(module, file.stem))
-    return package
+def macros() -> Macros:
+    """Return the macros of the folder as Jinja reads them."""
+    return Macros("policies")
 
 
-def _in_dbt(macros: SimpleNamespace, rows: Sequence[Row]) -> list[str]:
+def _in_dbt(macros: Macros, rows: Sequence[Row]) -> list[str]:
     problems: list[str] = []
     macros.policy_problems([dict(row) for row in rows], problems)
     return problems
@@ -49,7 +37,7 @@ def _in_python(rows: Sequence[Row]) -> list[str]:
 
 
 @pytest.mark.parametrize("rows", TABLES)
-def test_both_sides_say_the_same(macros: SimpleNamespace, rows: Sequence[Row]) -> None:
+def test_both_sides_say_the_same(macros: Macros, rows: Sequence[Row]) -> None:
     """What dbt says of a seed is what the relay would say of it, word for word."""
     assert _in_python(rows) == _in_dbt(macros, rows)
 
@@ -77,14 +65,14 @@ ROWS = st.lists(st.dictionaries(st.sampled_from([*COLUMNS, "x"]), CELL, max_size
 
 @given(rows=ROWS)
 def test_both_sides_say_the_same_of_anything(
-    macros: SimpleNamespace, rows: list[dict[str, str | None]]
+    macros: Macros, rows: list[dict[str, str | None]]
 ) -> None:
     """Also where nobody has thought of a case."""
     assert _in_python(rows) == _in_dbt(macros, rows)
 
 
 @given(glob=st.text("ab.c-!^[]*?\\&~|#$+(){}/_ \n'\u00e9\u2028\U0001f600", max_size=10))
-def test_both_sides_read_a_glob_the_same(macros: SimpleNamespace, glob: str) -> None:
+def test_both_sides_read_a_glob_the_same(macros: Macros, glob: str) -> None:
     """A glob means the same regular expression in the views and in the relay."""
     parts: list[str] = []
     flaws: list[str] = []

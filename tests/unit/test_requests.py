@@ -14,11 +14,11 @@ from tests.unit.macro_namespace import Macros
 
 from delta_outbox.cli.arguments import instant
 from delta_outbox.errors import WrongUsage
+from delta_outbox.instants import micros
 from delta_outbox.lifecycle import State
 from delta_outbox.operating.requests import (
     Request,
     kill_request,
-    micros,
     release_request,
     replay_request,
 )
@@ -58,8 +58,8 @@ def by_python(kind: str, arguments: dict[str, Any]) -> tuple[dict[str, Any], lis
         checked |= {
             "state": request.state,
             "event_type_regex": request.event_type_regex,
-            "since": micros(request.since),
-            "until": micros(request.until),
+            "since": None if request.since is None else micros(request.since),
+            "until": None if request.until is None else micros(request.until),
             "error": request.error,
             "everything": arguments.get("everything", False),
         }

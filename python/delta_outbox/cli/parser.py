@@ -200,19 +200,9 @@ def _list(parser: argparse.ArgumentParser) -> None:
         metavar="STATE",
         help=f"one of {', '.join(State)}; may be given several times",
     )
-    parser.add_argument(
-        "--type", type=arguments.glob, metavar="GLOB", help="event type, such as 'order.*'"
-    )
+    _event_type(parser)
     parser.add_argument("--key", metavar="KEY", help="this ordering key")
-    parser.add_argument(
-        "--since",
-        type=arguments.instant,
-        metavar="TIME",
-        help="created at TIME or later (ISO 8601 with an offset)",
-    )
-    parser.add_argument(
-        "--until", type=arguments.instant, metavar="TIME", help="created before TIME"
-    )
+    _created_between(parser)
     parser.add_argument(
         "--min-attempts",
         type=arguments.whole_number(0),
@@ -245,18 +235,8 @@ def _show(parser: argparse.ArgumentParser) -> None:
 
 def _replay(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--state", required=True, metavar="STATE", help="DEAD or PUBLISHED")
-    parser.add_argument(
-        "--type", type=arguments.glob, metavar="GLOB", help="event type, such as 'order.*'"
-    )
-    parser.add_argument(
-        "--since",
-        type=arguments.instant,
-        metavar="TIME",
-        help="created at TIME or later (ISO 8601 with an offset)",
-    )
-    parser.add_argument(
-        "--until", type=arguments.instant, metavar="TIME", help="created before TIME"
-    )
+    _event_type(parser)
+    _created_between(parser)
     parser.add_argument(
         "--id",
         dest="event_ids",
@@ -291,6 +271,24 @@ def _release(parser: argparse.ArgumentParser) -> None:
             help=f"only {what}; may be given several times",
         )
     _who_and_why(parser, dry_run_by_default=False)
+
+
+def _event_type(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--type", type=arguments.glob, metavar="GLOB", help="event type, such as 'order.*'"
+    )
+
+
+def _created_between(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--since",
+        type=arguments.instant,
+        metavar="TIME",
+        help="created at TIME or later (ISO 8601 with an offset)",
+    )
+    parser.add_argument(
+        "--until", type=arguments.instant, metavar="TIME", help="created before TIME"
+    )
 
 
 def _who_and_why(parser: argparse.ArgumentParser, *, dry_run_by_default: bool) -> None:

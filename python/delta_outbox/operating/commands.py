@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from delta_outbox.errors import NoOutboxHere, UnknownEvent
 from delta_outbox.inspection import rows_of
 from delta_outbox.operating.report import Report
 from delta_outbox.operating.requests import Request
+from delta_outbox.tails import listed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -73,14 +75,7 @@ def carry_out(outbox: Outbox, request: Request) -> Report:
                 "deliveries": report.deliveries,
             },
         )
-    return Report(
-        kind=report.kind,
-        counts=report.counts,
-        examples=report.examples,
-        left_out=report.left_out,
-        passed_keys=passed,
-        command_id=None if request.dry_run else command_id,
-    )
+    return replace(report, passed_keys=passed, command_id=None if request.dry_run else command_id)
 
 
 def pinned_state(outbox: Outbox) -> str:
@@ -114,8 +109,8 @@ def open_targets(outbox: Outbox, request: Request, *, state: str, command_id: st
         "state": request.state,
         "event_type_regex": request.event_type_regex,
         "error": request.error,
-        "event_ids": _listed(request.event_ids),
-        "claim_ids": _listed(request.claim_ids),
+        "event_ids": _as_list(request.event_ids),
+        "claim_ids": _as_list(request.claim_ids),
     }
     row = pa.Table.from_pylist([values], schema=_ROW)
     outbox.spark.createDataFrame(row).createOrReplaceTempView(_REQUEST)
@@ -123,7 +118,7 @@ def open_targets(outbox: Outbox, request: Request, *, state: str, command_id: st
         f"{request.kind}_targets",
         state=state,
         request=_REQUEST,
-        from_states=", ".join(f"'{name}'" for name in request.from_states),
+        from_states=listed(request.from_states),
         is_named=str(request.is_named).lower(),
         created=request.created,
         now=outbox.now_literal(),
@@ -133,7 +128,7 @@ def open_targets(outbox: Outbox, request: Request, *, state: str, command_id: st
     return found
 
 
-def _listed(ids: tuple[str, ...] | None) -> list[str] | None:
+def _as_list(ids: tuple[str, ...] | None) -> list[str] | None:
     return None if ids is None else list(ids)
 
 

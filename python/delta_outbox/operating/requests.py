@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any, ClassVar, Final, NoReturn, NotRequired, TypedDict
+from datetime import datetime
+from typing import Any, ClassVar, Final, NotRequired, TypedDict
 
 from delta_outbox.errors import WrongUsage
+from delta_outbox.instants import instant_literal
 from delta_outbox.lifecycle import State
 from delta_outbox.operating.rules import MAX_ACTOR, MAX_TEXT, Arguments
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 REPLAYABLE: Final = (State.DEAD.value, State.PUBLISHED.value)
 
@@ -76,11 +75,11 @@ class Request:
     @property
     def created(self) -> str:
         """Return the condition on created_at; there is nothing but numbers in it."""
-        since, until = micros(self.since), micros(self.until)
-        conditions = [
-            *(() if since is None else (f"created_at >= timestamp_micros({since})",)),
-            *(() if until is None else (f"created_at < timestamp_micros({until})",)),
-        ]
+        conditions = []
+        if self.since is not None:
+            conditions.append(f"created_at >= {instant_literal(self.since)}")
+        if self.until is not None:
+            conditions.append(f"created_at < {instant_literal(self.until)}")
         return " and ".join(conditions) or "true"
 
     @property
@@ -123,15 +122,6 @@ class Release(Request):
     def from_states(self) -> tuple[str, ...]:
         """Return the states to look into."""
         return tuple(State) if self.is_named else (State.CLAIMED.value,)
-
-
-def micros(value: datetime | None) -> int | None:
-    """Return an instant as microseconds since 1970.
-
-    Args:
-        value: with an offset; None stays None.
-    """
-    return None if value is None else (value - _EPOCH) // timedelta(microseconds=1)
 
 
 def replay_request(
@@ -193,9 +183,7 @@ def replay_request(
     if checked["state"] == State.PUBLISHED and not wants_all and not filters:
         rule = f"PUBLISHED needs a filter ({', '.join(named)}) or `everything`"
         given.refuse("state", rule, None)
-    checked |= _shared(given, actor=actor, reason=reason, dry_run=dry_run)
-    if given.problems:
-        _refuse("replay", given)
+    checked |= _shared("replay", given, actor=actor, reason=reason, dry_run=dry_run)
     return Replay(**checked)
 
 
@@ -219,9 +207,7 @@ def kill_request(
     """
     given = Arguments()
     ids = given.ids("event_ids", event_ids, required=True)
-    checked = _shared(given, actor=actor, reason=reason, dry_run=dry_run)
-    if given.problems:
-        _refuse("kill", given)
+    checked = _shared("kill", given, actor=actor, reason=reason, dry_run=dry_run)
     return Kill(event_ids=ids, **checked)
 
 
@@ -248,19 +234,19 @@ def release_request(
     given = Arguments()
     events = given.ids("event_ids", event_ids)
     claims = given.ids("claim_ids", claim_ids)
-    checked = _shared(given, actor=actor, reason=reason, dry_run=dry_run)
-    if given.problems:
-        _refuse("release", given)
+    checked = _shared("release", given, actor=actor, reason=reason, dry_run=dry_run)
     return Release(event_ids=events, claim_ids=claims, **checked)
 
 
-def _shared(given: Arguments, *, actor: object, reason: object, dry_run: object) -> dict[str, Any]:
-    return {
+def _shared(
+    operation: str, given: Arguments, *, actor: object, reason: object, dry_run: object
+) -> dict[str, Any]:
+    """Check what every request says, and refuse the request if anything of it breaks a rule."""
+    checked = {
         "reason": given.line("reason", reason, MAX_TEXT),
         "actor": given.line("actor", actor, MAX_ACTOR),
         "dry_run": given.flag("dry_run", dry_run),
     }
-
-
-def _refuse(operation: str, given: Arguments) -> NoReturn:
-    raise WrongUsage(f"{operation}: {'; '.join(given.problems)}.")
+    if given.problems:
+        raise WrongUsage(f"{operation}: {'; '.join(given.problems)}.")
+    return checked

@@ -14,6 +14,7 @@ from delta_outbox.outbox import Outbox, Overview
 from delta_outbox.relay.leases import LeaseWatch
 from delta_outbox.relay.schedule import Schedule
 from delta_outbox.scopes import scopes_of
+from delta_outbox.tails import OPEN_STATES, listed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -50,12 +51,12 @@ class Planning:
         self._schedule: Schedule | None = None
         self.to_end: pa.Table = NOTHING
         self.open = 0  # deliveries, when there was nothing to take
-        self.standing_by = False
+        self._standing_by = False
         self._next_due = 0.0
         self._heads: dict[str, int] = {}
         self._refreshed = float("-inf")
         self._stale_at = float("-inf")
-        self._commands_seen = -1
+        self._commands_seen = 0
 
     @property
     def schedule(self) -> Schedule | None:
@@ -93,15 +94,14 @@ class Planning:
             self._stale_at = started + STALE_SECONDS
             return  # nothing was committed and nothing became due since the last look
         self._outbox.log.catch_up()
-        picture, tail = self._outbox.picture_and_tail(heads)
-        if tail > REFRESH_COMMITS:
+        if self._outbox.projection.tail(heads) > REFRESH_COMMITS:
             self.refresh()
-            picture = self._outbox.picture()
+        picture = self._outbox.picture(heads)
         found = self._outbox.overview(picture)
         self._leases.observe(found.claims)
-        self.standing_by = not takes_over and self._is_owned_by_another(found.claims)
+        self._standing_by = not takes_over and self._is_owned_by_another(found.claims)
         self._schedule, self._heads = None, heads
-        if not self.standing_by:
+        if not self._standing_by:
             if self._end_claims(picture, found.claims, alive=alive) or self._carry_out(heads):
                 picture = self._outbox.picture()  # with what that has set free
                 self._heads = {}
@@ -112,7 +112,7 @@ class Planning:
         self._stale_at = self._clock.monotonic() + max(STALE_SECONDS, STALE_FACTOR * took)
 
     def _plan(self, picture: DataFrame, heads: dict[str, int], *, ahead: int) -> None:
-        policies = self._outbox.policies()
+        policies = self._outbox.policies_in_force
         ends = heads["commands"] > 0 or policies.any_age
         self.to_end = self._outbox.endable(picture) if ends else NOTHING
         found = self._outbox.takeable(
@@ -126,7 +126,7 @@ class Planning:
 
     def _carry_out(self, heads: dict[str, int]) -> int:
         """Append what operators ask for; returns how many transitions that made."""
-        if heads["commands"] <= max(0, self._commands_seen):
+        if heads["commands"] <= self._commands_seen:
             return 0
         count = self._outbox.carry_out_commands()
         self._commands_seen = heads["commands"]
@@ -169,7 +169,7 @@ class Planning:
         self.refresh()
         row = self._outbox.spark.sql(
             f"select count(*) as open from {self._outbox.tables.state} "
-            "where state in ('PENDING', 'CLAIMED')"
+            f"where state in ({listed(OPEN_STATES)})"
         ).first()
         self.open = int(row["open"]) if row is not None else 0
 
@@ -177,7 +177,7 @@ class Planning:
         """Note what is open, and when something of it may become takeable."""
         # What became due since the question was asked counts as due soon; and while another
         # relay owns the lane, what is due is its next batch.
-        waits = [0.0] if self.standing_by and found.due else []
+        waits = [0.0] if self._standing_by and found.due else []
         if found.next_due is not None:
             waits.append((found.next_due - self._clock.now()).total_seconds())
         waits += [

@@ -16,7 +16,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from delta_outbox.claims import claim_rows, ending_rows, results_without_sending
+from delta_outbox.claims import claim_rows, ending_rows, results_without_sending, still_live
 from delta_outbox.errors import PublisherUnavailable, SequenceTaken
 from delta_outbox.heartbeat import Heartbeat
 from delta_outbox.lifecycle import EndOfClaim
@@ -149,7 +149,7 @@ class Relay:
             self._flight.close()
             endings, self._endings = self._endings, []
             if endings:
-                self._outbox.append_endings(pa.concat_tables(endings))
+                self._outbox.log.append_endings(pa.concat_tables(endings))
 
     def _look(self, mode: Mode) -> None:
         self._prepare_destinations()
@@ -219,11 +219,9 @@ class Relay:
         except SequenceTaken:
             logger.info("sequence_taken", extra={"sequence": self._outbox.log.sequence + 1})
             self._planning.forget()
-            news = self._outbox.news()
+            news = self._outbox.log.news()
             self._endings = [
-                kept
-                for found in self._endings
-                if (kept := self._outbox.still_live(found, news)).num_rows
+                kept for found in self._endings if (kept := still_live(found, news)).num_rows
             ]
             return
         self._endings = []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from delta_outbox.clock import Clock, SystemClock
 from delta_outbox.config import load_settings
-from delta_outbox.dbt import BUILD, check_result, compile_sql, default_schema, run_dbt
+from delta_outbox.dbt import CREATE, check_result, compile_sql, default_schema, run_dbt
 from delta_outbox.errors import FormatTooNew, NoOutboxHere
 from delta_outbox.home import Home, find_home
 from delta_outbox.outbox import Outbox
@@ -115,7 +115,7 @@ def create_outbox(spark: SparkSession, home: Home, tables: Tables) -> None:
     """
     with contextlib.suppress(NoOutboxHere):
         check_logs(spark, tables)
-    check_result(run_dbt(BUILD, home=home, schema=tables.schema))
+    check_result(run_dbt(CREATE, home=home, schema=tables.schema))
 
 
 def load_statements(home: Home, tables: Tables) -> Statements:

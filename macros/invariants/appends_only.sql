@@ -1,0 +1,24 @@
+{% macro appends_only(commit) -%}
+    {#-
+        Whether a commit, a row of `describe history`, leaves every row of the table as it was: an append, maintenance that
+        moves rows without changing them, a definition that touches none, or a purge that says so.
+
+        Arguments:
+            commit: row with operation, operationParameters, operationMetrics and userMetadata
+    -#}
+    {%- set operation = commit["operation"] -%}
+    {%- set details = (commit["operationParameters"] or "") | string | lower -%}
+    {%- set counted = (commit["operationMetrics"] or "") | string -%}
+    {%- if operation in ("WRITE", "STREAMING UPDATE") -%}
+        {{ return("overwrite" not in details and "complete" not in details) }}
+    {%- elif operation == "MERGE" -%}
+        {{ return("'numTargetRowsUpdated': '0'" in counted and "'numTargetRowsDeleted': '0'" in counted) }}
+    {%- elif operation == "DELETE" -%}
+        {{ return((commit["userMetadata"] or "").startswith(delta_outbox.purge_marker())) }}
+    {%- endif -%}
+    {{ return(operation in (
+        "CREATE TABLE", "ADD COLUMNS", "CHANGE COLUMN", "CHANGE COLUMNS", "ADD CONSTRAINT", "DROP CONSTRAINT",
+        "SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "UPGRADE PROTOCOL", "DROP FEATURE", "CLUSTER BY", "COPY INTO",
+        "OPTIMIZE", "REORG", "COMPUTE STATS", "ROW TRACKING BACKFILL", "VACUUM START", "VACUUM END",
+    )) }}
+{%- endmacro %}

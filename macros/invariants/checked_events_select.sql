@@ -1,0 +1,29 @@
+{% macro checked_events_select(events) -%}
+    {#-
+        The ids that came to the event log in a range, each with its first row of the range.
+
+        Arguments:
+            events: source, the rows of the range
+        Columns: event_id, arrival, event_type, ordering_key, created_at, rows.
+    -#}
+    select
+        event_id,
+        first.arrival as arrival,
+        first.event_type as event_type,
+        first.ordering_key as ordering_key,
+        first.created_at as created_at,
+        rows
+    from (
+        select
+            event_id,
+            min_by(
+                struct(arrival, event_type, ordering_key, created_at),
+                struct({{ delta_outbox.position() }}, event_type, ordering_key, partition_key, available_at)
+            ) as first,
+            count(*) as rows
+        from (
+            {{ delta_outbox.events_tail_select(events, "_commit_version") | indent(12) }}
+        )
+        group by event_id
+    )
+{%- endmacro %}

@@ -1,0 +1,74 @@
+{% macro checked_transitions_select(transitions, state, range) -%}
+    {#-
+        The transitions of a range, each beside where its delivery stood before it: after its last transition in the range,
+        else as the projection showed it at the verified position, else as a new event.
+
+        Arguments:
+            transitions: source, the rows of the range
+            state: relation, the projection
+            range: the mapping of `invariant_range`
+        Columns: those of the log; previous, a struct (null where no delivery was open under this name); fixes_destination,
+            whether the row names the destination of an event for the first time, and fixed_first, whether no earlier append
+            did; is_last, whether the range holds no later one of the delivery; deliveries, how many rows have the same
+            claim_id and state.
+    -#}
+    {%- set stand = "struct<state:string,lifecycle:int,attempt:int,publish_attempts:int,crashes:int,claim_id:string>" -%}
+    with news as (
+        select
+            *,
+            struct(epoch, sequence) as at,
+            lag(
+                named_struct(
+                    'state', to_state, 'lifecycle', lifecycle, 'attempt', attempt,
+                    'publish_attempts', publish_attempts, 'crashes', crashes, 'claim_id', claim_id
+                )
+            ) over life as last,
+            lead(sequence) over life is null as is_last
+        from {{ transitions }}
+        window life as (partition by event_id, arrival, destination order by epoch, sequence, _commit_version)
+    ),
+
+    began as (
+        {%- if range["state_before"] >= 0 %}
+        select
+            event_id,
+            arrival,
+            destination,
+            named_struct(
+                'state', state, 'lifecycle', lifecycle, 'attempt', attempts,
+                'publish_attempts', publish_attempts, 'crashes', crashes, 'claim_id', claim_id
+            ) as stand
+        from {{ state }} version as of {{ range["state_before"] }}
+        where state in ('PENDING', 'CLAIMED'{{ ", 'PUBLISHED', 'DEAD'" if range["leaves_terminal"] }})
+        union all
+        {%- endif %}
+        select
+            event_id,
+            arrival,
+            '' as destination,
+            from_json(
+                '{"state":"PENDING","lifecycle":0,"attempt":0,"publish_attempts":0,"crashes":0}', '{{ stand }}'
+            ) as stand
+        from outbox_checked_events
+    ),
+
+    joined as (
+        select
+            n.*,
+            coalesce(n.last, b.stand) as previous,
+            n.last is null and coalesce(b.destination = '', false) as fixes_destination
+        from news as n
+        left join began as b
+            on
+                n.last is null
+                and n.event_id = b.event_id
+                and n.arrival = b.arrival
+                and b.destination in (n.destination, '')
+    )
+
+    select
+        * except (last),
+        fixes_destination and at = min(if(fixes_destination, at, null)) over (partition by event_id, arrival) as fixed_first,
+        count(*) over (partition by claim_id, to_state) as deliveries
+    from joined
+{%- endmacro %}

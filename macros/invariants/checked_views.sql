@@ -1,0 +1,24 @@
+{% macro checked_views(state, range) -%}
+    {#-
+        The temporary views that the rules are asked over, as a mapping of name to query.
+
+        Arguments:
+            state: relation, the projection
+            range: the mapping of `invariant_range`
+    -#}
+    {%- set logs = delta_outbox.log_relations() -%}
+    {%- set transitions = delta_outbox.rows_in_range(logs.transitions, range["transitions_after"], range["transitions_to"]) -%}
+    {%- set events = delta_outbox.rows_in_range(logs.events, range["events_after"], range["events_to"]) -%}
+    {{ return({
+        "outbox_checked_deliveries": delta_outbox.checked_deliveries_select(state, range),
+        "outbox_checked_events": delta_outbox.checked_events_select(events),
+        "outbox_checked_log": "select * from " ~ transitions,
+        "outbox_checked_transitions": delta_outbox.checked_transitions_select(transitions, state, range),
+        "outbox_checked_lanes": delta_outbox.rows_of_json(range["lanes_before"], "epoch:int,lane:int,sequence:bigint"),
+        "outbox_checked_commits": delta_outbox.rows_of_json(
+            range["rewrites"], "log:string,version:bigint,operation:string,problem:string,committed_at:string,details:string"
+        ),
+        "outbox_checked_commands": delta_outbox.checked_commands_select(logs.commands, range),
+        "outbox_checked_policies": delta_outbox.checked_policies_select(logs.progress, range),
+    }) }}
+{%- endmacro %}

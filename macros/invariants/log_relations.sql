@@ -1,0 +1,10 @@
+{% macro log_relations() -%}
+    {#- The five logs as a mapping of their short names (events, transitions, ...) to relations. -#}
+    {{ return({
+        "events": source("outbox", "outbox_events"),
+        "transitions": source("outbox", "outbox_transitions"),
+        "commands": source("outbox", "outbox_commands"),
+        "progress": source("outbox", "outbox_progress"),
+        "relays": source("outbox", "outbox_relays"),
+    }) }}
+{%- endmacro %}

@@ -1,0 +1,40 @@
+{% materialization outbox_invariants, adapter="spark" %}
+    {#-
+        Check what is new and keep what breaks a rule. The model's SQL asks the rules over temporary views of the range;
+        where nothing is new nothing is asked. First the violations are written, then the position: a build that ends
+        between the two checks the range again, and the same violation twice is shown once.
+    -#}
+    {%- set target_relation = this.incorporate(type="table") -%}
+    {%- set state = ref("outbox_state") -%}
+    {%- set columns = delta_outbox.violation_columns() | join(", ") -%}
+
+    {{ run_hooks(pre_hooks) }}
+    {%- do run_query(delta_outbox.ddl_violations(target_relation)) -%}
+    {%- set range = delta_outbox.invariant_range(state) -%}
+    {%- set is_new = range["whole"] or range["events"] or range["transitions"] or range["rewrites"] or range["state_before"] != range["state_version"] -%}
+    {%- if is_new -%}
+        {%- for name, query in delta_outbox.checked_views(state, range).items() -%}
+            {%- do run_query("create or replace temporary view " ~ name ~ " as " ~ query) -%}
+        {%- endfor -%}
+        {%- do run_query("create or replace temporary view outbox_earlier_events as " ~ delta_outbox.earlier_events_select(state, range)) -%}
+    {%- endif -%}
+    {% call statement("main") -%}
+        {% if is_new -%}
+            insert {{ "overwrite" if range["whole"] else "into" }} {{ target_relation }} ({{ columns }}, found_at)
+            select {{ columns | replace("details", "to_json(details)") }}, {{ delta_outbox.now_utc() }}
+            from (
+                {{ sql }}
+            )
+        {%- else -%}
+            select 'nothing is new' as message
+        {%- endif %}
+    {%- endcall %}
+    {%- if is_new or range["is_stale"] -%}
+        {%- do run_query(delta_outbox.record_verification(source("outbox", "outbox_progress"), range)) -%}
+        {%- do delta_outbox.forget_write_version() -%}
+    {%- endif -%}
+    {%- do persist_docs(target_relation, model) -%}
+    {{ run_hooks(post_hooks) }}
+
+    {{ return({"relations": [target_relation]}) }}
+{% endmaterialization %}

@@ -1,0 +1,199 @@
+"""The invariants: silent while all is well, and each seeded violation is shown by its view."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from tests.integration.invariants import CLAIM, LANES, Broken, break_the_rules, build, positions
+from tests.integration.store import Store, events, open_store
+
+from delta_outbox.claims import claim_rows, ending_rows, make_claim, new_claim_id
+from delta_outbox.dbt import check_result, run_dbt
+from delta_outbox.errors import DbtFailed
+from delta_outbox.home import Home
+from delta_outbox.lifecycle import EndOfClaim
+from delta_outbox.outbox import Outbox
+from delta_outbox.policy import PolicySet
+from delta_outbox.publishers.protocol import Delivered, Failed, NotSent, Rejected
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TWO: Final = PolicySet.from_csv("event_type,destination\n*,a|b\n")
+
+
+# --- a healthy life ------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def healthy(spark: SparkSession, home: Home) -> Iterator[Store]:
+    """Return a store of its own."""
+    with open_store(spark, home, "t_invariants_hold") as opened:
+        yield opened
+
+
+def end(outbox: Outbox, *results: EndOfClaim) -> None:
+    """Claim as many deliveries as there are results, and end them so."""
+    claim = outbox.claim(len(results))
+    assert claim is not None
+    assert len(results) == len(claim)
+    outbox.end(claim, list(results))
+
+
+def deliver_to_two(outbox: Outbox) -> None:
+    """Claim a new event for two destinations, and end one delivery well and one badly."""
+    found = outbox.retrieve(10).deliveries
+    new = pc.and_(pc.equal(found["destination"], ""), pc.is_null(found["ordering_key"]))
+    claim = make_claim(
+        found.filter(new)[:1], policies=TWO, now=outbox.clock.now(), claim_id=new_claim_id()
+    )
+    outbox.log.append(claim_rows(claim))
+    endings = outbox.decide(claim, [Delivered(), Rejected(error="no")])
+    outbox.log.append(ending_rows(claim, endings, now=outbox.clock.now()))
+
+
+def replay(store: Store, outbox: Outbox, event_id: str, command_id: str) -> None:
+    """Replay what is over, as a command says."""
+    row = store.rows(f"select * from {store.tables.state} where event_id = '{event_id}'")[0]
+    store.spark.sql(
+        f"insert into {store.tables['outbox_commands']} "
+        "(command_id, kind, event_id, arrival, destination, lifecycle, actor, reason) values "
+        f"('{command_id}', 'replay', '{event_id}', {row['arrival']}, 'default', 0, 'me', 'why')"
+    )
+    outbox.log.catch_up()
+    outbox.log.append(
+        pa.Table.from_pylist(
+            [
+                {
+                    **{name: row[name] for name in ("event_id", "arrival", "destination")},
+                    "from_state": row["state"],
+                    "to_state": "PENDING",
+                    "reason": "replayed",
+                    "lifecycle": 1,
+                    "attempt": 0,
+                    "occurred_at": outbox.clock.now(),
+                    "publish_attempts": 0,
+                    "crashes": 0,
+                    "suspect": 0,
+                    "actor": "me",
+                    "command_id": command_id,
+                }
+            ]
+        )
+    )
+
+
+def test_a_healthy_life_breaks_no_rule(healthy: Store, tmp_path: Path) -> None:
+    """Retries, releases, dead letters, replays and two destinations pass, each range and all."""
+    outbox = healthy.outbox(tmp_path)
+    outbox.append(events("life", 12, keys=2)).raise_if_rejected()
+    end(outbox, Delivered(), Failed(error="busy"), Rejected(error="no"), NotSent())
+    deliver_to_two(outbox)
+    assert outbox.claim(2) is not None
+    check_result(build(healthy))
+    assert [True] == [plan["whole"] for plan in positions(healthy)]
+
+    replay(healthy, outbox, "life-002", "command-1")
+    end(outbox, *[Delivered()] * 3)
+    outbox.append(events("more", 4, keys=2)).raise_if_rejected()
+    end(outbox, Delivered(), Rejected(error="no"))
+    check_result(build(healthy))
+    assert [True, False] == [plan["whole"] for plan in positions(healthy)]
+
+    check_result(build(healthy, audit="full"))
+    last = positions(healthy)[-1]
+    assert last["whole"]
+    assert [{"epoch": 0, "lane": 0, "sequence": outbox.log.sequence}] == last["lanes"]
+
+
+# --- violations ----------------------------------------------------------------------------
+
+VIOLATIONS: Final = {
+    "illegal_transitions": {"jump", "twice", "late", "undead", "ghost"},
+    "wrong_claimed_at": {"tamper-c"},
+    "wrong_published_at": {"tamper-p"},
+    "incomplete_claims": {"bare"},
+    "miscounted_attempts": {"count"},
+    "endings_of_other_claims": {"stolen", "late"},
+    "unexplained_replays": {"revived", "undead", "late"},
+    "double_claims": {"twice"},
+    "overtaken_events": {"over-2", "fail-2", "hold-2", "redo-2"},
+    "false_identities": {"ghost", "copy", "renamed", "fan-late"},
+    "lost_events": {"lost", "twin", "stale", "ghost"},
+    "broken_sequences": {LANES["gap"], LANES["dup-a"], LANES["again"]},
+    "rewritten_logs": {"outbox_relays"},
+}
+NAMED_BY: Final = {
+    "broken_sequences": "lane",
+    "rewritten_logs": "get_json_object(details, '$.log')",
+}
+
+
+@pytest.fixture(scope="module")
+def broken(spark: SparkSession, home: Home) -> Iterator[Broken]:
+    """Return a store with violations of every rule, after a position at which all was well."""
+    with open_store(spark, home, "t_invariants_broken") as opened:
+        yield break_the_rules(opened)
+
+
+def shown(store: Store) -> dict[str, set[object]]:
+    """Return what each view of violations names."""
+    return {
+        view: {
+            row["name"]
+            for row in store.rows(
+                f"select distinct {NAMED_BY.get(view, 'event_id')} as name "
+                f"from {store.tables[view]}"
+            )
+        }
+        for view in VIOLATIONS
+    }
+
+
+@pytest.mark.parametrize(
+    "variables", [{}, {"audit": ""}, {"audit": "full"}], ids=["new", "old", "all"]
+)
+def test_each_violation_is_shown_by_its_view(broken: Broken, variables: dict[str, str]) -> None:
+    """What is new shows exactly what was seeded; it stays, and a full audit derives the same."""
+    result = build(broken.store, **variables)
+    assert not result.success
+    assert VIOLATIONS == shown(broken.store)
+    failed = {str(node.node.name) for node in result.result.results if str(node.status) == "fail"}
+    assert {f"is_empty_{view}_" for view in VIOLATIONS} == failed
+
+
+def test_a_violation_may_be_a_warning(broken: Broken) -> None:
+    """The severity is a variable: the build goes on, and says so."""
+    result = build(broken.store, invariant_severity="warn")
+    check_result(result)
+    assert len(VIOLATIONS) == [str(node.status) for node in result.result.results].count("warn")
+
+
+def test_violations_can_be_accepted(broken: Broken) -> None:
+    """An operator's word, with a reason, ends them; what comes later is found."""
+    store = broken.store
+
+    def accept(reason: str) -> None:
+        args = json.dumps({"actor": "me", "reason": reason})
+        command = ["run-operation", "accept_violations", "--args", args]
+        check_result(run_dbt(command, home=store.home, schema=store.tables.schema))
+
+    with pytest.raises(DbtFailed, match="`reason` must be a text that is not empty"):
+        accept(" ")
+    accept("looked into, it's fine")
+    with pytest.raises(DbtFailed, match="there is no open violation"):
+        accept("again")
+    table = store.tables["invariant_violations"]
+    said = store.rows(f"select distinct accepted_by, accepted_because from {table}")
+    assert [{"accepted_by": "me", "accepted_because": "looked into, it's fine"}] == said
+    check_result(build(store))
+    broken.append(broken.step("over-1", 2, CLAIM, attempt=2))
+    assert not build(store).success
+    found = store.rows(f"select event_id, problem from {store.tables['miscounted_attempts']}")
+    assert [{"event_id": "over-1", "problem": "a claim that is not one attempt more"}] == found

@@ -25,8 +25,8 @@ COMMITS_LOOKED_AT: Final = 200  # of other writers and of maintenance, since our
 
 def append_numbered(
     spark: SparkSession, table: str, rows: pa.Table, *, app_id: str, number: int
-) -> bool:
-    """Append rows under a number of a writer, and say whether they were.
+) -> int | None:
+    """Append rows under a number of a writer, and return the version of the table's commit.
 
     Args:
         spark: the session to write with.
@@ -36,7 +36,7 @@ def append_numbered(
         number: the version.
 
     Returns:
-        False if the number was used before: nothing was written.
+        None if the number was used before: nothing was written.
 
     Raises:
         SequenceTaken: somebody else committed the number at the same time; nothing was written.
@@ -57,20 +57,22 @@ def append_numbered(
         if is_conflict(error):
             raise SequenceTaken(writer=app_id, number=number) from error
         # The commit may have happened although its answer was lost.
-        if not _is_committed(spark, table, mark):
+        version = _version_of(spark, table, mark)
+        if version is None:
             raise
         logger.warning("append_answer_lost", extra={"writer": app_id, "number": number})
-        return True
-    return _is_committed(spark, table, mark)
+        return version
+    return _version_of(spark, table, mark)
 
 
-def _is_committed(spark: SparkSession, table: str, mark: str) -> bool:
-    """Say whether a commit that carries a mark is among the latest ones; its rows are all or none.
+def _version_of(spark: SparkSession, table: str, mark: str) -> int | None:
+    """Return the latest commit that carries a mark, if there is one; its rows are all or none.
 
     Reading the last commit costs much less than reading rows.
     """
     for limit in (1, COMMITS_LOOKED_AT):
         commits = spark.sql(f"describe history {table} limit {limit}").collect()
-        if any(commit["userMetadata"] == mark for commit in commits):
-            return True
-    return False
+        for commit in commits:
+            if commit["userMetadata"] == mark:
+                return int(commit["version"])
+    return None

@@ -44,16 +44,25 @@ class TransitionLog:
         self.epoch = epoch
         self.lane = lane
         self.sequence = 0
+        self.version: int | None = None  # the commit of our latest append
 
     @property
     def app_id(self) -> str:
         """The writer id under which Delta keeps one version per append."""
         return f"outbox/{self.epoch}/{self.lane}"
 
-    def catch_up(self) -> None:
-        """Move the known position to the end of the log."""
+    def catch_up(self, version: int | None = None) -> None:
+        """Move the known position to the end of the log.
+
+        Args:
+            version: the commit of the log that a picture was, or will be, made of. Its end counts
+                then: what came later is not in the picture, and must make our append lose.
+        """
+        if version is not None and version == self.version:
+            return  # ours, and nobody was here since
+        log = self._table if version is None else f"{self._table} version as of {version}"
         row = self._spark.sql(
-            f"select max(sequence) as sequence from {self._table} "
+            f"select max(sequence) as sequence from {log} "
             f"where epoch = {self.epoch} and lane = {self.lane} and sequence >= {self.sequence}"
         ).first()
         found = row["sequence"] if row is not None else None
@@ -88,8 +97,11 @@ class TransitionLog:
         """
         number = self.sequence + 1
         table = self._numbered(rows, number)
-        if append_numbered(self._spark, self._table, table, app_id=self.app_id, number=number):
-            self.sequence = number
+        version = append_numbered(
+            self._spark, self._table, table, app_id=self.app_id, number=number
+        )
+        if version is not None:
+            self.sequence, self.version = number, version
             return
         if self.rows_after(number - 1).num_rows:
             raise SequenceTaken(writer=self.app_id, number=number)

@@ -142,13 +142,13 @@ class NumberedPlans:
         row = [self._writer, number, text, self._clock.now(), planned_by]
         table = pa.Table.from_pylist([dict(zip(_ROW.names, row, strict=True))], schema=_ROW)
         try:
-            written = append_numbered(
+            version = append_numbered(
                 self._spark, self._table, table, app_id=self.app_id, number=number
             )
         except SequenceTaken:
             return False
-        if not written:
+        if version is None:
             newest = next(self.last(), None)
             if newest is None or newest.number < number:
                 raise LogRewound(writer=self.app_id, number=number)
-        return written
+        return version is not None

@@ -25,6 +25,7 @@ BATCHES_PER_PLAN: Final = 10
 REFRESH_SECONDS: Final = 45.0  # the views are at most a minute behind while a relay runs
 REFRESH_COMMITS: Final = 30  # a longer tail costs more to look at than to fold in
 STALE_SECONDS: Final = 5.0  # a plan older than this is made anew: retries, operators, policies
+LOW_SECONDS: Final = 1.0  # with nothing planned any more, what is new is asked for so often
 STALE_FACTOR: Final = 10.0  # but looking takes at most this share of the time
 
 Claimed = Mapping[str, object]
@@ -56,7 +57,10 @@ class Planning:
         self._heads: dict[str, int] = {}
         self._refreshed = float("-inf")
         self._stale_at = float("-inf")
+        self._low_at = float("-inf")
         self._commands_seen = 0
+        # Open deliveries that were neither planned nor ours at the last look, or failed since.
+        self._loose = 0
 
     @property
     def schedule(self) -> Schedule | None:
@@ -70,9 +74,15 @@ class Planning:
 
     def is_low(self) -> bool:
         """Say whether it is time to look, while something is being published."""
-        if self._clock.monotonic() >= self._stale_at:
-            return True
-        return self.schedule is None and self._clock.monotonic() >= self._next_due
+        now = self._clock.monotonic()
+        if self.schedule is None:
+            return now >= min(self._stale_at, self._next_due, self._low_at)
+        return now >= self._stale_at
+
+    @property
+    def is_settled(self) -> bool:
+        """Say whether all that was open at the last look is ours or has been delivered."""
+        return bool(self._heads) and self._loose == 0 and self.schedule is None
 
     def seconds_to_wait(self) -> float:
         """Return the seconds until something may become takeable, as far as is known."""
@@ -87,13 +97,14 @@ class Planning:
             takes_over: whether to work beside another living relay.
         """
         started = self._clock.monotonic()
+        self._low_at = started + LOW_SECONDS
         if started - self._refreshed >= REFRESH_SECONDS:
             self.refresh(touch=True)
         heads = self._outbox.projection.heads()
-        if heads == self._heads and started < self._next_due:
+        if self._is_known(heads) and started < self._next_due:
             self._stale_at = started + STALE_SECONDS
-            return  # nothing was committed and nothing became due since the last look
-        self._outbox.log.catch_up()
+            return
+        self._outbox.log.catch_up(heads["transitions"])
         if self._outbox.projection.tail(heads) > REFRESH_COMMITS:
             self.refresh()
         picture = self._outbox.picture(heads)
@@ -106,10 +117,40 @@ class Planning:
                 picture = self._outbox.picture()  # with what that has set free
                 self._heads = {}
             self._plan(picture, heads, ahead=ahead)
+        ours = sum(claim["deliveries"] for claim in found.claims if claim["claim_id"] in alive)
+        planned = self.schedule
+        self._loose = found.open - ours - self.to_end.num_rows - (len(planned) if planned else 0)
         if self.schedule is None and not self.to_end.num_rows:
             self._note(found)
+        else:  # what is left may be taken as soon as this is used up
+            self._next_due = float("inf") if self._loose == 0 else 0.0
         took = self._clock.monotonic() - started
         self._stale_at = self._clock.monotonic() + max(STALE_SECONDS, STALE_FACTOR * took)
+
+    def failed(self, count: int) -> None:
+        """Note that deliveries which were planned are open again, or hold up others.
+
+        Args:
+            count: how many.
+        """
+        self._loose += count
+
+    def _is_known(self, heads: Mapping[str, int]) -> bool:
+        """Say whether a look would show nothing but what follows from the last one.
+
+        Nothing was committed since; or only what we have appended ourselves, all that was open is
+        ours or planned, and all that has ended was delivered. (Our append loses if somebody else
+        was on the lane before it, so only what came after the last one has to be asked for.)
+        """
+        if heads == self._heads:
+            return True
+        others = ("events", "commands")
+        return (
+            self._loose == 0
+            and not self._standing_by
+            and heads["transitions"] == self._outbox.log.version
+            and all(heads[log] == self._heads.get(log) for log in others)
+        )
 
     def _plan(self, picture: DataFrame, heads: dict[str, int], *, ahead: int) -> None:
         policies = self._outbox.policies_in_force
@@ -165,8 +206,11 @@ class Planning:
         return False
 
     def finish(self) -> None:
-        """Refresh the projection, and count what is open by it."""
+        """Refresh the projection, and count what is open."""
         self.refresh()
+        if self.is_settled:
+            self.open = 0
+            return
         row = self._outbox.spark.sql(
             f"select count(*) as open from {self._outbox.tables.state} "
             f"where state in ({listed(OPEN_STATES)})"

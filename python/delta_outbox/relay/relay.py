@@ -160,7 +160,7 @@ class Relay:
         )
 
     def _is_drained(self, max_wait: float) -> bool:
-        return not self._planning.open or self._planning.seconds_to_wait() > max_wait
+        return self._planning.is_settled or self._planning.seconds_to_wait() > max_wait
 
     def _wait(self, stop: threading.Event) -> None:
         poll = self._outbox.settings.relay.poll_seconds
@@ -259,6 +259,7 @@ class Relay:
             for scope, ending in zip(held.scopes, endings, strict=True)
             if scope is not None and not ending.lets_go
         }
+        self._planning.failed(sum(not ending.lets_go for ending in endings))
         if self._planning.schedule is not None:
             self._planning.schedule.close(stopped)
         logger.info(

@@ -3,7 +3,8 @@
 Usage: run_tests.py [tier ...]      (default: every tier)
 
 A process can hold one SparkSession, of one kind; hence a process for each folder that holds tests
-(the unit tests need no Spark and share one). A skipped or expected failure counts as a failure,
+(the unit tests need no Spark and share one). Most of what Spark does for small tables occupies one
+core, so the files of a folder are shared out to two workers where the machine has room. A skipped or expected failure counts as a failure,
 because a promise that was not tried is not kept; so does a tier without tests.
 """
 
@@ -20,7 +21,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 TIERS = ("unit", "integration", "publishers", "faults", "acceptance")
+WORKER_MEMORY = 5 * 1024**3  # bytes: a Spark, a broker, Python
 SUITE_LIMIT = 45 * 60  # seconds; a hung suite must end before a CI does
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -67,6 +71,7 @@ def run(files: list[Path]) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="outbox-tests-") as folder:
         report = Path(folder) / "report.xml"
         command = [sys.executable, "-m", "pytest", f"--junitxml={report}"]
+        command += workers(files)
         command += [str(file.relative_to(ROOT)) for file in files]
         # A session of its own, so that a hung suite ends together with the servers it started.
         with subprocess.Popen(
@@ -84,6 +89,18 @@ def run(files: list[Path]) -> Outcome:
         if not report.exists():
             return Outcome(exit_code=exit_code)
         return read_report(report, exit_code=exit_code)
+
+
+def workers(files: list[Path]) -> list[str]:
+    """Return the arguments that share test files out to two worker processes, if that is of use.
+
+    Args:
+        files: the test files.
+    """
+    if "unit" in files[0].parts or len(files) < 2:
+        return []
+    enough = (os.cpu_count() or 1) >= 2 and psutil.virtual_memory().available >= 2 * WORKER_MEMORY
+    return ["-n", "2", "--dist", "loadfile"] if enough else []
 
 
 def read_report(report: Path, *, exit_code: int) -> Outcome:

@@ -42,6 +42,7 @@ begin
     declare commands_after bigint;
     declare commands_to bigint;
 
+    declare is_empty boolean;
     declare events_source string;
     declare transitions_source string;
     declare commands_source string;
@@ -153,8 +154,14 @@ begin
                     '__news_from__', coalesce('date\'' || news_from || '\'', 'current_date()')),
                     '__news_to__', coalesce('date\'' || news_to || '\'', 'current_date()'));
 
+            -- A new outbox has nothing to fold, which is said sooner than planned.
+            set is_empty = plan_rebuilds and not exists (select 1 from outbox_events_tail);
             execute immediate 'create or replace temporary view outbox_folded as '
-                || replace(fold_text, '__from_states__', from_states);
+                || if(
+                    is_empty,
+                    'select * from {{ state }} where false',
+                    replace(fold_text, '__from_states__', from_states)
+                );
 
             execute immediate 'set spark.databricks.delta.write.txnAppId = outbox/projection';
             execute immediate 'set spark.databricks.delta.write.txnVersion = ' || plan_number;

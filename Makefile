@@ -5,7 +5,7 @@
 NOT_FOR_MACROS := LT02,RF03,RF04,ST06
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java launcher demo demo-kafka test test-unit lint format clean
+.PHONY: help setup java launcher demo demo-kafka test test-unit soak lint format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -32,6 +32,9 @@ test-unit: .venv/.installed ## Run the tests that need no Java, in seconds
 
 test: setup ## Run every test
 	@.venv/bin/python scripts/run_tests.py
+
+soak: setup ## Kill twenty relays in one drain
+	@OUTBOX_KILLS=20 .venv/bin/python -m pytest tests/faults/served
 
 lint: .venv/.installed ## Check format, style, types, SQL and the tree
 	.venv/bin/ruff format --check .

@@ -8,8 +8,10 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 # What an installed project needs to build, test and replay; our own tests stay at home.
-REQUIRED = ("dbt_project.yml", "macros", "models", "profiles", "seeds")
-OPTIONAL = ("selectors.yml", "tests/dbt/generic")
+REQUIRED = (
+    *("dbt_project.yml", "selectors.yml"),
+    *("macros", "models", "profiles", "seeds", "tests/dbt/generic"),
+)
 
 
 class DbtProjectHook(BuildHookInterface[Any]):
@@ -29,7 +31,7 @@ class DbtProjectHook(BuildHookInterface[Any]):
         if version == "editable":
             return
         root = Path(self.root)
-        for name in REQUIRED + tuple(name for name in OPTIONAL if (root / name).exists()):
+        for name in REQUIRED:
             source = root / name
             if not source.exists():
                 message = f"the dbt project has no {name} at {root}"

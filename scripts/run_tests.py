@@ -4,8 +4,9 @@ Usage: run_tests.py [tier ...]      (default: every tier)
 
 A process can hold one SparkSession, of one kind; hence a process for each folder that holds tests
 (the unit tests need no Spark and share one). Most of what Spark does for small tables occupies one
-core, so the files of a folder are shared out to two workers where the machine has room. A skipped or expected failure counts as a failure,
-because a promise that was not tried is not kept; so does a tier without tests.
+core, so the files of a folder are shared out to two workers where the machine has room. A skipped
+or expected failure counts as a failure, because a promise that was not tried is not kept; so does
+a tier without tests.
 """
 
 from __future__ import annotations

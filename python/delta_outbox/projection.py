@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from delta_outbox.clock import Clock
 from delta_outbox.errors import NoOutboxHere
 from delta_outbox.refreshing import Refreshing
-from delta_outbox.session import own_session
+from delta_outbox.session import kept, own_session
 from delta_outbox.statements import Statements
 from delta_outbox.tables import Tables
 from delta_outbox.tails import OPEN_STATES, Tails, listed
@@ -240,4 +240,4 @@ class Projection:
                 shown_states=listed(states),
             )
         # Kept: to plan the fold costs more than to run it, and several questions are asked of it.
-        return self._spark.sql(text).localCheckpoint(), seen.tail(heads)
+        return kept(self._spark.sql(text)), seen.tail(heads)

@@ -15,7 +15,7 @@ from delta_outbox.clock import Clock
 from delta_outbox.conflicts import is_conflict
 from delta_outbox.errors import ChangeFeedGone, SequenceTaken
 from delta_outbox.progress import NumberedPlan, NumberedPlans
-from delta_outbox.session import end_own_session
+from delta_outbox.session import end_own_session, kept
 from delta_outbox.statements import Statements
 from delta_outbox.tables import Tables
 from delta_outbox.tails import LOGS, Tails, listed
@@ -115,9 +115,8 @@ class Refreshing:
             else:
                 self._tails.between(after, to)
                 states, statement = self._tails.from_states(), "merge"
-            folded = self._spark.sql(
-                self._statements.fill(f"fold_{self._tails.news}", from_states=listed(states))
-            ).localCheckpoint()
+            fold = self._statements.fill(f"fold_{self._tails.news}", from_states=listed(states))
+            folded = kept(self._spark.sql(fold))
             folded.createOrReplaceTempView("outbox_folded")
             with self._numbered(plan.number):
                 self._spark.sql(self._statements.fill(statement, from_states=listed(states)))

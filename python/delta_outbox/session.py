@@ -24,7 +24,7 @@ from delta_outbox.spark_settings import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 CONNECT_PORT = 15002
 CONNECT_TIMEOUT = 5.0  # seconds
@@ -299,6 +299,21 @@ def own_session(spark: SparkSession) -> SparkSession:
     own: SparkSession = remote.cloneSession()
     _client(own).set_retry_policies(_client(spark).get_retry_policies())
     return own
+
+
+def kept(frame: DataFrame) -> DataFrame:
+    """Compute a frame now and return what keeps its rows; a later append does not change them.
+
+    Args:
+        frame: of a classic session or one of Spark Connect.
+    """
+    result = frame.localCheckpoint()
+    if is_remote(frame.sparkSession):
+        # The client of Spark 4.1 takes the rows for those of the thread's active session, and asks
+        # a server session for them that has never heard of them (pyspark.sql.connect.conversion).
+        remote: Any = result
+        remote._session = remote._plan._spark_session = frame.sparkSession
+    return result
 
 
 def end_own_session(spark: SparkSession) -> None:

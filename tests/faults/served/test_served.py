@@ -1,0 +1,234 @@
+"""Several processes at work on one home through `outbox serve`, and what a kill leaves behind.
+
+Of the two folders of truth, one is read as the log's own files (`House.histories` demands that
+every claim is ended before the next begins), the other is what was delivered.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.faults.conftest import (
+    BATCH_SIZE,
+    KEYS,
+    PATIENCE,
+    TOPIC,
+    House,
+    _runs,
+    event_id,
+    wait_for,
+)
+
+from delta_outbox.errors import HomeInUse
+from delta_outbox.home import Home, find_home
+from delta_outbox.publishers.jsonl import read_lines
+from delta_outbox.served import find_served
+from delta_outbox.session import using_server
+
+LAUNCHER = "from delta_outbox.dbt import launcher_main; exit(launcher_main())"
+
+BACKLOG = 3000  # events that two relays share
+KILLS = int(os.environ.get("OUTBOX_KILLS", "5"))  # `make soak` wants twenty
+MORE = (KILLS + 2) * BATCH_SIZE  # events of the relays that are killed, and of the last one
+LEASE = 6  # seconds
+END_LIMIT = 10.0  # seconds from the death of `outbox serve` to the end of all that it started
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServedHouse:
+    """A house whose home is served.
+
+    Args:
+        house: the house.
+        home: its home.
+        server: `outbox serve`.
+    """
+
+    house: House
+    home: Home
+    server: subprocess.Popen[str]
+
+    def sql(self, *statements: str) -> None:
+        """Run statements through the server, as any Spark Connect client does."""
+        served = find_served(self.home)
+        assert served is not None
+        with using_server(served.url) as spark:
+            for statement in statements:
+                spark.sql(statement)
+
+    def delivered(self) -> Counter[int]:
+        """Return how often each event was delivered, by number."""
+        lines = read_lines(self.home.delivered)
+        return Counter(int(line["event_id"].removeprefix("event-")) for line in lines)
+
+
+def events(first: int, count: int) -> str:
+    """Return the insert of events whose numbers follow on each other."""
+    assert event_id(7) == "event-00007"
+    return (
+        "insert into outbox.outbox_events (event_id, event_type, payload, ordering_key, ordinal) "
+        f"select concat('event-', lpad(id, 5, '0')), '{TOPIC}', cast(cast(id as string) as binary),"
+        f" concat('key-', id % {KEYS}), id from range({first}, {first + count})"
+    )
+
+
+def started(house: House, home: Home, *words: str) -> subprocess.Popen[str]:
+    """Start `outbox serve` and return when it says that it is ready."""
+    server = house.start("serve", *words)
+    wait_for(lambda: find_served(home) is not None or server.poll() is not None)
+    assert server.poll() is None, house.errors.read_text()[-3000:]
+    return server
+
+
+def killed(process: subprocess.Popen[str]) -> None:
+    """End a process at once, if it still runs, and take its output."""
+    process.kill()
+    process.communicate()
+
+
+@pytest.fixture(scope="module")
+def served(
+    tmp_path_factory: pytest.TempPathFactory, plain_environment: dict[str, str]
+) -> Iterator[ServedHouse]:
+    """Return a house that is served; the outbox in it was made through the server."""
+    root = tmp_path_factory.mktemp("served") / "home"
+    home = find_home(environ={"OUTBOX_HOME": str(root)}, create=True)
+    house = House(root=root, environment={**plain_environment, "OUTBOX_HOME": str(root)})
+    house.settings('type = "jsonl"\npath = "delivered"')
+    server = started(house, home)
+    try:
+        assert (0, {"home": str(root), "schema": "outbox"}) == house.run("init")
+        yield ServedHouse(house=house, home=home, server=server)
+    finally:
+        killed(server)
+
+
+def test_two_relays_drain_one_backlog(served: ServedHouse) -> None:
+    """Two relay processes through one server publish everything once, and no event is ever under
+    two live claims; a path in the settings means the same to both as to a local relay.
+    """
+    served.sql(events(0, BACKLOG))
+    relays = [served.house.start("relay", "--drain") for _ in range(2)]
+    ends = [served.house.end(relay) for relay in relays]
+    assert [0, 0] == [code for code, _ in ends], ends
+    assert BACKLOG == sum(summary["published"] for _, summary in ends)
+    assert Counter(range(BACKLOG)) == served.delivered()
+    histories = served.house.histories()
+    assert set(range(BACKLOG)) == set(histories)
+    for history in histories.values():
+        # A busy machine may use up a deadline: what was not sent then is released and claimed anew.
+        *before, last = [row["to_state"] for row in history]
+        assert "PUBLISHED" == last
+        assert "PUBLISHED" not in before
+
+
+def test_dbt_finds_the_server(served: ServedHouse, tmp_path: Path) -> None:
+    """The dbt launcher finds the server too: without flags, in any folder, at the target that it
+    has by default.
+    """
+    query = "select count(*) as published from outbox.outbox where state = 'PUBLISHED'"
+    ended = subprocess.run(
+        [sys.executable, "-c", LAUNCHER, "show", "--output", "json", "--inline", query],
+        env=served.house.environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+    assert 0 == ended.returncode, ended.stdout + ended.stderr
+    assert f'"published": {BACKLOG}' in ended.stdout
+
+
+def test_killed_relays_lose_nothing_and_kill_nothing(served: ServedHouse) -> None:
+    """Relay processes that are killed one after the other, each in the middle of its drain, leave
+    claims that run out: no event dies of it, the last relay publishes everything that is left,
+    and each kill repeats at most the batch that was in flight.
+    """
+    numbers = range(BACKLOG, BACKLOG + MORE)
+    served.sql(
+        "insert into outbox.policy_rows (position, event_type, event_type_regex, destination, "
+        "route, format, ordering, order_scope, on_dead, lease_seconds) values "
+        f"(-1, '{TOPIC}', '^{TOPIC}$', 'default', '{{event_type}}', 'raw', 'strict', 'key', "
+        f"'continue', '{LEASE}')",
+        events(numbers.start, MORE),
+    )
+    for _ in range(KILLS):
+        before = served.delivered().total()
+        relay = served.house.start("relay", "--drain")
+        try:
+            wait_for(lambda: served.delivered().total() > before or relay.poll() is not None)  # noqa: B023
+            assert relay.poll() is None, served.house.errors.read_text()[-3000:]
+        finally:
+            killed(relay)
+    code, summary = served.house.run("relay", "--drain")
+
+    assert (0, 0, 0) == (code, summary["waiting"], summary["dead"])
+    assert 0 < summary["claimed"] < MORE
+    everything = served.house.histories()
+    histories = {number: everything[number] for number in numbers}
+    assert {"PUBLISHED"} == {history[-1]["to_state"] for history in histories.values()}
+    assert not any(row["to_state"] == "DEAD" for rows in histories.values() for row in rows)
+    delivered = served.delivered()
+    assert set(numbers) <= set(delivered)
+    ran_out = {
+        number
+        for number, history in histories.items()
+        if any(row["reason"] == "lease_expired" for row in history)
+    }
+    again = {number: delivered[number] - 1 for number in numbers if delivered[number] > 1}
+    assert set(again) <= ran_out
+    assert sum(again.values()) <= KILLS * BATCH_SIZE
+
+
+def test_end_of_serving(served: ServedHouse) -> None:
+    """SIGTERM ends the server, its JVM and its file, with exit code 0 and one document; killed,
+    it leaves no JVM either, and its file misleads nobody. The token is on no output and no log.
+    """
+    home = served.home
+    first = find_served(home)
+    assert first is not None
+    served.server.send_signal(signal.SIGTERM)
+    code, document = served.house.end(served.server)
+    assert (0, first.address, first.pid) == (code, document["address"], document["pid"])
+    assert not home.served_file.exists()
+    with home.locked():
+        pass
+
+    server = started(served.house, home)
+    second = find_served(home)
+    assert second is not None
+    assert second.token != first.token
+    children = psutil.Process(server.pid).children(recursive=True)
+    assert {"java"} <= {child.name() for child in children}
+    commands = [" ".join(child.cmdline()) for child in children if _runs(child)]
+    killed(server)
+    assert find_served(home) is None
+    wait_for(lambda: _acquired(home), limit=END_LIMIT)
+    assert not home.served_file.exists()
+    home.lock.release()
+    wait_for(lambda: not any(map(_runs, children)), limit=END_LIMIT)
+
+    said = [path.read_text(errors="replace") for path in home.logs.iterdir() if path.is_file()]
+    said += [served.house.errors.read_text(), *commands]
+    for token in (first.token, second.token):
+        assert not any(token in text for text in said)
+
+
+def _acquired(home: Home) -> bool:
+    try:
+        home.lock.acquire()
+    except HomeInUse:
+        time.sleep(0.05)
+        return False
+    return True

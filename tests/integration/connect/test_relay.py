@@ -1,0 +1,54 @@
+"""The relay through a server, as on a local session.
+
+The very tests of the folder above, on one store; they find their fixtures here. Left out are
+those that rest on having the home for oneself: through a server nothing proves at once that a
+worker is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.integration.store import Store, check_lives, events, open_store
+from tests.integration.test_relay import (  # noqa: F401 - collected here
+    test_drain_delivers_everything_once,
+    test_two_relays_share_a_backlog,
+)
+from tests.integration.test_relay_trouble import (  # noqa: F401 - collected here
+    GIVES_UP_SOON,
+    test_failures_are_retried_then_dead,
+)
+
+from delta_outbox.home import Home
+from delta_outbox.outbox import WORKERS
+from delta_outbox.publishers.protocol import Delivered
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="module")
+def store(spark: SparkSession, home: Home) -> Iterator[Store]:
+    """Return an outbox that the tests of this file share."""
+    with open_store(spark, home, "t_connect") as store:
+        store.add_policy("trouble.*", **GIVES_UP_SOON)
+        yield store
+
+
+def test_nobody_is_taken_for_gone(store: Store, tmp_path: Path) -> None:
+    """A worker of another client is not gone because it is unknown here: its claim is its own
+    until the lease has run out.
+    """
+    one, other = store.outbox(tmp_path / "one"), store.outbox(tmp_path / "other")
+    one.append(events("away", 2)).raise_if_rejected()
+    claim = one.claim(2)
+    assert claim is not None
+    WORKERS.discard(one.worker_id)  # as a worker of another process is seen
+    assert 0 == other.release_expired_claims()
+    one.end(claim, [Delivered()] * 2)
+    rows = store.transitions("away")
+    check_lives(rows)
+    assert ["claimed", "claimed", "delivered", "delivered"] == [row["reason"] for row in rows]

@@ -33,8 +33,9 @@ test-unit: .venv/.installed ## Run the tests that need no Java, in seconds
 test: setup ## Run every test
 	@.venv/bin/python scripts/run_tests.py
 
-soak: setup ## Kill twenty relays in one drain
+soak: setup ## The long versions: twenty relays killed, a poison event among 100,000
 	@OUTBOX_KILLS=20 .venv/bin/python -m pytest tests/faults/served
+	@OUTBOX_POISON_AMONG=100000 .venv/bin/python -m pytest tests/integration/test_troubled_events.py -k poison
 
 lint: .venv/.installed ## Check format, style, types, SQL and the tree
 	.venv/bin/ruff format --check .

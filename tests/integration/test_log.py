@@ -68,6 +68,23 @@ def test_one_of_two_wins(spark: SparkSession, tables: Tables) -> None:
     assert {(1, "a"), (1, "b"), (2, "c")} == {(row.sequence, row.event_id) for row in rows}
 
 
+def test_a_plan_stands_where_its_picture_was_taken(spark: SparkSession, tables: Tables) -> None:
+    """What is appended after the picture of a plan makes the plan lose, however late its writer
+    asks for the position.
+    """
+    first, second = (TransitionLog(spark, tables, relay_id=name) for name in ("one", "two"))
+    first.append(claim_of("a"))
+    assert first.version is not None
+    pictured = first.version
+    first.append(claim_of("b"))
+    second.catch_up(pictured)
+    assert 1 == second.sequence
+    with pytest.raises(SequenceTaken):
+        second.append(claim_of("b"))
+    first.catch_up(first.version)
+    assert 2 == first.sequence
+
+
 def test_lanes_and_epochs_are_apart(spark: SparkSession, tables: Tables) -> None:
     """Each lane of each epoch counts for itself."""
     for epoch, lane in ((0, 0), (0, 1), (1, 0)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 PUBLISHER = "tests.integration.trouble:Trouble"
 QUICK = {"backoff_initial_seconds": "0.01", "backoff_jitter": "0", "lease_seconds": "60"}
-LIMIT = 8
+AMONG = int(os.environ.get("OUTBOX_POISON_AMONG", "20"))  # events; `make soak` wants 100,000
+LIMIT = max(8, AMONG // 10)  # deliveries per claim
 PATIENCE = 240.0  # seconds on a busy machine
 
 
@@ -43,10 +45,10 @@ def test_poison_dies_alone(store: Store, tmp_path: Path) -> None:
     neighbours lose their worker with it, and are all delivered.
     """
     outbox = store.outbox(tmp_path, publisher=PUBLISHER, batch_size=LIMIT)
-    payloads = [b"kill" if number == 5 else b"fine" for number in range(20)]
-    outbox.append(events("poison", 20, payloads=payloads)).raise_if_rejected()
+    payloads = [b"kill" if number == 5 else b"fine" for number in range(AMONG)]
+    outbox.append(events("poison", AMONG, payloads=payloads)).raise_if_rejected()
     summary = Relay(outbox).run(Mode.DRAIN)
-    assert (19, 1, 0) == (summary.published, summary.dead, summary.waiting)
+    assert (AMONG - 1, 1, 0) == (summary.published, summary.dead, summary.waiting)
     rows = store.transitions("poison")
     check_lives(rows)
     ends = {row["event_id"]: row for row in rows}

@@ -4,9 +4,9 @@ Usage: run_tests.py [tier ...]      (default: every tier)
 
 A process can hold one SparkSession, of one kind; hence a process for each folder that holds tests
 (the unit tests need no Spark and share one). Most of what Spark does for small tables occupies one
-core, so the files of a folder are shared out to two workers where the machine has room. A skipped
-or expected failure counts as a failure, because a promise that was not tried is not kept; so does
-a tier without tests.
+core, so the files of the long folders are shared out to two workers where the machine has room. A
+skipped or expected failure counts as a failure, because a promise that was not tried is not kept;
+so does a tier without tests.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import psutil
 
 TIERS = ("unit", "integration", "publishers", "faults", "acceptance")
 WORKER_MEMORY = 5 * 1024**3  # bytes: a Spark, a broker, Python
+SHARED = ("integration", "acceptance")  # suites for two workers; the others start many processes
 SUITE_LIMIT = 45 * 60  # seconds; a hung suite must end before a CI does
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -60,19 +61,22 @@ def suites(tier: str) -> Iterator[tuple[str, list[Path]]]:
         return
     for parent in sorted({file.parent for file in files}):
         name = parent.relative_to(ROOT / "tests").as_posix()
-        yield name, [file for file in files if file.parent == parent]
+        own = [file for file in files if file.parent == parent]
+        # The long ones first, so that neither worker waits for the other in the end.
+        yield name, sorted(own, key=lambda file: file.stat().st_size, reverse=True)
 
 
-def run(files: list[Path]) -> Outcome:
+def run(name: str, files: list[Path]) -> Outcome:
     """Run some test files in a pytest process of their own.
 
     Args:
+        name: of the suite.
         files: the test files.
     """
     with tempfile.TemporaryDirectory(prefix="outbox-tests-") as folder:
         report = Path(folder) / "report.xml"
         command = [sys.executable, "-m", "pytest", f"--junitxml={report}"]
-        command += workers(files)
+        command += workers(name)
         command += [str(file.relative_to(ROOT)) for file in files]
         # A session of its own, so that a hung suite ends together with the servers it started.
         with subprocess.Popen(
@@ -92,16 +96,14 @@ def run(files: list[Path]) -> Outcome:
         return read_report(report, exit_code=exit_code)
 
 
-def workers(files: list[Path]) -> list[str]:
+def workers(name: str) -> list[str]:
     """Return the arguments that share test files out to two worker processes, if that is of use.
 
     Args:
-        files: the test files.
+        name: of the suite.
     """
-    if "unit" in files[0].parts or len(files) < 2:
-        return []
     enough = (os.cpu_count() or 1) >= 2 and psutil.virtual_memory().available >= 2 * WORKER_MEMORY
-    return ["-n", "2", "--dist", "loadfile"] if enough else []
+    return ["-n", "2", "--dist", "loadfile"] if name in SHARED and enough else []
 
 
 def read_report(report: Path, *, exit_code: int) -> Outcome:
@@ -142,7 +144,7 @@ def main(tiers: list[str]) -> int:
             found = True
             print(f"--- {name}", flush=True)
             started = time.monotonic()
-            outcome = run(files)
+            outcome = run(name, files)
             print(f"--- {name}: {time.monotonic() - started:.0f} s", flush=True)
             outcomes.append(outcome)
             if not outcome.good:

@@ -1,8 +1,8 @@
 """The relay through a server, as on a local session.
 
 The very tests of the folder above, on one store; they find their fixtures here. Left out are
-those that rest on having the home for oneself: through a server nothing proves at once that a
-worker is gone.
+those that rest on having the home for oneself (through a server nothing proves at once that a
+worker is gone), and two relays at once, which tests/faults/served shows with processes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import pytest
 from tests.integration.store import Store, check_lives, events, open_store
 from tests.integration.test_relay import (  # noqa: F401 - collected here
     test_drain_delivers_everything_once,
-    test_two_relays_share_a_backlog,
 )
 from tests.integration.test_relay_trouble import (  # noqa: F401 - collected here
     GIVES_UP_SOON,

@@ -42,21 +42,18 @@
     )
 
     select
-        'broken_sequences' as invariant,
-        problem,
-        cast(null as string) as event_id,
-        cast(null as bigint) as arrival,
-        cast(null as string) as destination,
-        epoch,
-        lane,
-        sequence,
-        occurred_at,
-        map(
-            'previous_sequence', cast(previous_sequence as string),
-            'first_commit', cast(first_commit as string),
-            'last_commit', cast(last_commit as string),
-            'transitions', cast(transitions as string)
-        ) as details
+        {{ delta_outbox.violation(
+            {
+                "invariant": "'broken_sequences'", "problem": "problem",
+                "epoch": "epoch", "lane": "lane", "sequence": "sequence", "occurred_at": "occurred_at",
+            },
+            details={
+                "previous_sequence": "cast(previous_sequence as string)",
+                "first_commit": "cast(first_commit as string)",
+                "last_commit": "cast(last_commit as string)",
+                "transitions": "cast(transitions as string)",
+            },
+        ) }}
     from final
     where problem is not null
 {%- endmacro %}

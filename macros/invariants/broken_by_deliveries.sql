@@ -26,25 +26,19 @@
     )
 
     select
-        invariant,
-        problem,
-        event_id,
-        arrival,
-        destination,
-        epoch,
-        lane,
-        sequence,
-        changed_at as occurred_at,
-        map_filter(
-            map(
-                'state', state,
-                'claimed_at', cast(claimed_at as string),
-                'claimed_by', claimed_by,
-                'claim_id', claim_id,
-                'published_at', cast(published_at as string),
-                'first_arrival', if(arrival > first_arrival, cast(first_arrival as string), null)
-            ),
-            (name, value) -> value is not null
-        ) as details
+        {{ delta_outbox.violation(
+            {
+                "invariant": "invariant", "problem": "problem", "event_id": "event_id", "arrival": "arrival", "destination": "destination",
+                "epoch": "epoch", "lane": "lane", "sequence": "sequence", "occurred_at": "changed_at",
+            },
+            details={
+                "state": "state",
+                "claimed_at": "cast(claimed_at as string)",
+                "claimed_by": "claimed_by",
+                "claim_id": "claim_id",
+                "published_at": "cast(published_at as string)",
+                "first_arrival": "if(arrival > first_arrival, cast(first_arrival as string), null)",
+            },
+        ) }}
     from broken
 {%- endmacro %}

@@ -44,15 +44,11 @@
     )
 
     select
-        invariant,
-        problem,
-        event_id,
-        arrival,
-        destination,
-        cast(null as int) as epoch,
-        cast(null as int) as lane,
-        cast(null as bigint) as sequence,
-        occurred_at,
-        cast(null as map<string, string>) as details
+        {{ delta_outbox.violation(
+            {
+                "invariant": "invariant", "problem": "problem", "event_id": "event_id", "arrival": "arrival", "destination": "destination",
+                "occurred_at": "occurred_at",
+            },
+        ) }}
     from final
 {%- endmacro %}

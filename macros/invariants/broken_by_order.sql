@@ -184,16 +184,18 @@
     )
 
     select
-        'overtaken_events' as invariant,
-        'published while an earlier event of its key was open' as problem,
-        event_id,
-        arrival,
-        destination,
-        at.epoch,
-        cast(null as int) as lane,
-        at.sequence,
-        cast(null as timestamp) as occurred_at,
-        map('ordering_key', ordering_key, 'overtaken', longest.event_id, 'overtaken_state', longest.state) as details
+        {{ delta_outbox.violation(
+            {
+                "invariant": "'overtaken_events'", "problem": "'published while an earlier event of its key was open'",
+                "event_id": "event_id", "arrival": "arrival", "destination": "destination",
+                "epoch": "at.epoch", "sequence": "at.sequence",
+            },
+            details={
+                "ordering_key": "ordering_key",
+                "overtaken": "longest.event_id",
+                "overtaken_state": "longest.state",
+            },
+        ) }}
     from swept
     where
         not is_wait

@@ -48,32 +48,26 @@
     )
 
     select
-        invariant,
-        problem,
-        event_id,
-        arrival,
-        destination,
-        epoch,
-        lane,
-        sequence,
-        occurred_at,
-        map_filter(
-            map(
-                'from_state', from_state,
-                'to_state', to_state,
-                'reason', reason,
-                'attempt', cast(attempt as string),
-                'lifecycle', cast(lifecycle as string),
-                'claim_id', claim_id,
-                'relay_id', relay_id,
-                'actor', actor,
-                'command_id', command_id,
-                'previous_state', previous.state,
-                'previous_attempt', cast(previous.attempt as string),
-                'previous_lifecycle', cast(previous.lifecycle as string),
-                'previous_claim_id', previous.claim_id
-            ),
-            (name, value) -> value is not null
-        ) as details
+        {{ delta_outbox.violation(
+            {
+                "invariant": "invariant", "problem": "problem", "event_id": "event_id", "arrival": "arrival", "destination": "destination",
+                "epoch": "epoch", "lane": "lane", "sequence": "sequence", "occurred_at": "occurred_at",
+            },
+            details={
+                "from_state": "from_state",
+                "to_state": "to_state",
+                "reason": "reason",
+                "attempt": "cast(attempt as string)",
+                "lifecycle": "cast(lifecycle as string)",
+                "claim_id": "claim_id",
+                "relay_id": "relay_id",
+                "actor": "actor",
+                "command_id": "command_id",
+                "previous_state": "previous.state",
+                "previous_attempt": "cast(previous.attempt as string)",
+                "previous_lifecycle": "cast(previous.lifecycle as string)",
+                "previous_claim_id": "previous.claim_id",
+            },
+        ) }}
     from broken
 {%- endmacro %}

@@ -6,7 +6,7 @@
     -#}
     {%- set target_relation = this.incorporate(type="table") -%}
     {%- set state = ref("outbox_state") -%}
-    {%- set columns = delta_outbox.violation_columns() | join(", ") -%}
+    {%- set columns = delta_outbox.violation_columns() | list | join(", ") -%}
 
     {{ run_hooks(pre_hooks) }}
     {%- do run_query(delta_outbox.ddl_violations(target_relation)) -%}
@@ -31,7 +31,6 @@
     {%- endcall %}
     {%- if is_new or range["is_stale"] -%}
         {%- do run_query(delta_outbox.record_verification(source("outbox", "outbox_progress"), range)) -%}
-        {%- do delta_outbox.forget_write_version() -%}
     {%- endif -%}
     {%- do persist_docs(target_relation, model) -%}
     {{ run_hooks(post_hooks) }}

@@ -6,7 +6,7 @@
             invariant: name of the rule
     -#}
     select distinct
-        {{ delta_outbox.violation_columns()[1:] | join(",\n        ") }}
+        {{ (delta_outbox.violation_columns() | list)[1:] | join(",\n        ") }}
     from {{ ref("invariant_violations") }}
     where
         invariant = '{{ invariant }}'

@@ -28,6 +28,8 @@ logger = logging.getLogger(__name__)
 
 _INSTANT: Final = pa.timestamp("us", tz="UTC")
 
+DELIVERY_KEY: Final = ("event_id", "arrival", "destination")
+
 DELIVERIES: Final = pa.schema(
     [
         ("event_id", pa.string()),
@@ -160,13 +162,24 @@ def still_live(endings: pa.Table, news: pa.Table) -> pa.Table:
         endings: rows that were decided at an earlier position of the log.
         news: what was appended since, as `TransitionLog.news` returns it.
     """
-    keys = ["event_id", "arrival", "destination", "claim_id"]
-    ended = news.filter(pc.equal(news["from_state"], "CLAIMED")).select(keys).to_pylist()
-    gone = {tuple(row.values()) for row in ended}
-    kept = [tuple(row.values()) not in gone for row in endings.select(keys).to_pylist()]
-    if not all(kept):
-        logger.warning("endings_void", extra={"count": kept.count(False)})
-    return endings.filter(pa.array(kept, pa.bool_()))
+    ended = news.filter(pc.equal(news["from_state"], "CLAIMED"))
+    live = without(endings, ended, keys=(*DELIVERY_KEY, "claim_id"))
+    if live.num_rows < endings.num_rows:
+        logger.warning("endings_void", extra={"count": endings.num_rows - live.num_rows})
+    return live
+
+
+def without(rows: pa.Table, others: pa.Table, *, keys: Sequence[str] = DELIVERY_KEY) -> pa.Table:
+    """Return the rows that are not among others.
+
+    Args:
+        rows: the rows, in any order, which is kept.
+        others: the rows to leave out.
+        keys: the columns by which a row is known; both tables have them.
+    """
+    gone = {tuple(row.values()) for row in others.select(keys).to_pylist()}
+    kept = [tuple(row.values()) not in gone for row in rows.select(keys).to_pylist()]
+    return rows.filter(pa.array(kept, pa.bool_()))
 
 
 def results_without_sending(claim: Claim) -> list[EndOfClaim]:

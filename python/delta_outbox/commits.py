@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+ATTEMPTS: Final = 20  # appends that may be lost to other writers before the caller is told
 COMMITS_LOOKED_AT: Final = 200  # of other writers and of maintenance, since our own
 
 

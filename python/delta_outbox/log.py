@@ -8,19 +8,17 @@ before is skipped without a word, so nothing is believed before it has been read
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from delta_outbox.claims import still_live
-from delta_outbox.commits import append_numbered
+from delta_outbox.commits import ATTEMPTS, append_numbered
 from delta_outbox.errors import LogRewound, SequenceTaken
 from delta_outbox.tables import TRANSITIONS, Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-ATTEMPTS: Final = 20  # appends that may be lost to other writers before the caller is told
 
 
 class TransitionLog:

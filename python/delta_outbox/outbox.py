@@ -28,12 +28,13 @@ from delta_outbox.claims import (
     still_live,
 )
 from delta_outbox.clock import Clock, SystemClock
+from delta_outbox.commits import ATTEMPTS
 from delta_outbox.errors import SequenceTaken
 from delta_outbox.heartbeat import living_relays
 from delta_outbox.home import Home
 from delta_outbox.instants import instant_literal
 from delta_outbox.lifecycle import Ending, EndOfClaim, LeaseExpired
-from delta_outbox.log import ATTEMPTS, TransitionLog
+from delta_outbox.log import TransitionLog
 from delta_outbox.operating.commands import carry_out
 from delta_outbox.operating.report import Report
 from delta_outbox.operating.requests import (

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from delta_outbox.clock import Clock
-from delta_outbox.commits import append_numbered
+from delta_outbox.commits import ATTEMPTS, append_numbered
 from delta_outbox.errors import LogRewound, SequenceTaken
 from delta_outbox.tables import Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-ATTEMPTS: Final = 20  # lost races before the caller is told
 
 _ROW: Final = pa.schema(
     [

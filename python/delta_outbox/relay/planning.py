@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from delta_outbox.claims import DELIVERIES
+from delta_outbox.claims import DELIVERIES, without
 from delta_outbox.heartbeat import Heartbeat
 from delta_outbox.outbox import Outbox, Overview
 from delta_outbox.relay.leases import LeaseWatch
@@ -160,7 +160,7 @@ class Planning:
             picture, self._batch_size * ahead, held_by=self._outbox.worker_id
         )
         if self.to_end.num_rows:
-            found = _without(found, self.to_end)
+            found = without(found, self.to_end)
         if not found.num_rows:
             return
         self._schedule = Schedule(found, scopes_of(found, policies), batch_size=self._batch_size)
@@ -249,11 +249,3 @@ class Planning:
         """
         self._outbox.refresh(planned_by=self._outbox.worker_id, touch=touch)
         self._refreshed = self._clock.monotonic()
-
-
-def _without(deliveries: pa.Table, others: pa.Table) -> pa.Table:
-    """Return the deliveries that are not among others."""
-    keys = ["event_id", "arrival", "destination"]
-    gone = {tuple(row.values()) for row in others.select(keys).to_pylist()}
-    kept = [tuple(row.values()) not in gone for row in deliveries.select(keys).to_pylist()]
-    return deliveries.filter(pa.array(kept, pa.bool_()))

@@ -65,7 +65,7 @@ class Home:
 
     @property
     def spark_conf(self) -> Path:
-        """Return the configuration folder that Spark is started with."""
+        """Return the folder of what Spark logs, and where to."""
         return self.root / "spark-conf"
 
     @property

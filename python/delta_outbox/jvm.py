@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from delta_outbox.errors import OutboxError
-from delta_outbox.java import find_java
+from delta_outbox.java import Java, find_java
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
 
 STOP_TIMEOUT = 20.0  # seconds; a JVM that takes longer is killed
+RECORD_TIMEOUT = 180.0  # seconds; for one that writes an archive of its classes at its end
 LOG_READ = 100_000  # bytes of jvm.log that are searched for the reason of a failed start
 
 # Settings of some other Spark on this machine must not bend ours. Options for the JVM itself
@@ -35,11 +36,14 @@ class SparkNotStarted(OutboxError):
     remedy = "Read the log that the message names."
 
 
-def set_environment(*, spark_conf: Path, scratch: Path) -> None:
+def set_environment(*, spark_conf: Path, scratch: Path) -> Java:
     """Set this process's Spark variables: pyspark reads them at start and again later.
 
     Every SPARK_* and PYSPARK_* variable of the user, HADOOP_CONF_DIR and YARN_CONF_DIR are taken
     out: they belong to another Spark.
+
+    Returns:
+        The Java that Spark will find.
 
     Raises:
         NoJava: no Java that is new enough.
@@ -63,6 +67,7 @@ def set_environment(*, spark_conf: Path, scratch: Path) -> None:
         PYSPARK_PYTHON=sys.executable,
         PYSPARK_DRIVER_PYTHON=sys.executable,
     )
+    return java
 
 
 def start_jvm(
@@ -147,17 +152,26 @@ def process_of(gateway: JavaGateway) -> subprocess.Popen[bytes]:
     return process
 
 
-def end_jvm(gateway: JavaGateway) -> None:
-    """End a JVM and wait until it is gone, so that what it holds is free."""
+def end_jvm(gateway: JavaGateway, *, timeout: float = STOP_TIMEOUT) -> bool:
+    """End a JVM and wait until it is gone, so that what it holds is free.
+
+    Args:
+        gateway: to it.
+        timeout: seconds; if it takes longer, it is killed.
+
+    Returns:
+        Whether it ended by itself.
+    """
     process = process_of(gateway)
     gateway.shutdown()
     if process.stdin is not None:
         process.stdin.close()  # the JVM ends when its standard input does
     try:
-        process.wait(timeout=STOP_TIMEOUT)
+        return process.wait(timeout=timeout) == 0
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+        return False
 
 
 @contextlib.contextmanager

@@ -51,7 +51,8 @@ def open_outbox(
     Args:
         home: the home; looked for if left out.
         config: the settings file; looked for if left out.
-        create: create what is missing.
+        create: create what is missing; the first time on a machine, this also leaves behind what
+            makes later starts of Spark faster (class_archive.py).
         short_lived: start fast and compute slower, for a command of a minute at most.
         debug: show what Spark prints, on standard error.
         clock: the time.
@@ -70,7 +71,7 @@ def open_outbox(
     with (
         using_server(address)
         if address is not None
-        else _local(home, short_lived=short_lived, debug=debug)
+        else _local(home, short_lived=short_lived, record_classes=create, debug=debug)
     ) as spark:
         tables = Tables(schema=default_schema())
         if create:
@@ -92,8 +93,10 @@ def open_outbox(
 
 
 @contextlib.contextmanager
-def _local(home: Home, *, short_lived: bool, debug: bool) -> Iterator[SparkSession]:
-    spark = local_session(home, short_lived=short_lived, debug=debug)
+def _local(
+    home: Home, *, short_lived: bool, record_classes: bool, debug: bool
+) -> Iterator[SparkSession]:
+    spark = local_session(home, short_lived=short_lived, record_classes=record_classes, debug=debug)
     try:
         yield spark
     finally:

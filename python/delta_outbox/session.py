@@ -13,7 +13,14 @@ from urllib.parse import urlparse
 
 from delta_outbox.errors import BadSettings, ServerUnreachable, StoragePrecondition
 from delta_outbox.home import Home
-from delta_outbox.jvm import SparkNotStarted, end_jvm, process_of, start_jvm
+from delta_outbox.jvm import (
+    RECORD_TIMEOUT,
+    STOP_TIMEOUT,
+    SparkNotStarted,
+    end_jvm,
+    process_of,
+    start_jvm,
+)
 from delta_outbox.served import REMOTE_VARIABLE
 from delta_outbox.spark_settings import (
     APP_NAME,
@@ -25,6 +32,8 @@ from delta_outbox.spark_settings import (
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from delta_outbox.class_archive import ClassArchive
 
 CONNECT_PORT = 15002
 CONNECT_TIMEOUT = 5.0  # seconds
@@ -38,6 +47,7 @@ def local_session(
     extra_conf: Mapping[str, str] | None = None,
     environment: Mapping[str, str] | None = None,
     short_lived: bool = False,
+    record_classes: bool = False,
     debug: bool = False,
 ) -> SparkSession:
     """Start the SparkSession of a home, and take the home's lock for it.
@@ -51,6 +61,8 @@ def local_session(
         extra_conf: settings that are added to ours, or win over them.
         environment: variables for its JVM alone; what is secret belongs here.
         short_lived: start fast and compute slower, for a command of a minute at most.
+        record_classes: at the end, which takes some 20 s more, write what makes later starts
+            faster; if it is there already, do nothing.
         debug: show what Spark prints, on standard error.
 
     Raises:
@@ -76,6 +88,7 @@ def local_session(
             extra=extra_conf or {},
             environment=environment or {},
             short_lived=short_lived,
+            record_classes=record_classes,
             debug=debug,
         )
     except BaseException:
@@ -93,6 +106,7 @@ def _started(
     extra: Mapping[str, str],
     environment: Mapping[str, str],
     short_lived: bool,
+    record_classes: bool,
     debug: bool,
 ) -> SparkSession:
     from py4j.protocol import Py4JError
@@ -105,8 +119,8 @@ def _started(
             "This process has a SparkSession already.",
             remedy="Use that one, or stop it first: one process, one local session.",
         )
-    prepare(home)
-    settings = local_settings(home, app_name=app_name, short_lived=short_lived)
+    archive = prepare(home, record_classes=record_classes)
+    settings = local_settings(home, archive, app_name=app_name, short_lived=short_lived)
     log = home.logs / "jvm.log"
     gateway = start_jvm(
         {**settings, **extra},
@@ -116,6 +130,7 @@ def _started(
         debug=debug,
     )
     home.lock.shared_with(process_of(gateway).pid)
+    gateway.class_archive = archive
     try:
         SparkContext._ensure_initialized(gateway=gateway)
         SparkContext(conf=SparkConf())  # the JVM was started with our settings
@@ -166,7 +181,10 @@ def stop_session() -> None:
         SparkContext._gateway = None
         SparkContext._jvm = None
         SparkSession._instantiatedSession = None
-        end_jvm(gateway)
+        archive: ClassArchive | None = getattr(gateway, "class_archive", None)
+        records = archive is not None and archive.recorded
+        if end_jvm(gateway, timeout=RECORD_TIMEOUT if records else STOP_TIMEOUT) and archive:
+            archive.keep()
 
 
 def remote_session(url: str) -> SparkSession:

@@ -6,8 +6,10 @@ import os
 import re
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 from delta_outbox import jars
+from delta_outbox.class_archive import ClassArchive
 from delta_outbox.errors import BadSettings
 from delta_outbox.home import Home
 from delta_outbox.jvm import set_environment
@@ -91,18 +93,27 @@ def served_settings(*, port: int | None = None) -> dict[str, str]:
 
 
 def local_settings(
-    home: Home, *, app_name: str = APP_NAME, short_lived: bool = False
+    home: Home, archive: ClassArchive, *, app_name: str = APP_NAME, short_lived: bool = False
 ) -> dict[str, str]:
-    """Return the settings of a Spark that works in a home, for a session or a server of it."""
+    """Return the settings of a Spark that works in a home, for a session or a server of it.
+
+    Args:
+        home: where it works.
+        archive: of the JVM's classes.
+        app_name: the name in Spark's logs.
+        short_lived: start fast and compute slower.
+    """
     java_options = [
         # Quoted: a home may lie below a folder with a space in its name.
         f'"-Dderby.stream.error.file={home.logs / "derby.log"}"',
         f'"-Djava.io.tmpdir={home.scratch}"',
+        f'"-Dlog4j2.configurationFile={_log4j_file(home).as_uri()}"',
         "-Duser.timezone=UTC",
         "-Djava.net.preferIPv4Stack=true",
         # Spark compiles every query. C1 alone has 48 MB for compiled code by default: full after a
         # few dozen queries, and from then on the JVM mostly throws code away and makes it anew.
         "-XX:ReservedCodeCacheSize=512m",
+        *archive.options(),
     ]
     if short_lived:
         # The optimising compiler pays off after minutes; until then it takes half of the CPU time
@@ -137,14 +148,35 @@ def local_settings(
     }
 
 
-def prepare(home: Home) -> None:
-    """Make a home ready for a Spark that starts in it; the caller holds its lock."""
+def _log4j_file(home: Home) -> Path:
+    return home.spark_conf / "log4j2.properties"
+
+
+def prepare(home: Home, *, record_classes: bool = False) -> ClassArchive:
+    """Make a home ready for a Spark that starts in it; the caller holds its lock.
+
+    Args:
+        home: where it will work.
+        record_classes: let its JVM write an archive of its classes if there is none.
+
+    Raises:
+        NoJava: no Java that is new enough.
+        JarsUnavailable: Delta's jars are missing and could not be fetched.
+    """
     shutil.rmtree(home.scratch, ignore_errors=True)  # what a killed Spark has left
     for folder in (home.scratch, home.spark_conf, home.logs):
         folder.mkdir(mode=0o700, exist_ok=True)
     log4j = _LOG4J.format(logs=home.logs)
-    (home.spark_conf / "log4j2.properties").write_text(log4j, encoding="utf-8")
-    set_environment(spark_conf=home.spark_conf, scratch=home.scratch)
+    _log4j_file(home).write_text(log4j, encoding="utf-8")
+    # Spark puts its configuration folder on the class path. An archive of classes demands that
+    # this be the same path each time, and that folders on it be empty.
+    cache = jars.cache_folder()
+    spark_conf = cache / "spark-conf"
+    spark_conf.mkdir(mode=0o700, parents=True, exist_ok=True)
+    java = set_environment(spark_conf=spark_conf, scratch=home.scratch)
+    return ClassArchive.of(
+        java=java.version, jars=jars.resolve(), cache=cache, record=record_classes
+    )
 
 
 def check_settings(setting: Callable[[str], str | None]) -> None:

@@ -89,6 +89,24 @@ def test_order_is_kept_through_a_failure(store: Store, tmp_path: Path) -> None:
     assert failed < done
 
 
+def test_event_that_fails_slowly_is_overtaken(store: Store, tmp_path: Path) -> None:
+    """While an event takes its time to fail, all others that wait are claimed and delivered: it
+    fails only when it has seen the last one of them arrive.
+    """
+    outbox = store.outbox(tmp_path, publisher=PUBLISHER, batch_size=4)
+    arrived = tmp_path / "arrived"
+    payloads = [b"fine"] * 10
+    payloads[0] = f"slow until {arrived}".encode()
+    payloads[-1] = f"enough until {arrived}".encode()
+    outbox.append(events("slow", 10, payloads=payloads)).raise_if_rejected()
+    summary = Relay(outbox).run(Mode.DRAIN)
+    assert (10, 0, 0) == (summary.published, summary.dead, summary.waiting)
+    rows = store.transitions("slow")
+    check_lives(rows)
+    (failed,) = (row for row in rows if row["reason"] == "failed")
+    assert ("slow-000", "overtaken: True") == (failed["event_id"], failed["error"])
+
+
 def test_too_old_is_ended_without_being_sent(store: Store, tmp_path: Path) -> None:
     """An event past its age is claimed only to be ended, and its budget is not touched."""
     outbox = store.outbox(tmp_path, publisher=PUBLISHER)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import ClassVar
 
 from delta_outbox.publishers.protocol import (
@@ -16,9 +18,11 @@ from delta_outbox.publishers.protocol import (
     Result,
 )
 
+GIVE_UP = 100.0  # seconds until a slow event fails without having been overtaken
+
 
 class Trouble:
-    """Fail always or once, hold back once, kill the worker, or deliver."""
+    """Fail always, once or slowly, hold back once, kill the worker, or deliver."""
 
     ordered: ClassVar[bool] = False
 
@@ -37,8 +41,21 @@ class Trouble:
             return Failed(error=f"attempt {event.attempt} failed")
         if event.payload == b"fail once" and event.attempt == 1:
             return Failed(error="the first attempt failed")
+        word, _, path = event.payload.decode().partition(" until ")
+        if word == "slow" and event.attempt == 1:
+            return Failed(error=f"overtaken: {_wait_for(Path(path))}")
+        if word == "enough":
+            Path(path).touch()
         if event.payload == b"kill":
             os.kill(os.getpid(), signal.SIGKILL)
         if event.payload == b"hold once" and event.attempt == 1:
             return NotSent()
         return Delivered()
+
+
+def _wait_for(path: Path) -> bool:
+    """Wait until a file exists, and say whether it does."""
+    until = time.monotonic() + GIVE_UP
+    while not path.exists() and time.monotonic() < until:
+        time.sleep(0.1)
+    return path.exists()

@@ -5,26 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.unit.manual_clock import ManualClock
 
 from delta_outbox.relay.leases import LeaseWatch
 
 THEIRS = datetime(1999, 1, 1, tzinfo=UTC)  # a clock that is wrong by decades
-
-
-class ManualClock:
-    """A clock that stands until it is moved."""
-
-    def __init__(self) -> None:
-        self.seconds = 100.0
-
-    def now(self) -> datetime:
-        return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=self.seconds)
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-    def sleep(self, seconds: float) -> None:
-        self.seconds += seconds
 
 
 def claim(claim_id: str, lease: float = 30) -> dict[str, object]:

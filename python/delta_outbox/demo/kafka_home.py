@@ -18,6 +18,9 @@ _SETTINGS: Final = """\
 # Written by the demo. Its Kafka gets a free port at every start, so the demo sets the address
 # below each time; everything else is yours to change.
 
+[relay]
+batch_size = 50000  # a year of flights waits at once; the default is 10000
+
 [publishers.default]
 type = "kafka"
 "bootstrap.servers" = ""

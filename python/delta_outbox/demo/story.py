@@ -18,6 +18,7 @@ from delta_outbox.cli.logs import quieten_pyspark
 from delta_outbox.cli.outcome import UnexpectedError
 from delta_outbox.cli.progress import progress_on
 from delta_outbox.cli.signals import INTERRUPTED, stop_on_signals
+from delta_outbox.config import load_settings
 from delta_outbox.demo.flights import (
     EVENT_TYPES,
     TABLE,
@@ -40,6 +41,16 @@ if TYPE_CHECKING:
 
 DONE: Final = 0
 NOT_PROVEN: Final = 1
+
+SETTINGS: Final = """\
+# Written by the demo; everything is yours to change.
+
+[relay]
+batch_size = 50000  # a year of flights waits at once; the default is 10000
+
+[publishers.default]
+type = "jsonl"
+"""
 
 FEW_DAYS: Final = 30  # whose work is done before Java's optimising compiler pays off
 
@@ -116,6 +127,8 @@ class Demo:
 
         # The settings that the broker's address was written to, whatever OUTBOX_CONFIG says.
         config = self.home.settings if self.kind == "kafka" else None
+        if config is None and load_settings(home=self.home.root).source is None:
+            self.home.write_settings(SETTINGS)
         if not self.debug:
             quieten_pyspark()
         with contextlib.ExitStack() as stack:

@@ -1,16 +1,24 @@
-"""Claims in flight: each kind is published beside the other, one claim of a kind at a time."""
+"""Claims in flight: each kind is published beside the other, one claim of a kind at a time.
+
+A claim of new deliveries that takes long, because one of them is slow to fail, is overtaken: one
+more may fly beside it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from typing import Final
 
 from delta_outbox.claims import Claim
+from delta_outbox.clock import Clock
 from delta_outbox.lifecycle import EndOfClaim
 from delta_outbox.relay.schedule import Kind
 
 Publish = Callable[["Held"], list[EndOfClaim]]
+
+SLOW_SECONDS: Final = 5.0  # a claim of new deliveries that flies longer may be overtaken
 
 
 @dataclass(kw_only=True)
@@ -30,38 +38,60 @@ class Held:
     until: float = float("-inf")
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Flying:
+    held: Held
+    since: float  # monotonic seconds
+    answer: Future[list[EndOfClaim]]
+
+
 class Flight:
     """What is being published.
 
     Args:
         publish: publishes a claim and answers for each delivery; called on another thread.
+        clock: the time.
     """
 
-    def __init__(self, publish: Publish) -> None:
+    def __init__(self, publish: Publish, clock: Clock) -> None:
         """Start no thread yet."""
         self._publish = publish
-        self._pool = ThreadPoolExecutor(len(Kind), thread_name_prefix="publish")
-        self._flying: dict[Kind, tuple[Held, Future[list[EndOfClaim]]]] = {}
+        self._clock = clock
+        self._pool = ThreadPoolExecutor(len(Kind) + 1, thread_name_prefix="publish")
+        self._flying: list[_Flying] = []
 
     def __len__(self) -> int:
         return len(self._flying)
 
     def __contains__(self, kind: Kind | None) -> bool:
-        return kind in self._flying
+        return any(one.held.kind is kind for one in self._flying)
 
-    def start(self, held: Held) -> None:
-        """Begin to publish a claim; nothing of its kind may be in flight.
+    def admits(self, kind: Kind) -> bool:
+        """Say whether a claim of a kind may start.
 
         Args:
-            held: the claim.
+            kind: what it is made of.
+        """
+        same = [one for one in self._flying if one.held.kind is kind]
+        if not same:
+            return True
+        slow = self._clock.monotonic() - same[0].since >= SLOW_SECONDS
+        return kind is Kind.NEW and len(same) == 1 and slow
+
+    def start(self, held: Held) -> None:
+        """Begin to publish a claim.
+
+        Args:
+            held: the claim, of a kind that is admitted.
         """
         assert held.kind is not None
-        assert held.kind not in self._flying
-        self._flying[held.kind] = held, self._pool.submit(self._publish, held)
+        assert self.admits(held.kind)
+        answer = self._pool.submit(self._publish, held)
+        self._flying.append(_Flying(held=held, since=self._clock.monotonic(), answer=answer))
 
     def held(self) -> list[Held]:
         """Return the claims in flight."""
-        return [held for held, _ in self._flying.values()]
+        return [one.held for one in self._flying]
 
     def landed(self) -> Iterator[tuple[Held, list[EndOfClaim]]]:
         """Yield the claims that have been published since the last call, and what became of them.
@@ -69,10 +99,10 @@ class Flight:
         Raises:
             Exception: what the publishing raised.
         """
-        for kind, (held, future) in list(self._flying.items()):
-            if future.done():
-                del self._flying[kind]
-                yield held, future.result()
+        for one in list(self._flying):
+            if one.answer.done():
+                self._flying.remove(one)
+                yield one.held, one.answer.result()
 
     def wait(self, seconds: float) -> None:
         """Wait until a claim has landed.
@@ -80,7 +110,7 @@ class Flight:
         Args:
             seconds: at most.
         """
-        wait([future for _, future in self._flying.values()], seconds, FIRST_COMPLETED)
+        wait([one.answer for one in self._flying], seconds, FIRST_COMPLETED)
 
     def close(self) -> None:
         """End the threads, once everything has landed."""

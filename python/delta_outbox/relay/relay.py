@@ -55,7 +55,7 @@ class Relay:
             outbox.spark, outbox.tables, relay_id=outbox.worker_id, clock=outbox.clock
         )
         self._planning = Planning(outbox, self._heart, batch_size=self._batch_size)
-        self._flight = Flight(self._publish)
+        self._flight = Flight(self._publish, outbox.clock)
         self._publishing: Publishing | None = None
         self._destinations: Mapping[str, tuple[str, Mapping[str, object]]] = {}
         self._endings: list[pa.Table] = []  # decided, for the next append
@@ -180,7 +180,7 @@ class Relay:
             return chosen
         for kind in (Kind.TROUBLED, Kind.NEW):
             other = Kind.NEW if kind is Kind.TROUBLED else Kind.TROUBLED
-            if kind in self._flight:
+            if not self._flight.admits(kind):
                 continue
             room = self._room(chosen)
             if kind is Kind.TROUBLED and other not in self._flight and schedule.has(other):

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import psutil
 
-TIERS = ("unit", "integration", "publishers", "faults", "acceptance")
+TIERS = ("unit", "conformance", "integration", "publishers", "faults", "acceptance")
 WORKER_MEMORY = 5 * 1024**3  # bytes: a Spark, a broker, Python
 SHARED = ("integration", "acceptance")  # suites for two workers; the others start many processes
 SUITE_LIMIT = 45 * 60  # seconds; a hung suite must end before a CI does

@@ -39,7 +39,8 @@ conformance: setup ## Put three stores to the rules of the specification; writes
 		--store tests.conformance.postgres_store:PostgresStores \
 		--store delta_outbox.conformance.delta:DeltaStores
 
-soak: setup ## The long versions: twenty relays killed, a poison event among 100,000
+soak: setup ## The long versions: twenty relays killed, a poison event among 100,000, 30,000 steps of the model
+	@OUTBOX_MODEL_STEPS=30000 .venv/bin/python -m pytest tests/unit/test_outbox_model.py
 	@OUTBOX_KILLS=20 .venv/bin/python -m pytest tests/faults/served
 	@OUTBOX_POISON_AMONG=100000 .venv/bin/python -m pytest tests/integration/test_troubled_events.py -k poison
 

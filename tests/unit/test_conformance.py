@@ -13,7 +13,9 @@ from delta_outbox.conformance.adapter import Capability
 from delta_outbox.conformance.check import Level
 from delta_outbox.conformance.memory import MemoryStore, MemoryStores
 from delta_outbox.conformance.rules import PARTS, RULES
-from delta_outbox.conformance.run import Verdict, run
+from delta_outbox.conformance.run import Verdict, all_checks, run, scenario_names
+from delta_outbox.conformance.stage import Stage
+from delta_outbox.lifecycle import State
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -90,3 +92,13 @@ def test_a_store_that_is_not_there_is_wrong_usage(name: str, capsys: pytest.Capt
     """A factory that cannot be imported is said to be so, with exit code 2."""
     assert 2 == main(["--store", name])
     assert "--store must be package.module:Factory" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", scenario_names())
+def test_a_scenario_leaves_nothing_open(name: str):
+    """After a scenario nothing waits and nothing is claimed: the next may use the same store."""
+    scenario = next(one.scenario for one in all_checks() if one.scenario.name == name)
+    store = MemoryStore()
+    scenario.play(Stage(store, name))
+    is_open = {State.PENDING, State.CLAIMED}
+    assert [] == [row for row in store.rows.values() if row.state in is_open]

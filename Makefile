@@ -5,7 +5,7 @@
 NOT_FOR_MACROS := LT02,RF03,RF04,ST06
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java launcher demo demo-kafka test test-unit soak lint format clean
+.PHONY: help setup java launcher demo demo-kafka test test-unit conformance soak lint format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -33,7 +33,14 @@ test-unit: .venv/.installed ## Run the tests that need no Java, in seconds
 test: setup ## Run every test
 	@.venv/bin/python scripts/run_tests.py
 
-soak: setup ## The long versions: twenty relays killed, a poison event among 100,000
+conformance: setup ## Put three stores to the rules of the specification; writes docs/conformance*.md
+	@.venv/bin/python -m delta_outbox.conformance --docs docs \
+		--store delta_outbox.conformance.memory:MemoryStores \
+		--store tests.conformance.postgres_store:PostgresStores \
+		--store delta_outbox.conformance.delta:DeltaStores
+
+soak: setup ## The long versions: twenty relays killed, a poison event among 100,000, 30,000 steps of the model
+	@OUTBOX_MODEL_STEPS=30000 .venv/bin/python -m pytest tests/unit/test_outbox_model.py
 	@OUTBOX_KILLS=20 .venv/bin/python -m pytest tests/faults/served
 	@OUTBOX_POISON_AMONG=100000 .venv/bin/python -m pytest tests/integration/test_troubled_events.py -k poison
 

@@ -8,6 +8,7 @@ before is skipped without a word, so nothing is believed before it has been read
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ import pyarrow as pa
 from delta_outbox.claims import still_live
 from delta_outbox.commits import ATTEMPTS, append_numbered
 from delta_outbox.errors import LogRewound, SequenceTaken
+from delta_outbox.instants import instant_literal
 from delta_outbox.tables import TRANSITIONS, Tables
 
 if TYPE_CHECKING:
@@ -81,6 +83,21 @@ class TransitionLog:
             f"claim_id, relay_id from {self._table} where epoch = {self.epoch} "
             f"and lane = {self.lane} and sequence > {sequence} order by sequence"
         ).toArrow()
+
+    def position_of(self, claim_id: str, *, claimed_at: datetime) -> int | None:
+        """Return the position at which a claim was made, None if it never was.
+
+        Args:
+            claim_id: the claim.
+            claimed_at: when it was decided; nothing older is read.
+        """
+        row = self._spark.sql(
+            f"select min(sequence) as sequence from {self._table} "
+            f"where epoch = {self.epoch} and lane = {self.lane} and to_state = 'CLAIMED' "
+            f"and claim_id = :claim_id and occurred_at >= {instant_literal(claimed_at)}",
+            args={"claim_id": claim_id},
+        ).first()
+        return None if row is None or row["sequence"] is None else int(row["sequence"])
 
     def append(self, rows: pa.Table) -> None:
         """Append rows at the next sequence and read back that it was this append.

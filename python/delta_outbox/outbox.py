@@ -323,9 +323,11 @@ class Outbox:
         endings = self.decide(claim, results)
         rows = ending_rows(claim, endings, now=self.clock.now())
         # The log may have been looked at since the claim: what came in between counts as well.
-        since = self._claimed_at.get(claim.claim_id, self.log.sequence)
-        self.log.append_endings(still_live(rows, self.log.news(since=since)))
-        self._claimed_at.pop(claim.claim_id, None)
+        since = self._claimed_at.pop(claim.claim_id, None)
+        if since is None:  # ended here before, or claimed by another store: the log knows
+            since = self.log.position_of(claim.claim_id, claimed_at=claim.claimed_at)
+        if since is not None:
+            self.log.append_endings(still_live(rows, self.log.news(since=since)))
         return endings
 
     @overload

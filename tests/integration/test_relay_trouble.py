@@ -15,7 +15,7 @@ from tests.integration.store import Store, check_lives, delivered, events, open_
 from delta_outbox.heartbeat import Heartbeat
 from delta_outbox.home import Home
 from delta_outbox.outbox import WORKERS
-from delta_outbox.publishers.protocol import Delivered
+from delta_outbox.publishers.protocol import Delivered, Failed
 from delta_outbox.relay import Mode, Relay
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ def store(spark: SparkSession, home: Home) -> Iterator[Store]:
 
 def test_late_ending_is_void(store: Store, tmp_path: Path) -> None:
     """An ending names its claim: once another worker has ended that claim, the result of the
-    first comes too late, also if its worker has looked at the log in between.
+    first comes too late, also if its worker has looked at the log in between, says it again, or
+    another one says it.
     """
     slow, other = store.outbox(tmp_path / "slow"), store.outbox(tmp_path / "other")
     slow.append(events("late", 2)).raise_if_rejected()
@@ -50,8 +51,11 @@ def test_late_ending_is_void(store: Store, tmp_path: Path) -> None:
     second = other.claim(2)
     assert second is not None
     slow.retrieve(1)
-    slow.end(first, [Delivered()] * 2)
+    for worker in (slow, slow, store.outbox(tmp_path / "third")):
+        worker.retrieve(1)
+        worker.end(first, [Delivered()] * 2)
     other.end(second, [Delivered()] * 2)
+    other.end(second, [Failed(error="an answer that is not asked for")] * 2)
     rows = store.transitions("late")
     check_lives(rows)
     assert 2 == sum(row["to_state"] == "PUBLISHED" for row in rows)

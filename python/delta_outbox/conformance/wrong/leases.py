@@ -1,0 +1,127 @@
+"""Stores that treat leases and crashes wrongly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+from delta_outbox.conformance.adapter import Held, Record
+from delta_outbox.conformance.memory import MemoryStore
+from delta_outbox.conformance.memory_row import LiveClaim, Row
+from delta_outbox.lifecycle import Ending, EndOfClaim, LeaseExpired, Reason, State
+
+
+class ExpiresEarly(MemoryStore):
+    """Takes every claim for one that is over."""
+
+    def _is_over(self, claim: LiveClaim) -> bool:
+        return True
+
+
+class NeverExpires(MemoryStore):
+    """Lets a claim stand whose worker is gone."""
+
+    def _is_over(self, claim: LiveClaim) -> bool:
+        return False
+
+
+class PausesAfterALease(MemoryStore):
+    """Lets an event wait whose worker is gone."""
+
+    def _decide(self, row: Row, result: EndOfClaim) -> Ending:
+        ending = super()._decide(row, result)
+        if isinstance(result, LeaseExpired):
+            return replace(ending, available_at=self.now() + timedelta(seconds=10))
+        return ending
+
+
+class ExpiresSilently(MemoryStore):
+    """Says nothing of a lease that ran out."""
+
+    def _decide(self, row: Row, result: EndOfClaim) -> Ending:
+        ending = super()._decide(row, result)
+        return replace(ending, error=None) if isinstance(result, LeaseExpired) else ending
+
+
+class _Owned(MemoryStore):
+    def __init__(self) -> None:
+        super().__init__()
+        self._last: dict[str, str] = {}
+        self._worker = ""
+
+    def _takeable(self) -> list[Row]:
+        return [row for row in super()._takeable() if self._may_have(row)]
+
+    def claim(self, worker: str, limit: int) -> Held | None:
+        """Take what this worker may have."""
+        self._worker = worker
+        held = super().claim(worker, limit)
+        self._last |= dict.fromkeys(held.event_ids if held else (), worker)
+        return held
+
+    def _may_have(self, row: Row) -> bool:
+        raise NotImplementedError
+
+
+class BarsTheSameRelay(_Owned):
+    """Never gives an event to the same relay twice."""
+
+    def _may_have(self, row: Row) -> bool:
+        return self._last.get(row.event.event_id) != self._worker
+
+
+class KeepsToOneRelay(_Owned):
+    """Gives an event to its first relay only."""
+
+    def _may_have(self, row: Row) -> bool:
+        return self._last.get(row.event.event_id, self._worker) == self._worker
+
+
+class LosesTheCrashed(MemoryStore):
+    """Shows and takes nothing any more whose worker has died."""
+
+    def __init__(self) -> None:
+        """Begin empty."""
+        super().__init__()
+        self._lost: set[str] = set()
+
+    def _decide(self, row: Row, result: EndOfClaim) -> Ending:
+        if isinstance(result, LeaseExpired):
+            self._lost.add(row.event.event_id)
+        return super()._decide(row, result)
+
+    def _is_hidden(self, row: Row) -> bool:
+        return row.event.event_id in self._lost
+
+    def read(self, event_ids: Sequence[str]) -> Sequence[Record]:
+        """Return what was not lost."""
+        return [one for one in super().read(event_ids) if one.event_id not in self._lost]
+
+
+class NeverTwice(MemoryStore):
+    """Buries what may have been sent."""
+
+    def _decide(self, row: Row, result: EndOfClaim) -> Ending:
+        ending = super()._decide(row, result)
+        if isinstance(result, LeaseExpired):
+            return replace(ending, to_state=State.DEAD, reason=Reason.EXHAUSTED)
+        return ending
+
+
+class BlamesTheBatch(MemoryStore):
+    """Counts a crash against every event of the claim."""
+
+    def _decide(self, row: Row, result: EndOfClaim) -> Ending:
+        if isinstance(result, LeaseExpired) and row.claim is not None:
+            row.claim = replace(row.claim, size=1)
+        return super()._decide(row, result)
+
+
+class BlamesNobody(MemoryStore):
+    """Lets an event kill its worker for ever."""
+
+    def _decide(self, row: Row, result: EndOfClaim) -> Ending:
+        if isinstance(result, LeaseExpired) and row.claim is not None:
+            row.claim = replace(row.claim, size=2)
+        return super()._decide(row, result)

@@ -30,7 +30,7 @@ from delta_outbox.java import find_java
 
 TIERS = ("unit", "conformance", "integration", "publishers", "faults", "acceptance")
 WORKER_MEMORY = 5 * 1024**3  # bytes: a Spark, a broker, Python
-SHARED = ("integration", "acceptance")  # suites for two workers; the others start many processes
+SHARED = ("unit", "integration", "acceptance")  # for two workers; others start many processes
 SUITE_LIMIT = 45 * 60  # seconds; a hung suite must end before a CI does
 ROOT = Path(__file__).resolve().parent.parent
 

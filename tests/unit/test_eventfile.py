@@ -247,9 +247,10 @@ def test_file_and_standard_input_are_read(tmp_path: Path, monkeypatch: pytest.Mo
     assert read_file(str(path)).events.equals(read_file("-").events)
 
 
-def test_missing_file_is_told(tmp_path: Path) -> None:
+def test_missing_file_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that cannot be read is wrong usage, with the name."""
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(WrongUsage, match=r"append: FILE .*nowhere\.jsonl.*No such file"):
-        read_file(str(tmp_path / "nowhere.jsonl"))
+        read_file("nowhere.jsonl")
     with pytest.raises(WrongUsage, match="directory"):
         read_file(str(tmp_path))

@@ -5,7 +5,7 @@
 NOT_FOR_MACROS := LT02,RF03,RF04,ST06
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java launcher demo demo-kafka test test-unit conformance soak lint format clean
+.PHONY: help setup java launcher demo demo-kafka test test-unit conformance mutants soak lint format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -38,6 +38,9 @@ conformance: setup ## Put three stores to the rules of the specification; writes
 		--store delta_outbox.conformance.memory:MemoryStores \
 		--store tests.conformance.postgres_store:PostgresStores \
 		--store delta_outbox.conformance.delta:DeltaStores
+
+mutants: setup ## Put deliberate faults into the code and see each noticed; writes docs/mutants.md
+	@.venv/bin/python scripts/run_mutants.py --docs docs
 
 soak: setup ## The long versions: twenty relays killed, a poison event among 100,000, 30,000 steps of the model
 	@OUTBOX_MODEL_STEPS=30000 .venv/bin/python -m pytest tests/unit/test_outbox_model.py

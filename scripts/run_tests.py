@@ -28,7 +28,7 @@ from delta_outbox import jars
 from delta_outbox.class_archive import ClassArchive
 from delta_outbox.java import find_java
 
-TIERS = ("unit", "conformance", "integration", "publishers", "faults", "acceptance")
+TIERS = ("unit", "conformance", "mutants", "integration", "publishers", "faults", "acceptance")
 WORKER_MEMORY = 5 * 1024**3  # bytes: a Spark, a broker, Python
 SHARED = ("unit", "integration", "acceptance")  # for two workers; others start many processes
 SUITE_LIMIT = 45 * 60  # seconds; a hung suite must end before a CI does
@@ -155,7 +155,7 @@ def main(tiers: list[str]) -> int:
         return 2
     outcomes: list[Outcome] = []
     complaints: list[str] = []
-    if set(tiers or TIERS) - {"unit", "conformance"}:
+    if set(tiers or TIERS) - {"unit", "conformance", "mutants"}:
         prepare()
     for tier in tiers or TIERS:
         found = False

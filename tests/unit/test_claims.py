@@ -16,6 +16,7 @@ from delta_outbox.claims import (
     ending_rows,
     make_claim,
     new_claim_id,
+    still_live,
 )
 from delta_outbox.lifecycle import (
     LEGAL_TRANSITIONS,
@@ -29,6 +30,12 @@ from delta_outbox.publishers.protocol import Delivered, Failed, NotSent, Rejecte
 from delta_outbox.tables import TRANSITIONS
 
 NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
+NEWS = pa.schema(
+    [
+        TRANSITIONS.field(name)
+        for name in ("event_id", "arrival", "destination", "from_state", "claim_id")
+    ]
+)
 POLICIES = PolicySet.parse(
     [
         {"event_type": "both", "destination": "a|b", "lease_seconds": "10"},
@@ -153,6 +160,41 @@ def test_rows_are_columns_of_the_log():
         assert set(rows.column_names) <= set(TRANSITIONS.names)
         for name in rows.column_names:
             rows[name].cast(TRANSITIONS.field(name).type)
+
+
+@pytest.mark.parametrize(
+    ("ended", "claim_id", "kept"),
+    [
+        ((), "c", ["1", "2"]),  # nobody was there
+        (("1",), "c", ["2"]),  # somebody has ended this very claim of one
+        (("1", "2"), "c", []),
+        (("1", "2"), "an earlier one", ["1", "2"]),  # which says nothing about this one
+    ],
+)
+def test_an_ending_is_void_once_its_claim_has_been_ended(
+    ended: tuple[str, ...], claim_id: str, kept: list[str]
+):
+    """What somebody else has ended is not ended again; the end of another claim does no harm, nor
+    does what is no ending.
+    """
+    claim = claimed(delivery("1"), delivery("2"))
+    news = [
+        {
+            "event_id": event_id,
+            "arrival": 1,
+            "destination": "a",
+            "from_state": "CLAIMED",
+            "claim_id": claim_id,
+        }
+        for event_id in ended
+    ]
+    # The claim itself may be among the news.
+    news.append({**dict.fromkeys(NEWS.names), "from_state": "PENDING", "claim_id": "c"})
+    endings = ending_rows(
+        claim, decide_endings(claim, [Delivered()] * 2, now=NOW, jitter=lambda: 0.5), now=NOW
+    )
+    live = still_live(endings, pa.Table.from_pylist(news, schema=NEWS))
+    assert kept == live["event_id"].to_pylist()
 
 
 def test_claim_ids_differ():

@@ -91,12 +91,20 @@ class TransitionLog:
             claim_id: the claim.
             claimed_at: when it was decided; nothing older is read.
         """
-        row = self._spark.sql(
-            f"select min(sequence) as sequence from {self._table} "
-            f"where epoch = {self.epoch} and lane = {self.lane} and to_state = 'CLAIMED' "
-            f"and claim_id = :claim_id and occurred_at >= {instant_literal(claimed_at)}",
-            args={"claim_id": claim_id},
-        ).first()
+        from pyspark.sql import functions as sf
+
+        row = (
+            self._spark.table(self._table)
+            .where(
+                f"epoch = {self.epoch} and lane = {self.lane} and to_state = 'CLAIMED' "
+                f"and occurred_at >= {instant_literal(claimed_at)}"
+            )
+            # Not as text: whoever calls us made it up. And Spark 4.1 binds no parameters of a query
+            # that Delta's parser has read (UNBOUND_SQL_PARAMETER).
+            .where(sf.col("claim_id") == sf.lit(claim_id))
+            .agg(sf.min("sequence").alias("sequence"))
+            .first()
+        )
         return None if row is None or row["sequence"] is None else int(row["sequence"])
 
     def append(self, rows: pa.Table) -> None:

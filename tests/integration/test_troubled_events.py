@@ -24,7 +24,7 @@ PUBLISHER = "tests.integration.trouble:Trouble"
 QUICK = {"backoff_initial_seconds": "0.01", "backoff_jitter": "0", "lease_seconds": "60"}
 AMONG = int(os.environ.get("OUTBOX_POISON_AMONG", "20"))  # events; `make soak` wants 100,000
 LIMIT = max(8, AMONG // 10)  # deliveries per claim
-PATIENCE = 240.0  # seconds on a busy machine
+PATIENCE = 600.0  # seconds on a busy machine
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from delta_outbox.publishers.protocol import (
     Result,
 )
 
-GIVE_UP = 100.0  # seconds until a slow event fails without having been overtaken
+GIVE_UP = 240.0  # seconds until a slow event fails without having been overtaken
 
 
 class Trouble:

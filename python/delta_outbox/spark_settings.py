@@ -55,6 +55,9 @@ logger.metastore.name = org.apache.hadoop.hive.metastore
 logger.metastore.level = error
 logger.hiveconf.name = org.apache.hadoop.hive.conf
 logger.hiveconf.level = error
+# That a plan is too long to be kept whole is how we want it (spark.sql.maxPlanStringLength).
+logger.plans.name = org.apache.spark.sql.catalyst.util.StringUtils
+logger.plans.level = error
 """
 
 

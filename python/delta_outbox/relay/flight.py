@@ -18,7 +18,7 @@ from delta_outbox.relay.schedule import Kind
 
 Publish = Callable[["Held"], list[EndOfClaim]]
 
-SLOW_SECONDS: Final = 5.0  # a claim of new deliveries that flies longer may be overtaken
+SLOW_SECONDS: Final = 10.0  # a claim of new deliveries that flies longer may be overtaken
 
 
 @dataclass(kw_only=True)

@@ -24,9 +24,8 @@ from pathlib import Path
 
 import psutil
 
-from delta_outbox import jars
-from delta_outbox.class_archive import ClassArchive
 from delta_outbox.java import find_java
+from delta_outbox.spark_settings import class_archive
 
 TIERS = ("unit", "conformance", "mutants", "integration", "publishers", "faults", "acceptance")
 WORKER_MEMORY = 5 * 1024**3  # bytes: a Spark, a broker, Python
@@ -112,10 +111,7 @@ def workers(name: str) -> list[str]:
 
 def prepare() -> None:
     """Let every JVM of the tests start faster: creating an outbox leaves an archive of classes."""
-    archive = ClassArchive.of(
-        java=find_java().version, jars=jars.resolve(), cache=jars.cache_folder()
-    )
-    if archive.path.is_file():
+    if class_archive(find_java()).path.is_file():
         return
     print("--- the first outbox on this machine", flush=True)
     with tempfile.TemporaryDirectory(prefix="outbox-tests-") as folder:

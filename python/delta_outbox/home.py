@@ -65,7 +65,7 @@ class Home:
 
     @property
     def spark_conf(self) -> Path:
-        """Return the folder of what Spark logs, and where to."""
+        """Return the folder of what tells Spark where to log."""
         return self.root / "spark-conf"
 
     @property

@@ -12,6 +12,7 @@ from delta_outbox import jars
 from delta_outbox.class_archive import ClassArchive
 from delta_outbox.errors import BadSettings
 from delta_outbox.home import Home
+from delta_outbox.java import Java
 from delta_outbox.jvm import set_environment
 
 APP_NAME = "delta-outbox"
@@ -189,12 +190,24 @@ def prepare(home: Home, *, record_classes: bool = False) -> ClassArchive:
     _log4j_file(home).write_text(log4j, encoding="utf-8")
     # Spark puts its configuration folder on the class path. An archive of classes demands that
     # this be the same path each time, and that folders on it be empty.
-    cache = jars.cache_folder()
-    spark_conf = cache / "spark-conf"
+    spark_conf = jars.cache_folder() / "spark-conf"
     spark_conf.mkdir(mode=0o700, parents=True, exist_ok=True)
     java = set_environment(spark_conf=spark_conf, scratch=home.scratch)
+    return class_archive(java, record=record_classes)
+
+
+def class_archive(java: Java, *, record: bool = False) -> ClassArchive:
+    """Return the archive that a session of this installation uses.
+
+    Args:
+        java: which Java.
+        record: let its JVM write the archive if there is none.
+
+    Raises:
+        JarsUnavailable: Delta's jars are missing and could not be fetched.
+    """
     return ClassArchive.of(
-        java=java.version, jars=jars.resolve(), cache=cache, record=record_classes
+        java=java.version, jars=jars.resolve(), cache=jars.cache_folder(), record=record
     )
 
 

@@ -6,9 +6,9 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from tests.unit.manual_clock import ManualClock
 
 from delta_outbox.claims import DELIVERIES, Claim
+from delta_outbox.conformance.clock import ManualClock
 from delta_outbox.lifecycle import EndOfClaim
 from delta_outbox.relay.flight import SLOW_SECONDS, Flight, Held
 from delta_outbox.relay.schedule import Kind

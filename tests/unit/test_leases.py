@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.unit.manual_clock import ManualClock
 
+from delta_outbox.conformance.clock import ManualClock
 from delta_outbox.relay.leases import LeaseWatch
 
 THEIRS = datetime(1999, 1, 1, tzinfo=UTC)  # a clock that is wrong by decades

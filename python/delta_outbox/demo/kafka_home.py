@@ -8,19 +8,18 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from delta_outbox.demo.kafka_server import KafkaServer
+from delta_outbox.demo.relay_settings import RELAY_SETTINGS
 from delta_outbox.errors import BadSettings
 from delta_outbox.home import Home
 
 PARTITIONS: Final = 4
 
 _ADDRESS: Final = re.compile(r'^("bootstrap\.servers"\s*=\s*)"[^"\n]*"', re.MULTILINE)
-_SETTINGS: Final = """\
+_SETTINGS: Final = f"""\
 # Written by the demo. Its Kafka gets a free port at every start, so the demo sets the address
 # below each time; everything else is yours to change.
 
-[relay]
-batch_size = 50000  # a year of flights waits at once; the default is 10000
-
+{RELAY_SETTINGS}
 [publishers.default]
 type = "kafka"
 "bootstrap.servers" = ""

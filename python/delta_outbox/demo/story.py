@@ -27,6 +27,7 @@ from delta_outbox.demo.flights import (
     load_flights,
     longest_delay,
 )
+from delta_outbox.demo.relay_settings import RELAY_SETTINGS
 from delta_outbox.demo.terminal import Terminal, next_commands
 from delta_outbox.demo.verify import prove
 from delta_outbox.errors import OutboxError, WrongUsage
@@ -42,12 +43,10 @@ if TYPE_CHECKING:
 DONE: Final = 0
 NOT_PROVEN: Final = 1
 
-SETTINGS: Final = """\
+SETTINGS: Final = f"""\
 # Written by the demo; everything is yours to change.
 
-[relay]
-batch_size = 50000  # a year of flights waits at once; the default is 10000
-
+{RELAY_SETTINGS}
 [publishers.default]
 type = "jsonl"
 """

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from delta_outbox.conformance.check import Level
 from delta_outbox.conformance.checks import age, budget, claiming, ending, lease, operators, race
 from delta_outbox.conformance.checks import order as order_
-from delta_outbox.conformance.rules.table import numbered
-
-MUST, MUST_NOT = Level.MUST, Level.MUST_NOT
-SHOULD, MAY = Level.SHOULD, Level.MAY
+from delta_outbox.conformance.rules.table import MAY, MUST, MUST_NOT, SHOULD, numbered
 
 LIFECYCLE: Final = numbered(
     "L",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from delta_outbox.conformance.check import Level
 from delta_outbox.conformance.checks import (
     budget,
     claiming,
@@ -15,10 +14,7 @@ from delta_outbox.conformance.checks import (
     order,
     race,
 )
-from delta_outbox.conformance.rules.table import numbered
-
-MUST, MUST_NOT = Level.MUST, Level.MUST_NOT
-SHOULD, MAY = Level.SHOULD, Level.MAY
+from delta_outbox.conformance.rules.table import MAY, MUST, MUST_NOT, SHOULD, numbered
 
 STORE_CONTRACT: Final = numbered(
     "S",

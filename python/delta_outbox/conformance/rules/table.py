@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from delta_outbox.conformance.check import Check, Level, Rule
 
+MUST, MUST_NOT = Level.MUST, Level.MUST_NOT
+SHOULD, MAY = Level.SHOULD, Level.MAY
+
 Row = tuple[Level, str, Check | str] | tuple[Level, str, Check, str]
 """Level, rule, check or the reason for none, and our reading where there is something to choose."""
 

@@ -44,14 +44,11 @@ class ExpiresSilently(MemoryStore):
         return replace(ending, error=None) if isinstance(result, LeaseExpired) else ending
 
 
-class _Owned(MemoryStore):
+class _KnowsTheFormer(MemoryStore):
     def __init__(self) -> None:
         super().__init__()
         self._last: dict[str, str] = {}
         self._worker = ""
-
-    def _takeable(self) -> list[Row]:
-        return [row for row in super()._takeable() if self._may_have(row)]
 
     def claim(self, worker: str, limit: int) -> Held | None:
         """Take what this worker may have."""
@@ -60,22 +57,22 @@ class _Owned(MemoryStore):
         self._last |= dict.fromkeys(held.event_ids if held else (), worker)
         return held
 
-    def _may_have(self, row: Row) -> bool:
-        raise NotImplementedError
+    def _former(self, row: Row) -> str | None:
+        return self._last.get(row.event.event_id)
 
 
-class BarsTheSameRelay(_Owned):
+class BarsTheSameRelay(_KnowsTheFormer):
     """Never gives an event to the same relay twice."""
 
-    def _may_have(self, row: Row) -> bool:
-        return self._last.get(row.event.event_id) != self._worker
+    def _takeable(self) -> list[Row]:
+        return [row for row in super()._takeable() if self._former(row) != self._worker]
 
 
-class KeepsToOneRelay(_Owned):
+class KeepsToOneRelay(_KnowsTheFormer):
     """Gives an event to its first relay only."""
 
-    def _may_have(self, row: Row) -> bool:
-        return self._last.get(row.event.event_id, self._worker) == self._worker
+    def _takeable(self) -> list[Row]:
+        return [row for row in super()._takeable() if self._former(row) in (None, self._worker)]
 
 
 class LosesTheCrashed(MemoryStore):

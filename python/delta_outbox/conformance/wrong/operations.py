@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from delta_outbox.conformance.memory import MemoryStore
 from delta_outbox.conformance.memory_row import Row
-from delta_outbox.lifecycle import Counters, Expired, Killed, Reason, State
+from delta_outbox.lifecycle import Expired, Killed, Reason, State
 
 
 class HidesNothing(MemoryStore):
@@ -76,25 +76,19 @@ class RefusesThePublished(MemoryStore):
             super().replay(event_ids, state=state)
 
 
-class _KeepsAtReplay(MemoryStore):
-    def _kept(self, row: Row, counters: Counters, published_at: datetime | None) -> None:
-        raise NotImplementedError
-
-    def _replay(self, row: Row) -> None:
-        counters, published_at = row.counters, row.published_at
-        super()._replay(row)
-        self._kept(row, counters, published_at)
-
-
-class ReplayGoesOnCounting(_KeepsAtReplay):
+class ReplayGoesOnCounting(MemoryStore):
     """Takes a replay for a retry."""
 
-    def _kept(self, row: Row, counters: Counters, published_at: datetime | None) -> None:
+    def _replay(self, row: Row) -> None:
+        counters = row.counters
+        super()._replay(row)
         row.counters = counters
 
 
-class ReplayKeepsPublishedAt(_KeepsAtReplay):
+class ReplayKeepsPublishedAt(MemoryStore):
     """Shows a replayed event as published."""
 
-    def _kept(self, row: Row, counters: Counters, published_at: datetime | None) -> None:
+    def _replay(self, row: Row) -> None:
+        published_at = row.published_at
+        super()._replay(row)
         row.published_at = published_at

@@ -175,7 +175,12 @@ class Outbox:
         )
 
     def refresh(
-        self, *, planned_by: str = "outbox", rebuild: bool = False, touch: bool = False
+        self,
+        *,
+        planned_by: str = "outbox",
+        rebuild: bool = False,
+        touch: bool = False,
+        heads: Mapping[str, int] | None = None,
     ) -> int:
         """Bring the projection up to everything that was committed before this call.
 
@@ -183,11 +188,14 @@ class Outbox:
             planned_by: who asks, for the record.
             rebuild: derive everything anew from the logs.
             touch: move `outbox_freshness.refreshed_at` although there is nothing new.
+            heads: up to these only, as `Projection.heads` has just returned them.
 
         Returns:
             The number of the plan that the projection stands at.
         """
-        return self.projection.refresh(planned_by=planned_by, rebuild=rebuild, touch=touch)
+        return self.projection.refresh(
+            planned_by=planned_by, rebuild=rebuild, touch=touch, heads=heads
+        )
 
     # --- processing ------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -35,10 +36,12 @@ class NumberedPlan:
     Args:
         number: from 1, without gaps within a writer.
         plan: what was planned.
+        planned_at: when.
     """
 
     number: int
     plan: Mapping[str, Any]
+    planned_at: datetime
 
 
 class NumberedPlans:
@@ -78,12 +81,25 @@ class NumberedPlans:
         Args:
             count: how many at most.
         """
+        yield from self._found(f"true order by number desc limit {int(count)}")
+
+    def numbered(self, number: int) -> NumberedPlan | None:
+        """Return a plan, None if there is none of this number.
+
+        Args:
+            number: from 1.
+        """
+        return next(self._found(f"number = {int(number)}"), None)
+
+    def _found(self, condition: str) -> Iterator[NumberedPlan]:
         rows = self._spark.sql(
-            f"select number, plan from {self._table} where writer = '{self._writer}' "
-            f"order by number desc limit {int(count)}"
-        ).collect()
-        for row in rows:
-            yield NumberedPlan(number=int(row["number"]), plan=json.loads(row["plan"]))
+            f"select number, plan, planned_at from {self._table} "
+            f"where writer = '{self._writer}' and {condition}"
+        ).toArrow()
+        for row in rows.to_pylist():
+            yield NumberedPlan(
+                number=row["number"], plan=json.loads(row["plan"]), planned_at=row["planned_at"]
+            )
 
     def append(
         self,
@@ -130,14 +146,16 @@ class NumberedPlans:
         Raises:
             LogRewound: the number counts as used and nobody's plan carries it.
         """
-        number = last.number + 1 if last else 1
-        written = self._write(number, plan, planned_by)
-        return NumberedPlan(number=number, plan=plan) if written else None
+        new = NumberedPlan(
+            number=last.number + 1 if last else 1, plan=plan, planned_at=self._clock.now()
+        )
+        return new if self._write(new, planned_by) else None
 
-    def _write(self, number: int, plan: Mapping[str, Any], planned_by: str) -> bool:
+    def _write(self, new: NumberedPlan, planned_by: str) -> bool:
         """Write one plan; False if another writer has taken its number."""
-        text = json.dumps(plan, ensure_ascii=False, sort_keys=True)
-        row = [self._writer, number, text, self._clock.now(), planned_by]
+        number = new.number
+        text = json.dumps(new.plan, ensure_ascii=False, sort_keys=True)
+        row = [self._writer, number, text, new.planned_at, planned_by]
         table = pa.Table.from_pylist([dict(zip(_ROW.names, row, strict=True))], schema=_ROW)
         try:
             version = append_numbered(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,11 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 from delta_outbox.clock import Clock
 from delta_outbox.errors import NoOutboxHere
-from delta_outbox.refreshing import Refreshing
+from delta_outbox.progress import NumberedPlan, NumberedPlans
+from delta_outbox.refreshing import WRITER, Refreshing
 from delta_outbox.session import kept, own_session
 from delta_outbox.statements import Statements
 from delta_outbox.tables import Tables
-from delta_outbox.tails import OPEN_STATES, Tails, listed
+from delta_outbox.tails import LOGS, OPEN_STATES, Tails, listed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,28 +30,21 @@ class Watermark:
 
     Args:
         version: commit version of the projection.
-        plan: number of the plan that it stands at.
-        planned_at: when that was planned; the views are as of then.
-        events: version of the event log, inclusive.
-        transitions: version of the transition log, inclusive.
-        commands: version of the command log, inclusive.
+        plan: the plan that it stands at.
     """
 
     version: int
-    plan: int
-    planned_at: datetime
-    events: int
-    transitions: int
-    commands: int
+    plan: NumberedPlan
+
+    @property
+    def planned_at(self) -> datetime:
+        """Return when its plan was made; the views are as of then."""
+        return self.plan.planned_at
 
     @property
     def versions(self) -> dict[str, int]:
         """Return the version of each log, inclusive."""
-        return {
-            "events": self.events,
-            "transitions": self.transitions,
-            "commands": self.commands,
-        }
+        return {log: int(self.plan.plan[log]["to"]) for log in LOGS}
 
     def covers(self, heads: Mapping[str, int]) -> bool:
         """Say whether nothing was committed after it.
@@ -88,15 +81,24 @@ class Projection:
         self._tables = tables
         self._statements = statements
         self._refreshing = Refreshing(own_session(spark), tables, statements, clock=clock)
+        self._plans = NumberedPlans(spark, tables, writer=WRITER, clock=clock)
         self._known: Watermark | None = None
 
-    def refresh(self, *, planned_by: str, rebuild: bool = False, touch: bool = False) -> int:
+    def refresh(
+        self,
+        *,
+        planned_by: str,
+        rebuild: bool = False,
+        touch: bool = False,
+        heads: Mapping[str, int] | None = None,
+    ) -> int:
         """Bring the projection up to all that was committed before this call.
 
         Args:
             planned_by: who asks, for the record.
             rebuild: derive everything anew from the logs.
             touch: move `outbox_freshness.refreshed_at` although there is nothing new.
+            heads: up to these only, as `heads` has just returned them.
 
         Returns:
             The number of the plan that the projection stands at.
@@ -105,20 +107,20 @@ class Projection:
             ChangeFeedGone: the feed of a log no longer reaches back to the watermark.
             SequenceTaken: other writers were faster many times in a row.
         """
-        heads = self.heads()
+        heads = self.heads() if heads is None else heads
+        self._known = None
         seen = self.watermark()
         if seen is not None and seen.covers(heads) and not (rebuild or touch):
             self._known = seen
-            return seen.plan
-        try:
-            return self._refreshing.run(
-                heads,
-                applied=seen.plan if seen is not None else 0,
-                planned_by=planned_by,
-                rebuild=rebuild,
-            )
-        finally:
-            self._known = None
+            return seen.plan.number
+        plan = self._refreshing.run(
+            heads,
+            applied=seen.plan if seen is not None else None,
+            planned_by=planned_by,
+            rebuild=rebuild,
+        )
+        self._known = self.watermark(plan)
+        return plan.number
 
     def close(self) -> None:
         """End the session of the refreshes."""
@@ -149,10 +151,13 @@ class Projection:
             raise NoOutboxHere(where=table)
         return int(row["version"])
 
-    def watermark(self) -> Watermark | None:
+    def watermark(self, expected: NumberedPlan | None = None) -> Watermark | None:
         """Return the newest version of the projection and how far it has seen the logs.
 
         None if no refresh is among its latest commits.
+
+        Args:
+            expected: the plan that it probably stands at, so that it need not be read.
         """
         for limit in (1, _COMMITS_LOOKED_AT):
             commits = self._spark.sql(
@@ -161,26 +166,13 @@ class Projection:
             for commit in commits:
                 mark = _MARK.fullmatch(commit["userMetadata"] or "")
                 if mark:
-                    return self._watermark(version=int(commits[0]["version"]), plan=int(mark[1]))
+                    plan = expected
+                    if plan is None or plan.number != int(mark[1]):
+                        plan = self._plans.numbered(int(mark[1]))
+                    if plan is None:
+                        raise NoOutboxHere(where=self._tables.progress)
+                    return Watermark(version=int(commits[0]["version"]), plan=plan)
         return None
-
-    def _watermark(self, *, version: int, plan: int) -> Watermark:
-        row = self._spark.sql(
-            f"select plan, planned_at from {self._tables.progress} "
-            f"where writer = 'projection' and number = {plan}"
-        ).toArrow()
-        if not row.num_rows:
-            raise NoOutboxHere(where=self._tables.progress)
-        found = row.to_pylist()[0]
-        ranges = json.loads(found["plan"])
-        return Watermark(
-            version=version,
-            plan=plan,
-            planned_at=found["planned_at"],
-            events=int(ranges["events"]["to"]),
-            transitions=int(ranges["transitions"]["to"]),
-            commands=int(ranges["commands"]["to"]),
-        )
 
     def known_watermark(self) -> Watermark | None:
         """Return the watermark as this object knows it, read once after each of its refreshes.

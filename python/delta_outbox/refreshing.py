@@ -64,38 +64,44 @@ class Refreshing:
         """End the session."""
         end_own_session(self._spark)
 
-    def run(self, heads: Mapping[str, int], *, applied: int, planned_by: str, rebuild: bool) -> int:
+    def run(
+        self,
+        heads: Mapping[str, int],
+        *,
+        applied: NumberedPlan | None,
+        planned_by: str,
+        rebuild: bool,
+    ) -> NumberedPlan:
         """Bring the projection up to the heads of the logs.
 
         Args:
             heads: version of each log.
-            applied: number of a plan whose rows are known to be there, 0 if none is.
+            applied: a plan whose rows are known to be there, None if there is none.
             planned_by: who asks, for the record.
             rebuild: derive everything anew.
 
         Returns:
-            The number of the plan that the projection stands at.
+            The plan that the projection stands at.
 
         Raises:
             ChangeFeedGone: the feed of a log no longer reaches back to the last plan.
             SequenceTaken: other writers were faster many times in a row.
         """
+        done = applied.number if applied else 0
+        last = applied  # if it is not the last one, the plan after it is taken, and we look
         for _ in range(ATTEMPTS):
-            last = next(self._plans.last(), None)
             # A plan that somebody left unfinished is finished first.
-            if last is not None and last.number > applied:
-                if not self._apply(last):
-                    continue
-                applied = last.number
-            new = self._plans.append_after(
-                last, _plan(last, heads, rebuild=rebuild), planned_by=planned_by
-            )
-            if new is None:
-                continue  # somebody else planned, perhaps less than we need
-            rebuild = False
-            if self._apply(new):
-                return new.number
-        raise SequenceTaken(writer=APP_ID, number=applied + 1)
+            if last is None or last.number <= done or self._apply(last):
+                done = last.number if last else 0
+                new = self._plans.append_after(
+                    last, _plan(last, heads, rebuild=rebuild), planned_by=planned_by
+                )
+                if new is not None:  # else somebody else planned, perhaps less than we need
+                    rebuild = False
+                    if self._apply(new):
+                        return new
+            last = next(self._plans.last(), None)
+        raise SequenceTaken(writer=APP_ID, number=done + 1)
 
     def _apply(self, plan: NumberedPlan) -> bool:
         """Write the rows of a plan, whoever made it; False if another writer came in between.

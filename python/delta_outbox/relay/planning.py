@@ -98,15 +98,15 @@ class Planning:
         """
         started = self._clock.monotonic()
         self._low_at = started + LOW_SECONDS
-        if started - self._refreshed >= REFRESH_SECONDS:
-            self.refresh(touch=True)
         heads = self._outbox.projection.heads()
+        if started - self._refreshed >= REFRESH_SECONDS:
+            self.refresh(touch=True, heads=heads)
         if self._is_known(heads) and started < self._next_due:
             self._stale_at = started + STALE_SECONDS
             return
         self._outbox.log.catch_up(heads["transitions"])
         if self._outbox.projection.tail(heads) > REFRESH_COMMITS:
-            self.refresh()
+            self.refresh(heads=heads)
         picture = self._outbox.picture(heads)
         found = self._outbox.overview(picture)
         self._leases.observe(found.claims)
@@ -241,11 +241,12 @@ class Planning:
             age = (self._clock.now() - seen.planned_at).total_seconds()
             self._refreshed = self._clock.monotonic() - max(0.0, age)
 
-    def refresh(self, *, touch: bool = False) -> None:
+    def refresh(self, *, touch: bool = False, heads: Mapping[str, int] | None = None) -> None:
         """Bring the projection up to date.
 
         Args:
             touch: say so although there is nothing new.
+            heads: of the logs, if they have just been asked for.
         """
-        self._outbox.refresh(planned_by=self._outbox.worker_id, touch=touch)
+        self._outbox.refresh(planned_by=self._outbox.worker_id, touch=touch, heads=heads)
         self._refreshed = self._clock.monotonic()

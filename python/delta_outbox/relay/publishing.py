@@ -154,6 +154,18 @@ class Publishing:
             )
             return results
         self._take(answers, results, claim.deliveries["destination"].to_pylist())
+        unsent = sum(isinstance(result, NotSent) for result in results)
+        if unsent and time.time() >= job.deadline:
+            logger.warning(
+                "publish_deadline_passed",
+                extra={
+                    "claim_id": claim.claim_id,
+                    "size": len(claim),
+                    "unsent": unsent,
+                    "publish_seconds": round(budget, 3),
+                    "remedy": "a longer lease_seconds in the policy, or a smaller batch_size",
+                },
+            )
         return results
 
     def _run(self, job: worker.Job, claim: Claim, placed: pa.Table, slices: int) -> pa.Table:

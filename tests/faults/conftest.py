@@ -56,14 +56,14 @@ def wait_for(condition: Callable[[], object], *, limit: float = PATIENCE) -> Non
     """Wait until a condition holds.
 
     Args:
-        condition: asked every 10 ms.
+        condition: asked every 50 ms.
         limit: seconds.
     """
     started = time.monotonic()
     while not condition():
         waited = time.monotonic() - started
         assert waited < limit, f"still waiting after {waited:.0f} s"
-        time.sleep(0.01)
+        time.sleep(0.05)
 
 
 @pytest.fixture(scope="session", name="wait_for")

@@ -40,7 +40,7 @@ LAUNCHER = "from delta_outbox.dbt import launcher_main; exit(launcher_main())"
 BACKLOG = 3000  # events that two relays share
 KILLS = int(os.environ.get("OUTBOX_KILLS", "5"))  # `make soak` wants twenty
 MORE = (KILLS + 2) * BATCH_SIZE  # events of the relays that are killed, and of the last one
-LEASE = 6  # seconds
+LEASE = 10  # seconds; half of it, less a margin, is for publishing
 END_LIMIT = 10.0  # seconds from the death of `outbox serve` to the end of all that it started
 
 

@@ -5,10 +5,10 @@
 NOT_FOR_MACROS := LT02,RF03,RF04,ST06
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java launcher demo demo-kafka test test-unit conformance mutants soak lint format clean
+.PHONY: help setup java launcher demo demo-kafka test test-unit test-connect conformance mutants soak lint format clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 setup: java .venv/.installed launcher ## Make .venv with the commands outbox and dbt; check Java (PYTHON=... picks the Python)
 
@@ -32,6 +32,9 @@ test-unit: .venv/.installed ## Run the tests that need no Java, in seconds
 
 test: setup ## Run every test
 	@.venv/bin/python scripts/run_tests.py
+
+test-connect: setup ## Run the integration tests through Spark Connect
+	@OUTBOX_TESTS_THROUGH=connect .venv/bin/python scripts/run_tests.py integration
 
 conformance: setup ## Put three stores to the rules of the specification; writes docs/conformance*.md
 	@.venv/bin/python -m delta_outbox.conformance --docs docs \

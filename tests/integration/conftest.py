@@ -1,7 +1,8 @@
 """One Spark session for a whole pytest process, on a home of its own.
 
-The fixtures do not say which kind of session it is: a folder below runs the same tests through
-Spark Connect by overriding `remote_url`. A process holds one kind only.
+The fixtures do not say which kind of session it is, and a process holds one kind only. A folder
+below runs some of the same tests through Spark Connect by overriding `remote_url`; with
+OUTBOX_TESTS_THROUGH=connect all go through it, but for those that are `local`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.integration.serving import served
 
 from delta_outbox.dbt import check_result, run_dbt
 from delta_outbox.home import Home, find_home
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+
+THROUGH_CONNECT = os.environ.get("OUTBOX_TESTS_THROUGH") == "connect"
 
 _numbers = itertools.count(1)
 
@@ -42,6 +46,15 @@ def pytest_configure(config: pytest.Config) -> None:
     """Allow what is in `LEFT_OPEN` during a test."""
     for message in LEFT_OPEN:
         config.addinivalue_line("filterwarnings", f"ignore:{message}:ResourceWarning")
+    config.addinivalue_line("markers", "local: needs the home, or a JVM, for itself")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what a server cannot do."""
+    if THROUGH_CONNECT:
+        local = [item for item in items if item.get_closest_marker("local")]
+        config.hook.pytest_deselected(items=local)
+        items[:] = [item for item in items if item not in local]
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -61,9 +74,13 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
 
 
 @pytest.fixture(scope="session")
-def remote_url() -> str | None:
-    """Return the address of the Spark Connect server that the tests go through; here none."""
-    return None
+def remote_url(home: Home, plain_environment: Mapping[str, str]) -> Iterator[str | None]:
+    """Return the address of the Spark Connect server that the tests go through, if any."""
+    if not THROUGH_CONNECT:
+        yield None
+        return
+    with served(home, plain_environment) as url:
+        yield url
 
 
 @pytest.fixture(scope="session")

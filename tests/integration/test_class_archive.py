@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from delta_outbox.class_archive import ClassArchive
 from delta_outbox.java import find_java
 from delta_outbox.jvm import RECORD_TIMEOUT, end_jvm, start_jvm
+
+pytestmark = pytest.mark.local
 
 
 def _run_jvm(archive: ClassArchive, log: Path, *more: str) -> tuple[list[str], bool]:

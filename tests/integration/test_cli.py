@@ -142,7 +142,9 @@ def test_one_bad_row_keeps_all_out(run: Run, tmp_path: Path) -> None:
     assert (2, "UNKNOWN_EVENT") == (code, document["error"]["code"])
 
 
-def test_dead_events_end_a_relay_with_1(run: Run, tmp_path: Path, spark: SparkSession) -> None:
+def test_dead_events_end_a_relay_with_1(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A destination that refuses an event leaves it DEAD, and the relay says so by its code."""
     settings = tmp_path / "outbox.toml"
     settings.write_text('[publishers.default]\ntype = "refusing:Refusing"\n')
@@ -154,7 +156,7 @@ def test_dead_events_end_a_relay_with_1(run: Run, tmp_path: Path, spark: SparkSe
         "    def publish(self, events): return [Rejected(error='never') for _ in events]\n"
         "    def close(self): pass\n"
     )
-    spark.sparkContext.addPyFile(str(module))  # the workers started before this file was there
+    monkeypatch.syspath_prepend(tmp_path)
     run("append", lines(tmp_path / "e.jsonl", order("dead-1")))
     code, summary = run("relay", "--once", "--config", str(settings))
     assert (1, 1) == (code, summary.get("dead")), summary

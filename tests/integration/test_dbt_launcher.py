@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.local
+
 LAUNCHER = "from delta_outbox.dbt import launcher_main; exit(launcher_main())"
 
 PROJECT = {

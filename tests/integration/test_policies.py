@@ -24,6 +24,7 @@ from delta_outbox.policy import PolicySet
 from delta_outbox.progress import NumberedPlan, NumberedPlans
 from delta_outbox.relay.relay import Relay
 from delta_outbox.relay.summary import Mode
+from delta_outbox.session import own_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -259,7 +260,7 @@ def test_plans_are_numbered_without_gaps_by_racing_writers(store: Store):
 
     def plan(name: str) -> None:
         writer = NumberedPlans(
-            store.spark.newSession(), store.tables, writer="race", clock=SystemClock()
+            own_session(store.spark), store.tables, writer="race", clock=SystemClock()
         )
 
         def decide(last: NumberedPlan | None) -> dict[str, Any]:

@@ -61,6 +61,7 @@ def test_drain_delivers_everything_once(store: Store, tmp_path: Path) -> None:
     assert 40 == len(delivered(folder))
 
 
+@pytest.mark.local
 def test_two_relays_share_a_backlog(store: Store, tmp_path: Path) -> None:
     """Two relays beside each other deliver everything once and never hold an event both."""
     folder = tmp_path / "to"

@@ -167,6 +167,7 @@ def test_plain_insert_is_delivered(store: Store, tmp_path: Path) -> None:
     assert {"plain", "beside"} == {line["event_id"] for line in delivered(folder)}
 
 
+@pytest.mark.local
 def test_claim_of_a_gone_worker_is_ended(store: Store, tmp_path: Path) -> None:
     """A claim whose worker is gone is ended with one attempt more, and its events are delivered."""
     gone = store.outbox(tmp_path / "gone")

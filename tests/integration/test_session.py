@@ -19,6 +19,8 @@ from delta_outbox.jvm import process_of
 from delta_outbox.session import check_session, local_session
 from delta_outbox.spark_settings import REQUIRED
 
+pytestmark = pytest.mark.local
+
 NOON = dt.datetime(2026, 1, 2, 12, 0, 0, 1, tzinfo=dt.UTC)
 
 

@@ -27,6 +27,8 @@ from pathlib import Path
 from delta_outbox.home import Home
 from delta_outbox.session import local_session
 
+pytestmark = pytest.mark.local
+
 spark = local_session(Home(root=Path(sys.argv[1])), short_lived=True)
 
 def publish(batches, path=sys.argv[2]):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import platform
 import time
 import uuid
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Final, Self
 
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
-_TIME_NAMESPACE: Final = "/proc/self/ns/time"
+_TIME_NAMESPACE: Final = Path("/proc/self/ns/time")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +52,8 @@ def this_machine() -> str:
     """Return a name that processes share exactly if they share a monotonic clock."""
     with contextlib.suppress(OSError):
         boot = _BOOT.read_text().strip()
-        namespace = ""
+        namespace: Path | None = None
         with contextlib.suppress(OSError):  # kernels before 5.6 have none
-            namespace = os.readlink(_TIME_NAMESPACE)
+            namespace = _TIME_NAMESPACE.readlink()
         return f"{boot} {namespace}"
     return f"{platform.node()} {uuid.getnode()}"  # macOS: one clock from boot on

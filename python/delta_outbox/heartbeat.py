@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +20,68 @@ logger = logging.getLogger(__name__)
 
 BEAT_SECONDS: Final = 10.0
 ALIVE_SECONDS: Final = 30.0  # without a beat a relay no longer counts as alive
+_SKEW: Final = timedelta(hours=1)  # beats are looked for so far back: clocks differ
+_TICK: Final = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beats:
+    """What a relay has said of itself, by its own clock.
+
+    Args:
+        first: its first beat.
+        last: its last one.
+        is_over: with the last one it stopped.
+    """
+
+    first: datetime
+    last: datetime
+    is_over: bool
+
+    def is_fresh(self, now: datetime) -> bool:
+        """Say whether the last beat was just now. One from the future proves as little as an old
+        one: its relay may have died with a clock that was ahead.
+
+        Args:
+            now: the current instant.
+        """
+        return not self.is_over and abs((now - self.last).total_seconds()) <= ALIVE_SECONDS
+
+
+class BeatWatch:
+    """Remembers since when each relay has been silent by our own clock: skew keeps nobody alive,
+    and declares nobody dead.
+
+    Args:
+        clock: whose monotonic seconds count.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        """Have heard nothing yet."""
+        self._clock = clock
+        self._heard: dict[str, tuple[datetime, float]] = {}  # relay -> (last beat, heard at)
+
+    def living(self, beats: Mapping[str, Beats]) -> set[str]:
+        """Return the relays that were heard in the last `ALIVE_SECONDS`.
+
+        Args:
+            beats: of each relay, as the table shows them now.
+        """
+        now, here = self._clock.now(), self._clock.monotonic()
+        heard: dict[str, tuple[datetime, float]] = {}
+        for relay_id, theirs in beats.items():
+            if theirs.is_over:
+                continue
+            at = here
+            before = self._heard.get(relay_id)
+            if before is None:  # all there is to go by is what they wrote
+                age = (now - theirs.last).total_seconds()
+                at = here - max(0.0, age) if theirs.is_fresh(now) else float("-inf")
+            elif before[0] == theirs.last:
+                at = before[1]
+            heard[relay_id] = (theirs.last, at)
+        self._heard = heard
+        return {name for name, (_, at) in heard.items() if here - at <= ALIVE_SECONDS}
 
 
 class Heartbeat:
@@ -37,6 +101,8 @@ class Heartbeat:
         self._relay_id = relay_id
         self._clock = clock
         self._last = float("-inf")
+        self._at: datetime | None = None
+        self._watch = BeatWatch(clock)
 
     def beat(self, kind: str = "alive") -> bool:
         """Append a beat, at most one in `BEAT_SECONDS` unless it starts or stops.
@@ -49,7 +115,10 @@ class Heartbeat:
         """
         if kind == "alive" and self._clock.monotonic() - self._last < BEAT_SECONDS:
             return False
-        at = instant_literal(self._clock.now())
+        now = self._clock.now()
+        # A clock that steps back must not make the end come before the beginning.
+        self._at = now if self._at is None else max(now, self._at + _TICK)
+        at = instant_literal(self._at)
         self._spark.sql(
             f"insert into {self._tables.relays} (relay_id, kind, lanes, at, version) "
             f"values ('{self._relay_id}', '{kind}', array(0), {at}, '{__version__}')"
@@ -63,26 +132,33 @@ class Heartbeat:
         The start of each is read from the table, so all relays see the same order.
         """
         now = self._clock.now()
-        living = living_relays(self._spark, self._tables, now=now)
-        mine = (living.get(self._relay_id, now), self._relay_id)
-        return [relay_id for relay_id, began in living.items() if (began, relay_id) < mine]
+        beats = _beats(self._spark, self._tables, now=now)
+        living = self._watch.living(beats)
+        own = beats.get(self._relay_id)
+        mine = (own.first if own else now, self._relay_id)
+        return [name for name in living if (beats[name].first, name) < mine]
 
 
-def living_relays(spark: SparkSession, tables: Tables, *, now: datetime) -> dict[str, datetime]:
-    """Return the relays that are alive, and when each was first heard of.
+def is_any_alive(spark: SparkSession, tables: Tables, *, now: datetime) -> bool:
+    """Say whether a relay was heard of just now.
 
     Args:
         spark: the session.
         tables: the names of the relations.
         now: the current instant.
     """
-    since = now - timedelta(seconds=ALIVE_SECONDS)
+    return any(beats.is_fresh(now) for beats in _beats(spark, tables, now=now).values())
+
+
+def _beats(spark: SparkSession, tables: Tables, *, now: datetime) -> dict[str, Beats]:
+    since = now - _SKEW
     rows = spark.sql(
         "select relay_id, min(at) as first, max(at) as last, max_by(kind, at) as kind "
         f"from {tables.relays} where beat_date >= date'{since.date()}' group by relay_id"
     ).toArrow()
     return {
-        row["relay_id"]: row["first"]
+        row["relay_id"]: Beats(
+            first=row["first"], last=row["last"], is_over=row["kind"] == "stopped"
+        )
         for row in rows.to_pylist()
-        if row["kind"] != "stopped" and row["last"] >= since
     }

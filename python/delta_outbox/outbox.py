@@ -30,7 +30,7 @@ from delta_outbox.claims import (
 from delta_outbox.clock import Clock, SystemClock
 from delta_outbox.commits import ATTEMPTS
 from delta_outbox.errors import SequenceTaken
-from delta_outbox.heartbeat import living_relays
+from delta_outbox.heartbeat import is_any_alive
 from delta_outbox.home import Home
 from delta_outbox.instants import instant_literal
 from delta_outbox.lifecycle import Ending, EndOfClaim, LeaseExpired
@@ -378,7 +378,7 @@ class Outbox:
         Raises:
             SequenceTaken: other writers were faster many times in a row.
         """
-        if not self.exclusive and living_relays(self.spark, self.tables, now=self.clock.now()):
+        if not self.exclusive and is_any_alive(self.spark, self.tables, now=self.clock.now()):
             return 0
         return self.carry_out_commands() + self.end_what_waits_for_it()
 

@@ -4,26 +4,52 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from confluent_kafka import Message
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
+from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
+from tests.publishers.proxy import Proxy
 
 from delta_outbox.demo.kafka_reader import consume_all
 from delta_outbox.demo.kafka_server import KafkaServer
-from delta_outbox.publishers import Event, EventBatch, Result
+from delta_outbox.publishers import Delivered, Event, EventBatch, Result, Unknown
 from delta_outbox.publishers.kafka import KafkaPublisher
 
 CREATED_AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
+AUTHORIZER = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
+
+
 @pytest.fixture(scope="session")
-def kafka() -> Iterator[KafkaServer]:
+def network() -> Iterator[Proxy]:
+    """Open the way to the broker on which things go wrong; all is well unless a test says so."""
+    with Proxy() as proxy:
+        yield proxy
+
+
+@pytest.fixture(scope="session")
+def kafka(network: Proxy) -> Iterator[KafkaServer]:
     """Start one broker for all tests; none may leave it stopped."""
-    with KafkaServer() as server:
+    with KafkaServer(settings=AUTHORIZER, proxy_port=network.port) as server:
+        network.target = server.behind_proxy
         yield server
+
+
+@pytest.fixture
+def proxy(network: Proxy, kafka: KafkaServer) -> Iterator[Proxy]:
+    """Give a test the way to the broker to disturb, and mend it afterwards."""
+    yield network
+    network.heal()
 
 
 @pytest.fixture
@@ -47,6 +73,27 @@ def new_topic(kafka: KafkaServer) -> Callable[..., str]:
         return name
 
     return create
+
+
+@pytest.fixture(scope="session")
+def forbid_writing(kafka: KafkaServer) -> Callable[[str], None]:
+    """Let everybody see a topic and nobody write to it."""
+
+    def forbid(topic: str) -> None:
+        def rule(operation: AclOperation, verdict: AclPermissionType) -> AclBinding:
+            kind, pattern = ResourceType.TOPIC, ResourcePatternType.LITERAL
+            return AclBinding(kind, topic, pattern, "User:ANONYMOUS", "*", operation, verdict)
+
+        admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+        rules = [
+            rule(AclOperation.WRITE, AclPermissionType.DENY),
+            rule(AclOperation.DESCRIBE, AclPermissionType.ALLOW),
+            rule(AclOperation.READ, AclPermissionType.ALLOW),
+        ]
+        for created in admin.create_acls(rules).values():
+            created.result(timeout=30)
+
+    return forbid
 
 
 @pytest.fixture
@@ -101,3 +148,41 @@ def publish() -> Callable[..., list[Result]]:
 def read(kafka: KafkaServer) -> Callable[[str], list[Message]]:
     """Read a topic with a consumer of its own."""
     return lambda topic: list(consume_all(kafka.bootstrap, topic))
+
+
+@pytest.fixture(scope="session")
+def check_answers(read: Callable[[str], list[Message]]) -> Callable[..., set[str]]:
+    """Compare what a publisher said with what is in the topics; return the ids that are.
+
+    Delivered is there exactly once, Unknown may be, nothing else is; what is there is in order
+    within its key, and no event of a key was delivered after one that was not.
+    """
+
+    def check(events: list[Event], results: list[Result]) -> set[str]:
+        said = {event.event_id: type(result) for event, result in zip(events, results, strict=True)}
+        place = {event.event_id: number for number, event in enumerate(events)}
+        found: list[str] = []
+        for topic in {event.route for event in events}:
+            by_key: dict[bytes | None, list[int]] = defaultdict(list)
+            for message in read(topic):
+                header = dict(message.headers() or [])["outbox-event-id"]
+                assert isinstance(header, bytes)
+                event_id = header.decode()
+                if event_id in said:
+                    found.append(event_id)
+                    by_key[message.key()].append(place[event_id])
+            for key, places in by_key.items():
+                assert key is None or places == sorted(places)
+        assert len(found) == len(set(found))
+        assert {name for name, kind in said.items() if kind is Delivered} <= set(found)
+        assert {said[name] for name in found} <= {Delivered, Unknown}
+        stopped: set[str] = set()
+        for event in events:
+            if event.ordering_key is not None:
+                delivered = said[event.event_id] is Delivered
+                assert not (delivered and event.ordering_key in stopped)
+                if not delivered:
+                    stopped.add(event.ordering_key)
+        return set(found)
+
+    return check

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, ClassVar
@@ -12,6 +11,7 @@ import pytest
 
 from delta_outbox.publishers.protocol import Delivered, EventBatch, Failed, Result
 from delta_outbox.relay import slice as worker
+from delta_outbox.relay.deadline import Deadline
 from delta_outbox.relay.slice import Job, publish_slice
 
 SENT: list[list[str]] = []  # the event ids of each call
@@ -124,7 +124,7 @@ def run(
     job = Job(
         claim_id="c",
         destinations={"d": (type_, settings), "fine": (f"{__name__}:Steady", {})},
-        deadline=time.time() + 60,
+        deadline=Deadline.after(60),
         budget=budget,
     )
     answers = list(publish_slice(job, iter(batches), attempt_number=attempt_number))
@@ -171,7 +171,9 @@ def test_wrong_answers_leave_it_unknown(publisher: type[Steady]):
 def test_nothing_is_sent_after_the_deadline():
     """Past the deadline nothing is sent, whichever of the two clocks says so."""
     assert "NN" == codes(run(rows({}, {}), budget=0.0))
-    late = Job(claim_id="c", destinations={"d": ("null", {})}, deadline=time.time() - 1, budget=60)
+    late = Job(
+        claim_id="c", destinations={"d": ("null", {})}, deadline=Deadline.after(-1), budget=60
+    )
     (batch,) = publish_slice(late, [rows({})], attempt_number=0)
     assert ["N"] == batch["code"].to_pylist()
     assert [] == SENT

@@ -65,10 +65,16 @@ class KafkaServer:
     Args:
         data_dir: where it keeps its data; None makes a temporary folder that goes with `close`.
         settings: further broker properties.
+        proxy_port: of a proxy on loopback in front of a second listener: whoever comes through it
+            is told to come back through it.
     """
 
     def __init__(
-        self, data_dir: Path | str | None = None, *, settings: Mapping[str, str] | None = None
+        self,
+        data_dir: Path | str | None = None,
+        *,
+        settings: Mapping[str, str] | None = None,
+        proxy_port: int | None = None,
     ) -> None:
         self._temporary = data_dir is None
         self.data_dir = (
@@ -77,7 +83,8 @@ class KafkaServer:
             else Path(data_dir).absolute()
         )
         self._settings = dict(settings or {})
-        self._ports: tuple[int, int] | None = None
+        self._proxy_port = proxy_port
+        self._ports: tuple[int, int, int] | None = None
         self._watchdog: subprocess.Popen[str] | None = None
         self._broker_pid: int | None = None
 
@@ -102,6 +109,13 @@ class KafkaServer:
         if self._ports is None:
             raise KafkaNotStarted("The local Kafka has no address before its first start.")
         return f"127.0.0.1:{self._ports[0]}"
+
+    @property
+    def behind_proxy(self) -> int:
+        """Return the port of the second listener, where the proxy is to connect to."""
+        if self._ports is None:
+            raise KafkaNotStarted("The local Kafka has no address before its first start.")
+        return self._ports[2]
 
     @property
     def pid(self) -> int | None:
@@ -208,15 +222,22 @@ class KafkaServer:
 
     def _configure(self, java: str, jars: Path) -> None:
         assert self._ports is not None
-        broker, controller = self._ports
+        broker, controller, behind_proxy = self._ports
+        listeners = f"PLAINTEXT://127.0.0.1:{broker}"
+        advertised = listeners
+        if self._proxy_port is not None:
+            listeners += f",PROXIED://127.0.0.1:{behind_proxy}"
+            advertised += f",PROXIED://127.0.0.1:{self._proxy_port}"
         properties = {
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.quorum.voters": f"1@127.0.0.1:{controller}",
-            "listeners": f"PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}",
-            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{broker}",
+            "listeners": f"{listeners},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": advertised,
             "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "listener.security.protocol.map": (
+                "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT"
+            ),
             "log.dirs": str(self.data_dir / "log"),
             "auto.create.topics.enable": "false",
             "group.initial.rebalance.delay.ms": "0",
@@ -283,8 +304,8 @@ class KafkaServer:
         raise KafkaNotStarted(f"The local Kafka did not start. Its log ends with: {said}")
 
 
-def _free_ports() -> tuple[int, int]:
-    with socket.socket() as one, socket.socket() as two:
-        one.bind(("127.0.0.1", 0))
-        two.bind(("127.0.0.1", 0))
-        return one.getsockname()[1], two.getsockname()[1]
+def _free_ports() -> tuple[int, int, int]:
+    with socket.socket() as one, socket.socket() as two, socket.socket() as three:
+        for each in (one, two, three):
+            each.bind(("127.0.0.1", 0))
+        return one.getsockname()[1], two.getsockname()[1], three.getsockname()[1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +23,7 @@ from delta_outbox.publishers.protocol import (
 )
 from delta_outbox.publishers.scrub import describe
 from delta_outbox.relay import slice as worker
+from delta_outbox.relay.deadline import Deadline
 from delta_outbox.relay.modules import folders_of
 from delta_outbox.scopes import scope_of
 from delta_outbox.statements import Statements
@@ -141,7 +141,7 @@ class Publishing:
         job = worker.Job(
             claim_id=claim.claim_id,
             destinations=self._destinations,
-            deadline=time.time() + budget,
+            deadline=Deadline.after(budget),
             budget=budget,
             folders=self._folders,
         )

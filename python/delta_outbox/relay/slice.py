@@ -26,6 +26,7 @@ from delta_outbox.publishers.protocol import (
 from delta_outbox.publishers.registry import find_publisher
 from delta_outbox.publishers.scrub import describe
 from delta_outbox.relay.calls import plan_calls
+from delta_outbox.relay.deadline import Deadline
 from delta_outbox.relay.modules import make_importable
 
 logger = logging.getLogger(__name__)
@@ -64,21 +65,20 @@ class Job:
     Args:
         claim_id: the claim.
         destinations: name to (publisher type, prepared settings).
-        deadline: system time in seconds since 1970 after which nothing may be sent.
+        deadline: after it nothing may be sent.
         budget: seconds that a slice may take from its own start, whatever the clocks say.
         folders: where publishers are imported from that a worker does not find by itself.
     """
 
     claim_id: str
     destinations: Mapping[str, tuple[str, Mapping[str, object]]] = field(repr=False)
-    deadline: float
+    deadline: Deadline
     budget: float
     folders: tuple[str, ...] = ()
 
     def deadline_here(self) -> float:
         """Return the deadline in monotonic seconds of this process, the earlier of the two."""
-        here = time.monotonic()
-        return here + min(self.budget, self.deadline - time.time())
+        return time.monotonic() + min(self.budget, self.deadline.seconds_left())
 
 
 def publish_slice(

@@ -1,0 +1,63 @@
+"""Who is alive is heard, by our own clock: skew keeps no dead relay alive, and kills no living."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from delta_outbox.conformance.clock import ManualClock
+from delta_outbox.heartbeat import ALIVE_SECONDS, Beats, BeatWatch
+
+SKEW = 600.0  # seconds
+
+
+@pytest.fixture
+def clock():
+    """Return the clock of whoever listens."""
+    return ManualClock()
+
+
+def said(at: datetime, *, is_over: bool = False) -> dict[str, Beats]:
+    """Return one relay that began an hour before its last beat."""
+    return {"other": Beats(first=at - timedelta(hours=1), last=at, is_over=is_over)}
+
+
+def test_a_beat_from_the_future_keeps_nobody_alive(clock):
+    """A relay that died with its clock ahead counts as dead at once, not when time catches up."""
+    watch = BeatWatch(clock)
+    ahead = said(clock.now() + timedelta(seconds=SKEW))
+    assert set() == watch.living(ahead)
+    clock.sleep(SKEW)  # its beat is of this very moment now, and still the same
+    assert set() == watch.living(ahead)
+
+
+@pytest.mark.parametrize("skew", [SKEW, -SKEW, 0.0])
+def test_a_relay_that_is_heard_is_alive(clock, skew):
+    """A relay whose beats go on is alive, whatever its clock says, and dead without them."""
+    watch = BeatWatch(clock)
+    start = clock.now() + timedelta(seconds=skew)
+    watch.living(said(start))
+    clock.sleep(10)
+    later = said(start + timedelta(seconds=10))
+    assert {"other"} == watch.living(later)
+    clock.sleep(ALIVE_SECONDS)
+    assert {"other"} == watch.living(later)
+    clock.sleep(1)
+    assert set() == watch.living(later)
+
+
+def test_the_first_look_goes_by_what_is_written(clock):
+    """Of a relay that was never heard the age of its last beat counts."""
+    watch = BeatWatch(clock)
+    beat = said(clock.now() - timedelta(seconds=20))
+    assert {"other"} == watch.living(beat)
+    clock.sleep(11)
+    assert set() == watch.living(beat)
+
+
+def test_a_relay_that_stopped_is_not_alive(clock):
+    """The end of a relay counts, however fresh it is."""
+    beats = said(clock.now(), is_over=True)
+    assert set() == BeatWatch(clock).living(beats)
+    assert not beats["other"].is_fresh(clock.now())

@@ -194,7 +194,7 @@ def test_killed_jvm_and_group_end_their_relay(scene: Scene) -> None:
     """Without its JVM, in the middle of taking over from others, a relay ends with an error; with
     all that it has started, in the middle of a batch, it ends at once. Nothing is left running.
     """
-    scene.sql(scene.some(4 * LARGE))
+    scene.sql(scene.some(3 * LARGE))
     scene.stop_serving()
     assert 2 == scene.killed("transitions.committed@2=jvm", "relay", "--drain")
     assert KILLED == scene.killed("kafka.sending@2=group", "relay", "--drain")

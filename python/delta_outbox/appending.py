@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from delta_outbox.candidate import complete
 from delta_outbox.content import against_log
 from delta_outbox.errors import RejectedRows
+from delta_outbox.failpoints import reach
 from delta_outbox.rejection import Rejection
 from delta_outbox.settings import AppendSettings
 from delta_outbox.tables import Tables
@@ -87,6 +88,7 @@ def append_events(
         return AppendReport(rejected=tuple(sorted(match.rejections)))
     new = complete(rows.filter(pc.invert(pa.array(match.already_present))), now=now)
     if new.num_rows:
+        reach("events.before")
         (
             spark.createDataFrame(new)
             .coalesce(max(1, new.num_rows // _ROWS_PER_FILE))
@@ -94,6 +96,7 @@ def append_events(
             .mode("append")
             .saveAsTable(tables.events)
         )
+        reach("events.after")
     present = rows.num_rows - new.num_rows + checked.repeated
     logger.info("appended", extra={"appended": new.num_rows, "already_present": present})
     return AppendReport(appended=new.num_rows, already_present=present)

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from delta_outbox.conflicts import is_conflict
 from delta_outbox.errors import SequenceTaken
+from delta_outbox.failpoints import Point, reach
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,7 +26,13 @@ COMMITS_LOOKED_AT: Final = 200  # of other writers and of maintenance, since our
 
 
 def append_numbered(
-    spark: SparkSession, table: str, rows: pa.Table, *, app_id: str, number: int
+    spark: SparkSession,
+    table: str,
+    rows: pa.Table,
+    *,
+    app_id: str,
+    number: int,
+    committed: Point,
 ) -> int | None:
     """Append rows under a number of a writer, and return the version of the table's commit.
 
@@ -35,6 +42,7 @@ def append_numbered(
         rows: all columns that a writer gives, in order.
         app_id: the writer id under which Delta keeps one version per append.
         number: the version.
+        committed: the failpoint after the commit.
 
     Returns:
         None if the number was used before: nothing was written.
@@ -63,6 +71,7 @@ def append_numbered(
             raise
         logger.warning("append_answer_lost", extra={"writer": app_id, "number": number})
         return version
+    reach(committed)
     return _version_of(spark, table, mark)
 
 

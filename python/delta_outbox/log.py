@@ -16,6 +16,7 @@ import pyarrow as pa
 from delta_outbox.claims import still_live
 from delta_outbox.commits import ATTEMPTS, append_numbered
 from delta_outbox.errors import LogRewound, SequenceTaken
+from delta_outbox.failpoints import reach
 from delta_outbox.instants import instant_literal
 from delta_outbox.tables import TRANSITIONS, Tables
 
@@ -120,11 +121,18 @@ class TransitionLog:
         """
         number = self.sequence + 1
         table = self._numbered(rows, number)
+        reach("transitions.before")
         version = append_numbered(
-            self._spark, self._table, table, app_id=self.app_id, number=number
+            self._spark,
+            self._table,
+            table,
+            app_id=self.app_id,
+            number=number,
+            committed="transitions.committed",
         )
         if version is not None:
             self.sequence, self.version = number, version
+            reach("transitions.after")
             return
         if self.rows_after(number - 1).num_rows:
             raise SequenceTaken(writer=self.app_id, number=number)

@@ -13,6 +13,7 @@ import pyarrow as pa
 from delta_outbox.clock import Clock
 from delta_outbox.commits import ATTEMPTS, append_numbered
 from delta_outbox.errors import LogRewound, SequenceTaken
+from delta_outbox.failpoints import reach
 from delta_outbox.tables import Tables
 
 if TYPE_CHECKING:
@@ -157,12 +158,19 @@ class NumberedPlans:
         text = json.dumps(new.plan, ensure_ascii=False, sort_keys=True)
         row = [self._writer, number, text, new.planned_at, planned_by]
         table = pa.Table.from_pylist([dict(zip(_ROW.names, row, strict=True))], schema=_ROW)
+        reach("plan.before")
         try:
             version = append_numbered(
-                self._spark, self._table, table, app_id=self.app_id, number=number
+                self._spark,
+                self._table,
+                table,
+                app_id=self.app_id,
+                number=number,
+                committed="plan.committed",
             )
         except SequenceTaken:
             return False
+        reach("plan.after")
         if version is None:
             newest = next(self.last(), None)
             if newest is None or newest.number < number:

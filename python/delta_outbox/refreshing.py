@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from delta_outbox.clock import Clock
 from delta_outbox.conflicts import is_conflict
 from delta_outbox.errors import ChangeFeedGone, SequenceTaken
+from delta_outbox.failpoints import reach
 from delta_outbox.progress import NumberedPlan, NumberedPlans
 from delta_outbox.session import end_own_session, kept
 from delta_outbox.statements import Statements
@@ -124,8 +125,10 @@ class Refreshing:
             fold = self._statements.fill(f"fold_{self._tails.news}", from_states=listed(states))
             folded = kept(self._spark.sql(fold))
             folded.createOrReplaceTempView("outbox_folded")
+            reach("rows.before")
             with self._numbered(plan.number):
                 self._spark.sql(self._statements.fill(statement, from_states=listed(states)))
+            reach("rows.after")
         except Exception as error:
             if is_conflict(error):
                 return False

@@ -1,7 +1,7 @@
 """Relays as their users run them: processes of the command line, a home on disk, a real Kafka.
 
-What became of the events is read from the files of the log and from the broker, by nothing of
-ours that decides: neither the projection nor a Spark session stands between a test and the truth.
+What became of the events is read from the files of the log and from the broker (oracle.py):
+neither the projection nor a Spark session nor code of ours stands between a test and the truth.
 """
 
 from __future__ import annotations
@@ -12,21 +12,18 @@ import shutil
 import subprocess
 import sys
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
-import pyarrow.parquet as pq
 import pytest
-from confluent_kafka import Consumer, Message, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from tests.faults.oracle import Copy, Row, copies_in, histories_of, rows_of
 
-from delta_outbox.demo.kafka_reader import consume_all
 from delta_outbox.demo.kafka_server import KafkaServer
-from delta_outbox.lifecycle import LEGAL_TRANSITIONS, State
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 COMMAND = "import sys; from delta_outbox.cli.main import main; sys.exit(main())"
@@ -39,8 +36,6 @@ PARTITIONS = 4
 
 PATIENCE = 400.0  # seconds for a command; a session starts in 10 when nothing else runs
 
-Row = Mapping[str, Any]
-
 
 def event_id(number: int) -> str:
     """Return the id of an event; numbers rise in the order of the log."""
@@ -52,18 +47,21 @@ def key_of(number: int) -> str:
     return f"key-{number % KEYS}"
 
 
-def wait_for(condition: Callable[[], object], *, limit: float = PATIENCE) -> None:
+def wait_for(
+    condition: Callable[[], object], *, limit: float = PATIENCE, interval: float = 0.01
+) -> None:
     """Wait until a condition holds.
 
     Args:
-        condition: asked every 50 ms.
+        condition: asked again and again.
         limit: seconds.
+        interval: seconds between two questions.
     """
     started = time.monotonic()
     while not condition():
         waited = time.monotonic() - started
         assert waited < limit, f"still waiting after {waited:.0f} s"
-        time.sleep(0.05)
+        time.sleep(interval)
 
 
 @pytest.fixture(scope="session", name="wait_for")
@@ -105,25 +103,19 @@ class Topic:
 
     def numbers(self) -> list[int]:
         """Return the number of every message, in order within each key."""
-        return [int(_text(message.value())) for message in self._messages()]
-
-    def _messages(self) -> list[Message]:
-        messages = list(consume_all(self.bootstrap, TOPIC))
-        for message in messages:
-            number = int(_text(message.value()))
-            headers = dict(message.headers() or [])
+        copies = self.copies()
+        for copy in copies:
             # What was appended is what arrives, under its own identity.
-            assert event_id(number).encode() == headers["outbox-event-id"]
-            assert key_of(number) == _text(message.key())
-        return messages
+            number = int(copy.value)
+            assert (event_id(number), key_of(number)) == (copy.event_id, copy.key)
+        return [int(copy.value) for copy in copies]
+
+    def copies(self) -> list[Copy]:
+        """Return every message that it holds now, in order within each key."""
+        return copies_in(self.bootstrap, TOPIC)
 
     def close(self) -> None:
         self._consumer.close()
-
-
-def _text(value: str | bytes | None) -> str:
-    assert value is not None
-    return value if isinstance(value, str) else value.decode()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,48 +152,48 @@ class House:
         """Return the file that takes what the commands say on standard error."""
         return self.root.parent / "stderr"
 
-    def settings(self, publisher: str) -> None:
+    def settings(self, publisher: str, *, relay: str = f"batch_size = {BATCH_SIZE}") -> None:
         """Write the settings: a small batch, and the destination.
 
         Args:
             publisher: lines of its table.
+            relay: lines of the relay's.
         """
-        text = f"[relay]\nbatch_size = {BATCH_SIZE}\n\n[publishers.default]\n{publisher}\n"
+        text = f"[relay]\n{relay}\n\n[publishers.default]\n{publisher}\n"
         path = self.root / "outbox.toml"
         path.write_text(text)
         path.chmod(0o600)
 
     def histories(self) -> dict[int, list[Row]]:
-        """Return the transitions of every event in order, by number; each history is legal.
+        """Return the transitions of every event in order, by number; each history is legal."""
+        found = histories_of(rows_of(self.log("transitions")))
+        return {int(key.removeprefix("event-")): history for key, history in found.items()}
 
-        The files that the commits of Delta name are read as they are.
+    def log(self, name: str) -> Path:
+        """Return the folder of a log.
+
+        Args:
+            name: without what all have in common.
         """
-        log = self.root / "warehouse" / "outbox.db" / "outbox_transitions"
-        found: dict[int, list[Row]] = defaultdict(list)
-        for commit in sorted((log / "_delta_log").glob("*.json")):
-            for action in map(json.loads, commit.read_text().splitlines()):
-                assert "remove" not in action, "a log is append-only"
-                if "add" in action:
-                    file = pq.ParquetFile(log / action["add"]["path"])
-                    for row in file.read().to_pylist():
-                        found[int(row["event_id"].removeprefix("event-"))].append(row)
-        for history in found.values():
-            history.sort(key=lambda row: (row["sequence"], row["from_state"] == "PENDING"))
-            _check(history)
-        return dict(found)
+        return self.root / "warehouse" / "outbox.db" / f"outbox_{name}"
 
 
-def _check(history: Sequence[Row]) -> None:
-    """Check that a history begins waiting, leaves no gap, and ends each claim that it begins."""
-    state = State.PENDING
-    claim = None
-    for row in history:
-        step = (State(row["from_state"]), State(row["to_state"]))
-        assert step in LEGAL_TRANSITIONS, history
-        assert state is step[0], history
-        if step[0] is State.CLAIMED:
-            assert claim == row["claim_id"], history
-        state, claim = step[1], row["claim_id"]
+@pytest.fixture(scope="session")
+def plain_environment() -> dict[str, str]:
+    """Return the environment for another process: ours, without Spark's and the outbox's words."""
+    dropped = ("SPARK_", "PYSPARK_", "DBT_", "OUTBOX_")
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(dropped) or name == "OUTBOX_CACHE"
+    }
+    path = [str(REPOSITORY / "python"), kept.get("PYTHONPATH", "")]
+    return {
+        **kept,
+        "PYTHONPATH": os.pathsep.join(filter(None, path)),
+        # The compiler that pays off after minutes would take half of the processor until then.
+        "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1",
+    }
 
 
 @pytest.fixture(scope="session")

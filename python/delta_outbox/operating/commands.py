@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from delta_outbox.errors import NoOutboxHere, UnknownEvent
+from delta_outbox.failpoints import reach
 from delta_outbox.inspection import rows_of
 from delta_outbox.operating.report import Report
 from delta_outbox.operating.requests import Request
@@ -66,7 +67,9 @@ def carry_out(outbox: Outbox, request: Request) -> Report:
     if request.kind == "replay":
         passed = int(str(_query(outbox, "request_passed_keys", state=state)[0]["passed_keys"]))
     if not request.dry_run:
+        reach("command.before")
         outbox.spark.sql(_filled(outbox, "append_command", now=outbox.now_literal()))
+        reach("command.after")
         logger.info(
             "command_appended",
             extra={

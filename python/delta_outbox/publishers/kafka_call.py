@@ -9,6 +9,7 @@ from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
+from delta_outbox.failpoints import reach
 from delta_outbox.publishers.kafka_client import KafkaClient
 from delta_outbox.publishers.kafka_errors import Meaning, meaning_of
 from delta_outbox.publishers.kafka_message import kafka_headers
@@ -73,6 +74,7 @@ class KafkaCall:
             for position in withheld:
                 self._results[position] = _NOT_SENT
             sent = self._send(client, taken)
+            reach("kafka.handed")
             client.settle(deadline=self._deadline)
             again = self._interpret(client)
             if again and not client.dead:
@@ -115,6 +117,7 @@ class KafkaCall:
         return len(taken)
 
     def _is_over(self, client: KafkaClient) -> bool:
+        reach("kafka.sending")
         client.poll(0)
         return client.dead or time.monotonic() >= self._deadline
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.claims import Claim
+from delta_outbox.failpoints import reach
 from delta_outbox.lifecycle import Crashed, EndOfClaim
 from delta_outbox.policy import message_key, render_route
 from delta_outbox.publishers.protocol import (
@@ -145,6 +146,7 @@ class Publishing:
             budget=budget,
             folders=self._folders,
         )
+        reach("publish.before")
         try:
             answers = self._run(job, claim, placed, slices) if placed.num_rows else pa.table({})
         except Exception as error:  # noqa: BLE001 - whatever it was, every delivery gets an ending
@@ -153,6 +155,7 @@ class Publishing:
                 extra={"claim_id": claim.claim_id, "size": len(claim), "error": describe(error)},
             )
             return results
+        reach("publish.after")
         self._take(answers, results, claim.deliveries["destination"].to_pylist())
         unsent = sum(isinstance(result, NotSent) for result in results)
         if unsent and time.time() >= job.deadline:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from delta_outbox.failpoints import reach
 from delta_outbox.publishers.protocol import (
     Delivered,
     Event,
@@ -102,7 +103,9 @@ def publish_slice(
     work = _Slice(job)
     try:
         for batch in batches:
-            yield work.publish(batch)
+            answers = work.publish(batch)
+            reach("slice.answered")
+            yield answers
     finally:
         work.close()
 

@@ -159,7 +159,7 @@ class Processes:
         self.relays = []
         assert self._server is not None
         server = self._server
-        wait_for(lambda: server.poll() is not None, "the end of outbox serve", limit=END_LIMIT)
+        wait_for(lambda: server.poll() is not None, "the end of outbox serve")
         if server.returncode == 0:
             raise SoakFailed("outbox serve: its JVM was killed, and it ended with exit 0")
         self._server = None

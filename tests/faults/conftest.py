@@ -48,7 +48,7 @@ def key_of(number: int) -> str:
 
 
 def wait_for(
-    condition: Callable[[], object], *, limit: float = PATIENCE, interval: float = 0.01
+    condition: Callable[[], object], *, limit: float = PATIENCE, interval: float = 0.05
 ) -> None:
     """Wait until a condition holds.
 

@@ -5,7 +5,7 @@
 NOT_FOR_MACROS := LT02,RF03,RF04,ST06
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java launcher demo demo-kafka test test-unit test-connect conformance mutants soak lint format clean
+.PHONY: help setup java launcher demo demo-kafka test test-unit test-connect conformance mutants soak lint audit format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -57,6 +57,9 @@ lint: .venv/.installed ## Check format, style, types, SQL and the tree
 	.venv/bin/sqlfluff lint models $(wildcard tests/dbt)
 	.venv/bin/sqlfluff lint macros --exclude-rules $(NOT_FOR_MACROS)
 	.venv/bin/python scripts/check_tree.py
+
+audit: .venv/.installed ## Look the pinned dependencies up in the advisory database (needs the network)
+	@.venv/bin/python scripts/audit.py $(AUDIT)
 
 format: .venv/.installed ## Put Python and SQL into shape
 	.venv/bin/ruff format .

@@ -4,7 +4,7 @@
         (its `dispatch` names us); models of other projects go where they went.
     -#}
     {%- if node.package_name == "delta_outbox" -%}
-        {{ return(var("outbox_schema", custom_schema_name or "outbox") | trim) }}
+        {{ return(delta_outbox.schema_name(var("outbox_schema", custom_schema_name or "outbox"))) }}
     {%- endif -%}
     {{ return(dbt.default__generate_schema_name(custom_schema_name, node)) }}
 {%- endmacro %}

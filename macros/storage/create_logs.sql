@@ -4,7 +4,7 @@
         warehouse, and is idempotent.
     -#}
     {%- if execute and flags.WHICH in ("build", "run", "seed", "run-operation", "test", "snapshot", "retry") -%}
-        {%- set schema = var("outbox_schema", "outbox") -%}
+        {%- set schema = delta_outbox.schema_name(var("outbox_schema", "outbox")) -%}
         {%- do delta_outbox.check_schema(schema) -%}
         {%- set known = [] -%}
         {%- for row in run_query("show schemas like '" ~ schema ~ "'") -%}

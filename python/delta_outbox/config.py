@@ -6,6 +6,7 @@ The first file found wins and nothing is merged: `--config`, `OUTBOX_CONFIG`,
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
@@ -17,12 +18,15 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from delta_outbox.errors import BadSettings
+from delta_outbox.publishers.secrets import literal_secrets
 from delta_outbox.settings import (
     AppendSettings,
+    FromEnvironment,
     PublisherSettings,
     RelaySettings,
     SecretMapping,
     Settings,
+    dotted,
 )
 
 __all__ = [
@@ -117,18 +121,10 @@ def load_settings(
     document = {} if found is None else _read(found)
     if found is not None:
         _check_permissions(found, home=home)
-    return _Reader(source=found, environ=environ, home=home).settings(document)
-
-
-def dotted(settings: Mapping[str, object]) -> dict[str, object]:
-    """Flatten nested tables to dotted names: TOML reads an unquoted `a.b = 1` as a table."""
-    flat: dict[str, object] = {}
-    for name, value in settings.items():
-        if isinstance(value, Mapping):
-            flat |= {f"{name}.{inner}": found for inner, found in dotted(value).items()}
-        else:
-            flat[name] = value
-    return flat
+    settings = _Reader(source=found, environ=environ, home=home).settings(document)
+    if found is not None:
+        _warn_of_readers(found, settings)
+    return settings
 
 
 def _find(
@@ -178,6 +174,20 @@ def _check_permissions(file: Path, *, home: Path | None) -> None:
         logger.warning(
             "settings_permissions_unchanged", extra={"file": str(file), "error": error.strerror}
         )
+
+
+def _warn_of_readers(file: Path, settings: Settings) -> None:
+    """Say so where others can read secrets: outside a home, the mode of a file is not ours."""
+    names = [
+        f"publishers.{destination}.{name}"
+        for destination, described in settings.publishers.items()
+        for name in literal_secrets(described.settings)
+    ]
+    with contextlib.suppress(OSError):
+        if names and stat.S_IMODE(file.stat().st_mode) & 0o044:
+            logger.warning(
+                "secrets_readable_by_others", extra={"file": str(file), "settings": names}
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,7 +261,9 @@ class _Reader:
     def _filled(self, where: str, value: object) -> Any:
         """Replace `${NAME}` by that variable and `$$` by `$`, in every text below the value."""
         if isinstance(value, str):
-            return _REFERENCE.sub(lambda match: self._variable(where, match), value)
+            filled = _REFERENCE.sub(lambda match: self._variable(where, match), value)
+            refers = any(not match["escaped"] for match in _REFERENCE.finditer(value))
+            return FromEnvironment(filled) if refers else filled
         if isinstance(value, list):
             return [self._filled(f"{where}[{n}]", entry) for n, entry in enumerate(value)]
         if isinstance(value, dict):

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from delta_outbox.errors import NoOutboxHere, WrongUsage
 from delta_outbox.homelock import SERVED_FILE, HomeLock, lock_for
+
+logger = logging.getLogger(__name__)
 
 HOME_VARIABLE = "OUTBOX_HOME"
 DEFAULT_NAME = ".outbox"
@@ -138,6 +142,18 @@ class Home:
             ) from error
         return self
 
+    def keep_private(self) -> None:
+        """Take back what others than its owner may do with the folder, and so with all below it."""
+        mode = stat.S_IMODE(self.root.stat().st_mode)
+        if mode & ~PRIVATE_FOLDER:
+            extra = {"home": str(self.root), "mode": f"{mode:o}"}
+            try:
+                self.root.chmod(mode & PRIVATE_FOLDER)
+            except OSError:  # it belongs to somebody else
+                logger.warning("home_open_to_others", extra=extra)
+            else:
+                logger.warning("home_tightened", extra=extra)
+
     def write_settings(self, text: str) -> None:
         """Write the settings file, readable by its owner alone: it may hold secrets."""
         descriptor = os.open(self.settings, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE)
@@ -185,10 +201,13 @@ def find_home(
         home = Home(root=(start / Path(named).expanduser()).resolve())
         if not home.exists and not create:
             raise NoOutboxHere(where=home.root)
+        if home.exists:
+            home.keep_private()
         return home.create()
     for folder in _upward(start):
         home = Home(root=(folder / DEFAULT_NAME).resolve())
         if home.exists:
+            home.keep_private()
             return home
     if not create:
         raise NoOutboxHere(where=start)

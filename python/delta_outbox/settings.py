@@ -9,6 +9,23 @@ from pathlib import Path
 DEFAULT_EVENT_TYPE_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,254}"
 
 
+def dotted(settings: Mapping[str, object]) -> dict[str, object]:
+    """Flatten nested tables to dotted names: TOML reads an unquoted `a.b = 1` as a table."""
+    flat: dict[str, object] = {}
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            flat |= {f"{name}.{inner}": found for inner, found in dotted(value).items()}
+        else:
+            flat[name] = value
+    return flat
+
+
+class FromEnvironment(str):
+    """A text of the settings that environment variables are a part of, so it may be secret."""
+
+    __slots__ = ()
+
+
 class SecretMapping(Mapping[str, object]):
     """A mapping that shows its names and never its values."""
 

@@ -24,6 +24,7 @@ from tests.integration.operating import (
     table,
 )
 from tests.integration.store import Store, open_store
+from tests.unit.test_hostile_arguments import NASTY
 
 from delta_outbox import opening
 from delta_outbox.cli.main import main
@@ -179,6 +180,56 @@ def test_an_unknown_id_stops_everything(ways: Ways) -> None:
         ways.by_dbt("replay", state="FOO", **WHO)
     found = ways.store.rows(f"select * from {ways.store.tables.commands}")
     assert {row["command_id"] for row in found} <= ways.seen
+
+
+def test_hostile_arguments_change_nothing(ways: Ways) -> None:
+    """Text made to break out of SQL, templates and terminals is a value that nothing has, or is
+    refused with a sentence, whichever way one asks; no table gains or loses a row.
+    """
+
+    def counts() -> dict[str, int]:
+        names = ways.store.rows(f"show tables in {SCHEMA}")
+        tables = [row["tableName"] for row in names if not row["isTemporary"]]
+        return {
+            name: ways.store.rows(f"select count(*) as n from {SCHEMA}.{name}")[0]["n"]
+            for name in tables
+            if name.startswith("outbox_") and name not in ("outbox_progress", "outbox_freshness")
+        }
+
+    before = counts()
+    assert {"outbox_events", "outbox_commands", "outbox_state"} <= set(before)
+    who: dict[str, Any] = {"reason": "r", "actor": "a"}
+    values = [text for text in NASTY if len(text) <= 500 and "\ud800" not in text]
+    assert 6 < len(values)
+    with pytest.raises(UnknownEvent):
+        ways.outbox.kill(values, dry_run=False, **who)
+    report = ways.outbox.replay(state="DEAD", error=values[0], dry_run=False, **who)
+    assert (0, None) == (report.deliveries, report.command_id)
+    code, document = ways.main("kill", *values, "--reason", "r", "--actor", "a")
+    assert (2, "UNKNOWN_EVENT") == (code, document["error"]["code"])
+    # YAML, as which dbt reads its arguments, has no control characters.
+    written = [text for text in values if "\x9b" not in text]
+    for given, said in (
+        ({"event_ids": written}, f"must name events of this outbox.*and {len(written) - 1} more"),
+        ({"event_ids": [NASTY[6]]}, "."),
+        ({"event_ids": ["x" * 2_000_000]}, "`event_ids` must be a list of 1 to 10000 ids"),
+        ({"event_ids": ["x"], "reason": NASTY[5]}, "`reason` must be one printable line"),
+    ):
+        with pytest.raises(DbtFailed, match=said):
+            ways.by_dbt("kill", **{**who, **given}, dry_run=False)
+    ways.by_dbt("replay", state="DEAD", error=values[3], dry_run=False, **who)
+    assert before == counts()
+
+
+def test_schema_and_clock_of_dbt_are_checked(store: Store) -> None:
+    """The variables that reach SQL are an identifier and an instant, or dbt does not begin."""
+    for schema, variables, said in (
+        (f"{SCHEMA}; drop schema {SCHEMA} cascade", {}, "outbox_schema must be letters"),
+        (SCHEMA, {"as_of": "2026-01-31' or true --"}, "as_of must be an instant"),
+    ):
+        result = run_dbt(["run"], home=store.home, schema=schema, variables=variables)
+        with pytest.raises(DbtFailed, match=said):
+            check_result(result)
 
 
 def test_control_characters_stay_out_of_the_terminal(

@@ -8,10 +8,12 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import psutil
 import pyarrow as pa
 import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
+from tests.integration.sockets import listening
 
 from delta_outbox.errors import BadSettings, OutboxError
 from delta_outbox.home import Home
@@ -93,6 +95,15 @@ def test_second_session_in_a_process_is_refused(spark: SparkSession, tmp_path: P
     with pytest.raises(OutboxError, match="has a SparkSession already"):
         local_session(other)
     assert not other.lock.held
+
+
+def test_nothing_listens_beyond_this_machine(spark: SparkSession):
+    """Every socket on which the session, its JVM and its workers listen is on loopback."""
+    assert SparkContext._gateway is not None
+    assert 4 == spark.range(4).mapInArrow(lambda batches: batches, "id bigint").count()
+    found = listening(psutil.Process(process_of(SparkContext._gateway).pid), psutil.Process())
+    assert found
+    assert set(found) <= {"127.0.0.1", "::1"}
 
 
 def test_logs_lie_in_the_home(spark: SparkSession, home: Home):

@@ -62,13 +62,13 @@ def _places_of_dbts_own() -> dict[str, int]:
 def test_compiled_sql_is_kept(home: Home):
     """Compiling the same text again reads a file; schema and variables are part of the key."""
     text = "select '{{ var('outbox_schema') }}' as schema_, '{{ var('as_of') }}' as as_of"
-    first = compile_sql(text, home=home, schema="one", variables={"as_of": "x"})
+    first = compile_sql(text, home=home, schema="one", variables={"as_of": "2026-01-31"})
     started = time.monotonic()
-    assert first == compile_sql(text, home=home, schema="one", variables={"as_of": "x"})
+    assert first == compile_sql(text, home=home, schema="one", variables={"as_of": "2026-01-31"})
     assert time.monotonic() - started < WARM_LIMIT
-    assert "select 'one' as schema_, 'x' as as_of" == first
-    assert "select 'two' as schema_, 'x' as as_of" == compile_sql(
-        text, home=home, schema="two", variables={"as_of": "x"}
+    assert "select 'one' as schema_, '2026-01-31' as as_of" == first
+    assert "select 'two' as schema_, '2026-01-31' as as_of" == compile_sql(
+        text, home=home, schema="two", variables={"as_of": "2026-01-31"}
     )
 
 

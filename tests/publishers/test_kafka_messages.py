@@ -8,7 +8,7 @@ from delta_outbox.publishers import Delivered, Rejected
 def test_headers_arrive_unchanged(new_topic, publisher, new_event, publish, read):
     """Unicode, empty, missing and many header values arrive as given, ours beside them."""
     topic = new_topic()
-    given = {"grün": "ß→🚀", "empty": "", "none": None, "nul": "a\0b"}
+    given = {"grün": "ß→🚀", "empty": "", "none": None, "nul": "a\0b", "lines": "a\r\nb: c\n"}
     given |= {f"h{number}": str(number) for number in range(200)}
     event = new_event(topic, headers=given, lifecycle=2)
     publish(publisher(), [event])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
+import traceback
 
 import pytest
 
@@ -140,3 +142,23 @@ def test_probe_names_the_broker_that_is_away():
         probe(KafkaPublisher, settings, destination="default", timeout=10)
     assert time.monotonic() - start < 6
     assert "'default' is unavailable: no broker of 127.0.0.1:1 answered" in str(caught.value)
+
+
+def test_a_refused_login_shows_no_password(
+    kafka, publisher, new_event, publish, caplog: pytest.LogCaptureFixture
+):
+    """A broker that does not take the login ends in a sentence; neither it nor the client's own
+    log holds name or password.
+    """
+    login = {"sasl.username": "canary-user", "sasl.password": "canary-password"}
+    login |= {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+    settings = {"bootstrap.servers": kafka.bootstrap, "topics": ["*"], **login}
+    with caplog.at_level(logging.DEBUG):
+        given = {name.replace(".", "_"): value for name, value in login.items()}
+        [result] = publish(publisher(**given), [new_event("test")], seconds=3)
+        with pytest.raises(PublisherUnavailable) as caught:
+            probe(KafkaPublisher, settings, destination="default", timeout=3)
+    assert isinstance(result, Failed)
+    assert kafka.bootstrap in result.error
+    said = [result.error, "".join(traceback.format_exception(caught.value)), caplog.text]
+    assert not any("canary" in text for text in said)

@@ -1,17 +1,25 @@
-"""The project's macros without dbt: for those that use nothing of dbt's but its modules."""
+"""The project's macros without dbt: for those that use little of dbt's own."""
 
 from __future__ import annotations
 
 import datetime as datetime_module
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 from jinja2.sandbox import SandboxedEnvironment
 
 MACROS = Path(__file__).resolve().parents[2] / "macros"
+
+
+class Refused(Exception):
+    """A macro has ended the run."""
+
+
+def _refuse(message: str) -> NoReturn:
+    raise Refused(message)
 
 
 class Macros:
@@ -19,12 +27,18 @@ class Macros:
 
     Args:
         folders: below macros/.
+        variables: of dbt; looked at when a macro asks.
     """
 
-    def __init__(self, *folders: str) -> None:
+    def __init__(self, *folders: str, variables: Mapping[str, object] | None = None) -> None:
+        given = {} if variables is None else variables
         environment = SandboxedEnvironment(extensions=["jinja2.ext.do"])
         environment.globals["delta_outbox"] = self
         environment.globals["modules"] = SimpleNamespace(re=re, datetime=datetime_module)
+        environment.globals["exceptions"] = SimpleNamespace(raise_compiler_error=_refuse)
+        environment.globals["return"] = lambda value: value
+        environment.globals["var"] = given.get
+        environment.globals["env_var"] = lambda _name, default: default
         self._found: dict[str, Callable[..., Any]] = {}
         for folder in folders:
             for file in sorted((MACROS / folder).glob("*.sql")):

@@ -162,6 +162,22 @@ def test_debug_shows_the_trace() -> None:
     assert "cause" not in LineFormatter().format(record)
 
 
+def test_no_line_and_no_trace_shows_what_is_called_a_password() -> None:
+    """What a line or a trace calls a password, and the user in a URL, are hidden."""
+    try:
+        raise ValueError("password=hunter2 at https://me:hunter2@host/")
+    except ValueError:
+        record = logging.LogRecord(
+            "kafka", logging.ERROR, "", 0, "token: hunter2", (), sys.exc_info()
+        )
+    record.__dict__["api_key"] = "hunter2"
+    shown = LineFormatter(traces=True).format(record)
+    assert 'message="token: ***" api_key=*** exception=ValueError' in shown
+    assert "ValueError: password=*** at https://***@host/" in shown
+    assert "hunter2" not in shown
+    assert "hunter2" not in str(UnexpectedError.of(ValueError("password='hunter2'")))
+
+
 def test_progress_lines_are_rare() -> None:
     """Without a terminal progress is a line every few seconds, and none if nothing changed."""
     now = [0.0]

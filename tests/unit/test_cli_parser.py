@@ -31,6 +31,10 @@ WRONG = [
     ["relay", "--drain", "--max-wait", "nan"],
     ["serve", "--port", "80"],
     ["serve", "--port", "65536"],
+    # It offers no address but this machine's own.
+    ["serve", "--host", "0.0.0.0"],
+    ["serve", "--address", "0.0.0.0"],
+    ["serve", "0.0.0.0:15002"],
     ["serve", "--port", "http"],
     ["list", "--state", "LOST"],
     ["list", "--since", "2026-11-01"],

@@ -240,6 +240,27 @@ def test_settings_in_the_home_are_kept_to_their_owner(tmp_path: Path) -> None:
     assert {"home": 0o600, "folder": 0o644} == modes
 
 
+def test_secrets_that_others_can_read_are_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A file outside a home that others can read gets a warning that names the settings whose
+    secrets stand in it; one that only refers to the environment gets none.
+    """
+    file = tmp_path / "outbox.toml"
+    literal = "[publishers.a]\ntype = 'null'\ntls.password = 'hunter2'\nurl = '${P}'\n"
+    for text, mode in (
+        (literal, 0o644),
+        (literal, 0o600),
+        (literal.replace("hunter2", "${P}"), 0o644),
+    ):
+        file.write_text(text)
+        file.chmod(mode)
+        with caplog.at_level(logging.WARNING):
+            load_settings(environ={"P": "x"}, folder=tmp_path)
+    (record,) = caplog.records
+    assert ["publishers.a.tls.password"] == record.__dict__["settings"]
+
+
 def test_linked_settings_are_not_touched(tmp_path: Path) -> None:
     """A link in the home leads to somebody else's file, whose mode is not ours to change."""
     target = tmp_path / "shared.toml"

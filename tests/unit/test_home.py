@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,21 @@ def test_home_and_settings_are_private(tmp_path: Path):
     assert 0o700 == root.stat().st_mode & 0o777
     assert 0o600 == home.settings.stat().st_mode & 0o777
     assert "[relay]\n" == home.settings.read_text(encoding="utf-8")
+
+
+def test_home_is_made_private_again(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    """A home that others can enter, after a copy or a chmod, is closed by whoever finds it, and
+    that is said once.
+    """
+    home = Home(root=tmp_path / ".outbox").create()
+    for environ in (NO_VARIABLES, {"OUTBOX_HOME": str(home.root)}):
+        home.root.chmod(0o750)
+        caplog.clear()
+        with caplog.at_level(logging.WARNING):
+            for _ in range(2):
+                assert home == find_home(cwd=tmp_path, environ=environ)
+        assert 0o700 == home.root.stat().st_mode & 0o777
+        assert ["home_tightened"] == [record.message for record in caplog.records]
 
 
 def test_creating_again_alters_nothing(tmp_path: Path):

@@ -50,6 +50,7 @@ def test_unquoted_names_mean_the_same(tmp_path):
         ({"bootstrap.servers": None}, "`bootstrap.servers` must be a string"),
         ({"bootstrap.servers": ""}, "`bootstrap.servers` must be HOST:PORT"),
         ({"bootstrap.servers": "a b:9092"}, "`bootstrap.servers` must be HOST:PORT"),
+        ({"bootstrap.servers": "me:hunter2@b:9092"}, "Got: '***@b:9092'."),
         ({"topics": []}, "`topics` must list the topics"),
         ({"topics": [1]}, "`topics` must list the topics"),
         ({"topics": ["a["]}, "`topics` has the glob 'a[', but a `[` needs its `]`"),

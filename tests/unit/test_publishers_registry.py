@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import traceback
 from importlib.metadata import EntryPoint
 from types import ModuleType
 
 import pytest
 
-from delta_outbox.errors import BadSettings, PublisherUnavailable, UnknownPublisher
+from delta_outbox.errors import BadSettings, OutboxError, PublisherUnavailable, UnknownPublisher
 from delta_outbox.publishers import Publisher, registry
 from delta_outbox.publishers.memory import MemoryPublisher
 from delta_outbox.publishers.null import NullPublisher
@@ -156,6 +157,40 @@ def test_a_destination_that_does_not_answer_is_one_sentence():
         PublisherUnavailable, match=r"'d' is unavailable: OSError: password=.{3} ref"
     ):
         probe(Choosy, {}, destination="d")
+
+
+class Talkative(Complete):
+    """Say the password in every error."""
+
+    @classmethod
+    def validate(cls, settings):
+        if settings.get("valid"):
+            return
+        wrong = {"key": KeyError, "value": ValueError}[settings["raises"]]
+        raise wrong(f"bad settings: {settings}")
+
+    @classmethod
+    def probe(cls, settings, timeout):
+        wrong = {"refused": ConnectionError, "broken": OSError}[settings["raises"]]
+        raise wrong(f"{settings['password']} refused")
+
+
+def _prepare_and_probe(settings, home):
+    prepare_settings(Talkative, settings, destination="d", home=home)
+    probe(Talkative, settings, destination="d")
+
+
+@pytest.mark.parametrize("raises", ["key", "value", "refused", "broken"])
+def test_errors_and_their_traces_show_no_secret(tmp_path, raises):
+    """Whatever a publisher raises about its settings, neither our error nor its trace holds a
+    secret of theirs.
+    """
+    settings = {"password": "hunter2's \\ word", "raises": raises}
+    with pytest.raises(OutboxError) as caught:
+        _prepare_and_probe({**settings, "valid": raises in ("refused", "broken")}, tmp_path)
+    trace = "".join(traceback.format_exception(caught.value))
+    assert "***" in str(caught.value)
+    assert "hunter2" not in trace
 
 
 def test_a_publisher_without_probe_passes():

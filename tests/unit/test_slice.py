@@ -9,7 +9,15 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pytest
 
-from delta_outbox.publishers.protocol import Delivered, EventBatch, Failed, Result
+from delta_outbox.publishers.protocol import (
+    Delivered,
+    EventBatch,
+    Failed,
+    JsonText,
+    Rejected,
+    Result,
+    Unknown,
+)
 from delta_outbox.relay import slice as worker
 from delta_outbox.relay.deadline import Deadline
 from delta_outbox.relay.slice import Job, publish_slice
@@ -77,6 +85,25 @@ class Odd(Steady):
 
     def publish(self, events: EventBatch) -> list[Any]:
         return ["fine"] * len(events)
+
+
+class Leaking(Steady):
+    """Repeat settings, payload and headers in whatever is said."""
+
+    def open(self, settings: Mapping[str, object]) -> None:
+        self.password = settings["password"]
+        if settings.get("closed"):
+            raise ConnectionError(f"refused, password={self.password}")
+
+    def publish(self, events: EventBatch) -> list[Result]:
+        says = f"{self.password} {[(event.payload, event.headers) for event in events]}"
+        if len(events) > 4:
+            raise OSError(says)
+        answers: list[Result] = [Failed(error=says), Rejected(error=says), Unknown(error=says)]
+        receipt = Delivered(
+            receipt={self.password: [f"by {self.password}", 7]}, outcome_data=JsonText("1")
+        )
+        return [*answers, receipt][: len(events)]
 
 
 class Unclosable(Steady):
@@ -205,6 +232,39 @@ def test_only_the_first_row_of_a_place_is_sent():
     answers = run(rows({}, {"place": 1}, {"place": 1}), rows({"place": 1}, {"place": 2}))
     assert [0, 1, 2] == [row["place"] for row in answers]
     assert [["e0", "e1"], ["e1"]] == SENT
+
+
+SECRET = "hunter2,;and more"
+CONTENT = {"payload": b'{"card": "4111-1111"}', "headers": [("authorization", "Bearer 9876543")]}
+
+
+@pytest.mark.parametrize("deliveries", [4, 5])
+def test_no_secret_and_no_content_is_answered(deliveries: int):
+    """Whatever a publisher says or raises, no answer holds a secret of its settings, nor the
+    payload or a header of an event in what is said of a failure.
+    """
+    answers = run(rows(*[CONTENT] * deliveries), publisher=Leaking, password=SECRET)
+    assert ("FRUD" if deliveries == 4 else "UUUUU") == codes(answers)
+    assert not any(
+        part in str(answers) for part in ("hunter2", "and more", "4111-1111", "Bearer 9876543")
+    )
+    if deliveries == 4:
+        assert ('{"***":["by ***",7]}', "1") == (answers[3]["receipt"], answers[3]["outcome_data"])
+    (closed,) = run(rows(CONTENT), publisher=Leaking, password=SECRET, closed=True)
+    assert "ConnectionError: refused, password=***" == closed["error"]
+
+
+@pytest.mark.parametrize("header", [("a", "b\r\nc: d"), ("a", "b\nc"), ("a", "\0"), ("a\r", "b")])
+def test_a_header_that_breaks_its_line_is_never_sent(header: tuple[str, str]):
+    """CR, LF or NUL in a header, which a plain insert can bring, is rejected before any publisher
+    sees the event; its key waits, others go on.
+    """
+    answers = run(
+        rows({"headers": [header], "scope": "k"}, {"scope": "k"}, {"headers": [("a", "")]})
+    )
+    assert "RND" == codes(answers)
+    assert f"the header {header[0]!r} holds CR, LF or NUL" == answers[0]["error"]
+    assert [["e2"]] == SENT
 
 
 def test_closing_changes_no_answer():

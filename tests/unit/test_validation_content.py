@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_outbox.candidate import COLUMNS, complete
@@ -161,6 +161,7 @@ ROWS = st.fixed_dictionaries(
 )
 
 
+@settings(deadline=None)  # a busy machine is no fault
 @given(st.lists(ROWS, min_size=1, max_size=8))
 def test_a_batch_means_what_its_rows_mean_one_after_the_other(rows: list[dict[str, Any]]) -> None:
     """A row is repeated or rejected in a batch just as if the rows before it were in the log."""

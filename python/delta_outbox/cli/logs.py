@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TextIO
 
+from delta_outbox.publishers.scrub import without_named_secrets
+
 PACKAGE = "delta_outbox"
 
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
@@ -38,7 +40,7 @@ class LineFormatter(logging.Formatter):
         else:
             words += [f"logger={_value(record.name)}", f"message={_value(record.getMessage())}"]
         words += [
-            f"{name}={_value(value)}"
+            f"{name}={_value(value, name=name)}"
             for name, value in record.__dict__.items()
             if name not in _STANDARD
         ]
@@ -48,16 +50,19 @@ class LineFormatter(logging.Formatter):
         line = " ".join(words)
         if exception is None or not self._traces:
             return line
-        return f"{line}\n{''.join(traceback.format_exception(exception)).rstrip()}"
+        trace = "".join(traceback.format_exception(exception)).rstrip()
+        return f"{line}\n{without_named_secrets(trace)}"
 
 
-def _value(value: object) -> str:
-    """Write a value so that a line stays a line and control characters stay out of it."""
+def _value(value: object, *, name: str = "") -> str:
+    """Write a value so that a line stays a line, and control characters and whatever is called a
+    password stay out of it.
+    """
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, bool) or value is None:
         return json.dumps(value)
-    text = str(value)
+    text = without_named_secrets(f"{name}={value}").removeprefix(f"{name}=")
     return text if _PLAIN.fullmatch(text) else json.dumps(text)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TextIO
 
 from delta_outbox.errors import OutboxError
+from delta_outbox.publishers.scrub import scrub
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 DONE: Final = 0
 TO_LOOK_AT: Final = 1
 NOT_DONE: Final = 2
-
-_MESSAGE_SHOWN: Final = 500  # characters
 
 
 class UnexpectedError(OutboxError):
@@ -35,7 +34,7 @@ class UnexpectedError(OutboxError):
         """
         name = type(error).__name__
         try:
-            first = (str(error).strip().splitlines() or [""])[0][:_MESSAGE_SHOWN]
+            first = scrub((str(error).strip().splitlines() or [""])[0])
         except Exception:  # noqa: BLE001  # pyspark's need a JVM to say what they are
             first = ""
         return cls(f"{name}: {first}" if first else name)

@@ -10,6 +10,7 @@ from typing import Final
 
 from delta_outbox.config import dotted
 from delta_outbox.globs import glob_to_regex
+from delta_outbox.publishers.secrets import secrets_of
 
 # Whatever could weaken the promises (acknowledgement, order, deadline, peer verification), load
 # code or start commands is not on the list.
@@ -60,7 +61,6 @@ _RESERVED: Final[Mapping[str, str]] = {
     "allow.auto.create.topics": "a misspelt route must not create a topic",
     "transactional.id": "the publisher is not transactional",
 }
-_SECRETS: Final = ("password", "secret", "key.pem", "certificate.pem", "sasl.username")
 _DEFAULTS: Final[Mapping[str, str | int]] = {
     "client.id": "delta-outbox",
     "compression.type": "lz4",
@@ -73,6 +73,7 @@ _MAX_LINGER: Final = 500  # ms; it must stay far below any publish deadline
 _SERVER: Final = re.compile(
     r"(?:[A-Za-z0-9_]+://)?(?:\[[0-9A-Fa-f:.]+\]|[^\s:,/@\[\]]+)(?::\d{1,5})?"
 )
+_USER: Final = re.compile(r"[^\s,'\"/]*@")
 _INTERNAL: Final = "__"  # Kafka's own topics begin so
 
 
@@ -133,8 +134,7 @@ def parse_settings(settings: Mapping[str, object]) -> KafkaSettings:
     # Two names of one option: the user's must win over the default of the other.
     defaults = {k: v for k, v in _DEFAULTS.items() if not _ALIASES.get(k, set()) & flat.keys()}
     client = {**defaults, **{name: _scalar(name, value) for name, value in flat.items()}}
-    secrets = tuple(str(value) for name, value in client.items() if name.endswith(_SECRETS))
-    return KafkaSettings(client=client, topics=topics, secrets=secrets)
+    return KafkaSettings(client=client, topics=topics, secrets=secrets_of(flat))
 
 
 _ALIASES: Final[Mapping[str, set[str]]] = {
@@ -197,5 +197,5 @@ def _check_bootstrap(value: object) -> None:
     if not servers or not all(_SERVER.fullmatch(server.strip()) for server in servers):
         raise ValueError(
             "kafka: `bootstrap.servers` must be HOST:PORT, several joined by commas. "
-            f"Got: {'nothing' if value is None else repr(value)}."
+            f"Got: {'nothing' if value is None else _USER.sub('***@', repr(value))}."
         )

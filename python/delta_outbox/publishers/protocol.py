@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,23 @@ EVENT_ID_HEADER: Final = "outbox-event-id"
 EVENT_TYPE_HEADER: Final = "outbox-event-type"
 LIFECYCLE_HEADER: Final = "outbox-lifecycle"
 RESERVED_HEADERS: Final = (EVENT_ID_HEADER, EVENT_TYPE_HEADER, LIFECYCLE_HEADER)
+
+
+_LINE_BREAK_OR_NUL: Final = re.compile(r"[\r\n\0]")
+
+
+def broken_header(headers: Mapping[str, str | None] | None) -> str | None:
+    """Return the name of a header that would end its line in a text protocol, None without one.
+
+    `append` refuses such headers; rows that a producer inserts by itself may have them.
+
+    Args:
+        headers: of an event.
+    """
+    for name, value in (headers or {}).items():
+        if _LINE_BREAK_OR_NUL.search(name) or (value and _LINE_BREAK_OR_NUL.search(value)):
+            return name
+    return None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,7 +11,8 @@ from typing import ClassVar, Final, cast
 
 from delta_outbox.errors import BadSettings, OutboxError, PublisherUnavailable, UnknownPublisher
 from delta_outbox.publishers.protocol import Publisher
-from delta_outbox.publishers.scrub import describe
+from delta_outbox.publishers.scrub import describe, scrub
+from delta_outbox.publishers.secrets import cause_to_show, hiding, secrets_of, without_secrets
 
 ENTRY_POINT_GROUP: Final = "delta_outbox.publishers"
 BUILT_IN: Final[Mapping[str, str]] = {
@@ -83,13 +84,24 @@ def prepare_settings(
         BadSettings: a setting breaks a rule.
     """
     prepared = dict(settings)
+    secrets = secrets_of(settings)
     try:
-        if prepare := getattr(publisher, "prepare", None):
-            prepared = dict(prepare(prepared, home))
-        if validate := getattr(publisher, "validate", None):
-            validate(prepared)
-    except (ValueError, TypeError) as error:
-        raise BadSettings(f"publishers.{destination}: {error}") from error
+        with hiding(secrets):
+            if prepare := getattr(publisher, "prepare", None):
+                prepared = dict(prepare(prepared, home))
+            if validate := getattr(publisher, "validate", None):
+                validate(prepared)
+    except OutboxError:
+        raise
+    except Exception as error:  # noqa: BLE001 - anybody's code, wrapped once, here
+        is_sentence = isinstance(error, ValueError | TypeError)
+        said = (
+            without_secrets(str(error), secrets)
+            if is_sentence
+            else describe(error, secrets=secrets)
+        )
+        cause = cause_to_show(error, secrets)
+        raise BadSettings(f"publishers.{destination}: {said}") from cause
     return prepared
 
 
@@ -114,13 +126,17 @@ def probe(
     ask = getattr(publisher, "probe", None)
     if ask is None:
         return
+    secrets = secrets_of(settings)
     try:
-        ask(settings, timeout)
+        with hiding(secrets):
+            ask(settings, timeout)
     except OutboxError:
         raise
-    except Exception as error:  # anybody's code, wrapped once, here
-        cause = str(error) if isinstance(error, ConnectionError) else describe(error)
-        raise PublisherUnavailable(destination=destination, cause=cause) from error
+    except Exception as error:  # noqa: BLE001 - anybody's code, wrapped once, here
+        is_sentence = isinstance(error, ConnectionError)
+        said = scrub(error, secrets=secrets) if is_sentence else describe(error, secrets=secrets)
+        cause = cause_to_show(error, secrets)
+        raise PublisherUnavailable(destination=destination, cause=said) from cause
 
 
 def _imported(where: str, destination: str) -> object:

@@ -7,9 +7,9 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
+from delta_outbox.publishers.secrets import HIDDEN, without_secrets
+
 MAX_ERROR_LENGTH: Final = 500  # characters
-_HIDDEN: Final = "***"
-_SHORTEST_SECRET: Final = 4  # characters; hiding shorter ones would blank ordinary text
 
 # Control, format (bidirectional overrides), surrogate, private use, line and paragraph separators:
 # none of them may reach a terminal or a log line raw.
@@ -27,12 +27,10 @@ def scrub(text: object, *, secrets: Iterable[str] = ()) -> str:
 
     Args:
         text: what is reported; anything but a string is shown by `str`.
-        secrets: values (of settings) that must never be shown.
+        secrets: values (of settings) that must never be shown, beside those in force (`hiding`).
     """
-    line = str(text)[: 8 * MAX_ERROR_LENGTH]
-    for secret in sorted((s for s in secrets if len(s) >= _SHORTEST_SECRET), key=len, reverse=True):
-        line = line.replace(secret, _HIDDEN)
-    line = _NAMED_SECRET.sub(rf"\1\2{_HIDDEN}", _URL_USER.sub(_HIDDEN, line))
+    # Before anything is cut: half a secret would not be found any more.
+    line = without_named_secrets(without_secrets(str(text), tuple(secrets))[: 8 * MAX_ERROR_LENGTH])
     if not (line.isascii() and line.isprintable()):
         line = "".join(
             " " if unicodedata.category(c) in _UNPRINTABLE_CATEGORIES else c for c in line
@@ -41,6 +39,15 @@ def scrub(text: object, *, secrets: Iterable[str] = ()) -> str:
     if len(line) > MAX_ERROR_LENGTH:
         line = line[: MAX_ERROR_LENGTH - 1] + "…"
     return line
+
+
+def without_named_secrets(text: str) -> str:
+    """Return a text in which whatever is called a password, a token and so on is hidden.
+
+    Args:
+        text: any text.
+    """
+    return _NAMED_SECRET.sub(rf"\1\2{HIDDEN}", _URL_USER.sub(HIDDEN, text))
 
 
 def describe(error: BaseException, *, secrets: Iterable[str] = ()) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,6 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from delta_outbox.failpoints import reach
+from delta_outbox.publishers.echo import without_echo
 from delta_outbox.publishers.protocol import (
     Delivered,
     Event,
@@ -22,10 +24,12 @@ from delta_outbox.publishers.protocol import (
     Rejected,
     Result,
     Unknown,
+    broken_header,
     to_json,
 )
 from delta_outbox.publishers.registry import find_publisher
 from delta_outbox.publishers.scrub import describe
+from delta_outbox.publishers.secrets import hiding, secrets_of, without_secrets
 from delta_outbox.relay.calls import plan_calls
 from delta_outbox.relay.deadline import Deadline
 from delta_outbox.relay.modules import make_importable
@@ -101,13 +105,14 @@ def publish_slice(
         return
     make_importable(job.folders)
     work = _Slice(job)
-    try:
-        for batch in batches:
-            answers = work.publish(batch)
-            reach("slice.answered")
-            yield answers
-    finally:
-        work.close()
+    with hiding(one for _, settings in job.destinations.values() for one in secrets_of(settings)):
+        try:
+            for batch in batches:
+                answers = work.publish(batch)
+                reach("slice.answered")
+                yield answers
+        finally:
+            work.close()
 
 
 class _Slice:
@@ -131,10 +136,16 @@ class _Slice:
             [row["destination"] for row in rows],
             ordered=ordered,
         ):
-            called = [rows[index] for index in call]
-            sent = [row for row in called if self._may_go(row)]
-            held = [row for row in called if not self._may_go(row)]
-            answers += [(row["place"], NOT_SENT, None) for row in held]
+            sent = []
+            for row in (rows[index] for index in call):
+                if not self._may_go(row):
+                    answers.append((row["place"], NOT_SENT, None))
+                elif (name := broken_header(row["headers"] and dict(row["headers"]))) is not None:
+                    said = f"the header {name!r} holds CR, LF or NUL"
+                    answers.append((row["place"], REJECTED, said))
+                    self._block([row])
+                else:
+                    sent.append(row)
             if sent:
                 answers += self._call(sent)
         return _answers(answers)
@@ -178,15 +189,18 @@ class _Slice:
         try:
             results: list[Result] = publisher.publish(events)
         except Exception as error:  # noqa: BLE001 - anybody's code; how far it came nobody knows
-            results = [Unknown(error=f"publisher raised {describe(error)}")] * len(rows)
+            said = f"publisher raised {describe(error)}"
+            for event in events:
+                said = without_echo(said, event)
+            results = [Unknown(error=said)] * len(rows)
         if len(results) != len(rows):
             wrong = f"publisher answered {len(results)} results for {len(rows)} events"
             results = [Unknown(error=wrong)] * len(rows)
         answers = []
-        for row, result in zip(rows, results, strict=True):
+        for row, event, result in zip(rows, events, results, strict=True):
             if not isinstance(result, Delivered):
                 self._block([row])
-            answers.append((row["place"], *_coded(result)))
+            answers.append((row["place"], *_coded(result, event)))
         return answers
 
     def _may_go(self, row: dict[str, Any]) -> bool:
@@ -224,27 +238,45 @@ class _Slice:
                 publisher.close()
 
 
-def _coded(result: object) -> tuple[Any, ...]:
+def _coded(result: object, event: Event) -> tuple[Any, ...]:
     match result:
         case Delivered():
             return (
                 DELIVERED,
                 None,
                 None,
-                to_json(result.receipt),
+                _json_without_secrets(result.receipt),
                 result.outcome,
-                to_json(result.outcome_data),
+                _json_without_secrets(result.outcome_data),
             )
         case Failed():
-            return FAILED, result.error, result.retry_after
+            return FAILED, without_echo(result.error, event), result.retry_after
         case Rejected():
-            return REJECTED, result.error
+            return REJECTED, without_echo(result.error, event)
         case Unknown():
-            return UNKNOWN, result.error
+            return UNKNOWN, result.error and without_echo(result.error, event)
         case NotSent():
             return NOT_SENT, None
         case _:
             return UNKNOWN, f"publisher answered {type(result).__name__}"
+
+
+def _json_without_secrets(value: object) -> str | None:
+    """Return a value as JSON text; secrets in force become `***` within its texts."""
+    text = to_json(value)
+    if text is None or without_secrets(text) == text:
+        return text
+    return to_json(_without_secrets(json.loads(text)))
+
+
+def _without_secrets(value: object) -> object:
+    if isinstance(value, str):
+        return without_secrets(value)
+    if isinstance(value, list):
+        return [_without_secrets(one) for one in value]
+    if isinstance(value, dict):
+        return {without_secrets(name): _without_secrets(one) for name, one in value.items()}
+    return value
 
 
 def _answers(answers: list[tuple[Any, ...]]) -> pa.RecordBatch:

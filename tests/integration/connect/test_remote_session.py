@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import psutil
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from tests.integration.sockets import listening
 
 from delta_outbox.errors import BadSettings, ServerUnreachable
+from delta_outbox.home import Home
+from delta_outbox.served import find_served
 from delta_outbox.session import check_session, remote_session
 from delta_outbox.spark_settings import REQUIRED
 
@@ -69,3 +73,21 @@ def test_token_for_another_name_than_localhost_is_reported(spark: SparkSession, 
     """The client speaks TLS to 127.0.0.1 once there is a token; that is an error, not a hang."""
     with pytest.raises(ServerUnreachable, match="does not answer"):
         remote_session(remote_url.replace("localhost", "127.0.0.1"))
+
+
+def test_server_listens_on_this_machine_alone(spark: SparkSession, home: Home):
+    """Every socket on which a served home, its JVM and its workers listen is on loopback."""
+    assert 4 == spark.range(4).mapInArrow(lambda batches: batches, "id bigint").count()
+    served = find_served(home)
+    assert served is not None
+    found = listening(psutil.Process(served.pid))
+    assert found
+    assert set(found) <= {"127.0.0.1", "::1"}
+
+
+def test_nobody_gets_in_without_a_token(spark: SparkSession, home: Home):
+    """A client that brings no token is refused by the server itself."""
+    served = find_served(home)
+    assert served is not None
+    with pytest.raises(ServerUnreachable, match=r"(?i)token|unauthenticated"):
+        remote_session(served.address)

@@ -6,6 +6,8 @@ A mutant is a patch in tests/mutants that names the promise it breaks and the te
 notice. First those tests run on the copy as it is, and must pass. A patch that no longer applies
 fails the run; so does a mutant that nothing notices, and one that is only noticed because something
 crashed or took too long: a test must have said what is wrong.
+
+`--docs` writes the table; the lines of mutants that were not tried this time stay as they were.
 """
 
 from __future__ import annotations
@@ -17,15 +19,28 @@ import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 MUTANTS = ROOT / "tests" / "mutants"
 LIMIT = 900  # seconds for the tests of one mutant
-# How a failed assertion begins in pytest's report, as opposed to an error of the code itself.
-SAID = ("AssertionError", "assert ", "Failed: DID NOT RAISE")
+# How a failed assertion of a test begins in pytest's report, as opposed to an error of the code
+# itself; an `assert` of the code has no message.
+SAID = ("AssertionError: ", "assert ", "Failed: DID NOT RAISE")
+PAGE = "mutants.md"
+HEAD = """\
+<!-- Written by `make mutants`. -->
+# Mutants
+
+Each line is a deliberate fault, a patch in `tests/mutants`, and the first test that failed by an
+assertion when it was put into the code. `make mutants` tries them all. What a unit test notices,
+`make test` tries too; there the other patches only have to apply.
+
+| mutant | what it breaks | noticed by | kind |
+|---|---|---|---|
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +79,20 @@ class Mutant:
         """Say whether one of its checks is no unit test."""
         return any(not check.startswith("tests/unit/") for check in self.checks)
 
+    @property
+    def start_of_line(self) -> str:
+        """Return how its line in the table begins."""
+        return f"| [{self.name}](../tests/mutants/{self.patch.name}) |"
+
+    def line(self, noticed: str) -> str:
+        """Return its line in the table.
+
+        Args:
+            noticed: the test.
+        """
+        kind = "Spark" if self.needs_spark else "unit"
+        return f"{self.start_of_line} {self.fault} | `{noticed}` | {kind} |"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
@@ -97,7 +126,24 @@ def copy_to(folder: Path) -> None:
 
 
 def try_tests(folder: Path, checks: Iterable[str]) -> Seen:
-    """Run tests on a copy.
+    """Run tests on a copy, those of each folder in a process of their own, as `make test` does.
+
+    Args:
+        folder: the copy.
+        checks: what to run, as pytest takes it.
+    """
+    groups: dict[Path, list[str]] = {}
+    for check in checks:
+        groups.setdefault(Path(check.partition("::")[0]).parent, []).append(check)
+    seen = [run_pytest(folder, group) for group in groups.values()]
+    return Seen(
+        said=tuple(name for one in seen for name in one.said),
+        broken=tuple(name for one in seen for name in one.broken),
+    )
+
+
+def run_pytest(folder: Path, checks: Sequence[str]) -> Seen:
+    """Run tests of one folder.
 
     Args:
         folder: the copy.
@@ -136,7 +182,8 @@ def read_report(report: Path) -> Seen:
     broken: list[str] = []
     cases = list(ET.parse(report).getroot().iter("testcase"))
     for case in cases:
-        name = str(case.get("name"))
+        file = str(case.get("classname")).replace(".", "/")
+        name = f"{file}.py::{str(case.get('name')).partition('[')[0]}"
         for kind in ("failure", "error"):
             for found in case.findall(kind):
                 message = str(found.get("message") or "")
@@ -185,24 +232,22 @@ def verdict(folder: Path, mutant: Mutant) -> tuple[bool, str]:
     return False, f"only broke: {seen.broken[0]}" if seen.broken else "nothing noticed"
 
 
-def document(results: Sequence[tuple[Mutant, str]]) -> str:
-    """Return docs/mutants.md.
+def document(page: Path, mutants: Iterable[Mutant], noticed: Mapping[str, str | None]) -> None:
+    """Write the table of the mutants that were noticed, now or when they were tried last.
 
     Args:
-        results: each mutant and the test that noticed it.
+        page: the file.
+        mutants: all there are.
+        noticed: names of those that were tried now, and the test that noticed each.
     """
-    lines = [
-        "<!-- Written by `make mutants`. -->",
-        "# Mutants",
-        "",
-        "Each line is a deliberate fault, a patch in tests/mutants, and the first test that fails",
-        "by an assertion when it is put into the code. `make mutants` tries them all.",
-        "",
-        "| fault | noticed by |",
-        "|---|---|",
-        *(f"| {mutant.fault} | `{noticed}` |" for mutant, noticed in results),
-    ]
-    return "\n".join(lines) + "\n"
+    earlier = page.read_text(encoding="utf-8").splitlines() if page.exists() else []
+    lines = []
+    for mutant in mutants:
+        if mutant.name not in noticed:
+            lines += [line for line in earlier if line.startswith(mutant.start_of_line)]
+        elif (test := noticed[mutant.name]) is not None:
+            lines.append(mutant.line(test))
+    page.write_text(HEAD + "".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -214,7 +259,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Try deliberate faults.")
     parser.add_argument("names", nargs="*", help="of mutants; all if left out")
     parser.add_argument("--no-spark", action="store_true", help="only what unit tests notice")
-    parser.add_argument("--docs", type=Path, help="write mutants.md there")
+    parser.add_argument("--docs", type=Path, help=f"write {PAGE} there")
     given = parser.parse_args(argv)
     mutants = [Mutant.read(patch) for patch in sorted(MUTANTS.glob("*.patch"))]
     unknown = set(given.names) - {mutant.name for mutant in mutants}
@@ -227,6 +272,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if (not given.names or mutant.name in given.names)
         and not (given.no_spark and mutant.needs_spark)
     ]
+    noticed: dict[str, str | None] = {}
     with tempfile.TemporaryDirectory(prefix="outbox-mutants-") as name:
         folder = Path(name).resolve() / "copy"
         folder.mkdir()
@@ -235,16 +281,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         if healthy != Seen():
             print(f"mutants: without any of them, {(healthy.said + healthy.broken)[0]} fails")
             return 1
-        results = []
         for mutant in chosen:
-            good, noticed = verdict(folder, mutant)
-            results.append((mutant, noticed, good))
-            print(f"{'seen ' if good else 'MISSED'} {mutant.name}: {noticed}", flush=True)
-    missed = [mutant.name for mutant, _, good in results if not good]
-    print(f"{len(results) - len(missed)} of {len(results)} mutants were noticed")
-    if given.docs and not missed:
-        text = document([(mutant, noticed) for mutant, noticed, _ in results])
-        (given.docs / "mutants.md").write_text(text, encoding="utf-8")
+            good, what = verdict(folder, mutant)
+            noticed[mutant.name] = what if good else None
+            print(f"{'seen ' if good else 'MISSED'} {mutant.name}: {what}", flush=True)
+            if given.docs:  # each at once: a run that is ended keeps what it has found
+                document(given.docs / PAGE, mutants, noticed)
+    missed = sum(test is None for test in noticed.values())
+    print(f"{len(noticed) - missed} of {len(noticed)} mutants were noticed")
     return 1 if missed else 0
 
 

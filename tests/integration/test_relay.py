@@ -8,10 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from tests.integration.store import Store, check_lives, delivered, events, open_store
 
+from delta_outbox.claims import Claim
 from delta_outbox.home import Home
+from delta_outbox.publishers.protocol import Delivered
 from delta_outbox.relay import Mode, Relay, Summary
 
 if TYPE_CHECKING:
@@ -76,3 +79,33 @@ def test_two_relays_share_a_backlog(store: Store, tmp_path: Path) -> None:
     assert 48 == sum(summary.published for summary in summaries)
     assert [0, 0] == [summary.waiting for summary in summaries]
     check_lives(store.transitions("two"))
+
+
+def test_a_lost_claim_is_not_published(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where another worker was faster to claim, a relay publishes nothing of what it has chosen,
+    and leaves the claim of the other alone.
+    """
+    folder = tmp_path / "to"
+    slower, faster = store.outbox(folder), store.outbox(tmp_path / "other")
+    slower.append(events("lost", 6)).raise_if_rejected()
+    append = slower.log.append
+    claims: list[Claim] = []
+
+    def append_too_late(rows: pa.Table) -> None:
+        if not claims:
+            claim = faster.claim(6)
+            assert claim is not None
+            claims.append(claim)
+        append(rows)
+
+    monkeypatch.setattr(slower.log, "append", append_too_late)
+    summary = Relay(slower).run(Mode.ONCE)
+    assert [6] == [len(claim) for claim in claims]
+    assert [] == delivered(folder)
+    assert (0, 0, 6) == (summary.claimed, summary.published, summary.waiting)
+    faster.end(claims[0], [Delivered()] * 6)
+    rows = store.transitions("lost")
+    check_lives(rows)
+    assert {faster.worker_id} == {row["relay_id"] for row in rows}

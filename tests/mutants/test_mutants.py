@@ -38,6 +38,28 @@ def test_unit_tests_notice_what_is_theirs() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_a_selection_keeps_the_other_lines(tmp_path: Path) -> None:
+    """Who tries some mutants renews their lines of the table; the lines of others that exist
+    stay.
+    """
+    tried, other = "lease-by-the-owners-clock", "no-fence"
+    line = "| [{0}](../tests/mutants/{0}.patch) | as it was | `a test` | unit |"
+    page = tmp_path / "mutants.md"
+    page.write_text("\n".join(map(line.format, (other, tried, "gone"))))
+    done = subprocess.run(
+        [sys.executable, "scripts/run_mutants.py", "--docs", str(tmp_path), tried],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    first, second = (text for text in page.read_text().splitlines() if text.startswith("| ["))
+    assert first.startswith(f"| [{tried}]")
+    assert "`tests/unit/test_leases.py::test_a_lease_counts_from_the_first_look`" in first
+    assert line.format(other) == second
+
+
 def test_a_fault_that_nothing_notices_fails_the_run(tmp_path: Path) -> None:
     """A patch without effect is missed, and one that does not fit is told."""
     harmless = (

@@ -189,3 +189,21 @@ def check_lives(rows: Sequence[dict[str, Any]]) -> None:
             if state == "CLAIMED":
                 assert claim_id == row["claim_id"], life
             state, claim_id, sequence = row["to_state"], row["claim_id"], row["sequence"]
+
+
+def differences(store: Store, copy: str) -> list[dict[str, Any]]:
+    """Return the rows that only one of the projection and a copy of it holds."""
+    left, right = store.spark.table(store.tables.state), store.spark.table(copy)
+    both = left.exceptAll(right).unionByName(right.exceptAll(left))
+    rows: list[dict[str, Any]] = both.toArrow().to_pylist()
+    return rows
+
+
+def check_derived(store: Store) -> None:
+    """Demand that the projection equals one that is derived anew from the logs."""
+    outbox = store.outbox(Path())
+    outbox.refresh()
+    copy = f"{store.tables.state}_copy_{next(_folders)}"
+    store.spark.sql(f"create table {copy} using delta as select * from {store.tables.state}")
+    outbox.refresh(rebuild=True)
+    assert [] == differences(store, copy)

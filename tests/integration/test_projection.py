@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.integration.store import Store, events, open_store
+from tests.integration.store import Store, differences, events, open_store
 
 from delta_outbox.dbt import check_result, run_dbt
 from delta_outbox.home import Home
@@ -27,28 +27,21 @@ def store(spark: SparkSession, home: Home) -> Iterator[Store]:
         yield store
 
 
-def _compared(store: Store, copy: str) -> list[dict[str, object]]:
-    left, right = store.spark.table(store.tables.state), store.spark.table(copy)
-    both = left.exceptAll(right).unionByName(right.exceptAll(left))
-    rows: list[dict[str, object]] = both.toArrow().to_pylist()
-    return rows
-
-
 def test_a_rebuild_changes_nothing(store: Store, tmp_path: Path) -> None:
     """Rows derived anew equal those derived step by step: with copies in one commit and in
     several, with every ending; also after OPTIMIZE and VACUUM have rewritten both logs.
     """
     outbox = store.outbox(tmp_path)
-    _live_a_little(store, outbox)
+    live_a_little(store, outbox)
     copy = f"{store.tables.state}_copy"
     store.spark.sql(f"create table {copy} using delta as select * from {store.tables.state}")
     assert 10 == store.spark.table(copy).count()
     outbox.refresh(rebuild=True)
-    assert [] == _compared(store, copy)
+    assert [] == differences(store, copy)
 
-    _rewrite(store)
+    rewrite(store)
     outbox.refresh(rebuild=True)
-    assert [] == _compared(store, copy)
+    assert [] == differences(store, copy)
 
     # And it goes on from there.
     store.insert(("after", "x", "p"), ("copied", "x", "third"))
@@ -57,7 +50,7 @@ def test_a_rebuild_changes_nothing(store: Store, tmp_path: Path) -> None:
     assert 11 == len(store.states())
 
 
-def _live_a_little(store: Store, outbox: Outbox) -> None:
+def live_a_little(store: Store, outbox: Outbox) -> None:
     """Append events, copies among them, and end claims in every way, refreshing in between."""
     store.insert(("same", "x", "b"), ("same", "y", "a"), ("copied", "x", "first"))
     outbox.append(events("e", 7, keys=2)).raise_if_rejected()
@@ -80,7 +73,7 @@ def _live_a_little(store: Store, outbox: Outbox) -> None:
     outbox.refresh()
 
 
-def _rewrite(store: Store) -> None:
+def rewrite(store: Store) -> None:
     """Compact both logs and remove what the compaction replaced."""
     check = "spark.databricks.delta.retentionDurationCheck.enabled"
     store.spark.conf.set(check, "false")
@@ -115,7 +108,7 @@ def test_dbt_and_the_store_refresh_the_same(store: Store, tmp_path: Path) -> Non
     copy = f"{store.tables.state}_dbt"
     store.spark.sql(f"create table {copy} using delta as select * from {store.tables.state}")
     outbox.refresh(rebuild=True)
-    assert [] == _compared(store, copy)
+    assert [] == differences(store, copy)
 
 
 def test_nothing_new_writes_nothing(store: Store, tmp_path: Path) -> None:

@@ -1,0 +1,335 @@
+"""Two writers at once, in every order of what they read and what they commit."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from tests.integration.gates import Gate, StopBeforeCommit, orders, places, play, stop_before
+from tests.integration.store import Store, check_derived, check_lives, delivered, events, open_store
+from tests.integration.test_log import claim_of
+
+from delta_outbox import heartbeat
+from delta_outbox.claims import Claim
+from delta_outbox.clock import SystemClock
+from delta_outbox.errors import SequenceTaken
+from delta_outbox.home import Home
+from delta_outbox.log import TransitionLog
+from delta_outbox.outbox import WORKERS, Outbox
+from delta_outbox.progress import NumberedPlan, NumberedPlans
+from delta_outbox.publishers.protocol import Delivered
+from delta_outbox.relay import Mode, Relay
+from delta_outbox.sequencing import Sequencing
+from delta_outbox.tables import Tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+READ, BEGIN, COMMIT = range(3)
+
+
+@pytest.fixture(scope="module")
+def store(spark: SparkSession, home: Home) -> Iterator[Store]:
+    """Return an outbox that the tests of this file share."""
+    with open_store(spark, home, "t_races") as store:
+        yield store
+
+
+def _deliver_all(outbox: Outbox) -> list[dict[str, Any]]:
+    """Claim and end what is open, and return it."""
+    found: list[dict[str, Any]] = []
+    while (claim := outbox.claim(100)) is not None:
+        outbox.end(claim, [Delivered()] * len(claim))
+        found += claim.deliveries.to_pylist()
+    return found
+
+
+def _both_saw_the_same(order: str) -> bool:
+    """Say whether either writer had read before the other one committed."""
+    committed = min(places(order, name)[COMMIT] for name in "ab")
+    return all(places(order, name)[READ] < committed for name in "ab")
+
+
+def test_appends_in_every_order(store: Store, tmp_path: Path) -> None:
+    """Two writers on one lane: each number has one winner, also inside Delta's transactions; the
+    loser has written nothing, learns it, and comes next.
+    """
+    apart = Tables(schema=f"{store.tables.schema}_numbers")
+    store.spark.sql(f"create schema {apart.schema}")
+    store.spark.sql(f"create table {apart.transitions} like {store.tables.transitions}")
+    for lane, order in enumerate(orders(3)):
+        lost: list[str] = []
+        append = partial(_append, store.spark, apart, lane, tmp_path, lost)
+        play(order, a=partial(append, "a"), b=partial(append, "b"))
+        rows = store.rows(
+            f"select sequence, event_id, relay_id from {apart.transitions} "
+            f"where lane = {lane} order by sequence"
+        )
+        first = "a" if places(order, "a")[COMMIT] < places(order, "b")[COMMIT] else "b"
+        second = "b" if first == "a" else "a"
+        assert [(1, first, first), (2, second, second)] == [tuple(r.values()) for r in rows], order
+        assert ([second] if _both_saw_the_same(order) else []) == lost, order
+    store.spark.sql(f"drop schema {apart.schema} cascade")
+
+
+def _append(
+    spark: SparkSession,
+    tables: Tables,
+    lane: int,
+    folder: Path,
+    lost: list[str],
+    name: str,
+    gate: Gate,
+) -> None:
+    """Read, begin and commit an append; once more if it is lost."""
+    slow: Any = StopBeforeCommit(spark.newSession(), gate, folder)
+    log = TransitionLog(slow, tables, relay_id=name, lane=lane)
+    stop_before(log, "catch_up", gate)
+    stop_before(log, "append", gate)
+    log.catch_up()
+    try:
+        log.append(claim_of(name))
+    except SequenceTaken:
+        lost.append(name)
+        log.catch_up()
+        log.append(claim_of(name))
+
+
+def test_plans_in_every_order(store: Store, tmp_path: Path) -> None:
+    """Two derived writers: each number has one plan, made of the one before it."""
+    for order in orders(3):
+        asked: list[str] = []
+        plan = partial(_plan, store, order, tmp_path, asked)
+        play(order, a=partial(plan, "a"), b=partial(plan, "b"))
+        rows = store.rows(
+            f"select number, plan from {store.tables.progress} where writer = '{order}' "
+            "order by number"
+        )
+        assert [1, 2] == [row["number"] for row in rows], order
+        written = [json.loads(row["plan"]) for row in rows]
+        assert [0, 1] == [plan["after"] for plan in written], order
+        assert ["a", "b"] == sorted(plan["by"] for plan in written), order
+        assert (3 if _both_saw_the_same(order) else 2) == len(asked), order
+
+
+def _plan(store: Store, writer: str, folder: Path, asked: list[str], name: str, gate: Gate) -> None:
+    """Read, begin and commit a plan, until it is written."""
+    slow: Any = StopBeforeCommit(store.spark.newSession(), gate, folder)
+    plans = NumberedPlans(slow, store.tables, writer=writer, clock=SystemClock())
+    stop_before(plans, "last", gate)
+    stop_before(plans, "append_after", gate)
+
+    def decide(last: NumberedPlan | None) -> dict[str, Any]:
+        asked.append(name)
+        return {"by": name, "after": last.number if last else 0}
+
+    written = plans.append(decide, planned_by=name)
+    assert written is not None
+    assert name == written.plan["by"]
+
+
+def test_claims_in_every_order(store: Store, tmp_path: Path) -> None:
+    """Two relays that claim what they see never hold an event both, and each takes the next."""
+    store.outbox(tmp_path).append(events("claim", 4 * len(orders(3)))).raise_if_rejected()
+    workers = [store.outbox(tmp_path) for _ in range(2)]
+    claims: list[tuple[Outbox, Claim]] = []
+    for number, order in enumerate(orders(3)):
+        one, other = (partial(_claim, worker, claims) for worker in workers)
+        play(order, a=one, b=other)
+        taken = [claim.deliveries["event_id"].to_pylist() for _, claim in claims[-2:]]
+        first = 4 * number
+        expected = [f"claim-{n:03}" for n in range(first, first + 4)]
+        assert expected == sorted(taken[0] + taken[1]), order
+    for worker, claim in claims:
+        worker.end(claim, [Delivered()] * 2)
+    rows = store.transitions("claim")
+    check_lives(rows)
+    assert Counter({"CLAIMED": 40, "PUBLISHED": 40}) == Counter(r["to_state"] for r in rows)
+
+
+def _claim(outbox: Outbox, claims: list[tuple[Outbox, Claim]], gate: Gate) -> None:
+    """Read the position, then what is open, then append a claim."""
+    with pytest.MonkeyPatch.context() as patch:
+        stop_before(outbox.log, "catch_up", gate, patch)
+        stop_before(outbox, "picture", gate, patch)
+        stop_before(outbox.log, "append", gate, patch)
+        claim = outbox.claim(2)
+    assert claim is not None
+    claims.append((outbox, claim))
+
+
+def test_an_ending_and_an_expiry_in_every_order(store: Store, tmp_path: Path) -> None:
+    """A claim is ended once: by its owner, or because its lease is over, whoever is first."""
+    other = store.outbox(tmp_path)
+    for order in orders(2, 1):
+        prefix = f"end-{order}"
+        owner = store.outbox(tmp_path)
+        owner.append(events(prefix, 2)).raise_if_rejected()
+        claim = owner.claim(2)
+        assert claim is not None
+        WORKERS.discard(owner.worker_id)  # as if it had been a process that ended
+        play(order, a=partial(_end, owner, claim), b=partial(_expire, other))
+        rows = store.transitions(prefix)
+        check_lives(rows)
+        first = "delivered" if order.rindex("a") < order.rindex("b") else "lease_expired"
+        assert ["claimed"] * 2 + [first] * 2 == [row["reason"] for row in rows], order
+        _deliver_all(other)
+
+
+def _end(owner: Outbox, claim: Claim, gate: Gate) -> None:
+    stop_before(owner.log, "news", gate)
+    stop_before(owner.log, "append", gate)
+    owner.end(claim, [Delivered()] * 2)
+
+
+def _expire(other: Outbox, gate: Gate) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        stop_before(other.log, "append", gate, patch)
+        other.release_expired_claims()
+
+
+def test_refreshes_in_every_order(store: Store, tmp_path: Path) -> None:
+    """Two refreshers, of which one knows more: both end with what they knew in the projection,
+    nothing is there twice, and the projection equals one derived anew.
+    """
+    for order in orders(2, 2):
+        refresh = partial(_refresh, store, tmp_path)
+        ids = [f"refresh-{order}-{name}" for name in "ab"]
+        play(order, a=partial(refresh, ids[0]), b=partial(refresh, ids[1]))
+        found = store.rows(
+            f"select event_id from {store.tables.state} "
+            f"where startswith(event_id, 'refresh-{order}-') order by event_id"
+        )
+        assert ids == [row["event_id"] for row in found], order
+    check_derived(store)
+    _deliver_all(store.outbox(tmp_path))
+
+
+def _refresh(store: Store, folder: Path, event_id: str, gate: Gate) -> None:
+    """Append an event and look at the logs, up to the first gate; plan, then write the rows."""
+    store.insert((event_id, "x", "p"))
+    outbox = store.outbox(folder)
+    stop_before(outbox.projection._refreshing._plans, "append_after", gate)
+    stop_before(outbox.projection._refreshing, "_apply", gate)
+    outbox.refresh(planned_by=event_id)
+    assert {event_id: "PENDING"} == store.states(event_id)
+
+
+def test_commands_in_every_order(store: Store, tmp_path: Path) -> None:
+    """Two that carry out the same command replay once, in every order of append and write-off."""
+    outbox = store.outbox(tmp_path)
+    for order, row in zip(orders(2), _published(outbox, "command", len(orders(2))), strict=True):
+        _ask_for_replay(store, row)
+        carry_out = partial(_carry_out, store, tmp_path)
+        play(order, a=carry_out, b=carry_out)
+        _check_replayed_once(store, row["event_id"])
+
+
+def test_a_command_is_carried_out_once_although_its_writer_dies(
+    store: Store, tmp_path: Path
+) -> None:
+    """Whoever dies between the transitions of a command and its write-off leaves it to the next,
+    which writes it off and replays nothing again, also if it was delivered meanwhile.
+    """
+    outbox = store.outbox(tmp_path)
+    (row,) = _published(outbox, "died", 1)
+    _ask_for_replay(store, row)
+    dying = Sequencing(store.outbox(tmp_path))
+    stop_before(dying._plans, "append_after", _die)
+    with pytest.raises(Died):
+        dying.carry_out()
+    _deliver_all(outbox)
+    assert 0 == Sequencing(outbox).carry_out()
+    _check_replayed_once(store, row["event_id"], "claimed", "delivered")
+
+
+def _carry_out(store: Store, folder: Path, gate: Gate) -> None:
+    """Append what a command asks for, then write it off."""
+    outbox = store.outbox(folder)
+    sequencing = Sequencing(outbox)
+    stop_before(outbox.log, "append", gate)
+    stop_before(sequencing._plans, "append_after", gate)
+    sequencing.carry_out()
+
+
+def _check_replayed_once(store: Store, event_id: str, *since: str) -> None:
+    reasons = [row["reason"] for row in store.transitions(event_id)]
+    assert ["claimed", "delivered", "replayed", *since] == reasons
+    asked = store.rows(f"describe history {store.tables.commands} limit 1")[0]["version"]
+    plans = NumberedPlans(store.spark, store.tables, writer="commands", clock=SystemClock())
+    assert asked == next(plans.last()).plan["commands"]["to"]
+
+
+def _published(outbox: Outbox, prefix: str, count: int) -> list[dict[str, Any]]:
+    """Deliver events, and return their deliveries."""
+    outbox.append(events(prefix, count)).raise_if_rejected()
+    return [row for row in _deliver_all(outbox) if row["event_id"].startswith(prefix)]
+
+
+def _ask_for_replay(store: Store, row: dict[str, Any]) -> None:
+    store.spark.sql(
+        f"insert into {store.tables.commands} "
+        "(command_id, kind, event_id, arrival, destination, lifecycle, actor, reason) values "
+        f"('c-{row['event_id']}', 'replay', '{row['event_id']}', {row['arrival']}, "
+        f"'{row['destination']}', 0, 'me', 'why')"
+    )
+
+
+class Died(Exception):
+    """A part ended as a killed process does."""
+
+
+def _die() -> None:
+    raise Died
+
+
+def test_two_relays_that_both_take_the_lane_for_theirs(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ownership is advice: two relays that know nothing of each other and plan the same events
+    still claim nothing twice, and deliver everything once and in order.
+    """
+    monkeypatch.setattr(heartbeat, "living_relays", lambda *_, **__: {})
+    folder = tmp_path / "to"
+    store.outbox(folder).append(events("lane", 24, keys=3)).raise_if_rejected()
+    both_have_planned = threading.Barrier(2)
+    lost: list[str] = []
+
+    def run(outbox: Outbox) -> None:
+        append = outbox.log.append
+        met = False
+
+        def watched(rows: pa.Table) -> None:
+            nonlocal met
+            if not met:
+                met = True
+                both_have_planned.wait(240)
+            try:
+                append(rows)
+            except SequenceTaken:
+                lost.append(outbox.worker_id)
+                raise
+
+        outbox.log.append = watched  # type: ignore[method-assign]
+        Relay(outbox).run(Mode.DRAIN)
+
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(run, store.outbox(folder, batch_size=4)) for _ in range(2)]:
+            done.result()
+    assert lost
+    rows = store.transitions("lane")
+    check_lives(rows)
+    assert Counter({"CLAIMED": 24, "PUBLISHED": 24}) == Counter(row["to_state"] for row in rows)
+    ids = [line["event_id"] for line in delivered(folder) if line["event_id"].startswith("lane")]
+    assert Counter({f"lane-{n:03}": 1 for n in range(24)}) == Counter(ids)
+    by_key = [[one for one in ids if int(one[-3:]) % 3 == key] for key in range(2)]
+    assert [sorted(of_key) for of_key in by_key] == by_key
+    check_derived(store)

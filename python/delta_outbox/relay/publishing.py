@@ -158,7 +158,7 @@ class Publishing:
         reach("publish.after")
         self._take(answers, results, claim.deliveries["destination"].to_pylist())
         unsent = sum(isinstance(result, NotSent) for result in results)
-        if unsent and time.time() >= job.deadline:
+        if unsent and job.deadline.seconds_left() <= 0:
             logger.warning(
                 "publish_deadline_passed",
                 extra={

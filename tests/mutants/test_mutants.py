@@ -38,6 +38,20 @@ def test_unit_tests_notice_what_is_theirs() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_the_table_names_every_fault() -> None:
+    """docs/mutants.md has one line per patch, with its fault and a test of those it names."""
+    lines = (REPOSITORY / "docs" / "mutants.md").read_text().splitlines()
+    rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("| [")]
+    links = [f"[{patch.stem}](../tests/mutants/{patch.name})" for patch in PATCHES]
+    assert links == [link for link, *_ in rows]
+    for patch, (_, told, noticed_by, kind) in zip(PATCHES, rows, strict=True):
+        fault, check, *_ = patch.read_text().splitlines()
+        tests = check.removeprefix("check: ").split()
+        assert fault == f"fault: {told}"
+        assert noticed_by.strip("`").startswith(tuple(test.partition("[")[0] for test in tests))
+        assert ("unit" if "tests/unit/" in tests[0] else "Spark") == kind
+
+
 def test_a_selection_keeps_the_other_lines(tmp_path: Path) -> None:
     """Who tries some mutants renews their lines of the table; the lines of others that exist
     stay.

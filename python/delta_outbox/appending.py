@@ -16,6 +16,7 @@ from delta_outbox.content import against_log
 from delta_outbox.errors import RejectedRows
 from delta_outbox.rejection import Rejection
 from delta_outbox.settings import AppendSettings
+from delta_outbox.storage import writing_to
 from delta_outbox.tables import Tables
 from delta_outbox.validation import CREATED_AT_AHEAD, validate
 
@@ -74,6 +75,10 @@ def append_events(
         settings: limits, patterns and the identity horizon.
         now: the current instant.
         lines: what to call each row in a rejection.
+
+    Raises:
+        DiskFull: there is no room; nothing was appended.
+        NotWritable: the right to write is missing; nothing was appended.
     """
     checked = validate(events, settings=settings, now=now, lines=lines)
     if checked.rejections:
@@ -87,13 +92,14 @@ def append_events(
         return AppendReport(rejected=tuple(sorted(match.rejections)))
     new = complete(rows.filter(pc.invert(pa.array(match.already_present))), now=now)
     if new.num_rows:
-        (
-            spark.createDataFrame(new)
-            .coalesce(max(1, new.num_rows // _ROWS_PER_FILE))
-            .write.format("delta")
-            .mode("append")
-            .saveAsTable(tables.events)
-        )
+        with writing_to(tables.events):
+            (
+                spark.createDataFrame(new)
+                .coalesce(max(1, new.num_rows // _ROWS_PER_FILE))
+                .write.format("delta")
+                .mode("append")
+                .saveAsTable(tables.events)
+            )
     present = rows.num_rows - new.num_rows + checked.repeated
     logger.info("appended", extra={"appended": new.num_rows, "already_present": present})
     return AppendReport(appended=new.num_rows, already_present=present)

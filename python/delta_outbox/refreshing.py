@@ -17,6 +17,7 @@ from delta_outbox.errors import ChangeFeedGone, SequenceTaken
 from delta_outbox.progress import NumberedPlan, NumberedPlans
 from delta_outbox.session import end_own_session, kept
 from delta_outbox.statements import Statements
+from delta_outbox.storage import writing_to
 from delta_outbox.tables import Tables
 from delta_outbox.tails import LOGS, Tails, listed
 
@@ -118,7 +119,7 @@ class Refreshing:
             fold = self._statements.fill(f"fold_{self._tails.news}", from_states=listed(states))
             folded = kept(self._spark.sql(fold))
             folded.createOrReplaceTempView("outbox_folded")
-            with self._numbered(plan.number):
+            with self._numbered(plan.number), writing_to(self._tables.state):
                 self._spark.sql(self._statements.fill(statement, from_states=listed(states)))
         except Exception as error:
             if is_conflict(error):

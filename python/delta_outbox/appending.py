@@ -17,6 +17,7 @@ from delta_outbox.errors import RejectedRows
 from delta_outbox.failpoints import reach
 from delta_outbox.rejection import Rejection
 from delta_outbox.settings import AppendSettings
+from delta_outbox.storage import writing_to
 from delta_outbox.tables import Tables
 from delta_outbox.validation import CREATED_AT_AHEAD, validate
 
@@ -75,6 +76,10 @@ def append_events(
         settings: limits, patterns and the identity horizon.
         now: the current instant.
         lines: what to call each row in a rejection.
+
+    Raises:
+        DiskFull: there is no room; nothing was appended.
+        NotWritable: the right to write is missing; nothing was appended.
     """
     checked = validate(events, settings=settings, now=now, lines=lines)
     if checked.rejections:
@@ -89,13 +94,14 @@ def append_events(
     new = complete(rows.filter(pc.invert(pa.array(match.already_present))), now=now)
     if new.num_rows:
         reach("events.before")
-        (
-            spark.createDataFrame(new)
-            .coalesce(max(1, new.num_rows // _ROWS_PER_FILE))
-            .write.format("delta")
-            .mode("append")
-            .saveAsTable(tables.events)
-        )
+        with writing_to(tables.events):
+            (
+                spark.createDataFrame(new)
+                .coalesce(max(1, new.num_rows // _ROWS_PER_FILE))
+                .write.format("delta")
+                .mode("append")
+                .saveAsTable(tables.events)
+            )
         reach("events.after")
     present = rows.num_rows - new.num_rows + checked.repeated
     logger.info("appended", extra={"appended": new.num_rows, "already_present": present})

@@ -15,6 +15,7 @@ import pyarrow as pa
 from delta_outbox.conflicts import is_conflict
 from delta_outbox.errors import SequenceTaken
 from delta_outbox.failpoints import Point, reach
+from delta_outbox.storage import writing_to
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,19 +50,22 @@ def append_numbered(
 
     Raises:
         SequenceTaken: somebody else committed the number at the same time; nothing was written.
+        DiskFull: there is no room; nothing was written.
+        NotWritable: the right to write is missing; nothing was written.
     """
     mark = f"{app_id}/{number}/{uuid.uuid4().hex}"
     try:
-        (
-            spark.createDataFrame(rows)
-            .coalesce(1)
-            .write.format("delta")
-            .mode("append")
-            .option("txnAppId", app_id)
-            .option("txnVersion", number)
-            .option("userMetadata", mark)
-            .saveAsTable(table)
-        )
+        with writing_to(table):
+            (
+                spark.createDataFrame(rows)
+                .coalesce(1)
+                .write.format("delta")
+                .mode("append")
+                .option("txnAppId", app_id)
+                .option("txnVersion", number)
+                .option("userMetadata", mark)
+                .saveAsTable(table)
+            )
     except Exception as error:
         if is_conflict(error):
             raise SequenceTaken(writer=app_id, number=number) from error

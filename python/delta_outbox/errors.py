@@ -113,6 +113,35 @@ class StoragePrecondition(OutboxError):
     )
 
 
+class DiskFull(OutboxError):
+    """There is no room for a write: make some; nothing of the write counts."""
+
+    code = "DISK_FULL"
+    remedy = (
+        "Make room on the disk (or raise the quota) and run the command again. Nothing that was "
+        "being written counts: events whose delivery could not be recorded are sent again."
+    )
+
+    def __init__(self, *, table: str, cause: str, remedy: str | None = None) -> None:
+        """Name what was being written and what the storage said."""
+        super().__init__(f"{table}: a write needs room, and there is none: {cause}", remedy=remedy)
+
+
+class NotWritable(OutboxError):
+    """The right to write is missing: give it to the user that Spark runs as."""
+
+    code = "NOT_WRITABLE"
+    remedy = (
+        "Let the user that Spark runs as (with `outbox serve`: the server's) write there, and "
+        "run the command again. Nothing that was being written counts: events whose delivery "
+        "could not be recorded are sent again."
+    )
+
+    def __init__(self, *, table: str, cause: str, remedy: str | None = None) -> None:
+        """Name what was being written and what the storage said."""
+        super().__init__(f"{table}: a write was refused: {cause}", remedy=remedy)
+
+
 class DbtFailed(OutboxError):
     """dbt ended with errors: its own message names the model or test."""
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from delta_outbox import __version__
 from delta_outbox.clock import Clock
 from delta_outbox.instants import instant_literal
+from delta_outbox.storage import writing_to
 from delta_outbox.tables import Tables
 
 if TYPE_CHECKING:
@@ -119,10 +120,11 @@ class Heartbeat:
         # A clock that steps back must not make the end come before the beginning.
         self._at = now if self._at is None else max(now, self._at + _TICK)
         at = instant_literal(self._at)
-        self._spark.sql(
-            f"insert into {self._tables.relays} (relay_id, kind, lanes, at, version) "
-            f"values ('{self._relay_id}', '{kind}', array(0), {at}, '{__version__}')"
-        )
+        with writing_to(self._tables.relays):
+            self._spark.sql(
+                f"insert into {self._tables.relays} (relay_id, kind, lanes, at, version) "
+                f"values ('{self._relay_id}', '{kind}', array(0), {at}, '{__version__}')"
+            )
         self._last = self._clock.monotonic()
         return True
 
@@ -136,7 +138,7 @@ class Heartbeat:
         living = self._watch.living(beats)
         own = beats.get(self._relay_id)
         mine = (own.first if own else now, self._relay_id)
-        return [name for name in living if (beats[name].first, name) < mine]
+        return [name for name in sorted(living) if (beats[name].first, name) < mine]
 
 
 def is_any_alive(spark: SparkSession, tables: Tables, *, now: datetime) -> bool:

@@ -18,6 +18,7 @@ from delta_outbox.failpoints import reach
 from delta_outbox.progress import NumberedPlan, NumberedPlans
 from delta_outbox.session import end_own_session, kept
 from delta_outbox.statements import Statements
+from delta_outbox.storage import writing_to
 from delta_outbox.tables import Tables
 from delta_outbox.tails import LOGS, Tails, listed
 
@@ -126,7 +127,7 @@ class Refreshing:
             folded = kept(self._spark.sql(fold))
             folded.createOrReplaceTempView("outbox_folded")
             reach("rows.before")
-            with self._numbered(plan.number):
+            with self._numbered(plan.number), writing_to(self._tables.state):
                 self._spark.sql(self._statements.fill(statement, from_states=listed(states)))
             reach("rows.after")
         except Exception as error:

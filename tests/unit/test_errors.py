@@ -19,6 +19,8 @@ EXAMPLES: list[OutboxError] = [
     errors.HomeInUse(home=".outbox", pid=42),
     errors.ServerUnreachable(address="sc://localhost:15002", cause="connection refused"),
     errors.StoragePrecondition("two writers on file://"),
+    errors.DiskFull(table="outbox_events", cause="No space left on device"),
+    errors.NotWritable(table="outbox_events", cause="Read-only file system"),
     errors.DbtFailed("model outbox_state failed"),
     errors.WrongUsage("replay: `state` must be DEAD or PUBLISHED. Got: 'FOO'."),
     errors.UnknownEvent(event_id="e-1"),

@@ -104,6 +104,7 @@ def _invocation(args: argparse.Namespace, errors: TextIO) -> Invocation:
     def opened(*, create: bool) -> Iterator[Outbox]:
         from delta_outbox.opening import open_outbox
         from delta_outbox.session import lost_server
+        from delta_outbox.storage import full_disk
 
         if not args.debug:
             quieten_pyspark()
@@ -119,7 +120,8 @@ def _invocation(args: argparse.Namespace, errors: TextIO) -> Invocation:
                 raise
             except Exception as error:
                 # Spark's errors can be read only while Spark runs.
-                raise lost_server(error) or UnexpectedError.of(error) from error
+                known = lost_server(error) or full_disk(error, table=outbox.tables.schema)
+                raise known or UnexpectedError.of(error) from error
 
     return Invocation(
         open=functools.partial(opened, create=False),

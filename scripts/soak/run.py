@@ -1,0 +1,248 @@
+"""The soak itself: events come in, relays deliver them, and again and again something is killed."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+import psutil
+from scripts.soak.evidence import Evidence, Kill
+from scripts.soak.folder import Folder, Terms
+from scripts.soak.plan import Strike, strikes
+from scripts.soak.processes import (
+    BATCH_SIZE,
+    PATIENCE,
+    Processes,
+    Relay,
+    wait_for,
+)
+from scripts.soak.producer import POLICY, TOPIC, Producer, event_id
+from scripts.soak.reading import event_log, read_appended, read_copies, read_steps, transition_log
+
+from delta_outbox.demo.kafka_server import KafkaServer
+from delta_outbox.session import using_server
+
+PARTITIONS = 4
+FREEZE_LIMIT = 1.5  # seconds; a claim may publish for 2.4 of its lease of 6
+
+SETTINGS = """\
+[relay]
+batch_size = {batch_size}
+
+[publishers.default]
+type = "kafka"
+"bootstrap.servers" = "{bootstrap}"
+topics = ["{topic}"]
+"""
+
+
+class Open:
+    """Counts the events that are open, by the logs."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._events = event_log(folder.warehouse)
+        self._transitions = transition_log(folder.warehouse)
+        self._count = 0
+
+    def __call__(self) -> int:
+        """Return how many were appended and are not recorded as PUBLISHED."""
+        # First what was published: what is open is never counted as less than it is.
+        published = sum(row["to_state"] == "PUBLISHED" for _, row in self._transitions.news())
+        self._count += sum(1 for _ in self._events.news()) - published
+        return self._count
+
+
+class Soak:
+    """A soak at work; a block in which everything that it needs runs.
+
+    Args:
+        folder: its state.
+        terms: what it was begun with.
+        say: tells a person what happens.
+    """
+
+    def __init__(self, folder: Folder, terms: Terms, say: Callable[[str], None]) -> None:
+        self._folder = folder
+        self._terms = terms
+        self._say = say
+        self._kafka = KafkaServer(folder.kafka)
+        self._processes = Processes(folder)
+        self._producer: Producer | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self._begin()
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._end()
+
+    # --- the run -----------------------------------------------------------------------------
+
+    def kill_all(self, *, minutes: float) -> int:
+        """Make the kills that are left, and return how many were made in all.
+
+        Args:
+            minutes: after which no more is begun, counted over all stretches.
+        """
+        made = len(self._folder.kills())
+        for strike in strikes(self._terms.seed, self._terms.kills)[made:]:
+            if self._folder.seconds() > minutes * 60:
+                break
+            kill = self._strike(strike)
+            made += 1
+            self._say(
+                f"{made} of {self._terms.kills}: {kill.kind}"
+                f"{', the broker frozen' if kill.frozen else ''} "
+                f"({self._folder.seconds() / 60:.1f} min)"
+            )
+        return made
+
+    def finish(self) -> Evidence:
+        """Let the relays deliver what is left, and return the evidence.
+
+        Raises:
+            SoakFailed: they do not.
+        """
+        self._stop_producer()
+        count = Open(self._folder)
+        self._say("delivering what is left")
+        # An event that died stays open for ever: the oracle says so, not we.
+        progress, least = time.monotonic(), count()
+        while least > 0 and time.monotonic() - progress < PATIENCE:
+            self._processes.keep_relays()
+            time.sleep(0.5)
+            if (now := count()) < least:
+                progress, least = time.monotonic(), now
+        self._processes.end()
+        self._say("reading what became of it")
+        return Evidence(
+            acknowledged=[event_id(number) for number in self._folder.acknowledged()],
+            appended=read_appended(self._folder.warehouse),
+            steps=read_steps(self._folder.warehouse),
+            copies=read_copies(self._kafka.bootstrap, TOPIC),
+            kills=self._folder.kills(),
+        )
+
+    # --- kills -------------------------------------------------------------------------------
+
+    def _strike(self, strike: Strike) -> Kill:
+        at = None
+        while at is None:
+            relay = self._relay_at_work()
+            time.sleep(strike.wait)  # a random moment, not a condition
+            at = self._hit(strike, relay)
+        kill = Kill(
+            number=strike.number,
+            kind=strike.kind,
+            at=at,
+            frozen=strike.frozen,
+            claim_id=relay.claim_id,
+        )
+        # Whatever ends us from here on, it was made.
+        self._folder.note_kill(kill)
+        self._folder.note_time()
+        if strike.kind == "relay":
+            relay.process.wait()
+        if strike.kind == "jvm":
+            self._processes.bury()
+            self._stop_producer()
+            self._serve()
+        self._processes.keep_relays()
+        return kill
+
+    def _hit(self, strike: Strike, relay: Relay) -> float | None:
+        """Kill, and return when; None if there was nothing to kill at this moment."""
+        if strike.frozen:
+            self._kafka.pause()
+        try:
+            victim = self._victim(strike, relay)
+            if victim is None:
+                return None
+            if strike.frozen:
+                time.sleep(strike.freeze)
+            victim.kill()
+            return time.time()
+        except psutil.NoSuchProcess:
+            return None
+        finally:
+            if strike.frozen:
+                self._kafka.resume()
+
+    def _victim(self, strike: Strike, relay: Relay) -> psutil.Process | None:
+        if strike.kind == "relay":
+            return psutil.Process(relay.process.pid)
+        if strike.kind == "jvm":
+            return self._processes.jvm()
+        until = time.monotonic() + FREEZE_LIMIT - strike.freeze
+        while time.monotonic() < until:
+            for worker in self._processes.workers(self._kafka.bootstrap):
+                return worker
+        return None
+
+    def _relay_at_work(self) -> Relay:
+        """Wait until a relay has delivered and recorded one batch more, and return it."""
+        before = {id(relay): relay.listen() for relay in self._processes.relays}
+        found: list[Relay] = []
+
+        def look() -> bool:
+            self._processes.keep_relays()
+            found.extend(
+                relay
+                for relay in self._processes.relays
+                if relay.listen() > before.get(id(relay), 0)
+            )
+            return bool(found)
+
+        wait_for(look, "a batch of any relay")
+        return found[0]
+
+    # --- what runs ---------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        self._processes.end_leftover()
+        self._kafka.start()
+        self._kafka.create_topic(
+            TOPIC, PARTITIONS, config={"message.timestamp.type": "LogAppendTime"}
+        )
+        self._processes.home.write_settings(
+            SETTINGS.format(batch_size=BATCH_SIZE, bootstrap=self._kafka.bootstrap, topic=TOPIC)
+        )
+        self._folder.note_time(begins=True)
+        self._serve()
+        self._processes.keep_relays()
+
+    def _serve(self) -> None:
+        url = self._processes.serve()
+        if not self._folder.ready.exists():
+            self._processes.run("init")
+            with using_server(url) as spark:
+                spark.sql(POLICY)
+            self._folder.ready.touch()
+        self._producer = Producer(url, self._folder, Open(self._folder))
+        self._producer.start()
+
+    def _stop_producer(self) -> None:
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            producer.stop()
+
+    def _end(self) -> None:
+        # A second signal must not leave half of it running.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        self._stop_producer()
+        self._processes.end()
+        self._kafka.close()
+        self._folder.note_time()

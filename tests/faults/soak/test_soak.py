@@ -1,0 +1,39 @@
+"""The short form of `make soak`: everything that it does, with seven kills."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from scripts.soak.processes import BATCH_SIZE
+from tests.faults.conftest import REPOSITORY
+
+IN_FLIGHT = 2  # claims of a relay, at most: new deliveries, and troubled ones beside them
+
+
+def test_seven_kills_break_no_promise(tmp_path: Path) -> None:
+    """Five relays, a worker and a JVM, each killed in the middle of its work, lose nothing, give up
+    nothing, make no illegal step and disturb no order; each repeats at most what it had in flight.
+    """
+    folder = tmp_path / "soak"
+    ended = subprocess.run(
+        [sys.executable, "-m", "scripts.run_soak", "--short", "--folder", str(folder)],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert 0 == ended.returncode, ended.stdout[-5000:] + ended.stderr[-5000:]
+    report = json.loads((folder / "report.json").read_text())
+    kills = report["kills"]
+    assert [5, 1, 1] == [kills[kind]["kills"] for kind in ("relay", "jvm", "worker")]
+    assert {0} == set(report["violations"].values())
+    assert report["kept"]
+    # They hit something: a kill between two batches would prove little.
+    assert 1 == kills["worker"]["with_events_in_flight"]
+    assert 0 < kills["relay"]["with_events_in_flight"]
+    assert 0 < kills["all"]["recovery_seconds"]["measured"]
+    assert kills["all"]["duplicates"]["max"] <= IN_FLIGHT * BATCH_SIZE
+    assert report["events"] <= report["messages"]

@@ -6,7 +6,6 @@ every claim is ended before the next begins), the other is what was delivered.
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -19,7 +18,6 @@ from pathlib import Path
 import psutil
 import pytest
 from tests.faults.conftest import (
-    BATCH_SIZE,
     KEYS,
     PATIENCE,
     TOPIC,
@@ -38,9 +36,6 @@ from delta_outbox.session import using_server
 LAUNCHER = "from delta_outbox.dbt import launcher_main; exit(launcher_main())"
 
 BACKLOG = 3000  # events that two relays share
-KILLS = int(os.environ.get("OUTBOX_KILLS", "5"))  # `make soak` wants twenty
-MORE = (KILLS + 2) * BATCH_SIZE  # events of the relays that are killed, and of the last one
-LEASE = 6  # seconds
 END_LIMIT = 10.0  # seconds from the death of `outbox serve` to the end of all that it started
 
 
@@ -148,48 +143,6 @@ def test_dbt_finds_the_server(served: ServedHouse, tmp_path: Path) -> None:
     )
     assert 0 == ended.returncode, ended.stdout + ended.stderr
     assert f'"published": {BACKLOG}' in ended.stdout
-
-
-def test_killed_relays_lose_nothing_and_kill_nothing(served: ServedHouse) -> None:
-    """Relay processes that are killed one after the other, each in the middle of its drain, leave
-    claims that run out: no event dies of it, the last relay publishes everything that is left,
-    and each kill repeats at most the batch that was in flight.
-    """
-    numbers = range(BACKLOG, BACKLOG + MORE)
-    served.sql(
-        "insert into outbox.policy_rows (position, event_type, event_type_regex, destination, "
-        "route, format, ordering, order_scope, on_dead, lease_seconds) values "
-        f"(-1, '{TOPIC}', '^{TOPIC}$', 'default', '{{event_type}}', 'raw', 'strict', 'key', "
-        f"'continue', '{LEASE}')",
-        events(numbers.start, MORE),
-    )
-    for _ in range(KILLS):
-        # One batch is over, which must stay so, and the next is in flight.
-        enough = served.delivered().total() + BATCH_SIZE
-        relay = served.house.start("relay", "--drain")
-        try:
-            wait_for(lambda: served.delivered().total() > enough or relay.poll() is not None)  # noqa: B023
-            assert relay.poll() is None, served.house.errors.read_text()[-3000:]
-        finally:
-            killed(relay)
-    code, summary = served.house.run("relay", "--drain")
-
-    assert (0, 0, 0) == (code, summary["waiting"], summary["dead"])
-    assert 0 < summary["claimed"] < MORE
-    everything = served.house.histories()
-    histories = {number: everything[number] for number in numbers}
-    assert {"PUBLISHED"} == {history[-1]["to_state"] for history in histories.values()}
-    assert not any(row["to_state"] == "DEAD" for rows in histories.values() for row in rows)
-    delivered = served.delivered()
-    assert set(numbers) <= set(delivered)
-    ran_out = {
-        number
-        for number, history in histories.items()
-        if any(row["reason"] == "lease_expired" for row in history)
-    }
-    again = {number: delivered[number] - 1 for number in numbers if delivered[number] > 1}
-    assert set(again) <= ran_out
-    assert sum(again.values()) <= KILLS * BATCH_SIZE
 
 
 def test_end_of_serving(served: ServedHouse) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import re
 import socket
 import warnings
 from collections.abc import Iterator, Mapping
@@ -272,7 +273,9 @@ def _bare(url: str) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+    text = str(error).strip()
+    details = re.search(r'^\s*details = "(.+)"$', text, re.MULTILINE)  # of gRPC
+    return details[1] if details else (text.splitlines() or [type(error).__name__])[0]
 
 
 @contextlib.contextmanager

@@ -78,7 +78,7 @@ def test_a_route_that_is_not_allowed_is_rejected():
 
 def test_a_slow_broker_leaves_events_unknown():
     """Without an answer at the deadline an event is unknown, and the call ends in time."""
-    with _publisher(rtt=100) as one:
+    with _publisher(rtt=200) as one:
         assert [type(result) for result in one.publish(_batch(1))] == [Delivered]
         start = time.monotonic()
         results = one.publish(_batch(3, seconds=0.08, key="k", ordering_key="k"))

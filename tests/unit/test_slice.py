@@ -106,6 +106,14 @@ class Leaking(Steady):
         return [*answers, receipt][: len(events)]
 
 
+class Formless(Steady):
+    """Give receipts that are no JSON."""
+
+    def answer(self, payload: bytes) -> Result:
+        receipts: dict[bytes, object] = {b"set": {1, 2}, b"half": "\ud800"}
+        return Delivered(receipt=receipts[payload])
+
+
 class Unclosable(Steady):
     """Raise at the end."""
 
@@ -173,6 +181,14 @@ def test_everything_is_sent_and_answered():
     shown = [answers[0][name] for name in ("receipt", "outcome", "outcome_data")]
     assert ['{"n":1}', "ok", "[2]"] == shown
     assert ["Steady"] == CLOSED
+
+
+def test_a_receipt_without_form_costs_nothing():
+    """What was delivered stays delivered, whatever the publisher gave for a receipt."""
+    answers = run(rows({"payload": b"set"}, {"payload": b"half"}), publisher=Formless)
+    assert "DD" == codes(answers)
+    receipts = ['"a set that has no form in JSON"', '"a str that has no form in JSON"']
+    assert receipts == [row["receipt"] for row in answers]
 
 
 def test_a_repeated_task_publishes_nothing():

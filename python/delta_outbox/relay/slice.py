@@ -262,8 +262,15 @@ def _coded(result: object, event: Event) -> tuple[Any, ...]:
 
 
 def _json_without_secrets(value: object) -> str | None:
-    """Return a value as JSON text; secrets in force become `***` within its texts."""
-    text = to_json(value)
+    """Return a value as JSON text; secrets in force become `***` within its texts.
+
+    What has no such form costs its event nothing: it was delivered.
+    """
+    try:
+        text = to_json(value)
+        (text or "").encode()
+    except (TypeError, ValueError, RecursionError):
+        text = to_json(f"a {type(value).__name__} that has no form in JSON")
     if text is None or without_secrets(text) == text:
         return text
     return to_json(_without_secrets(json.loads(text)))

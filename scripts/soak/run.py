@@ -26,7 +26,7 @@ from delta_outbox.demo.kafka_server import KafkaServer
 from delta_outbox.session import using_server
 
 PARTITIONS = 4
-FREEZE_LIMIT = 1.5  # seconds; a claim may publish for 2.4 of its lease of 6
+FREEZE_LIMIT = 1.5  # seconds; a claim may publish for 4 of its lease of 10
 
 SETTINGS = """\
 [relay]

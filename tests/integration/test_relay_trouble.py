@@ -17,6 +17,7 @@ from delta_outbox.home import Home
 from delta_outbox.outbox import WORKERS
 from delta_outbox.publishers.protocol import Delivered, Failed
 from delta_outbox.relay import Mode, Relay
+from delta_outbox.relay.planning import STANDBY_SECONDS, Planning
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -124,7 +125,9 @@ def test_once_is_one_batch_within_the_limit(store: Store, tmp_path: Path) -> Non
 
 
 def test_idle_relays_do_not_wait_for_each_other(store: Store, tmp_path: Path) -> None:
-    """Of two relays that have had nothing to do, exactly the one that began later stands by."""
+    """Of two relays that have had nothing to do, exactly the one that began later stands by: it
+    leaves what is due to the other, looks again only after a while, and takes it once it is alone.
+    """
     stores = [store.outbox(tmp_path) for _ in range(2)]
     hearts = [
         Heartbeat(one.spark, one.tables, relay_id=one.worker_id, clock=one.clock) for one in stores
@@ -132,9 +135,17 @@ def test_idle_relays_do_not_wait_for_each_other(store: Store, tmp_path: Path) ->
     for heart in hearts:
         heart.beat("started")
     assert [[], [stores[0].worker_id]] == [heart.earlier() for heart in hearts]
+    stores[0].append(events("idle", 1)).raise_if_rejected()
+    second = Planning(stores[1], hearts[1], batch_size=1)
+    second.look(alive=set(), ahead=1, takes_over=False)
+    left = second.schedule
+    assert STANDBY_SECONDS == second.pause()
     hearts[0].beat("stopped")
     assert [] == hearts[1].earlier()
+    second.look(alive=set(), ahead=1, takes_over=False)
+    assert (True, False) == (left is None, second.schedule is None)
     hearts[1].beat("stopped")
+    assert 1 == Relay(stores[1]).run(Mode.DRAIN).published
 
 
 def test_first_copy_is_delivered(store: Store, tmp_path: Path) -> None:

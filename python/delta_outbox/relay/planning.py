@@ -25,6 +25,7 @@ BATCHES_PER_PLAN: Final = 10
 REFRESH_SECONDS: Final = 45.0  # the views are at most a minute behind while a relay runs
 REFRESH_COMMITS: Final = 30  # a longer tail costs more to look at than to fold in
 STALE_SECONDS: Final = 5.0  # a plan older than this is made anew: retries, operators, policies
+STANDBY_SECONDS: Final = 3.0  # between looks at a lane on which another relay works
 LOW_SECONDS: Final = 1.0  # with nothing planned any more, what is new is asked for so often
 STALE_FACTOR: Final = 10.0  # but looking takes at most this share of the time
 
@@ -87,6 +88,13 @@ class Planning:
     def seconds_to_wait(self) -> float:
         """Return the seconds until something may become takeable, as far as is known."""
         return self._next_due - self._clock.monotonic()
+
+    def pause(self) -> float:
+        """Return the seconds until another look may be of use, if there is nothing to do."""
+        poll = self._outbox.settings.relay.poll_seconds
+        if self._standing_by:
+            return max(poll, STANDBY_SECONDS)
+        return max(0.01, min(poll, self.seconds_to_wait()))
 
     def look(self, *, alive: Set[str], ahead: int, takes_over: bool) -> None:
         """Look at the logs, and plan.

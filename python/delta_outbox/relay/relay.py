@@ -136,7 +136,7 @@ class Relay:
                 if self._planning.schedule is None and not self._planning.to_end.num_rows:
                     if mode is Mode.ONCE or (mode is Mode.DRAIN and self._is_drained(max_wait)):
                         return
-                    self._wait(stop)
+                    stop.wait(self._planning.pause())
 
     def _finish(self, on_progress: Callable[[Summary], None] | None) -> None:
         """Finish what is in flight, and record it."""
@@ -161,10 +161,6 @@ class Relay:
 
     def _is_drained(self, max_wait: float) -> bool:
         return self._planning.is_settled or self._planning.seconds_to_wait() > max_wait
-
-    def _wait(self, stop: threading.Event) -> None:
-        poll = self._outbox.settings.relay.poll_seconds
-        stop.wait(max(0.01, min(poll, self._planning.seconds_to_wait())))
 
     # --- claims ------------------------------------------------------------------------------
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from delta_outbox.clock import Clock
-from delta_outbox.errors import NoOutboxHere
-from delta_outbox.refreshing import Refreshing
+from delta_outbox.conflicts import is_feed_gone
+from delta_outbox.errors import ChangeFeedGone, LogRewound, NoOutboxHere
+from delta_outbox.refreshing import PLAN_APP_ID, Refreshing, newest_mark
 from delta_outbox.session import kept, own_session
 from delta_outbox.statements import Statements
 from delta_outbox.tables import Tables
@@ -20,8 +21,12 @@ from delta_outbox.tails import OPEN_STATES, Tails, listed
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_MARK: Final = re.compile(r"outbox/projection/(\d+)")
-_COMMITS_LOOKED_AT: Final = 50  # how far back the commit of a refresh may lie behind maintenance
+logger = logging.getLogger(__name__)
+
+_RESTORE_PLANS: Final = (
+    "outbox_progress has lost plans, by a RESTORE or a DELETE. Restore it to its version before "
+    "that; `describe history` shows which."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,17 +157,10 @@ class Projection:
     def watermark(self) -> Watermark | None:
         """Return the newest version of the projection and how far it has seen the logs.
 
-        None if no refresh is among its latest commits.
+        None if nothing says so: it is new, or was made or restored by somebody else.
         """
-        for limit in (1, _COMMITS_LOOKED_AT):
-            commits = self._spark.sql(
-                f"describe history {self._tables.state} limit {limit}"
-            ).collect()
-            for commit in commits:
-                mark = _MARK.fullmatch(commit["userMetadata"] or "")
-                if mark:
-                    return self._watermark(version=int(commits[0]["version"]), plan=int(mark[1]))
-        return None
+        mark = newest_mark(self._spark, self._tables.state)
+        return None if mark is None else self._watermark(version=mark.version, plan=mark.plan)
 
     def _watermark(self, *, version: int, plan: int) -> Watermark:
         row = self._spark.sql(
@@ -170,7 +168,7 @@ class Projection:
             f"where writer = 'projection' and number = {plan}"
         ).toArrow()
         if not row.num_rows:
-            raise NoOutboxHere(where=self._tables.progress)
+            raise LogRewound(writer=PLAN_APP_ID, number=plan, remedy=_RESTORE_PLANS)
         found = row.to_pylist()[0]
         ranges = json.loads(found["plan"])
         return Watermark(
@@ -223,7 +221,28 @@ class Projection:
 
         Raises:
             NoOutboxHere: the projection was never refreshed.
+            ChangeFeedGone: the feed of a log no longer reaches back to the projection.
         """
+        try:
+            return self._picture(with_holding, heads)
+        except Exception as error:
+            if not is_feed_gone(error):
+                raise
+            # Maintenance may pass what we know of the projection, if others refresh it.
+            logger.warning("picture_too_old")
+            self._known = None
+        try:
+            return self._picture(with_holding, heads)
+        except Exception as error:
+            if not is_feed_gone(error):
+                raise
+            raise ChangeFeedGone(
+                table=self._tables.events, version=self._must_know().events + 1
+            ) from error
+
+    def _picture(
+        self, with_holding: bool, heads: Mapping[str, int] | None
+    ) -> tuple[DataFrame, int]:
         seen = self._must_know()
         heads = self.heads() if heads is None else heads
         state = f"{self._tables.state} version as of {seen.version}"

@@ -1,10 +1,17 @@
 {% macro applied_plan(state) -%}
-    {#- The number of the plan that the latest commits of the projection carry, 0 if none of them does. -#}
-    {%- for commit in run_query("describe history " ~ state ~ " limit 20") -%}
-        {%- set mark = commit["userMetadata"] or "" -%}
-        {%- if mark.startswith("outbox/projection/") -%}
-            {{ return(mark[18:] | int) }}
-        {%- endif -%}
+    {#-
+        The number of the plan that the projection stands at, 0 if nothing says so. Maintenance may have been committed
+        since; a RESTORE has taken the rows back.
+    -#}
+    {%- for limit in ("limit 20", "") -%}
+        {%- for commit in run_query("describe history " ~ state ~ " " ~ limit) -%}
+            {%- set mark = commit["userMetadata"] or "" -%}
+            {%- if commit["operation"] == "RESTORE" -%}
+                {{ return(0) }}
+            {%- elif mark.startswith("outbox/projection/") -%}
+                {{ return(mark[18:] | int) }}
+            {%- endif -%}
+        {%- endfor -%}
     {%- endfor -%}
     {{ return(0) }}
 {%- endmacro %}

@@ -32,6 +32,7 @@ begin
     declare planned boolean default false;
     declare rebuild_wanted boolean default {{ rebuild | string | lower }};
 
+    declare expected_number bigint default 0;
     declare plan_number bigint;
     declare plan_time timestamp;
     declare plan_rebuilds boolean;
@@ -80,9 +81,19 @@ begin
                 and number = (select max(number) from {{ progress }} where writer = 'projection')
         );
 
-        -- Write the rows of the newest plan, whoever made it. Where somebody was faster, Delta skips them.
+        if plan_number < expected_number then
+            set plan_number = raise_error('LOG_REWOUND: outbox_progress has lost plans of the projection; restore it to the version before');
+        end if;
+        -- Nothing says where the projection stands: it was restored, or made anew.
+        if applied = 0 and plan_number > 0 and not planned then
+            set rebuild_wanted = true;
+        end if;
+
+        -- Write the rows of the newest plan, whoever made it. Where somebody was faster, Delta skips them. A rebuild needs
+        -- none of them.
         if
             plan_number > applied
+            and not rebuild_wanted
             and (
                 plan_rebuilds
                 or events_to > events_after
@@ -232,6 +243,7 @@ begin
                 execute immediate 'reset spark.databricks.delta.write.txnVersion';
                 if not lost then
                     set planned = true;
+                    set expected_number = plan_number + 1;
                     set rebuild_wanted = false;
                 end if;
             end if;

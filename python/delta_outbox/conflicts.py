@@ -1,4 +1,4 @@
-"""Foreign errors that mean "somebody else was first", told apart once, at the edge."""
+"""Foreign errors that mean "somebody else was first" or "too old", told apart once, at the edge."""
 
 from __future__ import annotations
 
@@ -19,6 +19,16 @@ _CONFLICTS: Final = (
     "DELTA_PROTOCOL_CHANGED",
 )
 
+_FEED_GONE: Final = (
+    "DELTA_CHANGE_DATA_FILE_NOT_FOUND",
+    "DELTA_LOG_FILE_NOT_FOUND",
+    "DELTA_MISSING_CHANGE_DATA",
+    "DELTA_NO_RECREATABLE_HISTORY_FOUND",
+    "DELTA_TRUNCATED_TRANSACTION_LOG",
+    "DELTA_VERSION_NOT_FOUND",
+    "FILE_NOT_EXIST",
+)
+
 
 def is_conflict(error: BaseException) -> bool:
     """Say whether a write failed because another one was committed first.
@@ -28,3 +38,12 @@ def is_conflict(error: BaseException) -> bool:
     """
     text = f"{type(error).__name__} {error}"
     return any(mark in text for mark in _CONFLICTS)
+
+
+def is_feed_gone(error: BaseException) -> bool:
+    """Say whether a read failed because maintenance has removed what it needs of the past.
+
+    Args:
+        error: what Spark raised, on a classic session or through Spark Connect.
+    """
+    return any(mark in str(error) for mark in _FEED_GONE)

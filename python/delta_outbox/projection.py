@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from delta_outbox.clock import Clock
-from delta_outbox.errors import NoOutboxHere
+from delta_outbox.conflicts import is_feed_gone
+from delta_outbox.errors import ChangeFeedGone, LogRewound, NoOutboxHere
 from delta_outbox.progress import NumberedPlan, NumberedPlans
-from delta_outbox.refreshing import WRITER, Refreshing
+from delta_outbox.refreshing import PLAN_APP_ID, WRITER, Refreshing, newest_mark
 from delta_outbox.session import kept, own_session
 from delta_outbox.statements import Statements
 from delta_outbox.tables import Tables
@@ -20,8 +21,12 @@ from delta_outbox.tails import LOGS, OPEN_STATES, Tails, listed
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_MARK: Final = re.compile(r"outbox/projection/(\d+)")
-_COMMITS_LOOKED_AT: Final = 50  # how far back the commit of a refresh may lie behind maintenance
+logger = logging.getLogger(__name__)
+
+_RESTORE_PLANS: Final = (
+    "outbox_progress has lost plans, by a RESTORE or a DELETE. Restore it to its version before "
+    "that; `describe history` shows which."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,25 +159,23 @@ class Projection:
     def watermark(self, expected: NumberedPlan | None = None) -> Watermark | None:
         """Return the newest version of the projection and how far it has seen the logs.
 
-        None if no refresh is among its latest commits.
+        None if nothing says so: it is new, or was made or restored by somebody else.
 
         Args:
             expected: the plan that it probably stands at, so that it need not be read.
+
+        Raises:
+            LogRewound: the plan is no longer there.
         """
-        for limit in (1, _COMMITS_LOOKED_AT):
-            commits = self._spark.sql(
-                f"describe history {self._tables.state} limit {limit}"
-            ).collect()
-            for commit in commits:
-                mark = _MARK.fullmatch(commit["userMetadata"] or "")
-                if mark:
-                    plan = expected
-                    if plan is None or plan.number != int(mark[1]):
-                        plan = self._plans.numbered(int(mark[1]))
-                    if plan is None:
-                        raise NoOutboxHere(where=self._tables.progress)
-                    return Watermark(version=int(commits[0]["version"]), plan=plan)
-        return None
+        mark = newest_mark(self._spark, self._tables.state)
+        if mark is None:
+            return None
+        plan = expected
+        if plan is None or plan.number != mark.plan:
+            plan = self._plans.numbered(mark.plan)
+        if plan is None:
+            raise LogRewound(writer=PLAN_APP_ID, number=mark.plan, remedy=_RESTORE_PLANS)
+        return Watermark(version=mark.version, plan=plan)
 
     def known_watermark(self) -> Watermark | None:
         """Return the watermark as this object knows it, read once after each of its refreshes.
@@ -215,7 +218,28 @@ class Projection:
 
         Raises:
             NoOutboxHere: the projection was never refreshed.
+            ChangeFeedGone: the feed of a log no longer reaches back to the projection.
         """
+        try:
+            return self._picture(with_holding, heads)
+        except Exception as error:
+            if not is_feed_gone(error):
+                raise
+            # Maintenance may pass what we know of the projection, if others refresh it.
+            logger.warning("picture_too_old")
+            self._known = None
+        try:
+            return self._picture(with_holding, heads)
+        except Exception as error:
+            if not is_feed_gone(error):
+                raise
+            raise ChangeFeedGone(
+                table=self._tables.events, version=self._must_know().versions["events"] + 1
+            ) from error
+
+    def _picture(
+        self, with_holding: bool, heads: Mapping[str, int] | None
+    ) -> tuple[DataFrame, int]:
         seen = self._must_know()
         heads = self.heads() if heads is None else heads
         state = f"{self._tables.state} version as of {seen.version}"

@@ -7,12 +7,15 @@ for every stage of a merge costs more than all the rest.
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.clock import Clock
-from delta_outbox.conflicts import is_conflict
+from delta_outbox.conflicts import is_conflict, is_feed_gone
 from delta_outbox.errors import ChangeFeedGone, SequenceTaken
 from delta_outbox.failpoints import reach
 from delta_outbox.progress import NumberedPlan, NumberedPlans
@@ -25,19 +28,32 @@ from delta_outbox.tails import LOGS, Tails, listed
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+logger = logging.getLogger(__name__)
+
 WRITER: Final = "projection"
 APP_ID: Final = "outbox/projection"
+PLAN_APP_ID: Final = "outbox/projection-plan"
 ATTEMPTS: Final = 100
+COMMITS_LOOKED_AT: Final = 50  # of maintenance, before all are
+_MARK: Final = re.compile(rf"{APP_ID}/(\d+)")
 _SETTINGS: Final = (
     "spark.databricks.delta.write.txnAppId",
     "spark.databricks.delta.write.txnVersion",
     "spark.databricks.delta.commitInfo.userMetadata",
 )
-_FEED_GONE: Final = (
-    "DELTA_CHANGE_DATA_FILE_NOT_FOUND",
-    "DELTA_MISSING_CHANGE_DATA",
-    "FILE_NOT_EXIST",
-)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """Which plan the projection stands at.
+
+    Args:
+        version: the latest commit version of the projection.
+        plan: number of the plan.
+    """
+
+    version: int
+    plan: int
 
 
 class Refreshing:
@@ -58,9 +74,7 @@ class Refreshing:
         self._tables = tables
         self._statements = statements
         self._tails = Tails(spark, tables, statements)
-        self._plans = NumberedPlans(
-            spark, tables, writer=WRITER, clock=clock, app_id="outbox/projection-plan"
-        )
+        self._plans = NumberedPlans(spark, tables, writer=WRITER, clock=clock, app_id=PLAN_APP_ID)
 
     def close(self) -> None:
         """End the session."""
@@ -78,7 +92,8 @@ class Refreshing:
 
         Args:
             heads: version of each log.
-            applied: a plan whose rows are known to be there, None if there is none.
+            applied: a plan whose rows are known to be there; None if there is none, and then
+                everything is derived anew.
             planned_by: who asks, for the record.
             rebuild: derive everything anew.
 
@@ -90,18 +105,25 @@ class Refreshing:
             SequenceTaken: other writers were faster many times in a row.
         """
         done = applied.number if applied else 0
-        last = applied  # if it is not the last one, the plan after it is taken, and we look
+        # If the one that is applied is not the last, the number after it is taken, and we look.
+        last = applied or next(self._plans.last(), None)
         for _ in range(ATTEMPTS):
-            # A plan that somebody left unfinished is finished first.
-            if last is None or last.number <= done or self._apply(last):
-                done = last.number if last else 0
+            if last is not None and not done and not rebuild:
+                logger.warning("projection_unknown", extra={"plan": last.number})
+                rebuild = True
+            # A plan that somebody left unfinished is finished first; a rebuild needs none.
+            if last is not None and last.number > done and not rebuild and self._apply(last):
+                done = self._stands_at(last)
+            if last is None or last.number <= done or rebuild:
                 new = self._plans.append_after(
                     last, _plan(last, heads, rebuild=rebuild), planned_by=planned_by
                 )
                 if new is not None:  # else somebody else planned, perhaps less than we need
                     rebuild = False
                     if self._apply(new):
-                        return new
+                        done = self._stands_at(new)
+                        if done:
+                            return new
             last = next(self._plans.last(), None)
         raise SequenceTaken(writer=APP_ID, number=done + 1)
 
@@ -114,8 +136,8 @@ class Refreshing:
         to = {log: int(ranges[log]["to"]) for log in LOGS}
         after = {log: int(ranges[log]["after"]) for log in LOGS}
         states: tuple[str, ...]
-        if not ranges.get("rebuild") and after == to:
-            return True  # planned to say that there is nothing new
+        if not _has_rows(plan):
+            return True
         try:
             if ranges.get("rebuild"):
                 self._tails.whole(to)
@@ -133,10 +155,20 @@ class Refreshing:
         except Exception as error:
             if is_conflict(error):
                 return False
-            if any(mark in str(error) for mark in _FEED_GONE):
+            if is_feed_gone(error):
                 raise ChangeFeedGone(table=self._tables.events, version=to["events"]) from error
             raise
         return True
+
+    def _stands_at(self, plan: NumberedPlan) -> int:
+        """Return the number of a plan if its rows are there, else 0.
+
+        Delta skips a version that was used before without a word, also if nothing carries it.
+        """
+        if not _has_rows(plan):
+            return plan.number
+        mark = newest_mark(self._spark, self._tables.state)
+        return plan.number if mark is not None and mark.plan >= plan.number else 0
 
     @contextmanager
     def _numbered(self, number: int) -> Iterator[None]:
@@ -149,6 +181,34 @@ class Refreshing:
         finally:
             for name in _SETTINGS:
                 self._spark.conf.unset(name)
+
+
+def newest_mark(spark: SparkSession, state: str) -> Mark | None:
+    """Return which plan the projection stands at; None if nothing says so.
+
+    Maintenance may have been committed since, and leaves the rows as they are. A RESTORE does not.
+
+    Args:
+        spark: the session to read with.
+        state: the projection.
+    """
+    for limit in ("limit 1", f"limit {COMMITS_LOOKED_AT}", ""):
+        commits = spark.sql(f"describe history {state} {limit}").collect()
+        for commit in commits:
+            if commit["operation"] == "RESTORE":
+                return None
+            mark = _MARK.fullmatch(commit["userMetadata"] or "")
+            if mark:
+                return Mark(version=int(commits[0]["version"]), plan=int(mark[1]))
+    return None
+
+
+def _has_rows(plan: NumberedPlan) -> bool:
+    """Say whether a plan is more than the word that there is nothing new."""
+    ranges = plan.plan
+    if ranges.get("rebuild"):
+        return True
+    return any(ranges[log]["after"] != ranges[log]["to"] for log in LOGS)
 
 
 def _plan(last: NumberedPlan | None, heads: Mapping[str, int], *, rebuild: bool) -> dict[str, Any]:

@@ -58,6 +58,21 @@ class Known:
     steps: int = 0
 
 
+@dataclass(frozen=True, kw_only=True)
+class Lease:
+    """What was true of a claim when it was made.
+
+    Args:
+        held: the claim.
+        over_at: when its lease is over.
+        replays: how often each event had been replayed.
+    """
+
+    held: Held
+    over_at: datetime
+    replays: Mapping[str, int]
+
+
 class Oracle:
     """Follows a store step by step.
 
@@ -69,9 +84,7 @@ class Oracle:
         self._store = store
         self._prefix = uuid.uuid4().hex[:8]
         self.known: dict[str, Known] = {}
-        self._leases: dict[object, datetime] = {}  # token -> when it is over
-        self._sizes: dict[object, int] = {}
-        self._replays: dict[object, dict[str, int]] = {}  # token -> replays at the claim
+        self._leases: dict[int, Lease] = {}  # by the identity of the claim
 
     def name(self, number: int) -> str:
         """Return the id of an event; ids sort by arrival."""
@@ -100,9 +113,11 @@ class Oracle:
             known.state, known.live = "CLAIMED", held
             known.attempts += 1
             known.steps += 1
-        self._leases[held.token] = now + timedelta(seconds=self._store.terms.lease_seconds)
-        self._sizes[held.token] = len(held.event_ids)
-        self._replays[held.token] = {name: one.replays for name, one in self.known.items()}
+        self._leases[id(held)] = Lease(
+            held=held,
+            over_at=now + timedelta(seconds=self._store.terms.lease_seconds),
+            replays={name: one.replays for name, one in self.known.items()},
+        )
 
     def may_send(self, held: Held, results: Mapping[str, Result], event_id: str) -> bool:
         """Say whether a relay may send an event now; while its claim is live, order must hold."""
@@ -110,7 +125,7 @@ class Oracle:
         if not all(isinstance(results.get(one), Delivered) for one in same_key):
             return False
         if self.known[event_id].live is held:
-            before = self._replays[held.token]
+            before = self._leases[id(held)].replays
             for one in self._earlier(event_id):
                 replayed = self.known[one].replays > before[one]
                 assert replayed or one in same_key or not self._is_open(one), (
@@ -142,9 +157,9 @@ class Oracle:
         """Follow a reaper: leases that are over, then what is killed or too old and due."""
         now = self._store.now()
         for known in self.known.values():
-            if known.live is None or self._leases[known.live.token] > now:
+            if known.live is None or self._leases[id(known.live)].over_at > now:
                 continue
-            alone = self._sizes[known.live.token] == 1
+            alone = len(known.live.event_ids) == 1
             known.crashes += alone
             spent = alone and known.crashes >= (self._store.terms.max_crashes or 0)
             self._move(known, "DEAD" if spent or self._is_old(known, now) else "PENDING")

@@ -54,7 +54,8 @@ def test_thawed_relay_changes_nothing(scene: Scene, record_testsuite_property) -
     """
     scene.sql(scene.some(LARGE, event_type=URGENT))
     scene.mark.unlink()
-    relay = scene.house.start("relay", "--once")
+    # Not once: a busy machine may use up a deadline before anything is sent.
+    relay = scene.house.start("relay", "--drain")
     worker = None
     try:
         wait_for(lambda: _named_by(scene.mark) or relay.poll() is not None)
@@ -185,9 +186,8 @@ def test_killed_writers_write_once(scene: Scene, tmp_path: Path) -> None:
         assert [expected] * BLOCK == [events[event_id(first + number)] for number in range(BLOCK)]
         assert expected == len(rows_of(scene.house.log("commands")))
     writers = [scene.house.start(*append), scene.house.start(*replay)]
-    (code, report), (asked_code, _) = [scene.house.end(writer) for writer in writers]
+    (code, report), _ = [scene.house.end(writer) for writer in writers]
     assert (0, 0, BLOCK) == (code, report["appended"], report["already_present"])
-    assert 0 == asked_code
 
 
 def test_killed_jvm_and_group_end_their_relay(scene: Scene) -> None:
@@ -219,8 +219,13 @@ def test_everything_arrives(scene: Scene, tmp_path: Path, record_testsuite_prope
     assert (0, 0, 0) == (code, summary["waiting"], summary["dead"])
     assert _named_by(mark)
     histories = scene.histories()
-    assert not any(row["to_state"] == "DEAD" for rows in histories.values() for row in rows)
-    assert any(row["reason"] == "crashed" for rows in histories.values() for row in rows)
+    rows = [row for history in histories.values() for row in history]
+    assert not any(row["to_state"] == "DEAD" for row in rows)
+    assert any(row["reason"] == "crashed" for row in rows)
+    # Asked for twice, because the first to ask was killed, and done once.
+    asked = {row["event_id"] for row in rows_of(scene.house.log("commands"))}
+    replays = Counter(row["event_id"] for row in rows if row["reason"] == "replayed")
+    assert dict.fromkeys(asked, 1) == replays
     check_deliveries(copies_in(scene.topic.bootstrap, TOPIC), histories, scene.given)
     assert 0 == scene.unfinished_plans()
     for point, crash in scene.crashes.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +11,6 @@ import pytest
 from tests.integration.disk import SmallDisk
 from tests.integration.store import Store, check_lives, delivered, events, open_store
 
-from delta_outbox.claims import claim_rows
 from delta_outbox.errors import DiskFull, NotWritable, OutboxError
 from delta_outbox.home import Home
 from delta_outbox.outbox import WORKERS, Outbox
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SCHEMA = "t_disk"
-MOST_PAGES = 64  # that one append can need
 
 Fault = Callable[[str], type[OutboxError]]
 
@@ -70,12 +67,6 @@ def log_of(home: Home, table: str) -> Path:
     return home.warehouse / f"{SCHEMA}.db" / table / "_delta_log"
 
 
-def whole_files(home: Home, table: str) -> set[Path]:
-    """Return the files with rows that were written to their end, committed or not."""
-    files = log_of(home, table).parent.rglob("*.parquet")
-    return {file for file in files if file.read_bytes().endswith(b"PAR1")}
-
-
 def commits(store: Store, table: str) -> int:
     """Return the latest version of a table."""
     return int(store.rows(f"describe history {table} limit 1")[0]["version"])
@@ -102,35 +93,6 @@ def test_an_append_that_fails_appends_nothing(store: Store, disk: SmallDisk) -> 
     claim = outbox.claim(5)
     assert claim is not None
     outbox.end(claim, [Delivered()] * 5)
-
-
-def test_wherever_the_room_ends(store: Store, disk: SmallDisk, home: Home) -> None:
-    """Wherever in an append the disk is full, in its rows or in its commit, all of it is there
-    afterwards or nothing, and the same position can be taken once there is room.
-    """
-    outbox = store.outbox(Path())
-    outbox.append(events("room", 3)).raise_if_rejected()
-    claim = outbox.new_claim(outbox.retrieve(3).deliveries)
-    position = outbox.log.sequence
-    ended_in_rows: list[bool] = []
-    for pages in itertools.count():
-        assert pages < MOST_PAGES
-        before = commits(store, store.tables.transitions)
-        files = whole_files(home, "outbox_transitions")
-        disk.fill(leaving=pages)
-        try:
-            outbox.log.append(claim_rows(claim))
-            break
-        except DiskFull:
-            ended_in_rows.append(files == whole_files(home, "outbox_transitions"))
-        finally:
-            disk.mend()
-        assert before == commits(store, store.tables.transitions)
-        assert position == outbox.log.sequence
-    assert 3 == outbox.log.rows_after(position).num_rows
-    outbox.end(claim, [Delivered()] * 3)
-    check_lives(store.transitions("room"))
-    assert {True, False} == set(ended_in_rows)
 
 
 def test_nothing_is_sent_without_a_claim_on_record(
@@ -184,14 +146,12 @@ def test_an_ending_that_cannot_be_written_is_not_believed(
     assert {"PUBLISHED"} == set(store.states(prefix).values())
 
 
-def test_a_refresh_that_fails_is_finished_by_the_next(
-    store: Store, disk: SmallDisk, home: Home
-) -> None:
+def test_a_refresh_that_fails_is_finished_by_the_next(store: Store, disk: SmallDisk) -> None:
     """A refresh that cannot write the projection says so, and the next one brings it up to date."""
     outbox = store.outbox(Path())
     outbox.append(events("refresh", 2)).raise_if_rejected()
-    disk.protect(log_of(home, "outbox_state"))
-    with pytest.raises(NotWritable, match=store.tables.state):
+    disk.fill()
+    with pytest.raises(DiskFull):
         outbox.refresh()
     disk.mend()
     outbox.refresh()

@@ -29,11 +29,11 @@ SCHEMA = "t_canary"
 PAYLOAD = "canary-payload-2f1c0a"
 HEADER = "canary-header-77b0e1"
 METADATA = "canary-metadata-c4d9"
-PASSWORD = "canary-password's \\ 5be2"
+PASSWORD = "canary-password's \\ tail-5be2"
 ACCOUNT = "canary-account-from-environment-9a3d"
 IN_URL = "canary-in-a-url-e810"
 # Parts that stay whole however a text is quoted.
-CANARIES = (PAYLOAD, HEADER, METADATA, "canary-password", "5be2", ACCOUNT, IN_URL)
+CANARIES = (PAYLOAD, HEADER, METADATA, "canary-password", "tail-5be2", ACCOUNT, IN_URL)
 
 KINDS = ("raised", "failed", "rejected", "unknown", "delivered")
 SETTINGS = f"""

@@ -16,6 +16,8 @@ import pytest
 from delta_outbox.errors import HomeInUse
 from delta_outbox.home import Home
 
+pytestmark = pytest.mark.local
+
 START_LIMIT = 180.0  # seconds; a cold JVM on a busy machine
 END_LIMIT = 10.0  # seconds; from the driver's death to the end of all that it started
 ANSWER_LIMIT = 5.0  # seconds; the contract's
@@ -26,8 +28,6 @@ import sys, time
 from pathlib import Path
 from delta_outbox.home import Home
 from delta_outbox.session import local_session
-
-pytestmark = pytest.mark.local
 
 spark = local_session(Home(root=Path(sys.argv[1])), short_lived=True)
 

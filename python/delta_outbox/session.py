@@ -210,8 +210,13 @@ def remote_session(url: str) -> SparkSession:
         probe = (parts.hostname, parts.port or CONNECT_PORT)
         socket.create_connection(probe, timeout=CONNECT_TIMEOUT).close()
         spark: SparkSession = SparkSession.builder.remote(url).create()
-        with _quick_to_give_up(spark):
-            spark.conf.set("spark.sql.session.timeZone", "UTC")
+        try:
+            with _quick_to_give_up(spark):
+                spark.conf.set("spark.sql.session.timeZone", "UTC")
+        except PySparkException:
+            # Open, it would ask the server once more at exit, for minutes if nobody answers.
+            _client(spark).close()
+            raise
         if parts.hostname == "localhost":
             _try_for_seconds(spark)  # no network that may come back: a server that ends is gone
     except OSError as error:

@@ -45,6 +45,7 @@ class TransitionLog:
         self.epoch = epoch
         self.lane = lane
         self.sequence = 0
+        self.passed = 0  # up to here others may have appended what our claims were not held against
         self.version: int | None = None  # the commit of our latest append
 
     @property
@@ -67,7 +68,12 @@ class TransitionLog:
             f"where epoch = {self.epoch} and lane = {self.lane} and sequence >= {self.sequence}"
         ).first()
         found = row["sequence"] if row is not None else None
-        self.sequence = max(self.sequence, found or 0)
+        self._move(found or 0)
+
+    def _move(self, sequence: int) -> None:
+        """Go to a later position, past rows of others."""
+        if sequence > self.sequence:
+            self.sequence = self.passed = sequence
 
     def rows_after(self, sequence: int) -> pa.Table:
         """Return what was appended after a position, in order.
@@ -182,8 +188,20 @@ class TransitionLog:
         """
         news = self.rows_after(self.sequence if since is None else since)
         if news.num_rows:
-            self.sequence = max(news["sequence"].to_pylist())
+            self._move(max(news["sequence"].to_pylist()))
         return news
+
+    def without_void(self, endings: pa.Table, *, claimed: int) -> pa.Table:
+        """Return the endings whose claim nobody else has ended, as far as the position reaches.
+
+        An append that succeeds proves nothing of what came before the known position: a look may
+        have moved that past the end of a claim.
+
+        Args:
+            endings: as `claims.ending_rows` makes them.
+            claimed: the position at which their claim was made.
+        """
+        return endings if claimed >= self.passed else still_live(endings, self.rows_after(claimed))
 
     def _numbered(self, rows: pa.Table, number: int) -> pa.Table:
         """Fill in the position and the writer, and put the columns in order."""

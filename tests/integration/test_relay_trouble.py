@@ -12,12 +12,14 @@ import pyarrow as pa
 import pytest
 from tests.integration.store import Store, check_lives, delivered, events, open_store
 
+from delta_outbox.claims import Claim
 from delta_outbox.heartbeat import Heartbeat
 from delta_outbox.home import Home
 from delta_outbox.outbox import WORKERS
 from delta_outbox.publishers.protocol import Delivered, Failed
 from delta_outbox.relay import Mode, Relay
 from delta_outbox.relay.planning import STANDBY_SECONDS, Planning
+from delta_outbox.relay.publishing import Publishing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,6 +62,33 @@ def test_late_ending_is_void(store: Store, tmp_path: Path) -> None:
     rows = store.transitions("late")
     check_lives(rows)
     assert 2 == sum(row["to_state"] == "PUBLISHED" for row in rows)
+
+
+@pytest.mark.local
+def test_a_look_makes_no_late_ending_count(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a relay publishes of a claim that another one has ended is void, also if the relay has
+    looked at the log in between, so that its next append meets nobody.
+    """
+    frozen, other = store.outbox(tmp_path / "frozen"), store.outbox(tmp_path / "other")
+    frozen.append(events("frozen", 2)).raise_if_rejected()
+
+    def publish_late(_: Publishing, claim: Claim, **__: object) -> list[Delivered]:
+        WORKERS.discard(frozen.worker_id)
+        assert 2 == other.release_expired_claims()
+        second = other.claim(2)
+        while second is not None:
+            other.end(second, [Delivered()] * len(second))
+            second = other.claim(2)
+        frozen.log.catch_up()
+        return [Delivered()] * len(claim)
+
+    monkeypatch.setattr(Publishing, "publish", publish_late)
+    Relay(frozen).run(Mode.ONCE)
+    rows = store.transitions("frozen")
+    check_lives(rows)
+    assert Counter(CLAIMED=4, PENDING=2, PUBLISHED=2) == Counter(row["to_state"] for row in rows)
 
 
 def test_failures_are_retried_then_dead(store: Store, tmp_path: Path) -> None:

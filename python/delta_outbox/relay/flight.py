@@ -30,12 +30,14 @@ class Held:
         claim: the claim, read back from the log.
         scopes: the order scope of each delivery, None where it neither waits nor blocks.
         until: monotonic seconds after which nothing of it may be sent.
+        sequence: the position of the log at which it was made.
     """
 
     kind: Kind | None
     claim: Claim
     scopes: list[str | None]
     until: float = float("-inf")
+    sequence: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -58,7 +58,7 @@ class Relay:
         self._flight = Flight(self._publish, outbox.clock)
         self._publishing: Publishing | None = None
         self._destinations: Mapping[str, tuple[str, Mapping[str, object]]] = {}
-        self._endings: list[pa.Table] = []  # decided, for the next append
+        self._endings: list[tuple[int, pa.Table]] = []  # decided, by the position of the claim
         self._summary = Summary()
         self._taken = False
 
@@ -147,7 +147,8 @@ class Relay:
                 self._heart.beat()
         finally:
             self._flight.close()
-            endings, self._endings = self._endings, []
+            endings = self._live_endings()
+            self._endings = []
             if endings:
                 self._outbox.log.append_endings(pa.concat_tables(endings))
 
@@ -208,7 +209,9 @@ class Relay:
         If somebody was first, the claims are void, the endings are held against what came in
         between, and the plan is void too: it was made of a log that has moved on.
         """
-        rows = [*self._endings, *(claim_rows(held.claim) for held in claims)]
+        rows = [*self._live_endings(), *(claim_rows(held.claim) for held in claims)]
+        if not rows:
+            return
         claimed_at = self._clock.monotonic()
         try:
             self._outbox.log.append(pa.concat_tables(rows, promote_options="default"))
@@ -216,19 +219,25 @@ class Relay:
             logger.info("sequence_taken", extra={"sequence": self._outbox.log.sequence + 1})
             self._planning.forget()
             news = self._outbox.log.news()
-            self._endings = [
-                kept for found in self._endings if (kept := still_live(found, news)).num_rows
-            ]
+            self._endings = [(at, still_live(rows, news)) for at, rows in self._endings]
             return
         self._endings = []
         for held in claims:
             self._taken = True
             lease = held.claim.lease_seconds
             held.until = claimed_at + lease - margin_seconds(lease)
+            held.sequence = self._outbox.log.sequence
             if held.kind is None:
                 self._settle(held, results_without_sending(held.claim))
             else:
                 self._flight.start(held)
+
+    def _live_endings(self) -> list[pa.Table]:
+        """Keep the endings whose claims are still ours, and return them."""
+        log = self._outbox.log
+        kept = [(at, log.without_void(rows, claimed=at)) for at, rows in self._endings]
+        self._endings = [(at, rows) for at, rows in kept if rows.num_rows]
+        return [rows for _, rows in self._endings]
 
     # --- publishing --------------------------------------------------------------------------
 
@@ -248,7 +257,7 @@ class Relay:
         """Decide how a claim ends; the endings go with the next append."""
         endings = self._outbox.decide(held.claim, results)
         rows = ending_rows(held.claim, endings, now=self._clock.now())
-        self._endings.append(rows)
+        self._endings.append((held.sequence, rows))
         self._summary = self._summary.plus(len(held.claim), endings)
         stopped = {
             scope

@@ -242,7 +242,7 @@ class Processes:
             "PYTHONPATH": os.pathsep.join(filter(None, path)),
             "OUTBOX_HOME": str(self.home.root),
             # A JVM that lives for minutes does not earn the compiler that pays off after them.
-            "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1",
+            "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC",
         }
 
 

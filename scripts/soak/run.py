@@ -17,6 +17,7 @@ from scripts.soak.processes import (
     PATIENCE,
     Processes,
     Relay,
+    SoakFailed,
     wait_for,
 )
 from scripts.soak.producer import POLICY, TOPIC, Producer, event_id
@@ -27,6 +28,7 @@ from delta_outbox.session import using_server
 
 PARTITIONS = 4
 FREEZE_LIMIT = 1.5  # seconds; a claim may publish for 4 of its lease of 10
+THAW = 0.3  # seconds between two freezes; the broker catches up
 
 SETTINGS = """\
 [relay]
@@ -138,11 +140,15 @@ class Soak:
     # --- kills -------------------------------------------------------------------------------
 
     def _strike(self, strike: Strike) -> Kill:
-        at = None
-        while at is None:
-            relay = self._relay_at_work()
-            time.sleep(strike.wait)  # a random moment, not a condition
-            at = self._hit(strike, relay)
+        relay = self._relay_at_work()
+        time.sleep(strike.wait)  # a random moment, not a condition
+        until = time.monotonic() + PATIENCE
+        # Relays publish for a part of the time only: a worker is watched for, a window at a time.
+        while (at := self._hit(strike, relay)) is None:
+            if time.monotonic() > until:
+                raise SoakFailed(f"a {strike.kind} at work: none within {PATIENCE:.0f} s")
+            self._processes.keep_relays()
+            time.sleep(THAW)
         kill = Kill(
             number=strike.number,
             kind=strike.kind,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.faults.conftest import TOPIC, House, Topic, _runs, event_id, wait_for
+from tests.faults.conftest import TOPIC, House, Topic, event_id, runs, wait_for
 from tests.faults.oracle import Row, claimed_now, histories_of, rows_of
 
 from delta_outbox.home import Home, find_home
@@ -116,7 +116,7 @@ class Scene:
             wait_for(is_over, interval=0.2)
         finally:
             ended(process)
-        wait_for(lambda: not any(map(_runs, started)), limit=END_LIMIT)
+        wait_for(lambda: not any(map(runs, started)), limit=END_LIMIT)
         left = self.in_flight() - before
         self.crashes[point] = Crash(at=time.time(), in_flight=left)
         return process.returncode

@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlparse
 from delta_outbox.session import is_remote
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 
@@ -39,7 +40,7 @@ class Commit:
     at: int
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class _Known:
     """What is known of a table whose commits can be read here.
 
@@ -53,17 +54,18 @@ class _Known:
 
 
 class CommitHistory:
-    """The histories of the tables of one session.
+    """The histories of tables.
 
     Args:
-        spark: the session.
+        spark: the session to ask with. What one session of a Spark has learned, all of it know.
     """
 
     def __init__(self, spark: SparkSession) -> None:
         """Read nothing yet."""
-        # Not the session itself: it holds us in a weak dictionary.
-        self._session = weakref.ref(spark)
-        self._known: dict[str, _Known] = {}
+        self._spark = spark
+        # A server may work on another machine: its files are not ours to look at.
+        shared = {} if is_remote(spark) else _learned.setdefault(spark.sparkContext, {})
+        self._known: dict[str, _Known] = shared
 
     def newest(self, table: str) -> Commit | None:
         """Return the newest commit of a table, None if it has none.
@@ -75,9 +77,10 @@ class CommitHistory:
         if known is not None:
             commit = _follow(known.folder, known.version)
             if commit is not None:
-                known.version = commit.version
+                # Whole: threads look as well.
+                self._known[table] = _Known(version=commit.version, folder=known.folder)
                 return commit
-            del self._known[table]
+            self._known.pop(table, None)
         told = next(self.commits(table, limit=1), None)
         folder = self._folder(table) if told is not None else None
         if told is None or folder is None:
@@ -96,7 +99,7 @@ class CommitHistory:
             limit: how many at most; all if left out.
         """
         most = "" if limit is None else f" limit {int(limit)}"
-        for row in self._spark().sql(f"describe history {table}{most}").collect():
+        for row in self._spark.sql(f"describe history {table}{most}").collect():
             yield Commit(
                 version=int(row["version"]),
                 operation=str(row["operation"]),
@@ -104,35 +107,18 @@ class CommitHistory:
                 at=round(row["timestamp"].timestamp() * 1000),
             )
 
-    def _spark(self) -> SparkSession:
-        spark = self._session()
-        assert spark is not None, "a history outlives its session"
-        return spark
-
     def _folder(self, table: str) -> Path | None:
         """Return where the log of a managed table is, if its schema is on this machine."""
-        if is_remote(self._spark()):  # the server may work on another one
+        if is_remote(self._spark):
             return None
         schema, _, name = table.rpartition(".")
-        rows = self._spark().sql(f"describe schema {schema}").collect()
+        rows = self._spark.sql(f"describe schema {schema}").collect()
         location = {row["info_name"]: row["info_value"] for row in rows}.get("Location", "")
         parsed = urlparse(location)
         return Path(unquote(parsed.path)) / name / "_delta_log" if parsed.scheme == "file" else None
 
 
-_histories: weakref.WeakKeyDictionary[SparkSession, CommitHistory] = weakref.WeakKeyDictionary()
-
-
-def history_of(spark: SparkSession) -> CommitHistory:
-    """Return the histories of the tables of a session.
-
-    Args:
-        spark: the session.
-    """
-    found = _histories.get(spark)
-    if found is None:
-        found = _histories[spark] = CommitHistory(spark)
-    return found
+_learned: weakref.WeakKeyDictionary[SparkContext, dict[str, _Known]] = weakref.WeakKeyDictionary()
 
 
 def _follow(folder: Path, version: int) -> Commit | None:

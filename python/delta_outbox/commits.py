@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from delta_outbox.commit_history import history_of
+from delta_outbox.commit_history import CommitHistory
 from delta_outbox.conflicts import is_conflict
 from delta_outbox.errors import SequenceTaken
 from delta_outbox.failpoints import Point, reach
@@ -85,7 +85,7 @@ def _version_of(spark: SparkSession, table: str, mark: str) -> int | None:
 
     Reading the last commit costs much less than reading rows.
     """
-    history = history_of(spark)
+    history = CommitHistory(spark)
     newest = history.newest(table)
     if newest is None:
         return None

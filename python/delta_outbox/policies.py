@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from delta_outbox.clock import Clock
-from delta_outbox.commit_history import Commit, history_of
+from delta_outbox.commit_history import Commit, CommitHistory
 from delta_outbox.errors import BadPolicy, OutboxError, UnknownDestination
 from delta_outbox.globs import glob_to_regex
 from delta_outbox.policy import PolicySet
@@ -191,7 +191,7 @@ class Policies:
         from pyspark.errors import AnalysisException
 
         try:
-            return history_of(self._spark).newest(self._table)
+            return CommitHistory(self._spark).newest(self._table)
         except AnalysisException:
             return None
 

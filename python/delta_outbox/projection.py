@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from delta_outbox.clock import Clock
-from delta_outbox.commit_history import history_of
+from delta_outbox.commit_history import CommitHistory
 from delta_outbox.conflicts import is_feed_gone
 from delta_outbox.errors import ChangeFeedGone, LogRewound, NoOutboxHere
 from delta_outbox.progress import NumberedPlan, NumberedPlans
@@ -155,7 +155,7 @@ class Projection:
         Raises:
             NoOutboxHere: there is no such table with commits.
         """
-        commit = history_of(self._spark).newest(table)
+        commit = CommitHistory(self._spark).newest(table)
         if commit is None:
             raise NoOutboxHere(where=table)
         return commit.version

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.clock import Clock
-from delta_outbox.commit_history import Commit, history_of
+from delta_outbox.commit_history import Commit, CommitHistory
 from delta_outbox.conflicts import is_conflict, is_feed_gone
 from delta_outbox.errors import ChangeFeedGone, SequenceTaken
 from delta_outbox.failpoints import reach
@@ -195,7 +195,7 @@ def newest_mark(spark: SparkSession, state: str) -> Mark | None:
         spark: the session to read with.
         state: the projection.
     """
-    history = history_of(spark)
+    history = CommitHistory(spark)
     newest = history.newest(state)
     if newest is None:
         return None

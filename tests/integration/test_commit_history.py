@@ -9,7 +9,7 @@ from urllib.parse import urlparse
 
 import pytest
 
-from delta_outbox.commit_history import CommitHistory, history_of
+from delta_outbox.commit_history import CommitHistory
 from delta_outbox.session import end_own_session, own_session
 
 if TYPE_CHECKING:
@@ -100,8 +100,3 @@ def test_removed_commits_are_asked_of_delta(spark: SparkSession, table: str) -> 
     assert known is not None
     assert newest is not None
     assert (0, 2, "last") == (known.version, newest.version, newest.mark)
-
-
-def test_a_session_has_one_history(spark: SparkSession) -> None:
-    """What one part of the program has learned of a table, the others know."""
-    assert history_of(spark) is history_of(spark)

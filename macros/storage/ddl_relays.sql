@@ -1,5 +1,8 @@
 {% macro ddl_relays(relation) -%}
-    {#- The heartbeats of relays; ownership of lanes is advisory, the expected sequence is the safety net. -#}
+    {#-
+        The heartbeats of relays; ownership of lanes is advisory, the expected sequence is the safety net. No reader asks
+        which commit a heartbeat came with, and without row tracking Delta need not read the table to append to it.
+    -#}
     create table if not exists {{ relation }} (
         relay_id string not null,
         kind string not null comment 'started, alive or stopped',
@@ -11,6 +14,9 @@
     using delta
     partitioned by (beat_date)
     tblproperties (
-        {{- delta_outbox.log_properties(checks={"kind_known": "kind in ('started', 'alive', 'stopped')"}) }}
+        {{- delta_outbox.log_properties(
+            checks={"kind_known": "kind in ('started', 'alive', 'stopped')"},
+            extra={"delta.enableRowTracking": "false"},
+        ) }}
     )
 {%- endmacro %}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from delta_outbox.commit_history import CommitHistory
 from delta_outbox.conflicts import is_conflict
 from delta_outbox.errors import SequenceTaken
 from delta_outbox.failpoints import Point, reach
@@ -84,9 +85,13 @@ def _version_of(spark: SparkSession, table: str, mark: str) -> int | None:
 
     Reading the last commit costs much less than reading rows.
     """
-    for limit in (1, COMMITS_LOOKED_AT):
-        commits = spark.sql(f"describe history {table} limit {limit}").collect()
-        for commit in commits:
-            if commit["userMetadata"] == mark:
-                return int(commit["version"])
+    history = CommitHistory(spark)
+    newest = history.newest(table)
+    if newest is None:
+        return None
+    if newest.mark == mark:
+        return newest.version
+    for commit in history.commits(table, limit=COMMITS_LOOKED_AT):
+        if commit.mark == mark:
+            return commit.version
     return None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from delta_outbox.clock import Clock
+from delta_outbox.commit_history import Commit, CommitHistory
 from delta_outbox.errors import BadPolicy, OutboxError, UnknownDestination
 from delta_outbox.globs import glob_to_regex
 from delta_outbox.policy import PolicySet
@@ -67,7 +68,7 @@ class Policies:
         self._worker_id = worker_id
         self._plans = NumberedPlans(spark, tables, writer="policy", clock=clock)
         self._check: Check | None = None
-        self._seen: tuple[object, ...] | None = None  # the commit that was looked at last
+        self._seen: Commit | None = None  # the commit that was looked at last
         self._retry_at = float("inf")  # monotonic seconds
         self.current: PolicySet | None = None
         self.problem: str | None = None
@@ -185,15 +186,14 @@ class Policies:
         kept = [name for name in rows.column_names if name not in _DERIVED]
         return PolicySet.parse(rows.select(kept).to_pylist())
 
-    def _commit(self) -> tuple[object, ...] | None:
-        """Return what identifies the newest commit of the table, None if there is none."""
+    def _commit(self) -> Commit | None:
+        """Return the newest commit of the table, None if there is none."""
         from pyspark.errors import AnalysisException
 
         try:
-            row = self._spark.sql(f"describe history {self._table} limit 1").first()
+            return CommitHistory(self._spark).newest(self._table)
         except AnalysisException:
             return None
-        return (row["version"], row["timestamp"]) if row is not None else None
 
 
 _VIEW: Final = pa.schema(

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from delta_outbox.clock import Clock
+from delta_outbox.commit_history import CommitHistory
 from delta_outbox.conflicts import is_feed_gone
 from delta_outbox.errors import ChangeFeedGone, LogRewound, NoOutboxHere
 from delta_outbox.progress import NumberedPlan, NumberedPlans
@@ -113,18 +114,21 @@ class Projection:
             SequenceTaken: other writers were faster many times in a row.
         """
         heads = self.heads() if heads is None else heads
-        self._known = None
-        seen = self.watermark()
+        known, self._known = self._known, None
+        seen = self.watermark(known.plan if known is not None else None)
         if seen is not None and seen.covers(heads) and not (rebuild or touch):
             self._known = seen
             return seen.plan.number
-        plan = self._refreshing.run(
+        plan, mark = self._refreshing.run(
             heads,
             applied=seen.plan if seen is not None else None,
             planned_by=planned_by,
             rebuild=rebuild,
         )
-        self._known = self.watermark(plan)
+        if mark is not None and mark.plan == plan.number:
+            self._known = Watermark(version=mark.version, plan=plan)
+        else:
+            self._known = self.watermark(plan)
         return plan.number
 
     def close(self) -> None:
@@ -151,10 +155,10 @@ class Projection:
         Raises:
             NoOutboxHere: there is no such table with commits.
         """
-        row = self._spark.sql(f"describe history {table} limit 1").first()
-        if row is None:
+        commit = CommitHistory(self._spark).newest(table)
+        if commit is None:
             raise NoOutboxHere(where=table)
-        return int(row["version"])
+        return commit.version
 
     def watermark(self, expected: NumberedPlan | None = None) -> Watermark | None:
         """Return the newest version of the projection and how far it has seen the logs.

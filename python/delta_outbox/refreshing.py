@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.clock import Clock
+from delta_outbox.commit_history import Commit, CommitHistory
 from delta_outbox.conflicts import is_conflict, is_feed_gone
 from delta_outbox.errors import ChangeFeedGone, SequenceTaken
 from delta_outbox.failpoints import reach
@@ -87,7 +88,7 @@ class Refreshing:
         applied: NumberedPlan | None,
         planned_by: str,
         rebuild: bool,
-    ) -> NumberedPlan:
+    ) -> tuple[NumberedPlan, Mark | None]:
         """Bring the projection up to the heads of the logs.
 
         Args:
@@ -98,7 +99,8 @@ class Refreshing:
             rebuild: derive everything anew.
 
         Returns:
-            The plan that the projection stands at.
+            The plan that the projection stands at, and the mark of its rows; None if the plan is
+            no more than the word that there is nothing new.
 
         Raises:
             ChangeFeedGone: the feed of a log no longer reaches back to the last plan.
@@ -113,7 +115,7 @@ class Refreshing:
                 rebuild = True
             # A plan that somebody left unfinished is finished first; a rebuild needs none.
             if last is not None and last.number > done and not rebuild and self._apply(last):
-                done = self._stands_at(last)
+                done = last.number if self._stands_at(last)[0] else 0
             if last is None or last.number <= done or rebuild:
                 new = self._plans.append_after(
                     last, _plan(last, heads, rebuild=rebuild), planned_by=planned_by
@@ -121,9 +123,10 @@ class Refreshing:
                 if new is not None:  # else somebody else planned, perhaps less than we need
                     rebuild = False
                     if self._apply(new):
-                        done = self._stands_at(new)
-                        if done:
-                            return new
+                        stands, mark = self._stands_at(new)
+                        if stands:
+                            return new, mark
+                        done = 0
             last = next(self._plans.last(), None)
         raise SequenceTaken(writer=APP_ID, number=done + 1)
 
@@ -160,15 +163,15 @@ class Refreshing:
             raise
         return True
 
-    def _stands_at(self, plan: NumberedPlan) -> int:
-        """Return the number of a plan if its rows are there, else 0.
+    def _stands_at(self, plan: NumberedPlan) -> tuple[bool, Mark | None]:
+        """Say whether the rows of a plan are there, and return the mark that says so.
 
         Delta skips a version that was used before without a word, also if nothing carries it.
         """
         if not _has_rows(plan):
-            return plan.number
+            return True, None
         mark = newest_mark(self._spark, self._tables.state)
-        return plan.number if mark is not None and mark.plan >= plan.number else 0
+        return mark is not None and mark.plan >= plan.number, mark
 
     @contextmanager
     def _numbered(self, number: int) -> Iterator[None]:
@@ -192,15 +195,29 @@ def newest_mark(spark: SparkSession, state: str) -> Mark | None:
         spark: the session to read with.
         state: the projection.
     """
-    for limit in ("limit 1", f"limit {COMMITS_LOOKED_AT}", ""):
-        commits = spark.sql(f"describe history {state} {limit}").collect()
-        for commit in commits:
-            if commit["operation"] == "RESTORE":
+    history = CommitHistory(spark)
+    newest = history.newest(state)
+    if newest is None:
+        return None
+    plan = _plan_of(newest)
+    if plan is not None:
+        return Mark(version=newest.version, plan=plan)
+    for limit in (COMMITS_LOOKED_AT, None):
+        version = None
+        for commit in history.commits(state, limit=limit):
+            version = commit.version if version is None else version
+            if commit.operation == "RESTORE":
                 return None
-            mark = _MARK.fullmatch(commit["userMetadata"] or "")
-            if mark:
-                return Mark(version=int(commits[0]["version"]), plan=int(mark[1]))
+            plan = _plan_of(commit)
+            if plan is not None:
+                return Mark(version=version, plan=plan)
     return None
+
+
+def _plan_of(commit: Commit) -> int | None:
+    """Return the plan that a commit of the projection carries out."""
+    mark = _MARK.fullmatch(commit.mark or "")
+    return int(mark[1]) if mark and commit.operation != "RESTORE" else None
 
 
 def _has_rows(plan: NumberedPlan) -> bool:

@@ -1,0 +1,144 @@
+"""The newest commit of a table: which one, and what its writer said of it.
+
+`describe history` runs a Spark job for each question, a tenth of what a relay does on a quiet
+outbox. Where Spark's driver works on this machine, it is asked once; from then on it is enough to
+look whether a file follows the commit that is known, as Delta's own readers do.
+"""
+
+from __future__ import annotations
+
+import json
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlparse
+
+from delta_outbox.session import is_remote
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, kw_only=True)
+class Commit:
+    """A commit of a table.
+
+    Args:
+        version: its number.
+        operation: what was done, in Delta's words.
+        mark: what its writer said of it (`userMetadata`), if anything.
+        at: milliseconds since 1970, as Delta or the writer tell; a table that was dropped and made
+            anew has its numbers again, not its times.
+    """
+
+    version: int
+    operation: str
+    mark: str | None
+    at: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Known:
+    """What is known of a table whose commits can be read here.
+
+    Args:
+        version: of the newest commit when it was last asked for.
+        folder: the log that Delta keeps of the table.
+    """
+
+    version: int
+    folder: Path
+
+
+class CommitHistory:
+    """The histories of tables.
+
+    Args:
+        spark: the session to ask with. What one session of a Spark has learned, all of it know.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        """Read nothing yet."""
+        self._spark = spark
+        # A server may work on another machine: its files are not ours to look at.
+        shared = {} if is_remote(spark) else _learned.setdefault(spark.sparkContext, {})
+        self._known: dict[str, _Known] = shared
+
+    def newest(self, table: str) -> Commit | None:
+        """Return the newest commit of a table, None if it has none.
+
+        Args:
+            table: its full name.
+        """
+        known = self._known.get(table)
+        if known is not None:
+            commit = _follow(known.folder, known.version)
+            if commit is not None:
+                # Whole: threads look as well.
+                self._known[table] = _Known(version=commit.version, folder=known.folder)
+                return commit
+            self._known.pop(table, None)
+        told = next(self.commits(table, limit=1), None)
+        folder = self._folder(table) if told is not None else None
+        if told is None or folder is None:
+            return told
+        commit = _follow(folder, told.version)
+        if commit is None or commit.version != told.version:  # not its log, or it has just grown
+            return told
+        self._known[table] = _Known(version=commit.version, folder=folder)
+        return commit
+
+    def commits(self, table: str, *, limit: int | None = None) -> Iterator[Commit]:
+        """Yield the newest commits of a table, the newest first, as Delta tells them.
+
+        Args:
+            table: its full name.
+            limit: how many at most; all if left out.
+        """
+        most = "" if limit is None else f" limit {int(limit)}"
+        for row in self._spark.sql(f"describe history {table}{most}").collect():
+            yield Commit(
+                version=int(row["version"]),
+                operation=str(row["operation"]),
+                mark=row["userMetadata"],
+                at=round(row["timestamp"].timestamp() * 1000),
+            )
+
+    def _folder(self, table: str) -> Path | None:
+        """Return where the log of a managed table is, if its schema is on this machine."""
+        if is_remote(self._spark):
+            return None
+        schema, _, name = table.rpartition(".")
+        rows = self._spark.sql(f"describe schema {schema}").collect()
+        location = {row["info_name"]: row["info_value"] for row in rows}.get("Location", "")
+        parsed = urlparse(location)
+        return Path(unquote(parsed.path)) / name / "_delta_log" if parsed.scheme == "file" else None
+
+
+_learned: weakref.WeakKeyDictionary[SparkContext, dict[str, _Known]] = weakref.WeakKeyDictionary()
+
+
+def _follow(folder: Path, version: int) -> Commit | None:
+    """Return the newest commit from a known one on; None if that is no longer there."""
+    while _file(folder, version + 1).exists():
+        version += 1
+    try:
+        with _file(folder, version).open(encoding="utf-8") as lines:
+            actions = map(json.loads, lines)
+            told = (action["commitInfo"] for action in actions if "commitInfo" in action)
+            info: dict[str, Any] = next(told, {})
+    except FileNotFoundError:  # Delta has removed what is old, or the table is another one
+        return None
+    return Commit(
+        version=version,
+        operation=str(info.get("operation")),
+        mark=info.get("userMetadata"),
+        at=int(info.get("inCommitTimestamp", info.get("timestamp", 0))),
+    )
+
+
+def _file(folder: Path, version: int) -> Path:
+    return folder / f"{version:020}.json"

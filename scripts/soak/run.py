@@ -28,6 +28,7 @@ from delta_outbox.session import using_server
 
 PARTITIONS = 4
 FREEZE_LIMIT = 1.5  # seconds; a claim may publish for 4 of its lease of 10
+NOTICE_LIMIT = 20.0  # seconds; a worker that was not in the middle of anything leaves no trace
 THAW = 0.3  # seconds between two freezes; the broker catches up
 
 SETTINGS = """\
@@ -73,6 +74,7 @@ class Soak:
         self._kafka = KafkaServer(folder.kafka)
         self._processes = Processes(folder)
         self._producer: Producer | None = None
+        self._steps = transition_log(folder.warehouse)
 
     def __enter__(self) -> Self:
         try:
@@ -161,6 +163,8 @@ class Soak:
         self._folder.note_time()
         if strike.kind == "relay":
             relay.process.wait()
+        if strike.kind == "worker":
+            self._let_it_be_noticed(at)
         if strike.kind == "jvm":
             self._processes.bury()
             self._stop_producer()
@@ -185,6 +189,18 @@ class Soak:
         finally:
             if strike.frozen:
                 self._kafka.resume()
+
+    def _let_it_be_noticed(self, at: float) -> None:
+        """After the death of a worker: wait until its relay has recorded it, if it does at all.
+
+        The next kill would otherwise come in between, and be taken for the cause.
+        """
+        until = time.monotonic() + NOTICE_LIMIT
+        while time.monotonic() < until:
+            for _, row in self._steps.news():
+                if row["reason"] == "crashed" and row["occurred_at"].timestamp() > at:
+                    return
+            time.sleep(0.1)
 
     def _victim(self, strike: Strike, relay: Relay) -> psutil.Process | None:
         if strike.kind == "relay":

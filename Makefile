@@ -45,7 +45,7 @@ conformance: setup ## Put three stores to the rules of the specification; writes
 mutants: setup ## Put deliberate faults into the code and see each noticed; writes docs/mutants.md
 	@.venv/bin/python scripts/run_mutants.py --docs docs
 
-soak: setup ## 200 kills in an hour, a poison event among 100,000, 30,000 steps of the model; writes docs/soak.md
+soak: setup ## For hours: 200 kills, a poison event among 100,000, 30,000 steps of the model; writes docs/soak.md
 	@OUTBOX_MODEL_STEPS=30000 .venv/bin/python -m pytest tests/unit/test_outbox_model.py
 	@.venv/bin/python -m scripts.run_soak --docs docs
 	@OUTBOX_POISON_AMONG=100000 .venv/bin/python -m pytest tests/integration/test_troubled_events.py -k poison

@@ -35,6 +35,13 @@ _WHY = {
 }
 _DEFAULTS = {"spark.speculation": "false", "spark.stage.maxConsecutiveAttempts": "4"}
 
+# The optimising compiler pays off after minutes; until then it takes half of the CPU time (measured
+# on 2 cores, start to first query: 19 s of CPU time instead of 36). And G1 marks the whole heap for
+# every large array that a Parquet file takes (measured: 140 collections of 340 in three minutes of
+# small batches, and a tenth of the CPU time).
+SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseParallelGC")
+"""Options of a JVM that lives for minutes."""
+
 _LOG4J = """\
 # Written at every start: Spark's own words go to a file, never to the terminal.
 status = fatal
@@ -125,12 +132,7 @@ def local_settings(
         # to a few rows (measured: 23 s of CPU time instead of 37 for a drain of 40 events). What
         # reads many rows is compiled as ever (spark.sql.codegen.wholeStage).
         compute["spark.sql.codegen.factoryMode"] = "NO_CODEGEN"
-        # The optimising compiler pays off after minutes; until then it takes half of the CPU time
-        # (measured on 2 cores, start to first query: 19 s of CPU time instead of 36).
-        java_options.append("-XX:TieredStopAtLevel=1")
-        # G1 marks the whole heap for every large array that a Parquet file takes (measured: 140
-        # collections of 340 in three minutes of small batches, and a tenth of the CPU time).
-        java_options.append("-XX:+UseParallelGC")
+        java_options += SHORT_LIVED
     return {
         **REQUIRED,
         # More than one attempt: a killed Python worker fails its task, not the job. What a

@@ -18,6 +18,7 @@ from scripts.soak.folder import Folder
 
 from delta_outbox.home import Home
 from delta_outbox.served import find_served
+from delta_outbox.spark_settings import SHORT_LIVED
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 COMMAND = "import sys; from delta_outbox.cli.main import main; sys.exit(main())"
@@ -241,8 +242,7 @@ class Processes:
             **kept,
             "PYTHONPATH": os.pathsep.join(filter(None, path)),
             "OUTBOX_HOME": str(self.home.root),
-            # A JVM that lives for minutes does not earn the compiler that pays off after them.
-            "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC",
+            "SPARK_SUBMIT_OPTS": " ".join(SHORT_LIVED),
         }
 
 

@@ -22,6 +22,7 @@ from confluent_kafka import Consumer, TopicPartition
 from tests.faults.oracle import Row, histories_of, rows_of
 
 from delta_outbox.demo.kafka_server import KafkaServer
+from delta_outbox.spark_settings import SHORT_LIVED
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 COMMAND = "import sys; from delta_outbox.cli.main import main; sys.exit(main())"
@@ -151,8 +152,7 @@ def plain_environment() -> dict[str, str]:
     return {
         **kept,
         "PYTHONPATH": os.pathsep.join(filter(None, path)),
-        # The compiler that pays off after minutes would take half of the processor until then.
-        "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC",
+        "SPARK_SUBMIT_OPTS": " ".join(SHORT_LIVED),
     }
 
 

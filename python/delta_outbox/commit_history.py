@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
 
-from delta_outbox.session import is_remote
+from delta_outbox.session import Machine, spark_here
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -41,16 +41,16 @@ class Commit:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Known:
-    """What is known of a table whose commits can be read here.
+class _Learned:
+    """What is known of the tables of a Spark, by their full names; threads look as well.
 
     Args:
-        version: of the newest commit when it was last asked for.
-        folder: the log that Delta keeps of the table.
+        folders: the log that Delta keeps of each, None where it is not ours to read.
+        versions: of the newest commit of those that can be read, when it was last asked for.
     """
 
-    version: int
-    folder: Path
+    folders: dict[str, Path | None] = field(default_factory=dict)
+    versions: dict[str, int] = field(default_factory=dict)
 
 
 class CommitHistory:
@@ -63,9 +63,9 @@ class CommitHistory:
     def __init__(self, spark: SparkSession) -> None:
         """Read nothing yet."""
         self._spark = spark
-        # A server may work on another machine: its files are not ours to look at.
-        shared = {} if is_remote(spark) else _learned.setdefault(spark.sparkContext, {})
-        self._known: dict[str, _Known] = shared
+        self._here = spark_here(spark)
+        shared = self._here and _of_sparks.setdefault(self._here, _Learned())
+        self._learned = shared or _Learned()
 
     def newest(self, table: str) -> Commit | None:
         """Return the newest commit of a table, None if it has none.
@@ -73,23 +73,42 @@ class CommitHistory:
         Args:
             table: its full name.
         """
-        known = self._known.get(table)
-        if known is not None:
-            commit = _follow(known.folder, known.version)
+        folders, versions = self._learned.folders, self._learned.versions
+        folder, version = folders.get(table), versions.pop(table, None)
+        if folder is not None and version is not None:
+            commit = _follow(folder, version)
             if commit is not None:
-                # Whole: threads look as well.
-                self._known[table] = _Known(version=commit.version, folder=known.folder)
+                versions[table] = commit.version
                 return commit
-            self._known.pop(table, None)
         told = next(self.commits(table, limit=1), None)
-        folder = self._folder(table) if told is not None else None
-        if told is None or folder is None:
-            return told
-        commit = _follow(folder, told.version)
+        if told is None:
+            return None
+        if table not in folders:
+            folders[table] = self._folder(table)
+        folder = folders[table]
+        commit = _follow(folder, told.version) if folder is not None else None
         if commit is None or commit.version != told.version:  # not its log, or it has just grown
             return told
-        self._known[table] = _Known(version=commit.version, folder=folder)
+        versions[table] = commit.version
         return commit
+
+    def back(self, table: str, *limits: int | None) -> Iterator[Commit]:
+        """Yield the commits of a table, the newest first, fetched as far as they are asked for.
+
+        With each limit the history is read again, so that some come once more, and newer ones may
+        come late.
+
+        Args:
+            table: its full name.
+            limits: how many are read when the newest one, or those before, were not enough; None
+                reads all.
+        """
+        newest = self.newest(table)
+        if newest is None:
+            return
+        yield newest
+        for limit in limits:
+            yield from self.commits(table, limit=limit)
 
     def commits(self, table: str, *, limit: int | None = None) -> Iterator[Commit]:
         """Yield the newest commits of a table, the newest first, as Delta tells them.
@@ -109,7 +128,7 @@ class CommitHistory:
 
     def _folder(self, table: str) -> Path | None:
         """Return where the log of a managed table is, if its schema is on this machine."""
-        if is_remote(self._spark):
+        if self._here is None:
             return None
         schema, _, name = table.rpartition(".")
         rows = self._spark.sql(f"describe schema {schema}").collect()
@@ -118,7 +137,9 @@ class CommitHistory:
         return Path(unquote(parsed.path)) / name / "_delta_log" if parsed.scheme == "file" else None
 
 
-_learned: weakref.WeakKeyDictionary[SparkContext, dict[str, _Known]] = weakref.WeakKeyDictionary()
+_of_sparks: weakref.WeakKeyDictionary[SparkContext | Machine, _Learned] = (
+    weakref.WeakKeyDictionary()
+)
 
 
 def _follow(folder: Path, version: int) -> Commit | None:

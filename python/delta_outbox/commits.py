@@ -85,13 +85,7 @@ def _version_of(spark: SparkSession, table: str, mark: str) -> int | None:
 
     Reading the last commit costs much less than reading rows.
     """
-    history = CommitHistory(spark)
-    newest = history.newest(table)
-    if newest is None:
-        return None
-    if newest.mark == mark:
-        return newest.version
-    for commit in history.commits(table, limit=COMMITS_LOOKED_AT):
+    for commit in CommitHistory(spark).back(table, COMMITS_LOOKED_AT):
         if commit.mark == mark:
             return commit.version
     return None

@@ -14,7 +14,7 @@ from delta_outbox.dbt import CREATE, check_result, compile_sql, default_schema, 
 from delta_outbox.errors import FormatTooNew, NoOutboxHere
 from delta_outbox.home import Home, find_home
 from delta_outbox.outbox import Outbox
-from delta_outbox.served import remote_address
+from delta_outbox.served import find_served, remote_address
 from delta_outbox.session import local_session, stop_session, using_server
 from delta_outbox.statements import INLINE, Statements
 from delta_outbox.tables import FORMAT_PROPERTY, FORMAT_VERSION, Tables
@@ -67,9 +67,11 @@ def open_outbox(
     home = home or find_home(create=create)
     clock = clock or SystemClock()
     settings = load_settings(home=home.root, path=config)
-    address = remote_address(home)
+    served = find_served(home)
+    address = remote_address(served)
+    is_own = served is not None and served.url == address
     with (
-        using_server(address)
+        using_server(address, is_here=is_own)
         if address is not None
         else _local(home, short_lived=short_lived, record_classes=create, debug=debug)
     ) as spark:

@@ -119,16 +119,13 @@ class Projection:
         if seen is not None and seen.covers(heads) and not (rebuild or touch):
             self._known = seen
             return seen.plan.number
-        plan, mark = self._refreshing.run(
+        plan = self._refreshing.run(
             heads,
             applied=seen.plan if seen is not None else None,
             planned_by=planned_by,
             rebuild=rebuild,
         )
-        if mark is not None and mark.plan == plan.number:
-            self._known = Watermark(version=mark.version, plan=plan)
-        else:
-            self._known = self.watermark(plan)
+        self._known = self.watermark(plan)
         return plan.number
 
     def close(self) -> None:

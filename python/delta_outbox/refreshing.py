@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.clock import Clock
-from delta_outbox.commit_history import Commit, CommitHistory
+from delta_outbox.commit_history import CommitHistory
 from delta_outbox.conflicts import is_conflict, is_feed_gone
 from delta_outbox.errors import ChangeFeedGone, SequenceTaken
 from delta_outbox.failpoints import reach
@@ -88,7 +88,7 @@ class Refreshing:
         applied: NumberedPlan | None,
         planned_by: str,
         rebuild: bool,
-    ) -> tuple[NumberedPlan, Mark | None]:
+    ) -> NumberedPlan:
         """Bring the projection up to the heads of the logs.
 
         Args:
@@ -99,8 +99,7 @@ class Refreshing:
             rebuild: derive everything anew.
 
         Returns:
-            The plan that the projection stands at, and the mark of its rows; None if the plan is
-            no more than the word that there is nothing new.
+            The plan that the projection stands at.
 
         Raises:
             ChangeFeedGone: the feed of a log no longer reaches back to the last plan.
@@ -115,7 +114,7 @@ class Refreshing:
                 rebuild = True
             # A plan that somebody left unfinished is finished first; a rebuild needs none.
             if last is not None and last.number > done and not rebuild and self._apply(last):
-                done = last.number if self._stands_at(last)[0] else 0
+                done = self._stands_at(last)
             if last is None or last.number <= done or rebuild:
                 new = self._plans.append_after(
                     last, _plan(last, heads, rebuild=rebuild), planned_by=planned_by
@@ -123,10 +122,9 @@ class Refreshing:
                 if new is not None:  # else somebody else planned, perhaps less than we need
                     rebuild = False
                     if self._apply(new):
-                        stands, mark = self._stands_at(new)
-                        if stands:
-                            return new, mark
-                        done = 0
+                        done = self._stands_at(new)
+                        if done:
+                            return new
             last = next(self._plans.last(), None)
         raise SequenceTaken(writer=APP_ID, number=done + 1)
 
@@ -163,15 +161,15 @@ class Refreshing:
             raise
         return True
 
-    def _stands_at(self, plan: NumberedPlan) -> tuple[bool, Mark | None]:
-        """Say whether the rows of a plan are there, and return the mark that says so.
+    def _stands_at(self, plan: NumberedPlan) -> int:
+        """Return the number of a plan if its rows are there, else 0.
 
         Delta skips a version that was used before without a word, also if nothing carries it.
         """
         if not _has_rows(plan):
-            return True, None
+            return plan.number
         mark = newest_mark(self._spark, self._tables.state)
-        return mark is not None and mark.plan >= plan.number, mark
+        return plan.number if mark is not None and mark.plan >= plan.number else 0
 
     @contextmanager
     def _numbered(self, number: int) -> Iterator[None]:
@@ -195,29 +193,15 @@ def newest_mark(spark: SparkSession, state: str) -> Mark | None:
         spark: the session to read with.
         state: the projection.
     """
-    history = CommitHistory(spark)
-    newest = history.newest(state)
-    if newest is None:
-        return None
-    plan = _plan_of(newest)
-    if plan is not None:
-        return Mark(version=newest.version, plan=plan)
-    for limit in (COMMITS_LOOKED_AT, None):
-        version = None
-        for commit in history.commits(state, limit=limit):
-            version = commit.version if version is None else version
-            if commit.operation == "RESTORE":
-                return None
-            plan = _plan_of(commit)
-            if plan is not None:
-                return Mark(version=version, plan=plan)
+    version = -1
+    for commit in CommitHistory(spark).back(state, COMMITS_LOOKED_AT, None):
+        version = max(version, commit.version)
+        if commit.operation == "RESTORE":
+            return None
+        mark = _MARK.fullmatch(commit.mark or "")
+        if mark:
+            return Mark(version=version, plan=int(mark[1]))
     return None
-
-
-def _plan_of(commit: Commit) -> int | None:
-    """Return the plan that a commit of the projection carries out."""
-    mark = _MARK.fullmatch(commit.mark or "")
-    return int(mark[1]) if mark and commit.operation != "RESTORE" else None
 
 
 def _has_rows(plan: NumberedPlan) -> bool:

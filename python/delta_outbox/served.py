@@ -88,14 +88,10 @@ def find_served(home: Home) -> Served | None:
     return served
 
 
-def remote_address(home: Home) -> str | None:
+def remote_address(served: Served | None) -> str | None:
     """Return the address of the session to use, None for a local one; it may hold a token.
 
     Args:
-        home: the home; its server counts where SPARK_REMOTE names no other.
+        served: the server of the home; it counts where SPARK_REMOTE names no other.
     """
-    named = os.environ.get(REMOTE_VARIABLE)
-    if named:
-        return named
-    served = find_served(home)
-    return None if served is None else served.url
+    return os.environ.get(REMOTE_VARIABLE) or (served.url if served is not None else None)

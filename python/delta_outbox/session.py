@@ -8,6 +8,7 @@ import os
 import re
 import socket
 import warnings
+import weakref
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
@@ -32,6 +33,7 @@ from delta_outbox.spark_settings import (
 )
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
 
     from delta_outbox.class_archive import ClassArchive
@@ -283,18 +285,29 @@ def _first_line(error: Exception) -> str:
     return details[1] if details else (text.splitlines() or [type(error).__name__])[0]
 
 
+class Machine:
+    """What the sessions of one Spark have in common whose files this process can read."""
+
+
+# Of the sessions of a server; weak, because nobody says of each when it is let go.
+_here: weakref.WeakKeyDictionary[SparkSession, Machine] = weakref.WeakKeyDictionary()
+
+
 @contextlib.contextmanager
-def using_server(address: str) -> Iterator[SparkSession]:
+def using_server(address: str, *, is_here: bool = False) -> Iterator[SparkSession]:
     """Use a server for a block: for us, and for the dbt that runs in this process.
 
     Args:
         address: as SPARK_REMOTE holds it.
+        is_here: the server is known to be a process of this machine, that of a home of ours.
 
     Raises:
         ServerUnreachable: the server does not answer.
     """
     before = os.environ.get(REMOTE_VARIABLE)
     spark = remote_session(address)
+    if is_here:
+        _here[spark] = Machine()
     os.environ[REMOTE_VARIABLE] = address  # where dbt looks for its session
     try:
         yield spark
@@ -313,6 +326,18 @@ def is_remote(spark: SparkSession) -> bool:
     return type(spark).__module__.startswith("pyspark.sql.connect.")
 
 
+def spark_here(spark: SparkSession) -> SparkContext | Machine | None:
+    """Return what all sessions of a Spark share whose files this process can read.
+
+    Args:
+        spark: a classic session or one of Spark Connect.
+
+    Returns:
+        None if it is a server that may work on another machine.
+    """
+    return _here.get(spark) if is_remote(spark) else spark.sparkContext
+
+
 def own_session(spark: SparkSession) -> SparkSession:
     """Return a session of its own on the same Spark: settings and temporary views are private.
 
@@ -323,6 +348,8 @@ def own_session(spark: SparkSession) -> SparkSession:
         return spark.newSession()
     remote: Any = spark  # a classic session has no clone
     own: SparkSession = remote.cloneSession()
+    if spark in _here:
+        _here[own] = _here[spark]
     _client(own).set_retry_policies(_client(spark).get_retry_policies())
     return own
 

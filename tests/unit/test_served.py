@@ -90,10 +90,11 @@ def test_running_server_is_found(home: Home, monkeypatch: pytest.MonkeyPatch) ->
     names another server.
     """
     with server(home) as process:
-        assert served(pid=process.pid) == find_served(home)
-        assert served().url == remote_address(home)
+        found = find_served(home)
+        assert served(pid=process.pid) == found
+        assert served().url == remote_address(found)
         monkeypatch.setenv("SPARK_REMOTE", "sc://elsewhere")
-        assert "sc://elsewhere" == remote_address(home)
+        assert "sc://elsewhere" == remote_address(found)
 
 
 def test_killed_server_is_not_believed(home: Home) -> None:
@@ -103,7 +104,7 @@ def test_killed_server_is_not_believed(home: Home) -> None:
         process.wait()
         assert home.served_file.exists()
         assert find_served(home) is None
-        assert remote_address(home) is None
+        assert remote_address(None) is None
         with home.locked():
             assert not home.served_file.exists()
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from delta_outbox.commit_history import CommitHistory
 from delta_outbox.conformance.adapter import Change, Noticed
 from delta_outbox.dbt import run_dbt
 from delta_outbox.home import Home
@@ -76,6 +77,6 @@ def _is_refused(spark: SparkSession, statement: str) -> bool:
 
 
 def _version(spark: SparkSession, table: str) -> int:
-    row = spark.sql(f"describe history {table} limit 1").first()
-    assert row is not None
-    return int(row["version"])
+    commit = CommitHistory(spark).newest(table)
+    assert commit is not None
+    return commit.version

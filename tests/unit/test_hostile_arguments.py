@@ -116,7 +116,7 @@ def test_a_command_line_ends_with_a_sentence(text: str) -> None:
 @settings(deadline=None)
 @given(
     TEXT.filter(
-        lambda text: not re.fullmatch(r"\s*[A-Za-z_][A-Za-z0-9_]{0,127}\s*", text, re.ASCII)
+        lambda text: not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,127}", text.strip(), re.ASCII)
     )
 )
 def test_a_schema_is_an_identifier(text: str) -> None:

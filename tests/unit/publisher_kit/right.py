@@ -37,13 +37,13 @@ class RightPublisher(LinePublisher):
 
     def publish(self, events: EventBatch) -> list[Result]:
         results: list[Result] = []
-        held: set[str | None] = set()
+        held: set[str] = set()
         for event in events:
             if event.ordering_key in held:
                 results.append(NotSent())
                 continue
             results.append(self.attempt(event, events.remaining_seconds()))
-            if self.holds_its_key(results[-1]):
+            if event.ordering_key is not None and self.holds_its_key(results[-1]):
                 held.add(event.ordering_key)
         return results
 

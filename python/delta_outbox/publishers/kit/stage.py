@@ -6,7 +6,7 @@ import contextlib
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, get_args
@@ -155,23 +155,30 @@ class Stage:
         )
 
     @contextlib.contextmanager
-    def frozen(self, seconds: float) -> Iterator[None]:
+    def frozen(self, seconds: float) -> Iterator[threading.Event]:
         """Freeze the destination for a block; a publisher that waits for ever is helped out of it.
+
+        It is given what says whether that was needed.
 
         Args:
             seconds: that the block should last at most.
         """
-        thaw = _once(self.adapter.thaw)
-        limit = seconds + self.adapter.grace_seconds + _RESCUE
-        rescue = threading.Timer(limit, thaw)
+        helped = threading.Event()
+
+        def help_out() -> None:
+            helped.set()
+            self.adapter.thaw()
+
+        rescue = threading.Timer(seconds + self.adapter.grace_seconds + _RESCUE, help_out)
         self.adapter.freeze()
         rescue.start()
         try:
-            yield
+            yield helped
         finally:
             rescue.cancel()
             rescue.join()
-            thaw()
+            if not helped.is_set():
+                self.adapter.thaw()
 
     @contextlib.contextmanager
     def stopped(self) -> Iterator[None]:
@@ -199,13 +206,3 @@ def by_id(arrivals: Sequence[Arrival]) -> Mapping[str, Sequence[Arrival]]:
     for one in arrivals:
         found.setdefault(one.delivery_id, []).append(one)
     return found
-
-
-def _once(action: Callable[[], None]) -> Callable[[], None]:
-    done = threading.Lock()
-
-    def act() -> None:
-        if done.acquire(blocking=False):
-            action()
-
-    return act

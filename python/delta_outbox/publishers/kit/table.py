@@ -29,6 +29,8 @@ CHECKS: Final[tuple[Check, ...]] = numbered(
     answers.receipts_have_a_json_form,
     answers.receipts_hold_nothing_of_the_content,
     content.payload_and_headers_arrive,
+    content.an_event_without_headers_arrives,
+    content.an_event_without_a_key_arrives,
     content.an_empty_payload_arrives,
     content.every_byte_arrives,
     content.a_large_payload_arrives,

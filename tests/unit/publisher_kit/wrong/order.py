@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.unit.publisher_kit.right import RightPublisher
 
 from delta_outbox.publishers import Delivered, EventBatch, Failed, NotSent, Rejected, Result
@@ -67,3 +69,16 @@ class StopsAtTheFirstTrouble(RightPublisher):
             else:
                 results.append(self.attempt(event, events.remaining_seconds()))
         return results
+
+
+class TakesNoKeyForAKey(RightPublisher):
+    """Holds all events without a key behind one of them that was not delivered."""
+
+    caught_by = (
+        "a_refusal_does_not_stop_its_neighbours",
+        "a_failure_does_not_stop_its_neighbours",
+    )
+
+    def publish(self, events: EventBatch) -> list[Result]:
+        named = [replace(one, ordering_key=one.ordering_key or "") for one in events]
+        return super().publish(EventBatch(named, deadline=events.deadline))

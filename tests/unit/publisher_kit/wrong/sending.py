@@ -91,6 +91,28 @@ class DropsHeaders(_SendsHeaders):
         return {}
 
 
+class NeedsHeaders(RightPublisher):
+    """Rejects an event that has no headers."""
+
+    caught_by = ("an_event_without_headers_arrives",)
+
+    def attempt(self, event: Event, seconds: float) -> Result:
+        if event.headers is None:
+            return Rejected(error="there are no headers")
+        return super().attempt(event, seconds)
+
+
+class NeedsAKey(RightPublisher):
+    """Rejects an event that has no key."""
+
+    caught_by = ("an_event_without_a_key_arrives",)
+
+    def attempt(self, event: Event, seconds: float) -> Result:
+        if event.key is None:
+            return Rejected(error="there is no key")
+        return super().attempt(event, seconds)
+
+
 class SendsNullForNothing(_Sends):
     """Sends `null` for an empty payload."""
 

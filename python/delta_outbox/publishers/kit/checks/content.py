@@ -14,6 +14,8 @@ from delta_outbox.publishers.kit.stage import LARGE_MESSAGE, Stage, by_id
 from delta_outbox.publishers.protocol import Delivered, Event, Rejected
 
 _PLAIN = "plain"
+_NO_HEADERS = "no headers"
+_NO_KEY = "no key"
 _EVERY_BYTE = bytes(range(256)) + b"\xff\xfe\x00\r\n\r\n.\r\n"
 
 
@@ -39,6 +41,8 @@ def contents(stage: Stage) -> Mapping[str, Event]:
     """
     fields: dict[str, dict[str, Any]] = {
         _PLAIN: {},
+        _NO_HEADERS: {"headers": None},
+        _NO_KEY: {"key": None, "ordering_key": None},
         Content.EMPTY_PAYLOAD: {"payload": b""},
         Content.BINARY_PAYLOAD: {"payload": _EVERY_BYTE},
         Content.LARGE_PAYLOAD: {"payload": os.urandom(stage.adapter.large_bytes)},
@@ -99,6 +103,18 @@ def _judge(seen: Seen, name: str) -> None:
 def payload_and_headers_arrive(seen: Seen) -> None:
     """The payload arrives byte for byte, the headers and ours by name and value."""
     _judge(seen, _PLAIN)
+
+
+@CONTENT.check()
+def an_event_without_headers_arrives(seen: Seen) -> None:
+    """An event whose headers are None arrives like any other."""
+    _judge(seen, _NO_HEADERS)
+
+
+@CONTENT.check()
+def an_event_without_a_key_arrives(seen: Seen) -> None:
+    """An event without key and ordering key arrives like any other."""
+    _judge(seen, _NO_KEY)
 
 
 @CONTENT.check()

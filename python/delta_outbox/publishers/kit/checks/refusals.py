@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from delta_outbox.conformance.check import holds, same
 from delta_outbox.publishers.kit.adapter import Arrival, Capability
@@ -13,6 +13,7 @@ from delta_outbox.publishers.kit.words import says_nothing_of
 from delta_outbox.publishers.protocol import Delivered, Event, Failed, Rejected
 
 _BAD = 1  # the place of the event that is not taken
+_KEYLESS = (_BAD, 2)  # without a key, as one of its neighbours: nothing orders the two
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +21,7 @@ class Refusal:
     """What was seen: a call in which one event is not taken, and what arrived.
 
     Args:
-        call: five events with a key each; the second is not taken.
+        call: five events, no two of a key; the second is not taken.
         followed: a key of three events, the second of which is not taken; None if a call holds
             no two events of a key.
         after: a call of events that are well.
@@ -48,6 +49,8 @@ class Refusal:
 def _play(stage: Stage, spoil: Callable[[Event], Event]) -> Refusal:
     publisher = stage.open()
     events = stage.events(5)
+    for place in _KEYLESS:
+        events[place] = replace(events[place], key=None, ordering_key=None)
     events[_BAD] = spoil(events[_BAD])
     call, followed = stage.publish(publisher, events), None
     if stage.has(Capability.ORDERED):
@@ -94,7 +97,7 @@ def answers_are_in_the_order_of_the_events(seen: Refusal) -> None:
 
 @REFUSED.check()
 def a_refusal_does_not_stop_its_neighbours(seen: Refusal) -> None:
-    """Events of other keys are Delivered beside one that is refused."""
+    """Events of other keys, and of none, are Delivered beside one that is refused."""
     same(4, len(seen.call.ids(Delivered)), "neighbours that are Delivered")
 
 
@@ -130,7 +133,7 @@ def what_has_failed_has_not_arrived(seen: Refusal) -> None:
 
 @FAILING.check()
 def a_failure_does_not_stop_its_neighbours(seen: Refusal) -> None:
-    """Events of other keys are Delivered beside one that fails."""
+    """Events of other keys, and of none, are Delivered beside one that fails."""
     same(4, len(seen.call.ids(Delivered)), "neighbours that are Delivered")
 
 

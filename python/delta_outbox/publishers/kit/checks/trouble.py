@@ -31,6 +31,7 @@ class Trouble:
 
     Args:
         call: that met the trouble.
+        answered: the call waited so long that the destination was made to answer again.
         limit: seconds after which it must have ended.
         works_again: whether the instance delivered once the trouble was over.
         arrived: how often each id has arrived in the end.
@@ -39,6 +40,7 @@ class Trouble:
     """
 
     call: Call
+    answered: bool
     limit: float
     works_again: bool
     arrived: Mapping[str, int]
@@ -56,9 +58,10 @@ def _stopped(stage: Stage) -> Trouble:
 def _frozen(stage: Stage) -> Trouble:
     publisher = _warm(stage)
     seconds = stage.adapter.silence_seconds
-    with stage.frozen(seconds):
+    with stage.frozen(seconds) as helped:
         call = stage.publish(publisher, stage.events(3), seconds=seconds)
-    return _afterwards(stage, publisher, call)
+        answered = helped.is_set()
+    return _afterwards(stage, publisher, call, answered=answered)
 
 
 def _lost(stage: Stage) -> Trouble:
@@ -76,12 +79,15 @@ def _warm(stage: Stage) -> Publisher:
     return publisher
 
 
-def _afterwards(stage: Stage, publisher: Publisher, call: Call) -> Trouble:
+def _afterwards(
+    stage: Stage, publisher: Publisher, call: Call, *, answered: bool = False
+) -> Trouble:
     works_again = _works_again(stage, publisher)
     counts = Counter(one.delivery_id for one in stage.arrivals(call))
     adapter = stage.adapter
     return Trouble(
         call=call,
+        answered=answered,
         limit=adapter.silence_seconds + adapter.grace_seconds,
         works_again=works_again,
         arrived={one: counts[one] for one in call.ids()},
@@ -136,6 +142,7 @@ def it_works_again_after_a_stop(seen: Trouble) -> None:
 @FROZEN.check(Capability.ACKNOWLEDGED)
 def nothing_is_delivered_by_a_silent_destination(seen: Trouble) -> None:
     """A destination that answers nothing has acknowledged nothing: none is Delivered."""
+    holds(not seen.answered, "it waited beyond its deadline, so the answer proves nothing")
     _none(seen, Delivered)
 
 

@@ -5,23 +5,23 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
+import threading
 from collections.abc import Iterator
 from typing import Final
 
 _EVENTS: Final = frozenset({"socket.connect", "socket.getaddrinfo", "socket.sendto"})
-_watching: list[list[str]] = []
+_watching: dict[int, list[str]] = {}  # by thread: others, such as a proxy's, may connect
 
 
 @contextlib.contextmanager
 def connecting() -> Iterator[list[str]]:
-    """Collect what this process connects to, or looks up, during a block."""
+    """Collect what this thread connects to, or looks up, during a block."""
     _install()
-    seen: list[str] = []
-    _watching.append(seen)
+    seen = _watching[threading.get_ident()] = []
     try:
         yield seen
     finally:
-        _watching.remove(seen)
+        del _watching[threading.get_ident()]
 
 
 @functools.cache
@@ -31,5 +31,6 @@ def _install() -> None:
 
 def _note(event: str, _: object) -> None:
     if _watching and event in _EVENTS:
-        for seen in _watching:
+        seen = _watching.get(threading.get_ident())
+        if seen is not None:
             seen.append(event)

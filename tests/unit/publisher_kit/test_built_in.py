@@ -107,6 +107,18 @@ class ForgetfulAdapter(LineAdapter):
         self.own.__exit__()
 
 
+def test_a_way_around_the_proxy_is_noticed():
+    """An adapter whose settings do not lead through its proxy does not pass for want of trouble."""
+    names = ["a_lost_answer_is_no_failure", "what_lost_its_answer_is_not_sent_again"]
+    with LineServer() as server:
+        adapter = LineAdapter(server)
+        adapter.settings = {**adapter.settings, "port": server.port}
+        findings = check(adapter, names)
+        adapter.close()
+    assert [Verdict.FAILED] * 2 == [finding.verdict for finding in findings]
+    assert "no answer was lost" in findings[0].said
+
+
 def test_a_call_without_end_is_helped_out():
     """A publisher that waits for ever does not hold up the kit: the destination is thawed."""
 

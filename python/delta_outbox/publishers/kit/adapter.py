@@ -123,6 +123,10 @@ class Adapter:
     def lose_answer(self) -> None:
         """Break the connection when the destination answers the next large message, once."""
 
+    def has_lost_answer(self) -> bool:
+        """Return whether an answer was lost since `lose_answer`: otherwise nothing was tried."""
+        return True
+
     def refused(self, event: Event) -> Event:
         """Return the event so that the destination refuses it for good.
 
@@ -172,6 +176,8 @@ def capabilities(adapter: Adapter) -> frozenset[Capability]:
     }
     for capability, methods in _METHODS.items():
         found[capability] = all(getattr(kind, one) is not getattr(Adapter, one) for one in methods)
+    if Content.LARGE_PAYLOAD in adapter.rejects:
+        found[Capability.LOSE] = False  # by its size the message is known whose answer gets lost
     return frozenset(capability for capability, there in found.items() if there)
 
 

@@ -29,6 +29,7 @@ class Proxy:
 
     def __init__(self, port: int, host: str = "127.0.0.1") -> None:
         self.connections = 0  # that were accepted
+        self.answers_lost = 0
         self.port = 0
         self._target = (host, port)
         self._frozen = False
@@ -75,7 +76,7 @@ class Proxy:
 
     def lose_answer(self) -> None:
         """Reset the connection that next gets an answer to a large message, once."""
-        self._answers_to_lose = 1
+        self._answers_to_lose, self.answers_lost = 1, 0
 
     def _accept(self, server: socket.socket) -> None:
         with contextlib.suppress(OSError):
@@ -107,6 +108,7 @@ class Proxy:
                     data = server.recv(_CHUNK)
                     if carried >= LARGE_MESSAGE and self._answers_to_lose:
                         self._answers_to_lose = 0
+                        self.answers_lost += 1
                         break
                     if not data:
                         return
@@ -159,6 +161,10 @@ class TcpAdapter(Adapter):
     def lose_answer(self) -> None:
         """Reset the connection that next gets an answer to a large message."""
         self.proxy.lose_answer()
+
+    def has_lost_answer(self) -> bool:
+        """Return whether the proxy has lost the answer."""
+        return self.proxy.answers_lost > 0
 
     def connections(self) -> int:
         """Return how many connections the proxy has seen."""

@@ -37,6 +37,7 @@ class Trouble:
         arrived: how often each id has arrived in the end.
         content: of the events.
         secrets: of the settings.
+        lost: whether an answer was lost.
     """
 
     call: Call
@@ -46,6 +47,7 @@ class Trouble:
     arrived: Mapping[str, int]
     content: str
     secrets: tuple[str, ...]
+    lost: bool = False
 
 
 def _stopped(stage: Stage) -> Trouble:
@@ -69,7 +71,8 @@ def _lost(stage: Stage) -> Trouble:
     stage.adapter.lose_answer()
     event = stage.event("lost", payload=os.urandom(stage.adapter.large_bytes))
     call = stage.publish(publisher, [event])
-    return _afterwards(stage, publisher, call)
+    lost = stage.adapter.has_lost_answer()
+    return replace(_afterwards(stage, publisher, call), lost=lost)
 
 
 def _warm(stage: Stage) -> Publisher:
@@ -176,12 +179,14 @@ def it_works_again_after_silence(seen: Trouble) -> None:
 @LOST.check()
 def a_lost_answer_is_no_failure(seen: Trouble) -> None:
     """Whoever has sent and lost the answer knows nothing: it is not Failed, Rejected or NotSent."""
+    _was_lost(seen)
     _not_denied(seen)
 
 
 @LOST.check()
 def what_lost_its_answer_is_not_sent_again(seen: Trouble) -> None:
     """A lost answer leads to no further attempt within the call: nothing arrives twice."""
+    _was_lost(seen)
     _once_at_most(seen)
 
 
@@ -199,6 +204,10 @@ def _none(seen: Trouble, kind: type) -> None:
 def _not_denied(seen: Trouble) -> None:
     denied = [one for one in seen.call.ids(Failed, Rejected, NotSent) if seen.arrived[one]]
     holds(not denied, f"{len(denied)} events are said not to have been sent and have arrived")
+
+
+def _was_lost(seen: Trouble) -> None:
+    holds(seen.lost, "no answer was lost: do the settings of the adapter lead through its proxy?")
 
 
 def _once_at_most(seen: Trouble) -> None:

@@ -58,6 +58,9 @@ class KafkaAdapter(Adapter):
     def lose_answer(self) -> None:
         self.network.reset_replies(1)
 
+    def has_lost_answer(self) -> bool:
+        return self.network.resets > 0
+
     def refused(self, event: Event) -> Event:
         """Return it too large for a topic, which the broker knows and the client does not."""
         # Random, or compression would make it small enough.

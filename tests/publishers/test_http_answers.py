@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -19,6 +21,9 @@ from tests.publishers.http_server import (
 
 from delta_outbox.publishers import Delivered, Failed, NotSent, Rejected, Unknown
 from delta_outbox.publishers.http import HttpPublisher
+from delta_outbox.publishers.http_connection import HttpConnection
+from delta_outbox.publishers.http_message import http_message
+from delta_outbox.publishers.http_settings import parse_settings
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
 
@@ -279,6 +284,25 @@ def test_a_no_in_the_middle_of_a_request_is_heard(send, new_event, status):
         assert time.monotonic() - start < 5
     assert type(result) is (Rejected if status == 413 else Failed)
     assert f"answered {status}" in result.error
+
+
+def test_a_no_before_the_connection_broke_is_heard(new_event):
+    """A no that has come is understood although the connection takes nothing of the event."""
+    settings = parse_settings({"url": "http://127.0.0.1:1", "secrets": [SECRET]})
+    broken = threading.Event()
+
+    def serve(connection, _):
+        connection.sendall(b"HTTP/1.1 413 No\r\ncontent-length: 0\r\n\r\n")
+        reset(connection)
+        broken.set()
+
+    with RawServer(serve) as server:
+        target = replace(settings.target, port=server.port)
+        until = time.monotonic() + 5
+        connection = HttpConnection(replace(settings, target=target), None, until=until)
+        assert broken.wait(5)
+        message = http_message(new_event("r"), settings)
+        assert connection.exchange(message, until=until, timeout=5).status == 413
 
 
 def test_a_yes_in_the_middle_of_a_request_is_none(send, new_event):

@@ -144,7 +144,7 @@ def test_a_producer_names_its_content_type(receiver, send, new_event):
 
 def test_a_signature_verifies_by_the_rules_of_the_specification(receiver, send, new_event):
     """webhook-signature is v1 and the HMAC-SHA256 of id.timestamp.body, the body of any bytes."""
-    event = new_event("r", payload=bytes(range(256)))
+    event = new_event("r", payload=b" \n" + bytes(range(256)) + b"\r\n ")
     before = int(time.time())
     send(event)
     [request] = receiver.requests

@@ -63,7 +63,7 @@ def retry_after_seconds(value: str | None) -> float | None:
     if _SECONDS.fullmatch(value):
         return float(value)
     try:
-        then = parsedate_to_datetime(value).timestamp()
+        # A date that has passed is below zero, and `Failed` makes that none.
+        return parsedate_to_datetime(value).timestamp() - time.time()
     except (ValueError, OverflowError):
         return None
-    return max(0.0, then - time.time())

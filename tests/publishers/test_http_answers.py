@@ -19,8 +19,9 @@ from tests.publishers.http_server import (
     reset,
 )
 
-from delta_outbox.publishers import Delivered, Failed, NotSent, Rejected, Unknown
+from delta_outbox.publishers import Delivered, EventBatch, Failed, NotSent, Rejected, Unknown
 from delta_outbox.publishers.http import HttpPublisher
+from delta_outbox.publishers.http_call import HttpCall
 from delta_outbox.publishers.http_connection import HttpConnection
 from delta_outbox.publishers.http_message import http_message
 from delta_outbox.publishers.http_settings import parse_settings
@@ -289,9 +290,10 @@ def test_a_no_in_the_middle_of_a_request_is_heard(send, new_event, status):
 def test_a_no_before_the_connection_broke_is_heard(new_event):
     """A no that has come is understood although the connection takes nothing of the event."""
     settings = parse_settings({"url": "http://127.0.0.1:1", "secrets": [SECRET]})
-    broken = threading.Event()
+    connected, broken = threading.Event(), threading.Event()
 
     def serve(connection, _):
+        connected.wait(5)
         connection.sendall(b"HTTP/1.1 413 No\r\ncontent-length: 0\r\n\r\n")
         reset(connection)
         broken.set()
@@ -300,6 +302,7 @@ def test_a_no_before_the_connection_broke_is_heard(new_event):
         target = replace(settings.target, port=server.port)
         until = time.monotonic() + 5
         connection = HttpConnection(replace(settings, target=target), None, until=until)
+        connected.set()
         assert broken.wait(5)
         message = http_message(new_event("r"), settings)
         assert connection.exchange(message, until=until, timeout=5).status == 413
@@ -375,6 +378,42 @@ def test_a_connection_that_was_closed_while_idle(new_event, publish):
         assert [type(r) for r in publish(one, [new_event("r", payload=b"2")])] == [Delivered]
         assert [body for _, body in receiver.received()] == [b"1", b"2"]
         one.close()
+
+
+class LookedAtTooEarly(HttpConnection):
+    """A connection that broke just after the look at it."""
+
+    was_looked_at = False
+
+    def is_reusable(self):
+        before, self.was_looked_at = self.was_looked_at, True
+        return super().is_reusable() if before else True
+
+
+def test_a_connection_that_takes_nothing_is_replaced(new_event):
+    """An event of which a used connection took not a byte is sent by a new one, once."""
+    connected, broken = threading.Event(), threading.Event()
+    received = []
+
+    def serve(connection, number):
+        if number == 0:
+            connected.wait(5)
+            reset(connection)
+            broken.set()
+        else:
+            received.append(read_request(connection))
+            connection.sendall(OK)
+
+    with RawServer(serve) as server:
+        settings = parse_settings({"url": server.url, "secrets": [SECRET]})
+        used = LookedAtTooEarly(settings, None, until=time.monotonic() + 5)
+        connected.set()
+        assert broken.wait(5)
+        events = EventBatch([new_event("r")], deadline=time.monotonic() + 5)
+        [result] = HttpCall(events, settings=settings, context=None, idle=[used]).run()
+        assert type(result) is Delivered
+        assert len(received) == 1
+        assert server.connections == 2
 
 
 def test_a_connection_that_dies_under_a_request_is_unknown(new_event, publish):

@@ -208,7 +208,7 @@ def test_an_answer_that_drips(send, new_event):
     with RawServer(serve) as server:
         start = time.monotonic()
         [result] = send(server.url, new_event("r"), timeout_seconds=1.0)
-        assert 1.0 <= time.monotonic() - start < 1.6
+        assert 1.0 <= time.monotonic() - start < 3
         assert result == Unknown(error=f"127.0.0.1:{server.port} gave no answer within 1 s")
 
 
@@ -223,7 +223,7 @@ def test_a_flood_of_informational_answers_ends(send, new_event):
     with RawServer(serve) as server:
         start = time.monotonic()
         [result] = send(server.url, new_event("r"), timeout_seconds=0.5)
-        assert time.monotonic() - start < 1.5
+        assert time.monotonic() - start < 2.5
     assert type(result) is Unknown
 
 
@@ -237,7 +237,7 @@ def test_a_receiver_that_never_answers(send, new_event):
     with RawServer(serve) as server:
         start = time.monotonic()
         [result] = send(server.url, new_event("r"), timeout_seconds=0.5)
-        assert 0.5 <= time.monotonic() - start < 1
+        assert 0.5 <= time.monotonic() - start < 2.5
         assert type(result) is Unknown
         assert server.connections == 1
 

@@ -125,10 +125,10 @@ def test_a_server_without_tls_gets_nothing(send, new_event):
 
 def test_a_greeting_that_never_ends_has_failed(send, new_event):
     """A server that takes the connection and says nothing has failed within the limit."""
-    with RawServer(lambda connection, _: time.sleep(3)) as server:
+    with RawServer(lambda connection, _: time.sleep(5)) as server:
         start = time.monotonic()
         [result] = send(f"https://127.0.0.1:{server.port}", new_event("r"), timeout_seconds=0.5)
-        assert time.monotonic() - start < 1.5
+        assert time.monotonic() - start < 2.5
         assert result == Failed(
             error=f"127.0.0.1:{server.port} cannot be reached: no answer in time"
         )
@@ -259,6 +259,6 @@ def test_a_look_up_that_hangs_has_failed(send, new_event, monkeypatch):
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: released.wait() and [])
     start = time.monotonic()
     results = send(f"https://{NAME}", *[new_event("r") for _ in range(50)], timeout_seconds=0.5)
-    assert time.monotonic() - start < 1.5
+    assert time.monotonic() - start < 2.5
     released.set()
     assert set(results) == {Failed(error=f"{NAME}:443 cannot be resolved: no answer in time")}

@@ -88,7 +88,7 @@ def test_a_receiver_that_does_not_accept_has_failed(publisher, new_event, publis
     """A connection that does not come about within the limit has failed for all, in that time."""
     start = time.monotonic()
     results = publish(publisher(full, timeout_seconds=0.5), [new_event("r") for _ in range(100)])
-    assert 0.5 <= time.monotonic() - start < 1.5
+    assert 0.5 <= time.monotonic() - start < 2.5
     assert set(kinds_of(results)) == {Failed}
     assert "cannot be reached: no answer in time" in results[0].error
 
@@ -134,7 +134,7 @@ def test_a_frozen_receiver(receiver, publisher, new_event, publish):
     receiver.pause()
     start = time.monotonic()
     results = publish(one, [new_event("r") for _ in range(8)])
-    assert 1.0 <= time.monotonic() - start < 2
+    assert 1.0 <= time.monotonic() - start < 3.5
     assert kinds_of(results) == [Unknown] * 8
     receiver.resume()
     receiver.wait_for(12)
@@ -148,7 +148,7 @@ def test_the_deadline_cuts_a_request_off(receiver, publisher, new_event, publish
     receiver.pause()
     start = time.monotonic()
     results = publish(one, [new_event("r") for _ in range(100)], seconds=1)
-    assert 1 <= time.monotonic() - start < 1.6
+    assert 1 <= time.monotonic() - start < 2.5
     assert kinds_of(results) == [Unknown] * 4 + [NotSent] * 96
     receiver.resume()
     time.sleep(0.5)
@@ -160,7 +160,7 @@ def test_the_deadline_ends_a_long_call(receiver, publisher, new_event, publish):
     events = [new_event("r", f"k{n % 50}") for n in range(50_000)]
     start = time.monotonic()
     results = publish(publisher(receiver.url), events, seconds=0.7)
-    assert time.monotonic() - start < 1.7
+    assert time.monotonic() - start < 2.7
     kinds = kinds_of(results)
     assert set(kinds) <= {Delivered, Unknown, NotSent}
     assert {Delivered, NotSent} <= set(kinds)
@@ -293,7 +293,7 @@ def test_probe(full):
         start = time.monotonic()
         with pytest.raises(PublisherUnavailable, match="cannot be reached"):
             probe(HttpPublisher, {"url": url, "secrets": [SECRET]}, destination="hook", timeout=0.5)
-        assert time.monotonic() - start < 1.5
+        assert time.monotonic() - start < 2.5
 
 
 def test_errors_and_logs_hold_no_secret(publisher, new_event, publish, caplog):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from importlib.metadata import EntryPoint
 from types import ModuleType
@@ -108,9 +109,21 @@ def test_an_entry_point_is_found(monkeypatch):
     assert "mine" in known_types()
 
 
+def test_a_missing_library_names_the_extra(monkeypatch):
+    """A built-in whose library is not installed says which extra brings it."""
+    for name in [name for name in sys.modules if name.startswith("delta_outbox.publishers.http")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "h11", None)
+    with pytest.raises(PublisherNotLoaded, match="'h11' is missing") as caught:
+        find_publisher("http", destination="default")
+    assert "pip install 'delta-outbox[http]'" in caught.value.remedy
+
+
 def test_an_unknown_type_lists_the_known():
     """A misspelt type is one sentence with all that there are."""
-    with pytest.raises(UnknownPublisher, match=r"Known: jsonl, kafka, memory, null.*Got: 'kafak'"):
+    with pytest.raises(
+        UnknownPublisher, match=r"Known: http, jsonl, kafka, memory, null.*Got: 'kafak'"
+    ):
         find_publisher("kafak", destination="default")
 
 

@@ -15,6 +15,12 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from tests.publishers.proxy import Proxy
+from tests.publishers.rabbitmq_fixtures import new_queue as new_queue
+from tests.publishers.rabbitmq_fixtures import open_rabbit as open_rabbit
+from tests.publishers.rabbitmq_fixtures import rabbit as rabbit
+from tests.publishers.rabbitmq_fixtures import rabbit_proxy as rabbit_proxy
+from tests.publishers.rabbitmq_fixtures import received as received
+from tests.publishers.rabbitmq_fixtures import running_rabbit as running_rabbit
 
 from delta_outbox.demo.kafka_reader import consume_all
 from delta_outbox.demo.kafka_server import KafkaServer

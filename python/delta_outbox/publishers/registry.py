@@ -21,6 +21,7 @@ BUILT_IN: Final[Mapping[str, str]] = {
     "memory": "delta_outbox.publishers.memory:MemoryPublisher",
     "null": "delta_outbox.publishers.null:NullPublisher",
     "rabbitmq": "delta_outbox.publishers.rabbitmq:RabbitPublisher",
+    "sqs": "delta_outbox.publishers.sqs:SqsPublisher",
 }
 _METHODS: Final = ("open", "publish", "close")
 

@@ -105,6 +105,7 @@ class Front:
     Attributes:
         answer: called with the batch of a SendMessageBatch; None of it: the request is passed on.
         before_answer: called when the server behind has answered.
+        trickle_seconds: for which an answer to a batch comes byte by byte.
         requests: bodies of all SendMessageBatch requests.
     """
 
@@ -112,6 +113,7 @@ class Front:
         self._target = target
         self.answer: Callable[[dict[str, Any]], Answer | None] = lambda _: None
         self.before_answer: Callable[[], None] = lambda: None
+        self.trickle_seconds = 0.0
         self.requests: list[dict[str, Any]] = []
         front = self
 
@@ -145,6 +147,14 @@ class Front:
             chosen = self.answer(request)
         status, headers, content = chosen or self._behind(handler, body)
         self.before_answer()
+        if self.trickle_seconds and len(self.requests) > 1:
+            handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+            end = time.monotonic() + self.trickle_seconds
+            while time.monotonic() < end:
+                handler.wfile.write(b"x")
+                time.sleep(0.05)
+            handler.wfile.write(b"\r\nContent-Length: 2\r\n\r\n{}")
+            return
         handler.send_response(status)
         for name, value in headers.items():
             handler.send_header(name, value)

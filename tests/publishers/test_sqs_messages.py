@@ -17,6 +17,15 @@ def texts(message):
     return {name: value["StringValue"] for name, value in found.items()}
 
 
+def is_allowed(text):
+    """Tell whether SQS leaves a text alone, by the ranges of its reference."""
+    ranges = [(0x20, 0xD7FF), (0xE000, 0xFFFD), (0x10000, 0x10FFFF)]
+    return all(
+        character in "\t\n\r" or any(low <= ord(character) <= high for low, high in ranges)
+        for character in text
+    )
+
+
 def headers_of(message):
     """Return the headers as docs/publishers/sqs.md tells a consumer to."""
     found = texts(message)
@@ -80,6 +89,7 @@ def test_other_headers_are_one_attribute(new_sqs_queue, open_sqs, new_event, pub
         [message] = taken(queue)
         assert headers | ours(event) == headers_of(message)
         assert {"outbox-headers"} == set(texts(message))
+        assert is_allowed(texts(message)["outbox-headers"])
 
 
 def test_payload_arrives_byte_for_byte(new_sqs_queue, open_sqs, new_event, publish, taken):
@@ -96,6 +106,8 @@ def test_payload_arrives_byte_for_byte(new_sqs_queue, open_sqs, new_event, publi
             assert [Delivered] == [type(result) for result in publish(one, [event])]
             [message] = taken(queue)
             assert payload == payload_of(message)
+            assert message["Body"]
+            assert is_allowed(message["Body"])
             assert (headers or {}) | ours(event) == headers_of(message)
             if payload.decode(errors="replace") in allowed:
                 assert payload.decode() == message["Body"]

@@ -14,6 +14,8 @@ from delta_outbox.errors import BadSettings
 from delta_outbox.publishers import Delivered, Failed, NotSent, Rejected, Unknown
 from delta_outbox.publishers.registry import find_publisher, prepare_settings
 from delta_outbox.publishers.sqs import SqsPublisher
+from delta_outbox.publishers.sqs_client import SqsClients
+from delta_outbox.publishers.sqs_settings import parse_settings
 
 
 def kinds_of(results):
@@ -153,6 +155,22 @@ def test_an_answer_too_late(front, new_sqs_queue, open_sqs, new_event, publish, 
     assert kinds_of(publish(one, [new_event(queue)])) == {Delivered}
 
 
+def test_an_answer_that_trickles(front, new_sqs_queue, open_sqs, new_event, publish):
+    """An answer that comes byte by byte, so that no time-out of the SDK ends it, is unknown at the
+    deadline all the same; what was not begun was not sent.
+    """
+    queue = new_sqs_queue()
+    one = open_sqs(endpoint_url=front.url, concurrency=2)
+    publish(one, [new_event(queue)])
+    front.trickle_seconds = 2.0
+    start = time.monotonic()
+    results = publish(one, [new_event(queue) for _ in range(50)], seconds=1)
+    assert time.monotonic() - start < 1.5
+    kinds = [type(result) for result in results]
+    assert kinds == [Unknown] * 20 + [NotSent] * 30
+    assert len(front.requests) == 1 + 2
+
+
 def test_frozen(running_moto, new_sqs_queue, open_sqs, new_event, publish):
     """With a server that freezes the call ends at the deadline, and later calls are well."""
     queue, one = new_sqs_queue(), open_sqs()
@@ -197,11 +215,15 @@ def test_nothing_is_sent_after_the_deadline(front, new_sqs_queue, open_sqs, new_
     assert len(front.requests) == 1
 
 
-def test_an_endpoint_of_the_environment(new_sqs_queue, open_sqs, new_event, publish, monkeypatch):
+def test_an_endpoint_of_the_environment(monkeypatch):
     """An endpoint that stands in the environment is not used: it might not be https."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", "http://127.0.0.1:1")
-    assert kinds_of(publish(open_sqs(), [new_event(new_sqs_queue())])) == {Delivered}
+    clients = SqsClients(parse_settings(ACCESS))
+    client = clients.before(time.monotonic() + 10)
+    assert client is not None
+    assert client.meta.endpoint_url == "https://sqs.eu-west-1.amazonaws.com"
+    clients.close()
 
 
 def test_credentials_of_the_environment(

@@ -6,7 +6,8 @@ Promises, and what they rest on:
   (`mandatory`). A confirm of a persistent message in a durable queue means that it is on disk, in a
   quorum queue on the disks of a majority.
 - Nothing is sent after the deadline: what is under way then is Unknown, and its connection is
-  dropped with all that has not left this process.
+  dropped with all that has not left this process. Bytes that the operating system holds already
+  cannot be called back.
 - `ordered`: within a call an event is handed over only when its predecessor of the same key has
   been confirmed.
 """

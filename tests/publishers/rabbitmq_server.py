@@ -92,14 +92,14 @@ class RabbitServer:
         self._node = f"delta-outbox-{uuid.uuid4().hex[:8]}@localhost"
         self._epmd: subprocess.Popen[str] | None = None
         self._broker: subprocess.Popen[str] | None = None
-        self.pid = 0
+        self.pid = self.epmd_pid = 0
         self.authority = self.folder / "authority.pem"
 
     def __enter__(self) -> Self:
         try:
             self._make_certificates()
             self._configure()
-            self._epmd, _ = self._own(
+            self._epmd, self.epmd_pid = self._own(
                 ["epmd", "-port", str(self._epmd_port), "-address", "127.0.0.1"]
             )
             self._wait_for_port(self._epmd_port, self._epmd)

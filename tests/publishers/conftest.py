@@ -15,6 +15,19 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from tests.publishers.proxy import Proxy
+from tests.publishers.rabbitmq_fixtures import new_queue as new_queue
+from tests.publishers.rabbitmq_fixtures import open_rabbit as open_rabbit
+from tests.publishers.rabbitmq_fixtures import rabbit as rabbit
+from tests.publishers.rabbitmq_fixtures import rabbit_proxy as rabbit_proxy
+from tests.publishers.rabbitmq_fixtures import received as received
+from tests.publishers.rabbitmq_fixtures import running_rabbit as running_rabbit
+from tests.publishers.sqs_fixtures import front as front
+from tests.publishers.sqs_fixtures import moto as moto
+from tests.publishers.sqs_fixtures import new_sqs_queue as new_sqs_queue
+from tests.publishers.sqs_fixtures import open_sqs as open_sqs
+from tests.publishers.sqs_fixtures import running_moto as running_moto
+from tests.publishers.sqs_fixtures import sqs_client as sqs_client
+from tests.publishers.sqs_fixtures import taken as taken
 
 from delta_outbox.demo.kafka_reader import consume_all
 from delta_outbox.demo.kafka_server import KafkaServer

@@ -21,6 +21,8 @@ BUILT_IN: Final[Mapping[str, str]] = {
     "kafka": "delta_outbox.publishers.kafka:KafkaPublisher",
     "memory": "delta_outbox.publishers.memory:MemoryPublisher",
     "null": "delta_outbox.publishers.null:NullPublisher",
+    "rabbitmq": "delta_outbox.publishers.rabbitmq:RabbitPublisher",
+    "sqs": "delta_outbox.publishers.sqs:SqsPublisher",
 }
 EXTRAS: Final[Mapping[str, str]] = {"h11": "http"}
 """Library to the extra of this package that brings it."""

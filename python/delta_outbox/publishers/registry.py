@@ -20,6 +20,7 @@ BUILT_IN: Final[Mapping[str, str]] = {
     "kafka": "delta_outbox.publishers.kafka:KafkaPublisher",
     "memory": "delta_outbox.publishers.memory:MemoryPublisher",
     "null": "delta_outbox.publishers.null:NullPublisher",
+    "redis": "delta_outbox.publishers.redis:RedisPublisher",
 }
 _METHODS: Final = ("open", "publish", "close")
 

@@ -16,6 +16,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, Self
 
+import psutil
+
 from delta_outbox.demo.kafka_server import WATCHDOG
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -137,6 +139,8 @@ class LocalServer(ABC):
     def pause(self) -> None:
         """Freeze the server: it keeps its connections and answers nothing."""
         os.kill(self._pid, signal.SIGSTOP)
+        while psutil.Process(self._pid).status() != psutil.STATUS_STOPPED:
+            time.sleep(0.001)
 
     def resume(self) -> None:
         """Let a frozen server go on."""

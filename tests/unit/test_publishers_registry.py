@@ -110,7 +110,9 @@ def test_an_entry_point_is_found(monkeypatch):
 
 def test_an_unknown_type_lists_the_known():
     """A misspelt type is one sentence with all that there are."""
-    with pytest.raises(UnknownPublisher, match=r"Known: jsonl, kafka, memory, null.*Got: 'kafak'"):
+    with pytest.raises(
+        UnknownPublisher, match=r"Known: jsonl, kafka, memory, nats, null.*Got: 'kafak'"
+    ):
         find_publisher("kafak", destination="default")
 
 

@@ -102,7 +102,7 @@ def parse_settings(settings: Mapping[str, object]) -> RedisSettings:
         db=db,
         username=username,
         password=password,
-        tls=_tls(reader) if is_tls else None,
+        tls=reader.tls_context(wanted=is_tls),
         connect_timeout=reader.seconds("connect_timeout_seconds", default=5.0, most=60.0),
         max_value_bytes=reader.integer("max_value_bytes", least=1, most=2**31) or _MAX_VALUE,
         secrets=secrets_of(settings),
@@ -137,10 +137,6 @@ def _server(reader: SettingReader) -> tuple[str, int, int, bool]:
         host = host.removeprefix("[").removesuffix("]")
         port = reader.integer("port", least=1, most=65535) or _PORT
         db = reader.integer("db", least=0, most=2**31 - 1) or 0
-    if not is_tls:
-        for name in ("tls_ca_file", "tls_cert_file", "tls_key_file"):
-            if reader.has(name):
-                reader.refuse(f"`{name}` needs TLS: set tls = true, or begin `url` with rediss://.")
     return host, port, db, is_tls
 
 
@@ -168,26 +164,3 @@ def _from_url(reader: SettingReader, url: str) -> tuple[str, int, int, bool]:
     assert parts is not None
     assert parts.hostname is not None
     return parts.hostname, port, int(db or 0), parts.scheme == "rediss"
-
-
-def _tls(reader: SettingReader) -> ssl.SSLContext:
-    """Return a context that verifies the server's certificate and host name, always."""
-    authority, certificate = reader.file("tls_ca_file"), reader.file("tls_cert_file")
-    key = reader.file("tls_key_file")
-    if key is not None and certificate is None:
-        reader.refuse("`tls_key_file` needs `tls_cert_file` beside it.")
-    context = ssl.create_default_context()
-    try:
-        if authority is not None:
-            context = ssl.create_default_context(cafile=authority)
-        if certificate is not None:
-            context.load_cert_chain(certificate, key, password=_no_password)
-    except (ssl.SSLError, ValueError) as error:
-        reader.refuse(
-            f"`tls_ca_file`, `tls_cert_file` or `tls_key_file` is no PEM of its kind: {error}."
-        )
-    return context
-
-
-def _no_password() -> str:
-    raise ValueError("the key is encrypted, and a password for it cannot be given")

@@ -19,6 +19,7 @@ BUILT_IN: Final[Mapping[str, str]] = {
     "jsonl": "delta_outbox.publishers.jsonl:JsonlPublisher",
     "kafka": "delta_outbox.publishers.kafka:KafkaPublisher",
     "memory": "delta_outbox.publishers.memory:MemoryPublisher",
+    "nats": "delta_outbox.publishers.nats:NatsPublisher",
     "null": "delta_outbox.publishers.null:NullPublisher",
     "redis": "delta_outbox.publishers.redis:RedisPublisher",
 }

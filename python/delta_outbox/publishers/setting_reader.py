@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
+import ssl
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -161,6 +162,39 @@ class SettingReader:
             except ValueError as error:
                 self.refuse(f"`{name}` has the glob {glob!r}, but {error}.")
         return tuple(globs)
+
+    def tls_context(self, *, wanted: bool) -> ssl.SSLContext | None:
+        """Return a context that verifies certificate and host name, always; None without TLS.
+
+        It reads `tls_ca_file`, `tls_cert_file` and `tls_key_file`.
+
+        Args:
+            wanted: whether the settings ask for TLS.
+        """
+        if not wanted:
+            for name in ("tls_ca_file", "tls_cert_file", "tls_key_file"):
+                if self.has(name):
+                    self.refuse(f"`{name}` needs TLS: set tls = true.")
+            return None
+        authority, certificate = self.file("tls_ca_file"), self.file("tls_cert_file")
+        key = self.file("tls_key_file")
+        if key is not None and certificate is None:
+            self.refuse("`tls_key_file` needs `tls_cert_file` beside it.")
+        context = ssl.create_default_context()
+        try:
+            if authority is not None:
+                context = ssl.create_default_context(cafile=authority)
+            if certificate is not None:
+                context.load_cert_chain(certificate, key, password=_no_password)
+        except (ssl.SSLError, ValueError) as error:
+            self.refuse(
+                f"`tls_ca_file`, `tls_cert_file` or `tls_key_file` is no PEM of its kind: {error}."
+            )
+        return context
+
+
+def _no_password() -> str:
+    raise ValueError("the key is encrypted, and a password for it cannot be given")
 
 
 def matches_any(globs: Sequence[str], text: str) -> bool:

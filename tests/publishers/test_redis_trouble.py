@@ -70,7 +70,7 @@ def test_a_reset_request_is_not_sent_again(server, publisher, new_event, publish
     """A connection that breaks while Redis reads: nothing of the pipeline comes twice."""
     with Proxy() as proxy:
         proxy.target = server.port
-        events = [new_event("s", f"k{n % 30}", payload=b"x" * 900) for n in range(6000)]
+        events = [new_event("s", f"k{n % 300}", payload=b"x" * 50) for n in range(6000)]
         proxy.reset_requests(1)
         results = publish(publisher(port=proxy.port), events)
         assert proxy.resets == 1
@@ -93,6 +93,22 @@ def test_answers_that_never_come_are_unknown(server, publisher, new_event, publi
         timer.join()
         check_answers(server, events, results, "t")
         assert {Unknown, NotSent} <= {type(result) for result in results}
+
+
+def test_a_command_whose_end_is_still_here_is_not_sent(server, publisher, new_event, publish):
+    """At the deadline a command that was handed over in part is not sent: Redis never sees it."""
+    with Proxy() as proxy:
+        proxy.target = server.port
+        one = publisher(port=proxy.port)
+        publish(one, [new_event("s")])
+        proxy.bytes_per_second = 50_000
+        events = [new_event("t", payload=b"x" * size) for size in (100_000, 30_000_000)]
+        results = publish(one, events, seconds=1)
+        assert [Unknown, NotSent] == [type(result) for result in results]
+        proxy.heal()
+        time.sleep(0.5)
+        with server.client() as client:
+            assert client.xlen("t") <= 1
 
 
 def test_a_server_that_freezes_leaves_events_unknown(server, publisher, new_event, publish):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, metadata
 from types import ModuleType
 
 import pytest
@@ -14,6 +14,7 @@ from delta_outbox.publishers import Publisher, registry
 from delta_outbox.publishers.memory import MemoryPublisher
 from delta_outbox.publishers.null import NullPublisher
 from delta_outbox.publishers.registry import (
+    EXTRAS,
     PublisherNotLoaded,
     find_publisher,
     is_ordered,
@@ -109,20 +110,28 @@ def test_an_entry_point_is_found(monkeypatch):
     assert "mine" in known_types()
 
 
-def test_a_missing_library_names_the_extra(monkeypatch):
-    """A built-in whose library is not installed says which extra brings it."""
-    for name in [name for name in sys.modules if name.startswith("delta_outbox.publishers.http")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "h11", None)
-    with pytest.raises(PublisherNotLoaded, match="'h11' is missing") as caught:
-        find_publisher("http", destination="default")
-    assert "pip install 'delta-outbox[http]'" in caught.value.remedy
+@pytest.mark.parametrize(("library", "extra"), EXTRAS.items())
+def test_a_missing_library_names_the_extra(monkeypatch, library, extra):
+    """A built-in whose library is not installed says which extra, of its own name, brings it."""
+    for name in list(sys.modules):
+        if name.startswith((f"delta_outbox.publishers.{extra}", f"{library}.")):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(PublisherNotLoaded, match=f"'{library}' is missing") as caught:
+        find_publisher(extra, destination="default")
+    assert f"pip install 'delta-outbox[{extra}]'" in caught.value.remedy
+
+
+def test_every_extra_of_a_publisher_is_known():
+    """The absence of every extra is noticed by a library of it."""
+    extras = set(metadata("delta-outbox").get_all("Provides-Extra") or ())
+    assert extras - {"demo", "dev"} == set(EXTRAS.values())
 
 
 def test_an_unknown_type_lists_the_known():
     """A misspelt type is one sentence with all that there are."""
     with pytest.raises(
-        UnknownPublisher, match=r"Known: http, jsonl, kafka, memory, null.*Got: 'kafak'"
+        UnknownPublisher, match=r"Known: http, jsonl, kafka, memory, nats, .*Got: 'kafak'"
     ):
         find_publisher("kafak", destination="default")
 

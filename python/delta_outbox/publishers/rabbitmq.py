@@ -19,13 +19,10 @@ import time
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from delta_outbox.publishers.extras import needs
 from delta_outbox.publishers.protocol import EventBatch, Failed, NotSent, Result
-
-with needs("rabbitmq"):
-    from delta_outbox.publishers.rabbitmq_call import Lessons, RabbitCall, blocked_result
-    from delta_outbox.publishers.rabbitmq_connection import RabbitConnection, Unreachable
-    from delta_outbox.publishers.rabbitmq_settings import RabbitSettings, parse_settings
+from delta_outbox.publishers.rabbitmq_call import Lessons, RabbitCall, blocked_result
+from delta_outbox.publishers.rabbitmq_connection import RabbitConnection, Unreachable
+from delta_outbox.publishers.rabbitmq_settings import RabbitSettings, parse_settings
 
 logger = logging.getLogger(__name__)
 

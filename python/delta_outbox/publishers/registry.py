@@ -20,11 +20,20 @@ BUILT_IN: Final[Mapping[str, str]] = {
     "jsonl": "delta_outbox.publishers.jsonl:JsonlPublisher",
     "kafka": "delta_outbox.publishers.kafka:KafkaPublisher",
     "memory": "delta_outbox.publishers.memory:MemoryPublisher",
+    "nats": "delta_outbox.publishers.nats:NatsPublisher",
     "null": "delta_outbox.publishers.null:NullPublisher",
     "rabbitmq": "delta_outbox.publishers.rabbitmq:RabbitPublisher",
+    "redis": "delta_outbox.publishers.redis:RedisPublisher",
     "sqs": "delta_outbox.publishers.sqs:SqsPublisher",
 }
-EXTRAS: Final[Mapping[str, str]] = {"h11": "http"}
+EXTRAS: Final[Mapping[str, str]] = {
+    "boto3": "sqs",
+    "botocore": "sqs",
+    "h11": "http",
+    "hiredis": "redis",
+    "nats": "nats",
+    "pika": "rabbitmq",
+}
 """Library to the extra of this package that brings it."""
 _METHODS: Final = ("open", "publish", "close")
 

@@ -18,16 +18,13 @@ import time
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from delta_outbox.publishers.extras import needs
+from botocore.exceptions import BotoCoreError, ClientError
+
 from delta_outbox.publishers.protocol import EventBatch, Failed, NotSent, Rejected, Result
-
-with needs("sqs"):
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    from delta_outbox.publishers.sqs_call import SqsCall
-    from delta_outbox.publishers.sqs_client import SqsClients
-    from delta_outbox.publishers.sqs_errors import result_of_request
-    from delta_outbox.publishers.sqs_settings import SqsSettings, parse_settings
+from delta_outbox.publishers.sqs_call import SqsCall
+from delta_outbox.publishers.sqs_client import SqsClients
+from delta_outbox.publishers.sqs_errors import result_of_request
+from delta_outbox.publishers.sqs_settings import SqsSettings, parse_settings
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from tests.unit.publisher_kit.right import RightPublisher
+from tests.publishers.kit.right import RightPublisher
 
 from delta_outbox.publishers import (
     Delivered,

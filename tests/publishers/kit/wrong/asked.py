@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from outbox_line import ask
-from tests.unit.publisher_kit.right import RightPublisher
+from tests.publishers.kit.right import RightPublisher
 
 
 class RefusesGoodSettings(RightPublisher):

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 from line_server import LineServer
-from tests.unit.publisher_kit.right import LineAdapter, RightPublisher
-from tests.unit.publisher_kit.wrong import WRONG
+from tests.publishers.kit.right import LineAdapter, RightPublisher
+from tests.publishers.kit.wrong import WRONG
 
 from delta_outbox.publishers import Publisher
 from delta_outbox.publishers.kit import CHECKS, NAMES, Finding, Verdict, check

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from tests.unit.publisher_kit.right import RightPublisher
+from tests.publishers.kit.right import RightPublisher
 
 from delta_outbox.publishers import EventBatch, NotSent, Result
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Final
 
-from tests.unit.publisher_kit.right import RightPublisher
-from tests.unit.publisher_kit.wrong import answering, asked, living, order, sending, trouble
+from tests.publishers.kit.right import RightPublisher
+from tests.publishers.kit.wrong import answering, asked, living, order, sending, trouble
 
 _MODULES: Final = (answering, sending, order, trouble, living, asked)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.unit.publisher_kit.right import RightPublisher
+from tests.publishers.kit.right import RightPublisher
 
 from delta_outbox.publishers import Delivered, EventBatch, Failed, NotSent, Rejected, Result
 

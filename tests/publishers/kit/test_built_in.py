@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 from line_server import LineServer
-from tests.unit.publisher_kit.built_in import JsonlAdapter, MemoryAdapter
-from tests.unit.publisher_kit.right import LineAdapter, RightPublisher
-from tests.unit.publisher_kit.wrong.answering import ForgetsAResult
+from tests.publishers.kit.built_in import JsonlAdapter, MemoryAdapter
+from tests.publishers.kit.right import LineAdapter, RightPublisher
+from tests.publishers.kit.wrong.answering import ForgetsAResult
 
 from delta_outbox.publishers.kit import NAMES, Adapter, Content, Finding, Verdict, check, complaints
 from delta_outbox.publishers.kit.__main__ import main
@@ -79,7 +79,7 @@ def test_names_of_checks_are_checked():
 @pytest.mark.parametrize(
     ("name", "code", "said"),
     [
-        ("tests.unit.publisher_kit.built_in:JsonlAdapter", 0, "JsonlPublisher: "),
+        ("tests.publishers.kit.built_in:JsonlAdapter", 0, "JsonlPublisher: "),
         (
             f"{__name__}:ForgetfulAdapter",
             1,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from tests.unit.publisher_kit.right import RightPublisher
+from tests.publishers.kit.right import RightPublisher
 
 from delta_outbox.publishers import Delivered, Event, EventBatch, Failed, Rejected, Result
 

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Install one Debian or Ubuntu package: the first of those named that this release has.
 # Exit 1 without a word where that is not possible (no apt-get, or neither root nor sudo without a
-# password): the caller knows what to advise.
+# password): the caller knows what to advise. Nothing is started: who needs a server runs one of
+# its own, and the machine's may not be ours to start.
 set -eu
 
 command -v apt-get >/dev/null 2>&1 || exit 1
@@ -14,7 +15,14 @@ else
 fi
 
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+policy="" # a file of ours to remove
+clean() {
+    rm -f "$log"
+    # shellcheck disable=SC2086 # as_root is empty or two words
+    [ -z "$policy" ] || $as_root rm -f "$policy"
+}
+trap clean EXIT
+trap 'exit 1' HUP INT TERM
 
 run() {
     # shellcheck disable=SC2086 # as_root is empty or two words
@@ -24,12 +32,21 @@ run() {
     fi
 }
 
+# Debian asks this file before a package starts its service, and 101 forbids it. Where there is one,
+# as in images of containers, it stays as it is.
+forbid_services() {
+    [ -e /usr/sbin/policy-rc.d ] && return
+    policy=/usr/sbin/policy-rc.d
+    run sh -c "printf '#!/bin/sh\nexit 101\n' >$policy && chmod 755 $policy"
+}
+
 run apt-get -qq update
 for package in "$@"; do
     if apt-cache show "$package" >/dev/null 2>&1; then
         echo "setup: installing $package"
         # Minimal images lack the folder, and then the package's links to its manual fail.
         run mkdir -p /usr/share/man/man1
+        forbid_services
         run apt-get -qq install --yes --no-install-recommends "$package"
         exit 0
     fi

@@ -3,53 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import time
 from collections import defaultdict
 
 import pytest
-from tests.publishers.nats_server import NatsServer
 
 from delta_outbox.publishers import Delivered, NotSent, Rejected
 from delta_outbox.publishers.nats import NatsPublisher
 from delta_outbox.publishers.registry import find_publisher
-
-
-@pytest.fixture(scope="module")
-def server():
-    """Start one server for the tests of this file."""
-    with NatsServer("max_payload: 1MB") as one:
-        yield one
-
-
-@pytest.fixture(scope="module")
-def new_stream(server):
-    """Create a stream and return its name, which is the first part of its subjects."""
-    numbers = itertools.count()
-
-    def create(**config):
-        name = f"s{next(numbers)}"
-        server.add_stream(name, f"{name}.>", **config)
-        return name
-
-    return create
-
-
-@pytest.fixture
-def publisher(server):
-    """Open publishers that are closed after the test."""
-    opened = []
-
-    def open_one(**settings):
-        one = NatsPublisher()
-        one.open({"servers": [server.url], "subjects": ["*"], **settings})
-        opened.append(one)
-        return one
-
-    yield open_one
-    for one in opened:
-        one.close()
 
 
 def test_the_type_of_the_settings_finds_it():
@@ -57,13 +19,15 @@ def test_the_type_of_the_settings_finds_it():
     assert find_publisher("nats", destination="default") is NatsPublisher
 
 
-def test_payload_and_key_arrive_as_they_are(server, new_stream, publisher, new_event, publish):
+def test_payload_and_key_arrive_as_they_are(
+    running_nats, new_stream, open_nats, new_event, publish
+):
     """Every byte arrives, also NUL, line breaks and what is no text, and so do key and id."""
     stream = new_stream()
     payloads = [b"", bytes(range(256)), b"\r\nPUB other 1\r\nx\r\n", b"x" * 1_000_000]
     events = [new_event(f"{stream}.a", "Zürich 😀", payload=payload) for payload in payloads]
-    results = publish(publisher(), events)
-    messages = server.read(stream)
+    results = publish(open_nats(), events)
+    messages = running_nats.read(stream)
     assert payloads == [message.data for message in messages]
     assert {"Zürich 😀"} == {message.headers["outbox-key"] for message in messages}
     assert [event.event_id for event in events] == [m.headers["Nats-Msg-Id"] for m in messages]
@@ -72,14 +36,14 @@ def test_payload_and_key_arrive_as_they_are(server, new_stream, publisher, new_e
     ]
 
 
-def test_headers_survive_a_round_trip(server, new_stream, publisher, new_event, publish):
+def test_headers_survive_a_round_trip(running_nats, new_stream, open_nats, new_event, publish):
     """Unicode, empty and many values arrive; those without a value are listed in a header."""
     stream = new_stream()
     headers = {"u": "wärt 😀 a: b", "empty": "", "none": None, "Case-Kept_~": "x", "nil": None}
     headers |= {f"n{number}": str(number) for number in range(300)}
     event = new_event(f"{stream}.a", headers=headers)
-    assert [Delivered] == [type(result) for result in publish(publisher(), [event])]
-    [message] = server.read(stream)
+    assert [Delivered] == [type(result) for result in publish(open_nats(), [event])]
+    [message] = running_nats.read(stream)
     read = dict(message.headers)
     assert read.pop("Nats-Msg-Id") == event.delivery_id
     read |= dict.fromkeys(read.pop("outbox-null-headers").split(" "))
@@ -104,15 +68,15 @@ def test_headers_survive_a_round_trip(server, new_stream, publisher, new_event, 
     ],
 )
 def test_headers_that_do_not_fit_are_rejected(
-    server, new_stream, publisher, new_event, publish, headers, said
+    running_nats, new_stream, open_nats, new_event, publish, headers, said
 ):
     """What a line of the protocol cannot hold as it is, is rejected; its neighbours are sent."""
     stream = new_stream(allow_rollup_hdrs=True)
     events = [new_event(f"{stream}.a"), new_event(f"{stream}.a", headers=headers)]
-    results = publish(publisher(), [*events, new_event(f"{stream}.a")])
+    results = publish(open_nats(), [*events, new_event(f"{stream}.a")])
     assert [Delivered, Rejected, Delivered] == [type(result) for result in results]
     assert said in results[1].error
-    assert len(server.read(stream)) == 2
+    assert len(running_nats.read(stream)) == 2
 
 
 @pytest.mark.parametrize(
@@ -133,14 +97,16 @@ def test_headers_that_do_not_fit_are_rejected(
         ("other", "is not on the allow-list `subjects`"),
     ],
 )
-def test_routes_that_are_no_subject_are_rejected(publisher, new_event, publish, route, said):
+def test_routes_that_are_no_subject_are_rejected(open_nats, new_event, publish, route, said):
     """A route that is no subject, internal or not on the list is rejected, not sent."""
-    [result] = publish(publisher(subjects=["[!o]*"]), [new_event(route)])
+    [result] = publish(open_nats(subjects=["[!o]*"]), [new_event(route)])
     assert isinstance(result, Rejected)
     assert said in result.error
 
 
-def test_a_message_above_the_limits_is_rejected(server, new_stream, publisher, new_event, publish):
+def test_a_message_above_the_limits_is_rejected(
+    running_nats, new_stream, open_nats, new_event, publish
+):
     """The server ends a connection for a message that is too large: it is rejected before that.
 
     Headers count. A limit of the stream is the stream's answer, and rejects the event too.
@@ -153,17 +119,19 @@ def test_a_message_above_the_limits_is_rejected(server, new_stream, publisher, n
         new_event(f"{narrow}.a", payload=b"x" * 1000),
         new_event(f"{narrow}.a", payload=b"x"),
     ]
-    results = publish(publisher(), events)
+    results = publish(open_nats(), events)
     assert [Rejected, Rejected, NotSent, Rejected, Delivered] == [type(one) for one in results]
     assert "the server's max_payload is 1048576" in results[0].error
     assert "message size exceeds maximum allowed (10054)" in results[3].error
-    assert len(server.read(wide)) == 0
+    assert len(running_nats.read(wide)) == 0
 
 
-def test_a_message_of_exactly_the_limit_is_sent(server, new_stream, publisher, new_event, publish):
+def test_a_message_of_exactly_the_limit_is_sent(
+    running_nats, new_stream, open_nats, new_event, publish
+):
     """Our count of the bytes is the server's."""
     stream = new_stream()
-    one = publisher()
+    one = open_nats()
     [refused] = publish(one, [new_event(f"{stream}.a", event_id="e1", payload=b"x" * 2**20)])
     beyond = int(refused.error.split(" bytes")[0].rsplit(" ", 1)[1]) - 2**20
     sizes = [2**20 - beyond, 2**20 - beyond + 1]
@@ -175,11 +143,11 @@ def test_a_message_of_exactly_the_limit_is_sent(server, new_stream, publisher, n
 
 
 def test_a_retry_is_swallowed_and_a_replay_is_not(
-    server, new_stream, publisher, new_event, publish
+    running_nats, new_stream, open_nats, new_event, publish
 ):
     """Within the stream's window a retry is stored once; a replay is another delivery."""
     stream = new_stream(duplicate_window=60)
-    one = publisher()
+    one = open_nats()
     receipts = []
     for lifecycle, attempt in ((0, 1), (0, 2), (1, 1), (1, 2)):
         event = new_event(f"{stream}.a", event_id="e", lifecycle=lifecycle, attempt=attempt)
@@ -188,12 +156,14 @@ def test_a_retry_is_swallowed_and_a_replay_is_not(
     assert [(1, False), (1, True), (2, False), (2, True)] == [
         (receipt["seq"], receipt["duplicate"]) for receipt in receipts
     ]
-    messages = server.read(stream)
+    messages = running_nats.read(stream)
     assert ["e", "e:1"] == [message.headers["Nats-Msg-Id"] for message in messages]
     assert ["0", "1"] == [message.headers["outbox-lifecycle"] for message in messages]
 
 
-def test_a_large_batch_keeps_the_order_of_keys(server, new_stream, publisher, new_event, publish):
+def test_a_large_batch_keeps_the_order_of_keys(
+    running_nats, new_stream, open_nats, new_event, publish
+):
     """10,000 events, some of a hot key and some without, arrive within seconds and in order."""
     stream = new_stream()
     events = [
@@ -205,17 +175,17 @@ def test_a_large_batch_keeps_the_order_of_keys(server, new_stream, publisher, ne
         for n in range(10_000)
     ]
     start = time.monotonic()
-    results = publish(publisher(), events)
+    results = publish(open_nats(), events)
     assert time.monotonic() - start < 10
     assert {Delivered} == {type(result) for result in results}
     by_key = defaultdict(list)
-    for message in server.read(stream):
+    for message in running_nats.read(stream):
         by_key[message.headers.get("outbox-key")].append(int(message.data))
     assert list(range(10_000)) == sorted(n for numbers in by_key.values() for n in numbers)
     assert all(by_key[key] == sorted(by_key[key]) for key in by_key if key is not None)
 
 
-def test_core_reaches_who_listens(server, publisher, new_event, publish):
+def test_core_reaches_who_listens(running_nats, open_nats, new_event, publish):
     """Mode core: the server has processed all, in order, and whoever listened has got them."""
 
     async def listen(client, _):
@@ -228,8 +198,8 @@ def test_core_reaches_who_listens(server, publisher, new_event, publish):
         new_event(f"core.{n % 2}", f"k{n % 40}", payload=b"%d" % n, headers={"none": None})
         for n in range(3000)
     ]
-    one = publisher(mode="core")
-    results, messages = server.ask(listen)
+    one = open_nats(mode="core")
+    results, messages = running_nats.ask(listen)
     assert {Delivered} == {type(result) for result in results}
     assert json.loads(results[-1].receipt) == {"subject": "nobody.listens"}
     by_key = defaultdict(list)

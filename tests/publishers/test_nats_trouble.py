@@ -2,63 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 import time
 from collections import defaultdict
 
 import pytest
-from tests.publishers.nats_server import NatsServer
 from tests.publishers.proxy import Proxy
 
 from delta_outbox.errors import PublisherUnavailable
 from delta_outbox.publishers import Delivered, Failed, NotSent, Unknown
 from delta_outbox.publishers.nats import NatsPublisher
 from delta_outbox.publishers.registry import probe
-
-
-@pytest.fixture(scope="module")
-def running():
-    """Start one server for the tests of this file."""
-    with NatsServer("max_pending: 256MB") as one:
-        yield one
-
-
-@pytest.fixture
-def server(running):
-    """Give a test the server to disturb, and put it right afterwards."""
-    yield running
-    running.resume()
-    running.start()
-
-
-@pytest.fixture(scope="module")
-def new_stream(running):
-    """Create a stream and return its name, which is the first part of its subjects."""
-    numbers = itertools.count()
-
-    def create(**config):
-        name = f"s{next(numbers)}"
-        running.add_stream(name, f"{name}.>", **config)
-        return name
-
-    return create
-
-
-@pytest.fixture
-def publisher(running):
-    """Open publishers that are closed after the test."""
-    opened = []
-
-    def open_one(**settings):
-        one = NatsPublisher()
-        one.open({"servers": [running.url], "subjects": ["*"], **settings})
-        opened.append(one)
-        return one
-
-    yield open_one
-    for one in opened:
-        one.close()
 
 
 def _check(server, stream, events, results):
@@ -84,12 +38,12 @@ def _check(server, stream, events, results):
 
 
 @pytest.mark.parametrize("fault", ["reset_replies", "reset_requests"])
-def test_a_reset_is_told_apart(server, new_stream, publisher, new_event, publish, fault):
+def test_a_reset_is_told_apart(running_nats, new_stream, open_nats, new_event, publish, fault):
     """A connection that breaks: what was acknowledged stands, what was not is unknown or unsent."""
     stream = new_stream()
     with Proxy() as proxy:
-        proxy.target = server.port
-        one = publisher(servers=f"nats://{proxy.address}")
+        proxy.target = running_nats.port
+        one = open_nats(servers=f"nats://{proxy.address}")
         events = [new_event(f"{stream}.a", f"k{n % 500}") for n in range(20_000)]
         publish(one, [new_event(f"{stream}.a")])
         timer = threading.Timer(0.3, lambda: getattr(proxy, fault)(1))
@@ -97,7 +51,7 @@ def test_a_reset_is_told_apart(server, new_stream, publisher, new_event, publish
         results = publish(one, events)
         timer.join()
         assert proxy.resets == 1
-        _check(server, stream, events, results)
+        _check(running_nats, stream, events, results)
         kinds = {type(result) for result in results}
         assert {Delivered, Unknown, NotSent} == kinds
         reason = next(result.error for result in results if type(result) is Unknown)
@@ -106,12 +60,14 @@ def test_a_reset_is_told_apart(server, new_stream, publisher, new_event, publish
         assert {Delivered} == {type(result) for result in publish(one, again)}
 
 
-def test_answers_that_never_come_are_unknown(server, new_stream, publisher, new_event, publish):
+def test_answers_that_never_come_are_unknown(
+    running_nats, new_stream, open_nats, new_event, publish
+):
     """What a stream has and could not say is unknown at the deadline, the rest is not sent."""
     stream = new_stream()
     with Proxy() as proxy:
-        proxy.target = server.port
-        one = publisher(servers=f"nats://{proxy.address}", max_in_flight=64)
+        proxy.target = running_nats.port
+        one = open_nats(servers=f"nats://{proxy.address}", max_in_flight=64)
         publish(one, [new_event(f"{stream}.a")])
         events = [new_event(f"{stream}.a", f"k{n % 300}") for n in range(20_000)]
         timer = threading.Timer(0.2, lambda: setattr(proxy, "holds_replies", True))
@@ -126,61 +82,63 @@ def test_answers_that_never_come_are_unknown(server, new_stream, publisher, new_
         assert counts[Delivered] > 0
         assert 0 < counts[Unknown] <= 64
         assert counts[NotSent] == 20_000 - counts[Delivered] - counts[Unknown]
-        _check(server, stream, events, results)
+        _check(running_nats, stream, events, results)
 
 
 @pytest.mark.parametrize("mode", ["jetstream", "core"])
 def test_a_server_that_freezes_leaves_events_unknown(
-    server, new_stream, publisher, new_event, publish, mode
+    running_nats, new_stream, open_nats, new_event, publish, mode
 ):
     """A server frozen in the middle: unknown at the deadline, and nothing is sent later."""
     stream = new_stream()
-    one = publisher(mode=mode, max_in_flight=300)
+    one = open_nats(mode=mode, max_in_flight=300)
     publish(one, [new_event(f"{stream}.a")])
     payload = b"x" * 9000
     events = [new_event(f"{stream}.a", f"k{n % 9000}", payload=payload) for n in range(30_000)]
-    timer = threading.Timer(0.6, server.pause)
+    timer = threading.Timer(0.6, running_nats.pause)
     timer.start()
     start = time.monotonic()
     results = publish(one, events, seconds=2)
     took = time.monotonic() - start
     timer.join()
-    server.resume()
+    running_nats.resume()
     assert 2 <= took < 3.2
     assert {Delivered, Unknown, NotSent} == {type(result) for result in results}
     time.sleep(1)
-    found = _check(server, stream, events, results)
+    found = _check(running_nats, stream, events, results)
     time.sleep(0.5)
-    assert found == _check(server, stream, events, results)
+    assert found == _check(running_nats, stream, events, results)
     assert [Delivered] == [type(result) for result in publish(one, [new_event(f"{stream}.a")])]
 
 
 @pytest.mark.parametrize("mode", ["jetstream", "core"])
 def test_a_server_that_is_frozen_gets_nothing(
-    server, new_stream, publisher, new_event, publish, mode
+    running_nats, new_stream, open_nats, new_event, publish, mode
 ):
     """A connection is asked before it is used: without an answer no event leaves."""
     stream = new_stream()
-    one = publisher(mode=mode)
+    one = open_nats(mode=mode)
     publish(one, [new_event(f"{stream}.a")])
-    server.pause()
+    running_nats.pause()
     start = time.monotonic()
     results = publish(
         one, [new_event(f"{stream}.a", "k"), new_event(f"{stream}.a", "k")], seconds=1
     )
     assert time.monotonic() - start < 2
-    server.resume()
+    running_nats.resume()
     assert [Failed, NotSent] == [type(result) for result in results]
     time.sleep(0.3)
-    assert len(server.read(stream)) == 1
+    assert len(running_nats.read(stream)) == 1
 
 
-def test_a_server_that_restarts_is_found_again(server, new_stream, publisher, new_event, publish):
+def test_a_server_that_restarts_is_found_again(
+    running_nats, new_stream, open_nats, new_event, publish
+):
     """A connection that died between two calls costs nothing: the next call has a new one."""
     stream = new_stream()
-    one = publisher()
+    one = open_nats()
     publish(one, [new_event(f"{stream}.a")])
-    server.stop()
+    running_nats.stop()
     start = time.monotonic()
     events = [
         new_event(f"{stream}.a"),
@@ -189,44 +147,46 @@ def test_a_server_that_restarts_is_found_again(server, new_stream, publisher, ne
     ]
     away = publish(one, events)
     assert time.monotonic() - start < 2
-    server.start()
+    running_nats.start()
     assert [Failed, Failed, NotSent] == [type(result) for result in away]
-    assert f"NATS at {server.url} is not usable: " in away[0].error
+    assert f"NATS at {running_nats.url} is not usable: " in away[0].error
     assert "Connect call failed" in away[0].error
     assert [Delivered] == [type(result) for result in publish(one, [new_event(f"{stream}.a")])]
 
 
 def test_a_server_that_dies_in_the_middle_is_told_apart(
-    server, new_stream, publisher, new_event, publish
+    running_nats, new_stream, open_nats, new_event, publish
 ):
     """A server killed in the middle: what it said stands, the rest is unknown or not sent."""
     stream = new_stream()
     events = [new_event(f"{stream}.a", f"k{n % 300}") for n in range(20_000)]
-    timer = threading.Timer(0.5, server.kill)
+    timer = threading.Timer(0.5, running_nats.kill)
     timer.start()
     start = time.monotonic()
-    results = publish(publisher(), events)
+    results = publish(open_nats(), events)
     assert time.monotonic() - start < 3
     timer.join()
-    server.start()
+    running_nats.start()
     assert {Delivered, Unknown, NotSent} == {type(result) for result in results}
-    _check(server, stream, events, results)
+    _check(running_nats, stream, events, results)
 
 
-def test_nothing_is_sent_after_the_deadline(server, new_stream, publisher, new_event, publish):
+def test_nothing_is_sent_after_the_deadline(
+    running_nats, new_stream, open_nats, new_event, publish
+):
     """A call whose deadline has passed sends nothing and says so."""
     stream = new_stream()
-    assert [NotSent()] * 3 == publish(publisher(), [new_event(f"{stream}.a")] * 3, seconds=-1)
-    assert server.read(stream) == []
+    assert [NotSent()] * 3 == publish(open_nats(), [new_event(f"{stream}.a")] * 3, seconds=-1)
+    assert running_nats.read(stream) == []
 
 
-def test_the_deadline_ends_a_long_call(server, new_stream, publisher, new_event, publish):
+def test_the_deadline_ends_a_long_call(running_nats, new_stream, open_nats, new_event, publish):
     """A batch too long for its deadline ends in time, and so does one of a single key."""
     stream = new_stream()
     for key in (None, "k"):
         events = [new_event(f"{stream}.a", key) for n in range(30_000)]
         start = time.monotonic()
-        results = publish(publisher(), events, seconds=0.5)
+        results = publish(open_nats(), events, seconds=0.5)
         assert time.monotonic() - start < 1.5
         assert {Delivered, NotSent} <= {type(result) for result in results}
         assert sum(type(result) is Unknown for result in results) <= (256 if key is None else 1)
@@ -241,8 +201,10 @@ def test_a_probe_of_nobody_says_the_address():
     assert time.monotonic() - start < 2.5
 
 
-def test_another_server_of_the_list_is_taken(server, new_stream, publisher, new_event, publish):
+def test_another_server_of_the_list_is_taken(
+    running_nats, new_stream, open_nats, new_event, publish
+):
     """Of several servers one that answers is enough."""
     stream = new_stream()
-    one = publisher(servers=["nats://127.0.0.1:1", server.url])
+    one = open_nats(servers=["nats://127.0.0.1:1", running_nats.url])
     assert [Delivered] == [type(result) for result in publish(one, [new_event(f"{stream}.a")])]

@@ -14,42 +14,6 @@ from delta_outbox.publishers.redis import RedisPublisher
 from delta_outbox.publishers.registry import probe
 
 
-@pytest.fixture(scope="module")
-def running():
-    """Start one server for the tests of this file."""
-    with RedisServer() as one:
-        yield one
-
-
-@pytest.fixture
-def server(running):
-    """Give a test the server to disturb, and put it right afterwards."""
-    yield running
-    running.resume()
-    running.start()
-    with running.client() as client:
-        client.replicaof("NO", "ONE")
-        for name, value in (("maxmemory", 0), ("min-replicas-to-write", 0)):
-            client.config_set(name, value)
-        client.flushall()
-
-
-@pytest.fixture
-def publisher(running):
-    """Open publishers that are closed after the test."""
-    opened = []
-
-    def open_one(**settings):
-        one = RedisPublisher()
-        one.open({"host": "127.0.0.1", "port": running.port, "streams": ["*"], **settings})
-        opened.append(one)
-        return one
-
-    yield open_one
-    for one in opened:
-        one.close()
-
-
 @pytest.mark.parametrize(
     ("trouble", "said"),
     [
@@ -61,23 +25,25 @@ def publisher(running):
     ],
     ids=["memory", "replicas", "read-only", "type", "ids"],
 )
-def test_a_refusal_fails_events(server, publisher, new_event, publish, trouble, said):
+def test_a_refusal_fails_events(running_redis, open_redis, new_event, publish, trouble, said):
     """What the server refuses for its state or its data has failed, alone or in a transaction."""
-    with server.client() as client:
+    with running_redis.client() as client:
         trouble(client)
         before = client.xlen("s") if client.type("s") == b"stream" else 0
-        results = publish(publisher(), [new_event("s"), new_event("s", "k"), new_event("s", "k")])
+        results = publish(open_redis(), [new_event("s"), new_event("s", "k"), new_event("s", "k")])
         assert [Failed] * 3 == [type(result) for result in results]
         assert all(said in result.error for result in results)
         assert before == (client.xlen("s") if client.type("s") == b"stream" else 0)
 
 
-def test_a_server_that_refuses_for_moments_keeps_the_order(server, publisher, new_event, publish):
+def test_a_server_that_refuses_for_moments_keeps_the_order(
+    running_redis, open_redis, new_event, publish
+):
     """While a server changes its mind again and again, no event overtakes one of its key."""
     ended = threading.Event()
 
     def waver():
-        with server.client() as client:
+        with running_redis.client() as client:
             while not ended.is_set():
                 client.config_set("min-replicas-to-write", 1)
                 client.config_set("min-replicas-to-write", 0)
@@ -85,11 +51,11 @@ def test_a_server_that_refuses_for_moments_keeps_the_order(server, publisher, ne
     wavering = threading.Thread(target=waver)
     wavering.start()
     try:
-        one, kinds = publisher(), set()
+        one, kinds = open_redis(), set()
         for number in range(8):
             events = [new_event(f"s{number}", f"k{n % 40}") for n in range(5000)]
             results = publish(one, events)
-            check_answers(server, events, results, f"s{number}")
+            check_answers(running_redis, events, results, f"s{number}")
             kinds |= {type(result) for result in results}
     finally:
         ended.set()
@@ -97,7 +63,7 @@ def test_a_server_that_refuses_for_moments_keeps_the_order(server, publisher, ne
     assert {Delivered, Failed, NotSent} == kinds
 
 
-def test_a_server_that_loads_fails_events(server, publisher, new_event, publish):
+def test_a_server_that_loads_fails_events(running_redis, open_redis, new_event, publish):
     """A server that still reads its data takes nothing, and says so."""
     slowly = ("--key-load-delay", "1000", "--loading-process-events-interval-bytes", "1024")
     with RedisServer(*slowly) as slow:
@@ -108,7 +74,7 @@ def test_a_server_that_loads_fails_events(server, publisher, new_event, publish)
         slow.stop()
         starting = threading.Thread(target=slow.start)
         starting.start()
-        one, said = publisher(port=slow.port), set()
+        one, said = open_redis(port=slow.port), set()
         while starting.is_alive():
             [result] = publish(one, [new_event("s")])
             if isinstance(result, Failed):
@@ -118,33 +84,33 @@ def test_a_server_that_loads_fails_events(server, publisher, new_event, publish)
         assert [Delivered] == [type(result) for result in publish(one, [new_event("s")])]
 
 
-def test_rights_are_needed(server, publisher, new_event, publish):
+def test_rights_are_needed(running_redis, open_redis, new_event, publish):
     """A wrong password, or a user without the right to write or to make transactions, fails."""
-    with server.client() as client:
+    with running_redis.client() as client:
         for name, key, rights in (("writer", "a*", ["+@all"]), ("loner", "*", ["+xadd", "+ping"])):
             word = ["+right-word"]
             client.acl_setuser(name, enabled=True, passwords=word, keys=[key], commands=rights)
     given = {"username": "writer", "password": "right-word"}
     results = publish(
-        publisher(**given),
+        open_redis(**given),
         [new_event("a"), new_event("b"), new_event("b", "k"), new_event("b", "k")],
     )
     assert [Delivered, Failed, Failed, Failed] == [type(result) for result in results]
     assert all("NOPERM" in result.error for result in results[1:])
-    [result] = publish(publisher(username="loner", password="right-word"), [new_event("a")])
+    [result] = publish(open_redis(username="loner", password="right-word"), [new_event("a")])
     assert isinstance(result, Failed)
     assert "multi" in result.error
     wrong = {"username": "writer", "password": "wrong-word"}
-    [result] = publish(publisher(**wrong), [new_event("a")])
+    [result] = publish(open_redis(**wrong), [new_event("a")])
     assert isinstance(result, Failed)
     assert "WRONGPASS" in result.error
     assert "wrong-word" not in result.error
 
 
-def test_a_password_is_asked_for(new_event, publish, publisher):
+def test_a_password_is_asked_for(new_event, publish, open_redis):
     """A server with a password takes nobody without it; `probe` says the same."""
     with RedisServer(password="the-word") as guarded:
-        [result] = publish(publisher(port=guarded.port), [new_event("s")])
+        [result] = publish(open_redis(port=guarded.port), [new_event("s")])
         assert isinstance(result, Failed)
         assert "NOAUTH" in result.error
         settings = {"url": f"redis://127.0.0.1:{guarded.port}/3", "streams": "*"}
@@ -160,10 +126,10 @@ def test_a_password_is_asked_for(new_event, publish, publisher):
             assert client.xlen("s") == 1
 
 
-def test_a_cluster_is_not_followed(publisher, new_event, publish):
+def test_a_cluster_is_not_followed(open_redis, new_event, publish):
     """A node that does not serve the stream's slot fails the event and is not asked elsewhere."""
     with RedisServer("--cluster-enabled", "yes") as node:
-        [result] = publish(publisher(port=node.port), [new_event("s")])
+        [result] = publish(open_redis(port=node.port), [new_event("s")])
         assert isinstance(result, Failed)
         assert "CLUSTERDOWN" in result.error
 

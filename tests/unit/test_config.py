@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import logging
+import re
 import stat
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from delta_outbox.config import (
     load_settings,
 )
 from delta_outbox.errors import BadSettings
+from delta_outbox.publishers.registry import BUILT_IN, find_publisher, prepare_settings
 
 EXAMPLE = Path(__file__).parents[2] / "outbox.toml.example"
 
@@ -70,6 +73,22 @@ def test_example_names_every_setting() -> None:
         field.name for kind in (RelaySettings, AppendSettings) for field in dataclasses.fields(kind)
     ]
     assert [] == [name for name in names if f"{name} = " not in text]
+
+
+def test_example_shows_every_destination(tmp_path: Path) -> None:
+    """Each table that the example comments out is taken as it is, and no built-in lacks one."""
+    text = EXAMPLE.read_text(encoding="utf-8")
+    tables = re.findall(r"^# \[publishers\..*\n(?:# .*\n)+", text, re.MULTILINE)
+    shown = re.sub("^# ", "", "".join(tables), flags=re.MULTILINE)
+    # As `openssl rand` makes them: a webhook's secret must be good, any text will do elsewhere.
+    secret = f"whsec_{base64.b64encode(bytes(32)).decode()}"
+    environ = dict.fromkeys(re.findall(r"\$\{(\w+)\}", shown), secret)
+    publishers = load(tmp_path, shown, **environ).publishers
+    for name, one in publishers.items():
+        found = find_publisher(one.type, destination=name)
+        prepare_settings(found, one.settings, destination=name, home=tmp_path)
+    types = {one.type for one in publishers.values()}
+    assert types == BUILT_IN.keys() - {"jsonl", "memory", "null"}
 
 
 def test_first_file_found_wins(tmp_path: Path) -> None:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from delta_outbox import __version__
 from delta_outbox.clock import Clock
+from delta_outbox.commit_history import Commit, CommitHistory
 from delta_outbox.instants import instant_literal
+from delta_outbox.presence import Presence
 from delta_outbox.storage import writing_to
 from delta_outbox.tables import Tables
 
@@ -93,17 +95,28 @@ class Heartbeat:
         tables: the names of the relations.
         relay_id: whose heart.
         clock: the time.
+        presence: the relays that work from the same home.
     """
 
-    def __init__(self, spark: SparkSession, tables: Tables, *, relay_id: str, clock: Clock) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        tables: Tables,
+        *,
+        relay_id: str,
+        clock: Clock,
+        presence: Presence | None = None,
+    ) -> None:
         """Beat only when told."""
         self._spark = spark
         self._tables = tables
         self._relay_id = relay_id
+        self._presence = presence or Presence(None)
         self._clock = clock
         self._last = float("-inf")
         self._at: datetime | None = None
         self._watch = BeatWatch(clock)
+        self._read: tuple[Commit | None, dict[str, Beats]] = None, {}
 
     def beat(self, kind: str = "alive") -> bool:
         """Append a beat, at most one in `BEAT_SECONDS` unless it starts or stops.
@@ -126,7 +139,19 @@ class Heartbeat:
                 f"values ('{self._relay_id}', '{kind}', array(0), {at}, '{__version__}')"
             )
         self._last = self._clock.monotonic()
+        if kind == "started":
+            self._presence.enter(self._relay_id)
+        elif kind == "stopped":
+            self._presence.leave()
         return True
+
+    def is_gone(self, relay_id: str) -> bool:
+        """Say whether it is known that the process of another relay has ended.
+
+        Args:
+            relay_id: the other.
+        """
+        return self._presence.is_gone(relay_id)
 
     def earlier(self) -> list[str]:
         """Return the other relays that are alive and began before this one.
@@ -134,11 +159,18 @@ class Heartbeat:
         The start of each is read from the table, so all relays see the same order.
         """
         now = self._clock.now()
-        beats = _beats(self._spark, self._tables, now=now)
-        living = self._watch.living(beats)
+        beats = self._beats(now)
+        living = {name for name in self._watch.living(beats) if not self.is_gone(name)}
         own = beats.get(self._relay_id)
         mine = (own.first if own else now, self._relay_id)
         return [name for name in sorted(living) if (beats[name].first, name) < mine]
+
+    def _beats(self, now: datetime) -> dict[str, Beats]:
+        """Return what the relays have said, read again only if somebody has beaten since."""
+        newest = CommitHistory(self._spark).newest(self._tables.relays)
+        if newest is None or newest != self._read[0]:
+            self._read = newest, _beats(self._spark, self._tables, now=now)
+        return self._read[1]
 
 
 def is_any_alive(spark: SparkSession, tables: Tables, *, now: datetime) -> bool:

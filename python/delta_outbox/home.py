@@ -73,6 +73,11 @@ class Home:
         return self.root / "spark-conf"
 
     @property
+    def relays(self) -> Path:
+        """Return the folder of the locks of the relays at work."""
+        return self.root / "relays"
+
+    @property
     def lock_file(self) -> Path:
         """Return the file whose lock makes a process the only one in this home."""
         return self.root / "lock"
@@ -107,6 +112,7 @@ class Home:
         return {
             *self._folders(),
             self.metastore,
+            self.relays,
             self.settings,
             self.lock_file,
             self.served_file,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import random
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Unpack, overload
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from delta_outbox.appending import AppendReport, append_events
 from delta_outbox.claims import (
@@ -360,11 +361,8 @@ class Outbox:
             return carry_out(self, release_request(**given))
         self.log.catch_up()
         picture = self.picture()
-        freed = 0
-        for row in self.overview(picture).claims:
-            if self.is_over(row):
-                freed += self.expire(picture, row["claim_id"])
-        return freed
+        over = [row["claim_id"] for row in self.overview(picture).claims if self.is_over(row)]
+        return self.expire(picture, over)
 
     def sequence_commands(self) -> int:
         """Carry out what operators have asked for and nobody has carried out yet.
@@ -481,35 +479,54 @@ class Outbox:
     def expire(
         self,
         picture: DataFrame,
-        claim_id: object,
+        claim_ids: Collection[str],
         *,
-        actor: str | None = None,
-        command_id: str | None = None,
+        asked: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> int:
-        """End a claim because its lease is over; returns how many deliveries that sets free.
+        """End claims because their leases are over; returns how many deliveries that sets free.
 
         Args:
             picture: the open deliveries at the position of the log that is known.
-            claim_id: the claim, from `overview`.
-            actor: the operator who asked for it.
-            command_id: the command that it carries out.
+            claim_ids: the claims, from `overview`.
+            asked: of claims that an operator wants ended: actor and command_id.
 
         Raises:
             SequenceTaken: other writers were faster many times in a row.
         """
         from pyspark.sql import functions as sf
 
-        picture.where(sf.col("claim_id") == sf.lit(str(claim_id))).createOrReplaceTempView(
+        if not claim_ids:
+            return 0
+        picture.where(sf.col("claim_id").isin(*claim_ids)).createOrReplaceTempView(
             "outbox_held_deliveries"
         )
-        held = self.spark.sql(f"select {COLUMNS}, claim_size from outbox_held_deliveries").toArrow()
-        if not held.num_rows:
-            return 0
-        size = held["claim_size"][0].as_py()
+        held = self.spark.sql(
+            f"select {COLUMNS}, claim_id, claim_size from outbox_held_deliveries"
+        ).toArrow()
+        rows = []
+        for claim_id in held["claim_id"].unique().to_pylist():
+            request = (asked or {}).get(claim_id, {})
+            its = held.filter(pc.equal(held["claim_id"], claim_id))
+            rows.append(self._expired(its, claim_id, **request))
+            logger.warning("claim_expired", extra={"claim_id": claim_id, "deliveries": len(its)})
+        if rows:
+            self.log.append_endings(pa.concat_tables(rows, promote_options="default"))
+        return int(held.num_rows)
+
+    def _expired(
+        self,
+        held: pa.Table,
+        claim_id: str,
+        *,
+        actor: str | None = None,
+        command_id: str | None = None,
+    ) -> pa.Table:
+        """Return the transitions that end a claim because its lease is over."""
         now = self.clock.now()
+        size = held["claim_size"][0].as_py()
         claim = held_claim(
             held.select(DELIVERIES.names).cast(DELIVERIES),
-            claim_id=str(claim_id),
+            claim_id=claim_id,
             policies=self.policies_in_force,
             now=now,
         )
@@ -521,9 +538,7 @@ class Outbox:
             claim_size=size,
         )
         endings = [replace(one, actor=actor, command_id=command_id) for one in endings]
-        self.log.append_endings(ending_rows(claim, endings, now=now, claim_size=size))
-        logger.warning("claim_expired", extra={"claim_id": claim_id, "deliveries": len(claim)})
-        return len(claim)
+        return ending_rows(claim, endings, now=now, claim_size=size)
 
     @property
     def folder(self) -> Path:

@@ -152,6 +152,11 @@ class PolicySet:
         """Return whether an event may become too old."""
         return any(policy.expires_after_seconds is not None for policy in self.policies)
 
+    @property
+    def shortest_lease(self) -> float:
+        """Return the seconds after which the first lease of any claim may run out."""
+        return min(policy.lease_seconds for policy in self.policies)
+
     def match(self, event_type: str) -> DeliveryPolicy:
         """Return the policy of an event type: the first row whose pattern matches.
 

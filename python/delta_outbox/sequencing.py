@@ -17,8 +17,6 @@ from delta_outbox.lifecycle import Reason, State
 from delta_outbox.progress import NumberedPlans
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from delta_outbox.outbox import Outbox
 
 logger = logging.getLogger(__name__)
@@ -121,7 +119,7 @@ class Sequencing:
         The others are ended by a relay that observes their lease, as ever (design rule 4).
         """
         outbox = self._outbox
-        asked: dict[str, Mapping[str, Any]] = {}
+        asked: dict[str, dict[str, Any]] = {}
         rows = outbox.spark.sql(
             f"select arguments, actor, command_id from {commands} where kind = 'release' "
             "order by _commit_version, command_id"
@@ -129,21 +127,17 @@ class Sequencing:
         for row in rows:
             claim_id = _argument(row["arguments"], "claim_id")
             if claim_id is not None:
-                asked.setdefault(claim_id, row.asDict())
+                who = {"actor": row["actor"], "command_id": row["command_id"]}
+                asked.setdefault(claim_id, who)
         if not asked:
             return 0
         picture = outbox.picture()
-        freed = 0
-        for claim in outbox.overview(picture).claims:
-            request = asked.get(str(claim["claim_id"]))
-            if request is not None and outbox.is_over(claim):
-                freed += outbox.expire(
-                    picture,
-                    claim["claim_id"],
-                    actor=request["actor"],
-                    command_id=request["command_id"],
-                )
-        return freed
+        over = [
+            claim["claim_id"]
+            for claim in outbox.overview(picture).claims
+            if claim["claim_id"] in asked and outbox.is_over(claim)
+        ]
+        return outbox.expire(picture, over, asked=asked)
 
 
 def _argument(text: str | None, name: str) -> str | None:

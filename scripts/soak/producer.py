@@ -12,7 +12,7 @@ from delta_outbox.errors import OutboxError
 from delta_outbox.session import remote_session
 
 TOPIC = "order.changed"  # also the event type: the route is empty
-KEYS = 100
+KEYS = 500
 AT_ONCE = 500  # events of an append
 ENOUGH = 2000  # waiting events
 LEASE = 10  # seconds; twice what a cold JVM on a busy machine needs to publish

@@ -13,6 +13,7 @@ import pytest
 from tests.integration.store import Store, check_lives, delivered, events, open_store
 
 from delta_outbox.claims import Claim
+from delta_outbox.conformance.clock import ManualClock
 from delta_outbox.heartbeat import Heartbeat
 from delta_outbox.home import Home
 from delta_outbox.outbox import WORKERS
@@ -175,6 +176,35 @@ def test_idle_relays_do_not_wait_for_each_other(store: Store, tmp_path: Path) ->
     assert (True, False) == (left is None, second.schedule is None)
     hearts[1].beat("stopped")
     assert 1 == Relay(stores[1]).run(Mode.DRAIN).published
+
+
+@pytest.mark.local
+def test_standing_by_costs_nothing_while_the_owner_works(store: Store, tmp_path: Path) -> None:
+    """While the log moves, a relay that stands by asks Spark for nothing; once the log has stood
+    still for the lease of what the owner holds, it takes over.
+    """
+    owner = store.outbox(tmp_path)
+    hearts = [Heartbeat(owner.spark, owner.tables, relay_id=owner.worker_id, clock=owner.clock)]
+    hearts[0].beat("started")
+    clock = ManualClock()  # stands at this moment, after the owner's first beat
+    other = store.outbox(tmp_path, clock=clock)
+    hearts.append(Heartbeat(other.spark, other.tables, relay_id=other.worker_id, clock=clock))
+    hearts[1].beat("started")
+    owner.append(events("by", 2)).raise_if_rejected()
+    standby = Planning(other, hearts[1], batch_size=1)
+    standby.look(alive=set(), ahead=1, takes_over=False)
+    assert owner.claim(1) is not None
+    jobs = other.spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs
+    before = jobs()
+    for _ in range(3):
+        standby.look(alive=set(), ahead=1, takes_over=False)
+    assert (0, None) == (jobs() - before, standby.schedule)
+    clock.sleep(other.policies().shortest_lease)
+    standby.look(alive=set(), ahead=1, takes_over=False)
+    assert standby.schedule is not None
+    for heart in hearts:
+        heart.beat("stopped")
+    assert 2 == Relay(owner).run(Mode.DRAIN).published
 
 
 def test_first_copy_is_delivered(store: Store, tmp_path: Path) -> None:

@@ -32,6 +32,18 @@ def test_a_lease_counts_from_the_first_look():
     assert (0, -5) == (watch.remaining("a"), watch.remaining("b"))
 
 
+def test_a_lease_counts_from_when_the_log_came_to_rest():
+    """A claim of a log that has stood still for a while was live for as long."""
+    clock = ManualClock()
+    watch = LeaseWatch(clock)
+    at_rest = clock.monotonic()
+    clock.sleep(12)
+    watch.observe([claim("a")], since=at_rest)
+    assert 18 == watch.remaining("a")
+    watch.observe([claim("a"), claim("b")])
+    assert (18, 30) == (watch.remaining("a"), watch.remaining("b"))
+
+
 def test_a_claim_that_ended_is_forgotten():
     """What is no longer live is forgotten; seen again, its lease counts from then."""
     clock = ManualClock()

@@ -20,13 +20,17 @@ class LeaseWatch:
         self._clock = clock
         self._seen: dict[str, tuple[float, float]] = {}  # claim -> (first seen, lease), seconds
 
-    def observe(self, claims: Iterable[Mapping[str, object]]) -> None:
+    def observe(
+        self, claims: Iterable[Mapping[str, object]], *, since: float | None = None
+    ) -> None:
         """Look at the claims that are live now, and forget those that are not.
 
         Args:
             claims: rows with claim_id, claimed_at and lease_expires_at.
+            since: monotonic seconds at which the log was first seen as it is now; until then and
+                from then on all of them were live. Now if left out.
         """
-        now = self._clock.monotonic()
+        now = self._clock.monotonic() if since is None else since
         seen = {}
         for claim in claims:
             claimed_at, expires_at = claim["claimed_at"], claim["lease_expires_at"]

@@ -26,6 +26,7 @@ REFRESH_SECONDS: Final = 45.0  # the views are at most a minute behind while a r
 REFRESH_COMMITS: Final = 30  # a longer tail costs more to look at than to fold in
 STALE_SECONDS: Final = 5.0  # a plan older than this is made anew: retries, operators, policies
 STANDBY_SECONDS: Final = 3.0  # between looks at a lane on which another relay works
+OWNER_SECONDS: Final = 10.0  # while the log stands still, its owner's doings are looked at so often
 LOW_SECONDS: Final = 1.0  # with nothing planned any more, what is new is asked for so often
 STALE_FACTOR: Final = 10.0  # but looking takes at most this share of the time
 
@@ -54,6 +55,10 @@ class Planning:
         self.to_end: pa.Table = NOTHING
         self.open = 0  # deliveries, when there was nothing to take
         self._standing_by = False
+        self._owner = ""  # for whom we stand by
+        # A version of the log, and the monotonic seconds at which it was first seen.
+        self._at_rest = -1, 0.0
+        self._look_again = 0.0  # monotonic seconds; until then whoever stands by need not look
         self._next_due = 0.0
         self._heads: dict[str, int] = {}
         self._refreshed = float("-inf")
@@ -107,7 +112,11 @@ class Planning:
         started = self._clock.monotonic()
         self._low_at = started + LOW_SECONDS
         heads = self._outbox.projection.heads()
-        if started - self._refreshed >= REFRESH_SECONDS:
+        if self._standing_by and self._leaves_it(heads["transitions"], now=started):
+            return
+        if self._at_rest[0] != heads["transitions"]:
+            self._at_rest = heads["transitions"], started
+        if started - self._refreshed >= REFRESH_SECONDS and not self._others_refresh(started):
             self.refresh(touch=True, heads=heads)
         if self._is_known(heads) and started < self._next_due:
             self._stale_at = started + STALE_SECONDS
@@ -117,7 +126,7 @@ class Planning:
             self.refresh(heads=heads)
         picture = self._outbox.picture(heads)
         found = self._outbox.overview(picture)
-        self._leases.observe(found.claims)
+        self._leases.observe(found.claims, since=self._at_rest[1])
         self._standing_by = not takes_over and self._is_owned_by_another(found.claims)
         self._schedule, self._heads = None, heads
         if not self._standing_by:
@@ -183,7 +192,7 @@ class Planning:
 
     def _end_claims(self, picture: DataFrame, claims: Sequence[Claimed], *, alive: Set[str]) -> int:
         """End claims whose worker is gone or whose lease we have seen run out."""
-        freed = 0
+        over = []
         for claim in claims:
             claim_id, worker = str(claim["claim_id"]), claim["claimed_by"]
             if claim_id in alive or worker == "todo":
@@ -194,8 +203,22 @@ class Planning:
                 or self._leases.remaining(claim_id) <= 0
                 or self._outbox.is_long_over(claim["lease_expires_at"])
             ):
-                freed += self._outbox.expire(picture, claim_id)
-        return freed
+                over.append(claim_id)
+        return self._outbox.expire(picture, over)
+
+    def _leaves_it(self, version: int, *, now: float) -> bool:
+        """Say whether to go on standing by without another look at what is open.
+
+        While the log moves somebody is at work. While it stands still nothing can have changed but
+        that a lease has run out, or that the owner has left.
+        """
+        self._stale_at = now + STALE_SECONDS
+        if version != self._at_rest[0]:
+            self._at_rest = version, now
+            self._look_again = now + self._outbox.policies_in_force.shortest_lease
+            self._heads, self._next_due = {}, now  # what is left is not known
+            return not self._heart.is_gone(self._owner)
+        return now < self._look_again and bool(self._heart.earlier())
 
     def _is_owned_by_another(self, claims: Sequence[Claimed]) -> bool:
         """Say whether another living relay was here first; a wrong guess costs time, not events.
@@ -209,6 +232,7 @@ class Planning:
         }
         for other in self._heart.earlier():
             if other not in stalled and not self._outbox.is_gone(other):
+                self._owner = other
                 logger.info("standing_by", extra={"owner": other})
                 return True
         return False
@@ -232,12 +256,14 @@ class Planning:
         waits = [0.0] if self._standing_by and found.due else []
         if found.next_due is not None:
             waits.append((found.next_due - self._clock.now()).total_seconds())
-        waits += [
+        leases = [
             max(0.0, self._leases.remaining(str(claim["claim_id"])))
             for claim in found.claims
             if claim["claimed_by"] != self._outbox.worker_id
         ]
+        waits += leases
         self.open = found.open
+        self._look_again = self._clock.monotonic() + min([OWNER_SECONDS, *leases])
         self._next_due = self._clock.monotonic() + min(waits, default=float("inf"))
 
     def start(self) -> None:
@@ -248,6 +274,15 @@ class Planning:
         else:
             age = (self._clock.now() - seen.planned_at).total_seconds()
             self._refreshed = self._clock.monotonic() - max(0.0, age)
+
+    def _others_refresh(self, now: float) -> bool:
+        """Say whether somebody else keeps the views up to date, while we stand by."""
+        at = self._outbox.projection.planned_at() if self._standing_by else None
+        if at is None:
+            return False
+        age = max(0.0, (self._clock.now() - at).total_seconds())
+        self._refreshed = max(self._refreshed, now - age)
+        return age < REFRESH_SECONDS
 
     def refresh(self, *, touch: bool = False, heads: Mapping[str, int] | None = None) -> None:
         """Bring the projection up to date.

@@ -22,6 +22,7 @@ from delta_outbox.heartbeat import Heartbeat
 from delta_outbox.lifecycle import EndOfClaim
 from delta_outbox.outbox import Outbox
 from delta_outbox.policy import PolicySet
+from delta_outbox.presence import Presence
 from delta_outbox.relay.destinations import prepare_destinations
 from delta_outbox.relay.flight import Flight, Held
 from delta_outbox.relay.planning import BATCHES_PER_PLAN, Planning
@@ -52,7 +53,11 @@ class Relay:
         self._limit = limit
         self._batch_size = min(settings.batch_size, limit or settings.batch_size)
         self._heart = Heartbeat(
-            outbox.spark, outbox.tables, relay_id=outbox.worker_id, clock=outbox.clock
+            outbox.spark,
+            outbox.tables,
+            relay_id=outbox.worker_id,
+            clock=outbox.clock,
+            presence=Presence(outbox.home.relays if outbox.home else None),
         )
         self._planning = Planning(outbox, self._heart, batch_size=self._batch_size)
         self._flight = Flight(self._publish, outbox.clock)

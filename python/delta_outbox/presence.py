@@ -1,0 +1,91 @@
+"""Which relays of this machine live: each holds a lock on a file of its own as long as it does.
+
+Advice for whoever stands by, as the heartbeat is, and quicker: the lock is free the moment the
+process is gone. It says nothing of claims: what a dead relay was publishing may go on in the
+server, so they end by their leases as ever.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from delta_outbox.home import PRIVATE_FILE, PRIVATE_FOLDER
+
+KEPT_SECONDS: Final = (
+    3600.0  # what a killed relay leaves behind; its heartbeat is forgotten by then
+)
+
+
+class Presence:
+    """The relays that work from one home.
+
+    Args:
+        folder: holds their files; None if there is no home, and then nothing is known.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        """Write nothing yet."""
+        self._folder = folder
+        self._own: tuple[Path, int] | None = None
+
+    def enter(self, relay_id: str) -> None:
+        """Say that a relay of this process lives, until `leave` or the end of the process.
+
+        Args:
+            relay_id: the relay.
+        """
+        if self._folder is None or self._own is not None:
+            return
+        self._folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+        for path in self._folder.iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                if time.time() - path.stat().st_mtime > KEPT_SECONDS and _is_free(path):
+                    path.unlink()
+        path = self._path(relay_id)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        self._own = path, descriptor
+
+    def leave(self) -> None:
+        """Take it back."""
+        if self._own is not None:
+            (path, descriptor), self._own = self._own, None
+            path.unlink(missing_ok=True)
+            os.close(descriptor)
+
+    def is_gone(self, relay_id: str) -> bool:
+        """Say whether a relay was here and its process has ended.
+
+        Args:
+            relay_id: the relay. Of one that was never here, on another machine for example, its
+                heartbeat has to tell.
+        """
+        if self._folder is None:
+            return False
+        try:
+            return _is_free(self._path(relay_id))
+        except FileNotFoundError:
+            return False
+
+    def _path(self, relay_id: str) -> Path:
+        assert self._folder is not None
+        return self._folder / quote(relay_id, safe="")
+
+
+def _is_free(path: Path) -> bool:
+    """Say whether nobody holds the lock of a file."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        # Shared: two processes that only ask do not see each other.
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True

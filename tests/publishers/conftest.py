@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from tests.publishers.http_fixtures import open_http, post, say
 from tests.publishers.kafka_fixtures import (
     check_answers,
     forbid_writing,

@@ -23,6 +23,7 @@ from typing import Any, Final, Self
 
 SECRET: Final = "whsec_" + base64.b64encode(bytes(range(32))).decode()
 OLD_SECRET: Final = "whsec_" + base64.b64encode(bytes(range(100, 132))).decode()
+OK: Final = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
 _RESET: Final = struct.pack("ii", 1, 0)  # SO_LINGER: closing drops what is left and sends RST
 _READY_TIMEOUT: Final = 20.0  # seconds
 

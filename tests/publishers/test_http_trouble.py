@@ -18,22 +18,6 @@ from delta_outbox.publishers.registry import find_publisher, is_ordered, probe
 
 
 @pytest.fixture
-def publisher():
-    """Open publishers that are closed after the test."""
-    opened = []
-
-    def open_one(url, **settings):
-        one = HttpPublisher()
-        one.open({"url": url, "secrets": [SECRET], **settings})
-        opened.append(one)
-        return one
-
-    yield open_one
-    for one in opened:
-        one.close()
-
-
-@pytest.fixture
 def receiver():
     """Start a receiver that can be killed and frozen."""
     with ReceiverProcess() as one:
@@ -62,43 +46,43 @@ def kinds_of(results):
 
 
 def test_http_is_a_type():
-    """`type = "http"` is the publisher, and it keeps order."""
+    """`type = "http"` is the open_http, and it keeps order."""
     assert find_publisher("http", destination="default") is HttpPublisher
     assert is_ordered(HttpPublisher)
 
 
-def test_a_refused_connection_has_failed(publisher, new_event, publish):
+def test_a_refused_connection_has_failed(open_http, new_event, publish):
     """Where nobody listens nothing was sent: every event has failed, soon, with host and port."""
     start = time.monotonic()
     events = [new_event("r", "k"), new_event("r", "k"), *[new_event("r") for _ in range(1000)]]
-    results = publish(publisher("http://127.0.0.1:1"), events)
+    results = publish(open_http("http://127.0.0.1:1"), events)
     assert time.monotonic() - start < 2
     assert kinds_of(results) == [Failed, NotSent] + [Failed] * 1000
     assert results[0].error == "127.0.0.1:1 cannot be reached: Connection refused"
 
 
-def test_a_name_that_does_not_exist_has_failed(publisher, new_event, publish):
+def test_a_name_that_does_not_exist_has_failed(open_http, new_event, publish):
     """A name that stands for nothing sends nothing: the event has failed."""
-    [result] = publish(publisher("https://outbox.invalid/x"), [new_event("r")], seconds=10)
+    [result] = publish(open_http("https://outbox.invalid/x"), [new_event("r")], seconds=10)
     assert isinstance(result, Failed)
     assert result.error.startswith("outbox.invalid:443 cannot be resolved")
 
 
-def test_a_receiver_that_does_not_accept_has_failed(publisher, new_event, publish, full):
+def test_a_receiver_that_does_not_accept_has_failed(open_http, new_event, publish, full):
     """A connection that does not come about within the limit has failed for all, in that time."""
     start = time.monotonic()
-    results = publish(publisher(full, timeout_seconds=0.5), [new_event("r") for _ in range(100)])
+    results = publish(open_http(full, timeout_seconds=0.5), [new_event("r") for _ in range(100)])
     assert 0.5 <= time.monotonic() - start < 2.5
     assert set(kinds_of(results)) == {Failed}
     assert "cannot be reached: no answer in time" in results[0].error
 
 
-def test_a_receiver_that_stops_and_starts(receiver, publisher, new_event, publish):
+def test_a_receiver_that_stops_and_starts(receiver, open_http, new_event, publish):
     """Events of a receiver that was killed in the middle are delivered, failed, unknown or unsent
     as it knows them; once it is back the next call delivers the rest, in order, and what was
     called delivered arrived once.
     """
-    one = publisher(receiver.url)
+    one = open_http(receiver.url)
     events = [new_event("r", f"k{n % 10}", payload=b"%d" % n) for n in range(5000)]
     killer = threading.Thread(target=lambda: (receiver.wait_for(200), receiver.kill()))
     killer.start()
@@ -127,9 +111,9 @@ def test_a_receiver_that_stops_and_starts(receiver, publisher, new_event, publis
     assert sum(map(len, by_key.values())) == 5000
 
 
-def test_a_frozen_receiver(receiver, publisher, new_event, publish):
+def test_a_frozen_receiver(receiver, open_http, new_event, publish):
     """What was sent to a frozen receiver is unknown at the limit; it is not sent again."""
-    one = publisher(receiver.url, timeout_seconds=0.5, concurrency=4)
+    one = open_http(receiver.url, timeout_seconds=0.5, concurrency=4)
     publish(one, [new_event("r") for _ in range(4)])
     receiver.pause()
     start = time.monotonic()
@@ -142,9 +126,9 @@ def test_a_frozen_receiver(receiver, publisher, new_event, publish):
     assert kinds_of(publish(one, [new_event("r")])) == [Delivered]
 
 
-def test_the_deadline_cuts_a_request_off(receiver, publisher, new_event, publish):
+def test_the_deadline_cuts_a_request_off(receiver, open_http, new_event, publish):
     """At the deadline what is under way is unknown and the rest is not sent, then or later."""
-    one = publisher(receiver.url, concurrency=4)
+    one = open_http(receiver.url, concurrency=4)
     receiver.pause()
     start = time.monotonic()
     results = publish(one, [new_event("r") for _ in range(100)], seconds=1)
@@ -155,11 +139,11 @@ def test_the_deadline_cuts_a_request_off(receiver, publisher, new_event, publish
     assert len(receiver.received()) <= 4
 
 
-def test_the_deadline_ends_a_long_call(receiver, publisher, new_event, publish):
+def test_the_deadline_ends_a_long_call(receiver, open_http, new_event, publish):
     """A batch too long for its deadline ends in time; what arrived was not called unsent."""
     events = [new_event("r", f"k{n % 50}") for n in range(50_000)]
     start = time.monotonic()
-    results = publish(publisher(receiver.url), events, seconds=0.7)
+    results = publish(open_http(receiver.url), events, seconds=0.7)
     assert time.monotonic() - start < 2.7
     kinds = kinds_of(results)
     assert set(kinds) <= {Delivered, Unknown, NotSent}
@@ -168,23 +152,23 @@ def test_the_deadline_ends_a_long_call(receiver, publisher, new_event, publish):
     assert {said[event_id] for event_id, _ in receiver.received()} <= {Delivered, Unknown}
 
 
-def test_nothing_is_sent_after_the_deadline(receiver, publisher, new_event, publish):
+def test_nothing_is_sent_after_the_deadline(receiver, open_http, new_event, publish):
     """A call whose deadline has passed sends nothing and says so."""
-    results = publish(publisher(receiver.url), [new_event("r")] * 3, seconds=-1)
+    results = publish(open_http(receiver.url), [new_event("r")] * 3, seconds=-1)
     assert results == [NotSent()] * 3
     assert receiver.received() == []
 
 
-def test_an_empty_batch_needs_no_receiver(publisher, publish):
+def test_an_empty_batch_needs_no_receiver(open_http, publish):
     """An empty batch has no results."""
-    assert publish(publisher("http://127.0.0.1:1"), []) == []
+    assert publish(open_http("http://127.0.0.1:1"), []) == []
 
 
-def test_ten_thousand_events(receiver, publisher, new_event, publish):
+def test_ten_thousand_events(receiver, open_http, new_event, publish):
     """Ten thousand events of a hundred keys arrive within seconds, once, in order per key."""
     events = [new_event("r", f"k{n % 100}", payload=b"%d" % n) for n in range(10_000)]
     start = time.monotonic()
-    results = publish(publisher(receiver.url), events, seconds=60)
+    results = publish(open_http(receiver.url), events, seconds=60)
     took = time.monotonic() - start
     assert set(kinds_of(results)) == {Delivered}
     received = receiver.received()
@@ -198,7 +182,7 @@ def test_ten_thousand_events(receiver, publisher, new_event, publish):
 
 @pytest.mark.parametrize(("status", "kind"), [(500, Failed), (404, Rejected)])
 def test_a_key_ends_with_its_first_event_that_is_not_delivered(
-    publisher, new_event, publish, status, kind
+    open_http, new_event, publish, status, kind
 ):
     """Nothing of a key follows an event that was not delivered; other keys and events without an
     order go on.
@@ -214,71 +198,26 @@ def test_a_key_ends_with_its_first_event_that_is_not_delivered(
             new_event("r", "a"),
             new_event("r", "b"),
         ]
-        results = publish(publisher(server.url), events)
+        results = publish(open_http(server.url), events)
         expected = [Delivered, kind, Delivered, NotSent, Delivered, NotSent, Delivered]
         assert kinds_of(results) == expected
         assert len(server.requests) == 5
 
 
-def test_a_rejected_form_ends_its_key_too(publisher, new_event, publish):
+def test_a_rejected_form_ends_its_key_too(open_http, new_event, publish):
     """An event that HTTP cannot carry holds its key as a refused one does."""
     with Receiver() as server:
         events = [new_event("r", "a", headers={"ü": ""}), new_event("r", "a"), new_event("r", "b")]
-        assert kinds_of(publish(publisher(server.url), events)) == [Rejected, NotSent, Delivered]
+        assert kinds_of(publish(open_http(server.url), events)) == [Rejected, NotSent, Delivered]
 
 
-@pytest.mark.parametrize("concurrency", [1, 3])
-def test_no_more_requests_at_once_than_the_settings_say(publisher, new_event, publish, concurrency):
-    """A receiver sees at most `concurrency` requests at once, and as many where there is work."""
-    with Receiver() as server:
-
-        def answer(_):
-            time.sleep(0.02)
-            return 200, {}
-
-        server.answer = answer
-        results = publish(
-            publisher(server.url, concurrency=concurrency), [new_event("r") for _ in range(30)]
-        )
-        assert set(kinds_of(results)) == {Delivered}
-        assert server.most_at_once == concurrency
-        assert len({request.connection for request in server.requests}) == concurrency
-
-
-def test_a_receiver_short_of_connections_still_gets_its_events(publisher, new_event, publish):
-    """Where only two connections are taken, those carry all events but the few that waited for
-    another one.
-    """
-    listener = socket.create_server(("127.0.0.1", 0), backlog=0)
-
-    def serve():
-        connection, _ = listener.accept()
-        with connection:
-            while read_request(connection):
-                connection.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
-
-    threads = [threading.Thread(target=serve) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    one = publisher(url, concurrency=6, timeout_seconds=0.5)
-    kinds = kinds_of(publish(one, [new_event("r") for _ in range(300)]))
-    one.close()
-    for thread in threads:
-        thread.join()
-    listener.close()
-    assert kinds.count(Delivered) >= 296
-    assert Failed in kinds
-    assert set(kinds) <= {Delivered, Unknown, Failed}
-
-
-def test_environment_proxies_are_ignored(publisher, new_event, publish, monkeypatch):
+def test_environment_proxies_are_ignored(open_http, new_event, publish, monkeypatch):
     """No environment variable sends events by way of somebody else."""
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY", "https_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     monkeypatch.delenv("no_proxy", raising=False)
     with Receiver() as server:
-        assert kinds_of(publish(publisher(server.url), [new_event("r")])) == [Delivered]
+        assert kinds_of(publish(open_http(server.url), [new_event("r")])) == [Delivered]
 
 
 def test_probe(full):
@@ -296,7 +235,7 @@ def test_probe(full):
         assert time.monotonic() - start < 2.5
 
 
-def test_errors_and_logs_hold_no_secret(publisher, new_event, publish, caplog):
+def test_errors_and_logs_hold_no_secret(open_http, new_event, publish, caplog):
     """Whatever goes wrong, neither results nor logs show payload, header values, path or secret."""
 
     def serve(connection, number):
@@ -305,7 +244,7 @@ def test_errors_and_logs_hold_no_secret(publisher, new_event, publish, caplog):
             connection.sendall(b"HTTP/1.1 400 canary\r\nx: canary\r\n\r\ncanary")
 
     with caplog.at_level(logging.DEBUG), RawServer(serve) as server:
-        one = publisher(
+        one = open_http(
             f"{server.url}/canary?token=canary",
             headers={"Authorization": "Bearer canary"},
             concurrency=1,

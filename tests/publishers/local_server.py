@@ -1,4 +1,4 @@
-"""A real server of a Debian package: started on a free loopback port, ended with this process."""
+"""A real server of its own process: started on a free loopback port, ended with this process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import psutil
 from delta_outbox.demo.kafka_server import WATCHDOG
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-READY_TIMEOUT: Final = 30.0  # seconds
+READY_TIMEOUT: Final = 60.0  # seconds; on a busy machine
 STOP_TIMEOUT: Final = 5.0  # seconds until SIGTERM becomes SIGKILL
 _START_TRIES: Final = 3  # a free port may be taken by somebody else before the server has it
 _FOLDERS: Final = os.pathsep.join(("/usr/sbin", "/usr/local/sbin", "/opt/homebrew/bin"))

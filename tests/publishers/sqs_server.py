@@ -4,99 +4,35 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import signal
 import socket
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Final, Self
+from typing import Any, Self
 
-from delta_outbox.demo.kafka_server import WATCHDOG
-
-_READY_TIMEOUT: Final = 60.0  # seconds
-_STOP_TIMEOUT: Final = 5.0  # seconds until SIGTERM becomes SIGKILL
+from tests.publishers.local_server import LocalServer
 
 Answer = tuple[int, dict[str, str], bytes]
 
 
-class SqsNotStarted(Exception):
-    """The server of the tests did not start: the message says why."""
-
-
-class MotoServer:
-    """A process on a free loopback port that ends with this one; it keeps all in memory."""
-
-    def __init__(self) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
-        self._watchdog: subprocess.Popen[str] | None = None
-        self._pid = 0
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
+class MotoServer(LocalServer):
+    """A process that keeps all in memory: what it held is gone after a stop."""
 
     @property
     def url(self) -> str:
         """Return the address for `endpoint_url`."""
         return f"http://127.0.0.1:{self.port}"
 
-    def start(self) -> None:
-        """Start it on the same port, without what it held before."""
-        if self._watchdog is not None:
-            return
-        command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)]
-        with tempfile.TemporaryFile() as log:
-            self._watchdog = subprocess.Popen(
-                [sys.executable, "-c", WATCHDOG, str(_STOP_TIMEOUT), *command],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-            )
-            assert self._watchdog.stdout is not None
-            self._pid = int(self._watchdog.stdout.readline())
-            deadline = time.monotonic() + _READY_TIMEOUT
-            while True:
-                try:
-                    socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
-                except OSError:
-                    if self._watchdog.poll() is not None or time.monotonic() > deadline:
-                        log.seek(0)
-                        raise SqsNotStarted(log.read().decode(errors="replace")[-500:]) from None
-                    time.sleep(0.05)
-                else:
-                    return
+    def command(self) -> Iterable[str]:
+        yield from (sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port))
 
-    def stop(self) -> None:
-        """End it; what it held is gone."""
-        watchdog, self._watchdog = self._watchdog, None
-        if watchdog is None:
-            return
-        assert watchdog.stdin is not None
-        assert watchdog.stdout is not None
-        watchdog.stdin.close()
-        watchdog.stdout.close()
-        watchdog.wait()
-
-    def pause(self) -> None:
-        """Freeze it."""
-        os.kill(self._pid, signal.SIGSTOP)
-
-    def resume(self) -> None:
-        """Let it go on."""
-        os.kill(self._pid, signal.SIGCONT)
+    def is_ready(self) -> bool:
+        socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+        return True
 
 
 class Front:

@@ -57,6 +57,12 @@ from delta_outbox.publishers import Event, EventBatch, Publisher, Result
 CREATED_AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give all tests of a server to one worker, so that it is started once: test_NAME_what.py."""
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(item.path.stem.split("_")[1]))
+
+
 @pytest.fixture(scope="session")
 def new_event() -> Callable[..., Event]:
     """Make an event whose key is its ordering key, as under strict ordering."""

@@ -14,6 +14,10 @@ else
     exit 1
 fi
 
+# Two test processes may need a server at the same time, and apt-get waits for nobody.
+exec 9<"$0"
+flock 9
+
 log=$(mktemp)
 policy="" # a file of ours to remove
 clean() {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import uuid
 from collections.abc import Callable, Sequence
@@ -258,9 +259,11 @@ def decide_endings(
         strict=True,
     )
     size = claim_size or len(claim)
+    # Of most deliveries the same has been counted; they share it.
+    counted = functools.cache(Counters)
     return [
         decide_ending(
-            counters=Counters(
+            counters=counted(
                 attempt=attempts + 1, publish_attempts=failures, crashes=crashes, suspect=suspect
             ),
             result=result,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -23,6 +23,7 @@ logger = logging.getLogger(__name__)
 
 BEAT_SECONDS: Final = 10.0
 ALIVE_SECONDS: Final = 30.0  # without a beat a relay no longer counts as alive
+BUSY_SECONDS: Final = 120.0  # nor one whose process is known to live: it may hang
 _SKEW: Final = timedelta(hours=1)  # beats are looked for so far back: clocks differ
 _TICK: Final = timedelta(microseconds=1)
 
@@ -64,11 +65,14 @@ class BeatWatch:
         self._clock = clock
         self._heard: dict[str, tuple[datetime, float]] = {}  # relay -> (last beat, heard at)
 
-    def living(self, beats: Mapping[str, Beats]) -> set[str]:
+    def living(
+        self, beats: Mapping[str, Beats], *, is_there: Callable[[str], bool] = lambda _: False
+    ) -> set[str]:
         """Return the relays that were heard in the last `ALIVE_SECONDS`.
 
         Args:
             beats: of each relay, as the table shows them now.
+            is_there: whether the process of a relay is known to live; it may be silent for longer.
         """
         now, here = self._clock.now(), self._clock.monotonic()
         heard: dict[str, tuple[datetime, float]] = {}
@@ -79,12 +83,17 @@ class BeatWatch:
             before = self._heard.get(relay_id)
             if before is None:  # all there is to go by is what they wrote
                 age = (now - theirs.last).total_seconds()
-                at = here - max(0.0, age) if theirs.is_fresh(now) else float("-inf")
+                # One from the future proves as little as an old one (`Beats.is_fresh`).
+                at = here - max(0.0, age) if age >= -ALIVE_SECONDS else float("-inf")
             elif before[0] == theirs.last:
                 at = before[1]
             heard[relay_id] = (theirs.last, at)
         self._heard = heard
-        return {name for name, (_, at) in heard.items() if here - at <= ALIVE_SECONDS}
+        return {
+            name
+            for name, (_, at) in heard.items()
+            if here - at <= ALIVE_SECONDS or (here - at <= BUSY_SECONDS and is_there(name))
+        }
 
 
 class Heartbeat:
@@ -160,7 +169,8 @@ class Heartbeat:
         """
         now = self._clock.now()
         beats = self._beats(now)
-        living = {name for name in self._watch.living(beats) if not self.is_gone(name)}
+        living = self._watch.living(beats, is_there=self._presence.is_there)
+        living = {name for name in living if not self.is_gone(name)}
         own = beats.get(self._relay_id)
         mine = (own.first if own else now, self._relay_id)
         return [name for name in sorted(living) if (beats[name].first, name) < mine]

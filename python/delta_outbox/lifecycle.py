@@ -255,8 +255,7 @@ def decide_ending(
         started_at: the latest of arrival in the log, the producer's available_at, the last replay.
         jitter: a random number from 0 up to, not including, 1.
     """
-    calm = replace(counters, suspect=0)
-    expired = is_expired(policy, started_at=started_at, now=now)
+    calm = replace(counters, suspect=0) if counters.suspect else counters
     match result:
         case Delivered():
             return Ending(
@@ -298,7 +297,7 @@ def decide_ending(
                 error=result.error or "unknown",
                 available_at=now + timedelta(seconds=wait),
                 exhausted=failures >= policy.max_attempts,
-                expired=expired,
+                expired=is_expired(policy, started_at=started_at, now=now),
             )
         case Crashed() | LeaseExpired():
             alone = claim_size == 1
@@ -310,7 +309,7 @@ def decide_ending(
                 error=result.error if isinstance(result, Crashed) else "lease_expired",
                 available_at=None,
                 exhausted=alone and crashes >= policy.max_crashes,
-                expired=expired,
+                expired=is_expired(policy, started_at=started_at, now=now),
             )
         case _:
             assert_never(result)

@@ -73,6 +73,19 @@ class Presence:
         except FileNotFoundError:
             return False
 
+    def is_there(self, relay_id: str) -> bool:
+        """Say whether a relay was here and its process lives.
+
+        Args:
+            relay_id: the relay.
+        """
+        if self._folder is None:
+            return False
+        try:
+            return not _is_free(self._path(relay_id))
+        except FileNotFoundError:
+            return False
+
     def _path(self, relay_id: str) -> Path:
         assert self._folder is not None
         return self._folder / quote(relay_id, safe="")

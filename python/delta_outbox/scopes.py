@@ -19,7 +19,7 @@ def scope_of(policy: DeliveryPolicy, *, ordering_key: str | None, destination: s
     """
     if policy.ordering is not Ordering.STRICT or ordering_key is None:
         return None
-    return f"{_within(policy, destination)}\x00{ordering_key}"
+    return f"{within(policy, destination)}\x00{ordering_key}"
 
 
 def scopes_of(deliveries: pa.Table, policies: PolicySet) -> pa.StringArray:
@@ -36,27 +36,31 @@ def scopes_of(deliveries: pa.Table, policies: PolicySet) -> pa.StringArray:
         }
     )
     known = kinds.group_by(["event_type", "destination"]).aggregate([]).to_pylist()
-    within = {}
+    limits = {}
     for row in known:
         policy = policies.match(row["event_type"])
         if policy.ordering is Ordering.STRICT:
-            within[f"{row['event_type']}\x00{row['destination']}"] = _within(
+            limits[f"{row['event_type']}\x00{row['destination']}"] = within(
                 policy, row["destination"]
             )
     joined = pc.binary_join_element_wise(
         deliveries["event_type"], deliveries["destination"], "\x00"
     )
-    place = pc.index_in(joined, value_set=pa.array(list(within), pa.string()))
-    prefix = pc.take(pa.array(list(within.values()), pa.string()), place)
+    place = pc.index_in(joined, value_set=pa.array(list(limits), pa.string()))
+    prefix = pc.take(pa.array(list(limits.values()), pa.string()), place)
     scopes = pc.binary_join_element_wise(prefix, deliveries["ordering_key"], "\x00")
     return scopes.combine_chunks() if isinstance(scopes, pa.ChunkedArray) else scopes
 
 
-def _within(policy: DeliveryPolicy, destination: str) -> str:
-    """Return what limits the scope besides the key; nothing if it spans all destinations.
+def within(policy: DeliveryPolicy, destination: str) -> str:
+    """Return what limits a strict scope besides the key; nothing if it spans all destinations.
 
     An event for several destinations has no delivery of its own at each before its first claim,
     so its order spans them.
+
+    Args:
+        policy: the policy of the event.
+        destination: of the delivery, empty before its first claim.
     """
     if policy.order_scope is OrderScope.KEY or len(policy.destinations) > 1:
         return ""

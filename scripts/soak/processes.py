@@ -18,7 +18,6 @@ from scripts.soak.folder import Folder
 
 from delta_outbox.home import Home
 from delta_outbox.served import find_served
-from delta_outbox.spark_settings import SHORT_LIVED
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 COMMAND = "import sys; from delta_outbox.cli.main import main; sys.exit(main())"
@@ -107,7 +106,7 @@ class Processes:
         Raises:
             SoakFailed: it does not start.
         """
-        server = self._start("serve")
+        server = self._start("serve", "--short-lived")
         self._server = server
         wait_for(
             lambda: find_served(self.home) is not None or server.poll() is not None, "outbox serve"
@@ -242,7 +241,6 @@ class Processes:
             **kept,
             "PYTHONPATH": os.pathsep.join(filter(None, path)),
             "OUTBOX_HOME": str(self.home.root),
-            "SPARK_SUBMIT_OPTS": " ".join(SHORT_LIVED),
         }
 
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from delta_outbox.conformance.clock import ManualClock
-from delta_outbox.heartbeat import ALIVE_SECONDS, Beats, BeatWatch
+from delta_outbox.heartbeat import ALIVE_SECONDS, BUSY_SECONDS, Beats, BeatWatch
 
 SKEW = 600.0  # seconds
 
@@ -61,3 +61,15 @@ def test_a_relay_that_stopped_is_not_alive(clock):
     beats = said(clock.now(), is_over=True)
     assert set() == BeatWatch(clock).living(beats)
     assert not beats["other"].is_fresh(clock.now())
+
+
+def test_a_silent_relay_whose_process_lives_is_alive_for_longer(clock):
+    """A relay that is too busy to beat is alive while its process lives, but not for ever."""
+    watch = BeatWatch(clock)
+    beat = said(clock.now())
+    assert {"other"} == watch.living(beat)
+    clock.sleep(BUSY_SECONDS)
+    assert set() == watch.living(beat)
+    assert {"other"} == watch.living(beat, is_there=lambda name: name == "other")
+    clock.sleep(1)
+    assert set() == watch.living(beat, is_there=lambda name: True)

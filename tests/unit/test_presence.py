@@ -48,11 +48,11 @@ def test_a_killed_relay_is_gone(folder: Path) -> None:
     presence = Presence(folder)
     presence.enter("mine")
     with other(folder) as process:
-        assert not presence.is_gone("other/relay")
+        assert (True, False) == (presence.is_there("other/relay"), presence.is_gone("other/relay"))
         process.kill()
         process.wait()
-        assert presence.is_gone("other/relay")
-        assert not presence.is_gone("mine")
+        assert (False, True) == (presence.is_there("other/relay"), presence.is_gone("other/relay"))
+        assert (True, False) == (presence.is_there("mine"), presence.is_gone("mine"))
 
 
 def test_of_a_relay_that_was_never_here_nothing_is_known(folder: Path) -> None:
@@ -60,13 +60,13 @@ def test_of_a_relay_that_was_never_here_nothing_is_known(folder: Path) -> None:
     none of them counts as gone.
     """
     presence = Presence(folder)
-    assert not presence.is_gone("elsewhere")
+    assert (False, False) == (presence.is_there("elsewhere"), presence.is_gone("elsewhere"))
     with other(folder) as process:
         process.communicate()
         assert not presence.is_gone("other/relay")
     nowhere = Presence(None)
     nowhere.enter("mine")
-    assert not nowhere.is_gone("mine")
+    assert (False, False) == (nowhere.is_there("mine"), nowhere.is_gone("mine"))
     nowhere.leave()
 
 

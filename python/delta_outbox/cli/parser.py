@@ -161,6 +161,11 @@ def _serve(parser: argparse.ArgumentParser) -> None:
         metavar="PORT",
         help="the port of 127.0.0.1 to listen on (default: a free one)",
     )
+    parser.add_argument(
+        "--short-lived",
+        action="store_true",
+        help="start fast and compute slower: for minutes, or for batches of a few hundred events",
+    )
 
 
 def _append(parser: argparse.ArgumentParser) -> None:

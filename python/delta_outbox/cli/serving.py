@@ -27,7 +27,7 @@ def serve(args: argparse.Namespace, invocation: Invocation) -> Outcome:
         quieten_pyspark()
     started = time.monotonic()
     with (
-        serving(home, port=args.port, debug=args.debug) as server,
+        serving(home, port=args.port, short_lived=args.short_lived, debug=args.debug) as server,
         stop_on_signals(
             invocation.errors,
             first="Ending. Commands that still use this server end with an error.",

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from delta_outbox.claims import Claim
 from delta_outbox.failpoints import reach
 from delta_outbox.lifecycle import Crashed, EndOfClaim
-from delta_outbox.policy import message_key, render_route
 from delta_outbox.publishers.protocol import (
     Delivered,
     Failed,
@@ -26,9 +25,9 @@ from delta_outbox.publishers.scrub import describe
 from delta_outbox.relay import slice as worker
 from delta_outbox.relay.deadline import Deadline
 from delta_outbox.relay.modules import folders_of
-from delta_outbox.scopes import scope_of
+from delta_outbox.relay.placing import place
 from delta_outbox.statements import Statements
-from delta_outbox.tables import Tables, lane_of
+from delta_outbox.tables import Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,21 +37,6 @@ logger = logging.getLogger(__name__)
 MAX_RANGES: Final = 16  # of created_at, when payloads are looked up
 MARGIN: Final = 5.0  # seconds of a lease that are kept for the way back
 MARGIN_SHARE: Final = 0.2  # of a short lease, where MARGIN would leave nothing
-
-_PLACED: Final = pa.schema(
-    [
-        ("place", pa.int32()),
-        ("slice", pa.int32()),
-        ("id", pa.string()),
-        ("at_arrival", pa.int64()),
-        ("destination", pa.string()),
-        ("lifecycle", pa.int32()),
-        ("attempt", pa.int32()),
-        ("key", pa.string()),
-        ("scope", pa.string()),
-        ("route", pa.string()),
-    ]
-)
 
 
 def publish_seconds(lease_seconds: float) -> float:
@@ -134,9 +118,9 @@ class Publishing:
         results: list[EndOfClaim] = [Crashed(error="no answer from the worker")] * len(claim)
         # Beside another claim, take half of the workers: what is slow must not have them all.
         slices = self._parallelism if is_alone else max(1, self._parallelism // 2)
-        placed, unroutable = _placed(claim, slices)
-        for place in unroutable:
-            results[place] = Rejected(error="the route names a value that the event lacks")
+        placed, unroutable = place(claim, slices=slices)
+        for lost in unroutable:
+            results[lost] = Rejected(error="the route names a value that the event lacks")
         budget = publish_seconds(claim.lease_seconds)
         budget = budget if seconds is None else min(budget, seconds)
         job = worker.Job(
@@ -148,7 +132,11 @@ class Publishing:
         )
         reach("publish.before")
         try:
-            answers = self._run(job, claim, placed, slices) if placed.num_rows else pa.table({})
+            answers = (
+                self._run(job, claim, placed, slices)
+                if placed.num_rows
+                else worker.RESULTS.empty_table()
+            )
         except Exception as error:  # noqa: BLE001 - whatever it was, every delivery gets an ending
             logger.warning(
                 "publish_job_failed",
@@ -223,79 +211,30 @@ class Publishing:
         return rows.mapInArrow(publish, worker.RESULTS_DDL).toArrow()
 
     def _take(self, answers: pa.Table, results: list[EndOfClaim], destinations: list[str]) -> None:
-        for row in answers.to_pylist():
-            place = row["place"]
-            match row["code"]:
+        columns = [answers[name].to_pylist() for name in worker.RESULTS.names]
+        for at, code, error, retry_after, receipt, outcome, data in zip(*columns, strict=True):
+            match code:
                 case worker.DELIVERED:
-                    results[place] = Delivered(
-                        receipt=_json(row["receipt"]),
-                        outcome=row["outcome"],
-                        outcome_data=_json(row["outcome_data"]),
+                    results[at] = Delivered(
+                        receipt=_json(receipt), outcome=outcome, outcome_data=_json(data)
                     )
                 case worker.FAILED:
-                    results[place] = Failed(error=row["error"], retry_after=row["retry_after"])
+                    results[at] = Failed(error=error, retry_after=retry_after)
                 case worker.REJECTED:
-                    results[place] = Rejected(error=row["error"])
+                    results[at] = Rejected(error=error)
                 case worker.UNKNOWN:
-                    results[place] = Unknown(error=row["error"])
+                    results[at] = Unknown(error=error)
                 case worker.NOT_SENT:
-                    results[place] = NotSent()
+                    results[at] = NotSent()
                 case worker.NOT_OPENED:
-                    results[place] = NotSent()
-                    self.not_opened.setdefault(destinations[place], row["error"])
+                    results[at] = NotSent()
+                    self.not_opened.setdefault(destinations[at], error)
                 case _:
-                    results[place] = Crashed(error=row["error"] or "crashed")
+                    results[at] = Crashed(error=error or "crashed")
 
 
 def _json(text: str | None) -> JsonText | None:
     return None if text is None else JsonText(text)
-
-
-def _placed(claim: Claim, slices: int) -> tuple[pa.Table, list[int]]:
-    """Give each delivery its place, slice, key, scope and route; a key stays in one slice."""
-    given = claim.deliveries
-    columns: dict[str, list[object]] = {name: [] for name in _PLACED.names}
-    unroutable: list[int] = []
-    rows = zip(
-        claim.policies,
-        given["event_id"].to_pylist(),
-        given["arrival"].to_pylist(),
-        given["event_type"].to_pylist(),
-        given["ordering_key"].to_pylist(),
-        given["partition_key"].to_pylist(),
-        given["destination"].to_pylist(),
-        given["lifecycle"].to_pylist(),
-        given["attempts"].to_pylist(),
-        strict=True,
-    )
-    for place, row in enumerate(rows):
-        policy, event_id, arrival, event_type, ordering_key, partition_key, destination = row[:7]
-        route = render_route(
-            policy,
-            event_type=event_type,
-            event_id=event_id,
-            ordering_key=ordering_key,
-            partition_key=partition_key,
-        )
-        if route is None:
-            unroutable.append(place)
-            continue
-        scope = scope_of(policy, ordering_key=ordering_key, destination=destination)
-        values = (
-            place,
-            lane_of(ordering_key=ordering_key, event_id=event_id, lanes=slices),
-            event_id,
-            arrival,
-            destination,
-            row[7],
-            row[8] + 1,
-            message_key(policy, ordering_key=ordering_key, partition_key=partition_key),
-            scope,
-            route,
-        )
-        for name, value in zip(_PLACED.names, values, strict=True):
-            columns[name].append(value)
-    return pa.table(columns, schema=_PLACED), unroutable
 
 
 def _where(deliveries: pa.Table) -> str:

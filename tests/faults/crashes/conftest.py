@@ -184,7 +184,9 @@ def scene(
         relay=SETTINGS,
     )
     mark.touch()
-    server = house.start("serve", OUTBOX_FAILPOINT=SERVED_POINT, OUTBOX_FAILPOINT_MARK=str(mark))
+    server = house.start(
+        "serve", "--short-lived", OUTBOX_FAILPOINT=SERVED_POINT, OUTBOX_FAILPOINT_MARK=str(mark)
+    )
     try:
         wait_for(lambda: find_served(home) is not None or server.poll() is not None)
         assert server.poll() is None, house.errors.read_text()[-3000:]

@@ -104,7 +104,7 @@ def events(first: int, count: int) -> str:
 
 def started(house: House, home: Home, *words: str) -> subprocess.Popen[str]:
     """Start `outbox serve` and return when it says that it is ready."""
-    server = house.start("serve", *words)
+    server = house.start("serve", "--short-lived", *words)
     wait_for(lambda: find_served(home) is not None or server.poll() is not None)
     assert server.poll() is None, house.errors.read_text()[-3000:]
     return server

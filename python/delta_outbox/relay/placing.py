@@ -1,0 +1,143 @@
+"""Where the deliveries of a claim go, by whole columns: slice, key, order scope and route."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_outbox.claims import Claim
+from delta_outbox.policy import DeliveryPolicy, render_route
+from delta_outbox.policy_columns import Ordering, placeholders
+from delta_outbox.scopes import within
+
+PLACED: Final = pa.schema(
+    [
+        ("place", pa.int32()),
+        ("slice", pa.int32()),
+        ("id", pa.string()),
+        ("at_arrival", pa.int64()),
+        ("destination", pa.string()),
+        ("lifecycle", pa.int32()),
+        ("attempt", pa.int32()),
+        ("key", pa.string()),
+        ("scope", pa.string()),
+        ("route", pa.string()),
+    ]
+)
+"""A delivery and where it goes; place: its position in the claim."""
+
+
+def place(claim: Claim, *, slices: int) -> tuple[pa.Table, list[int]]:
+    """Say where each delivery goes; what has one key is in one slice.
+
+    Each column is what `policy.message_key`, `policy.render_route`, `scopes.scope_of` and
+    `tables.lane_of` say of each delivery.
+
+    Args:
+        claim: the claim.
+        slices: at least 1.
+
+    Returns:
+        Columns of `PLACED`, and the places of those whose route names a value that they lack.
+    """
+    given = claim.deliveries
+    kinds: dict[tuple[int, str, str], int] = {}
+    firsts: list[tuple[DeliveryPolicy, str, str]] = []
+    codes = np.empty(len(claim), np.int32)
+    for row, (policy, event_type, destination) in enumerate(
+        zip(
+            claim.policies,
+            given["event_type"].to_pylist(),
+            given["destination"].to_pylist(),
+            strict=True,
+        )
+    ):
+        code = kinds.setdefault((id(policy), event_type, destination), len(kinds))
+        if code == len(firsts):
+            firsts.append((policy, event_type, destination))
+        codes[row] = code
+    of_kind = pa.array(codes)
+
+    def by_kind(values: Sequence[object], kind: pa.DataType) -> pa.Array:
+        return pa.array(values, kind).take(of_kind)
+
+    strict = [policy.ordering is Ordering.STRICT for policy, _, _ in firsts]
+    ordering_key, partition_key = given["ordering_key"], given["partition_key"]
+    prefix = [
+        within(policy, destination) if is_strict else None
+        for (policy, _, destination), is_strict in zip(firsts, strict, strict=True)
+    ]
+    routes = _routes(claim, firsts, codes)
+    placed = pa.table(
+        {
+            "place": np.arange(len(claim), dtype=np.int32),
+            "slice": _slices(pc.coalesce(ordering_key, given["event_id"]), slices),
+            "id": given["event_id"],
+            "at_arrival": given["arrival"],
+            "destination": given["destination"],
+            "lifecycle": given["lifecycle"],
+            "attempt": pc.add(given["attempts"], pa.scalar(1, pa.int32())),
+            "key": pc.if_else(
+                by_kind(strict, pa.bool_()),
+                pc.coalesce(ordering_key, partition_key),
+                pc.coalesce(partition_key, ordering_key),
+            ),
+            "scope": pc.binary_join_element_wise(
+                by_kind(prefix, pa.string()), ordering_key, pa.scalar("\x00")
+            ),
+            "route": routes,
+        },
+        schema=PLACED,
+    )
+    if not routes.null_count:
+        return placed, []
+    lost = pc.is_null(routes)
+    return placed.filter(pc.invert(lost)), np.flatnonzero(lost.to_numpy(False)).tolist()
+
+
+def _slices(scopes: pa.ChunkedArray, slices: int) -> pa.Array:
+    """Return the slice of each delivery, each key looked at once; see `tables.lane_of`."""
+    encoded = pa.chunked_array(scopes, pa.string()).combine_chunks().dictionary_encode()
+    numbers = [zlib.crc32(scope.encode()) % slices for scope in encoded.dictionary.to_pylist()]
+    return pa.array(numbers, pa.int32()).take(encoded.indices)
+
+
+def _routes(
+    claim: Claim, kinds: Sequence[tuple[DeliveryPolicy, str, str]], codes: np.ndarray
+) -> pa.Array:
+    """Return the route of each delivery, null where a value is missing that it names."""
+    routes: list[str | None] = []
+    single: list[int] = []  # kinds whose deliveries each have a route of their own
+    for code, (policy, event_type, _) in enumerate(kinds):
+        if set(placeholders(policy.route)) <= {"event_type"}:
+            routes.append(render_route(policy, event_type=event_type, event_id=""))
+        else:
+            routes.append(None)
+            single.append(code)
+    if not single:
+        return pa.array(routes, pa.string()).take(pa.array(codes))
+    rendered = np.array([*routes], dtype=object)[codes]
+    given = claim.deliveries
+    rows = np.flatnonzero(np.isin(codes, single))
+    chosen = given.take(pa.array(rows))
+    for row, event_type, event_id, ordering_key, partition_key in zip(
+        rows.tolist(),
+        chosen["event_type"].to_pylist(),
+        chosen["event_id"].to_pylist(),
+        chosen["ordering_key"].to_pylist(),
+        chosen["partition_key"].to_pylist(),
+        strict=True,
+    ):
+        rendered[row] = render_route(
+            claim.policies[row],
+            event_type=event_type,
+            event_id=event_id,
+            ordering_key=ordering_key,
+            partition_key=partition_key,
+        )
+    return pa.array(rendered, pa.string())

@@ -1,0 +1,98 @@
+"""Whole columns say of a claim what the rules say of each delivery."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from delta_outbox.claims import DELIVERIES, make_claim
+from delta_outbox.policy import PolicySet, message_key, render_route
+from delta_outbox.relay.placing import PLACED, place
+from delta_outbox.scopes import scope_of
+from delta_outbox.tables import lane_of
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ROUTES = ("", "{event_type}", "fixed", "{ordering_key}.{event_type}", "{partition_key}/{event_id}")
+POLICIES = st.builds(
+    lambda routes, orderings, scopes: PolicySet.parse(
+        [
+            {
+                "event_type": pattern,
+                "destination": destination,
+                "route": route,
+                "ordering": ordering,
+                "order_scope": scope,
+            }
+            for pattern, destination, route, ordering, scope in zip(
+                ("a.*", "b.*", "*"), ("x", "y|z", "x|y"), routes, orderings, scopes, strict=True
+            )
+        ]
+    ),
+    st.tuples(*[st.sampled_from(ROUTES)] * 3),
+    st.tuples(*[st.sampled_from(["strict", "none"])] * 3),
+    st.tuples(*[st.sampled_from(["key", "destination"])] * 3),
+)
+KEYS = st.none() | st.sampled_from(["", "k", "ключ", "k\x00"])
+ROWS = st.lists(
+    st.tuples(st.sampled_from(["a.b", "a.c", "b.c", "c"]), KEYS, KEYS, st.integers(0, 3)),
+    max_size=9,
+)
+
+
+@settings(deadline=None)
+@given(policies=POLICIES, rows=ROWS, slices=st.integers(1, 4))
+def test_columns_say_what_the_rules_say(
+    policies: PolicySet, rows: list[tuple[str, str | None, str | None, int]], slices: int
+) -> None:
+    """Slice, key, scope and route of every delivery are those of the rules, and whoever lacks a
+    value that its route names is left out and named.
+    """
+    takeable = pa.Table.from_pylist(
+        [
+            {
+                "event_id": f"e-{number}",
+                "arrival": number,
+                "event_type": event_type,
+                "ordering_key": ordering_key,
+                "partition_key": partition_key,
+                "destination": "",
+                "lifecycle": 1,
+                "attempts": attempts,
+            }
+            for number, (event_type, ordering_key, partition_key, attempts) in enumerate(rows)
+        ],
+        schema=DELIVERIES,
+    )
+    claim = make_claim(takeable, policies=policies, now=NOW, claim_id="c")
+    expected, lost = [], []
+    for number, (policy, row) in enumerate(
+        zip(claim.policies, claim.deliveries.to_pylist(), strict=True)
+    ):
+        keys = {"ordering_key": row["ordering_key"], "partition_key": row["partition_key"]}
+        route = render_route(policy, event_type=row["event_type"], event_id=row["event_id"], **keys)
+        if route is None:
+            lost.append(number)
+            continue
+        expected.append(
+            {
+                "place": number,
+                "slice": lane_of(
+                    ordering_key=row["ordering_key"], event_id=row["event_id"], lanes=slices
+                ),
+                "id": row["event_id"],
+                "at_arrival": row["arrival"],
+                "destination": row["destination"],
+                "lifecycle": 1,
+                "attempt": row["attempts"] + 1,
+                "key": message_key(policy, **keys),
+                "scope": scope_of(
+                    policy, ordering_key=row["ordering_key"], destination=row["destination"]
+                ),
+                "route": route,
+            }
+        )
+    placed, unroutable = place(claim, slices=slices)
+    assert (PLACED, expected, lost) == (placed.schema, placed.to_pylist(), unroutable)

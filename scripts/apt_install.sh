@@ -1,8 +1,8 @@
 #!/bin/sh
 # Install one Debian or Ubuntu package: the first of those named that this release has.
 # Exit 1 without a word where that is not possible (no apt-get, or neither root nor sudo without a
-# password): the caller knows what to advise. Nothing is started: who needs a server runs one of
-# its own, and the machine's may not be ours to start.
+# password): the caller knows what to advise. Nothing is started, now or at the next boot: who needs
+# a server runs one of its own, and the machine's may not be ours to start.
 set -eu
 
 command -v apt-get >/dev/null 2>&1 || exit 1
@@ -44,6 +44,22 @@ forbid_services() {
     run sh -c "printf '#!/bin/sh\nexit 101\n' >$policy && chmod 755 $policy"
 }
 
+enabled_units() {
+    find /etc/systemd/system -path '*.wants/*' \( -name '*.service' -o -name '*.socket' \) 2>/dev/null || :
+}
+
+# Packages have their services, and those of what they need, started at every boot. What was so
+# before stays so.
+disable_units_but() {
+    command -v systemctl >/dev/null 2>&1 || return 0
+    for link in $(enabled_units); do
+        case " $1 " in
+            *"$link"*) ;;
+            *) run systemctl disable "${link##*/}" || : ;;
+        esac
+    done
+}
+
 run apt-get -qq update
 for package in "$@"; do
     if apt-cache show "$package" >/dev/null 2>&1; then
@@ -51,7 +67,9 @@ for package in "$@"; do
         # Minimal images lack the folder, and then the package's links to its manual fail.
         run mkdir -p /usr/share/man/man1
         forbid_services
+        before=$(enabled_units)
         run apt-get -qq install --yes --no-install-recommends "$package"
+        disable_units_but "$before"
         exit 0
     fi
 done

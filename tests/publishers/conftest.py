@@ -51,16 +51,24 @@ from tests.publishers.sqs_fixtures import (
     sqs_client,
     taken,
 )
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from delta_outbox.publishers import Event, EventBatch, Publisher, Result
 
 CREATED_AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+class ByServer(LoadScopeScheduling):
     """Give all tests of a server to one worker, so that it is started once: test_NAME_what.py."""
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(item.path.stem.split("_")[1]))
+
+    def _split_scope(self, nodeid: str) -> str:
+        return nodeid.split("::")[0].rsplit("/test_")[-1].split("_")[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByServer:
+    """Share the tests out; the groups of xdist itself do not reach pytest 9.2."""
+    return ByServer(config, log)
 
 
 @pytest.fixture(scope="session")

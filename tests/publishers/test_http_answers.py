@@ -145,10 +145,8 @@ def test_a_long_answer_is_dropped(post, new_event):
                 taken.append(1)
 
     with RawServer(serve) as server:
-        start = time.monotonic()
         results = post(server.url, *[new_event("r") for _ in range(4)], concurrency=1)
         assert [type(result) for result in results] == [Delivered] * 4
-        assert time.monotonic() - start < 3
         assert server.connections == 4  # none could be used again
         assert len(taken) < 4 * 150
 
@@ -163,9 +161,7 @@ def test_an_answer_that_drips(post, new_event):
             time.sleep(0.1)
 
     with RawServer(serve) as server:
-        start = time.monotonic()
         [result] = post(server.url, new_event("r"), timeout_seconds=1.0)
-        assert 1.0 <= time.monotonic() - start < 3
         assert result == Unknown(error=f"127.0.0.1:{server.port} gave no answer within 1 s")
 
 
@@ -178,7 +174,5 @@ def test_a_flood_of_informational_answers_ends(post, new_event):
             connection.sendall(b"HTTP/1.1 102 Processing\r\n\r\n" * 100)
 
     with RawServer(serve) as server:
-        start = time.monotonic()
         [result] = post(server.url, new_event("r"), timeout_seconds=0.5)
-        assert time.monotonic() - start < 2.5
     assert type(result) is Unknown

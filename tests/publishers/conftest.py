@@ -59,7 +59,7 @@ from delta_outbox.publishers import Event, EventBatch, Publisher, Result
 CREATED_AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-class ByServer(LoadScopeScheduling):
+class ByServer(LoadScopeScheduling):  # type: ignore[misc] # it ships no types
     """Give all tests of a server to one worker, so that it is started once: test_NAME_what.py."""
 
     def _split_scope(self, nodeid: str) -> str:

@@ -20,8 +20,15 @@ def connect(server: RabbitServer) -> pika.BlockingConnection:
     """Return a connection of the tests' own."""
     credentials = pika.PlainCredentials(USER, PASSWORD)
     return pika.BlockingConnection(
-        pika.ConnectionParameters("127.0.0.1", server.port, credentials=credentials)
+        # Between two questions nobody answers heartbeats.
+        pika.ConnectionParameters("127.0.0.1", server.port, credentials=credentials, heartbeat=0)
     )
+
+
+def declare(server: RabbitServer, queue: str, **arguments: Any) -> None:
+    """Create a durable queue."""
+    with connect(server) as connection:
+        connection.channel().queue_declare(queue, durable=True, arguments=arguments)
 
 
 @pytest.fixture(scope="session")
@@ -55,8 +62,7 @@ def new_queue(rabbit: RabbitServer) -> Callable[..., str]:
     def create(**arguments: Any) -> str:
         name = f"test.{next(numbers)}"
         given = {key.replace("_", "-"): value for key, value in arguments.items()}
-        with connect(rabbit) as connection:
-            connection.channel().queue_declare(name, durable=True, arguments=given)
+        declare(rabbit, name, **given)
         return name
 
     return create

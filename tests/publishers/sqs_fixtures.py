@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import boto3
@@ -19,6 +20,40 @@ ACCESS: dict[str, Any] = {
     "access_key_id": "AKIDEXAMPLE",
     "secret_access_key": "a secret of tests",
 }
+
+
+def connect(server: MotoServer) -> SQSClient:
+    """Return a client of the tests' own."""
+    return boto3.client(
+        "sqs",
+        endpoint_url=server.url,
+        region_name=ACCESS["region"],
+        aws_access_key_id=ACCESS["access_key_id"],
+        aws_secret_access_key=ACCESS["secret_access_key"],
+    )
+
+
+def take(client: SQSClient, queue: str) -> list[MessageTypeDef]:
+    """Take everything out of a queue."""
+    url = client.get_queue_url(QueueName=queue)["QueueUrl"]
+    found: list[MessageTypeDef] = []
+    while True:
+        got = client.receive_message(
+            QueueUrl=url,
+            MaxNumberOfMessages=10,
+            MessageAttributeNames=["All"],
+            MessageSystemAttributeNames=["All"],
+        ).get("Messages", [])
+        if not got:
+            return found
+        found += got
+        client.delete_message_batch(
+            QueueUrl=url,
+            Entries=[
+                {"Id": str(number), "ReceiptHandle": message["ReceiptHandle"]}
+                for number, message in enumerate(got)
+            ],
+        )
 
 
 @pytest.fixture(scope="session")
@@ -46,13 +81,7 @@ def front(moto: MotoServer) -> Iterator[Front]:
 @pytest.fixture(scope="session")
 def sqs_client(moto: MotoServer) -> Iterator[SQSClient]:
     """Open a client of the tests' own."""
-    client = boto3.client(
-        "sqs",
-        endpoint_url=moto.url,
-        region_name=ACCESS["region"],
-        aws_access_key_id=ACCESS["access_key_id"],
-        aws_secret_access_key=ACCESS["secret_access_key"],
-    )
+    client = connect(moto)
     yield client
     client.close()
 
@@ -90,26 +119,4 @@ def open_sqs(moto: MotoServer) -> Iterator[Callable[..., SqsPublisher]]:
 @pytest.fixture(scope="session")
 def taken(sqs_client: SQSClient) -> Callable[[str], list[MessageTypeDef]]:
     """Take everything out of a queue."""
-
-    def read(queue: str) -> list[MessageTypeDef]:
-        url = sqs_client.get_queue_url(QueueName=queue)["QueueUrl"]
-        found: list[MessageTypeDef] = []
-        while True:
-            got = sqs_client.receive_message(
-                QueueUrl=url,
-                MaxNumberOfMessages=10,
-                MessageAttributeNames=["All"],
-                MessageSystemAttributeNames=["All"],
-            ).get("Messages", [])
-            if not got:
-                return found
-            found += got
-            sqs_client.delete_message_batch(
-                QueueUrl=url,
-                Entries=[
-                    {"Id": str(number), "ReceiptHandle": message["ReceiptHandle"]}
-                    for number, message in enumerate(got)
-                ],
-            )
-
-    return read
+    return partial(take, sqs_client)

@@ -34,10 +34,8 @@ def test_a_receiver_that_never_answers(post, new_event):
         time.sleep(3)
 
     with RawServer(serve) as server:
-        start = time.monotonic()
         [result] = post(server.url, new_event("r"), timeout_seconds=0.5)
-        assert 0.5 <= time.monotonic() - start < 2.5
-        assert type(result) is Unknown
+        assert result == Unknown(error=f"127.0.0.1:{server.port} gave no answer within 0.5 s")
         assert server.connections == 1
 
 
@@ -79,9 +77,7 @@ def test_a_no_in_the_middle_of_a_request_is_heard(post, new_event, status):
         time.sleep(0.2)
 
     with RawServer(serve) as server:
-        start = time.monotonic()
         [result] = post(server.url, new_event("r", payload=b"x" * 20_000_000))
-        assert time.monotonic() - start < 5
     assert type(result) is (Rejected if status == 413 else Failed)
     assert f"answered {status}" in result.error
 
@@ -100,7 +96,7 @@ def test_a_no_before_the_connection_broke_is_heard(new_event):
     with RawServer(serve) as server:
         target = replace(settings.target, port=server.port)
         until = time.monotonic() + 5
-        connection = HttpConnection(replace(settings, target=target), None, until=until)
+        connection = HttpConnection(replace(settings, target=target), until=until)
         connected.set()
         assert broken.wait(5)
         message = http_message(new_event("r"), settings)
@@ -205,11 +201,11 @@ def test_a_connection_that_takes_nothing_is_replaced(new_event):
 
     with RawServer(serve) as server:
         settings = parse_settings({"url": server.url, "secrets": [SECRET]})
-        used = LookedAtTooEarly(settings, None, until=time.monotonic() + 5)
+        used = LookedAtTooEarly(settings, until=time.monotonic() + 5)
         connected.set()
         assert broken.wait(5)
         events = EventBatch([new_event("r")], deadline=time.monotonic() + 5)
-        [result] = HttpCall(events, settings=settings, context=None, idle=[used]).run()
+        [result] = HttpCall(events, settings=settings, idle=[used]).run()
         assert type(result) is Delivered
         assert len(received) == 1
         assert server.connections == 2

@@ -181,7 +181,7 @@ def test_a_certificate_is_always_verified(tmp_path, new_event, publish):
         with pytest.raises(PublisherUnavailable, match="certificate verify failed"):
             probe(NatsPublisher, settings, destination="default")
         one = NatsPublisher()
-        one.open({**settings, "tls_ca_file": str(authority)})
+        one.open({**settings, "ca_file": str(authority)})
         results = publish(one, [new_event("s.a", payload=b"x" * 2000) for _ in range(2000)])
         one.close()
         assert {Delivered} == {type(result) for result in results}

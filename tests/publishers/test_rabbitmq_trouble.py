@@ -8,6 +8,7 @@ import time
 import pytest
 from tests.publishers.rabbitmq_fixtures import connect
 from tests.publishers.rabbitmq_server import MAX_MESSAGE_SIZE, PASSWORD, READER, USER
+from tests.publishers.timing import GRACE
 
 from delta_outbox.errors import BadSettings
 from delta_outbox.publishers import Delivered, Failed, NotSent, Rejected, Unknown
@@ -155,7 +156,7 @@ def test_an_alarm_ends_at_the_deadline(
         for one in (fresh, used):
             start = time.monotonic()
             results = publish(one, [new_event(queue) for _ in range(50)], seconds=2)
-            assert time.monotonic() - start < 3
+            assert time.monotonic() - start < 2 + GRACE
             kinds = [type(result) for result in results]
             assert kinds.count(Unknown) + kinds.count(Failed) == 50
             assert "low on memory" in results[-1].error or kinds[-1] is Unknown
@@ -214,7 +215,7 @@ def test_probe(rabbit, rabbit_proxy):
     start = time.monotonic()
     with pytest.raises(ConnectionError, match="does not answer"):
         RabbitPublisher.probe({**good, "port": rabbit_proxy.port}, 0.5)
-    assert time.monotonic() - start < 2
+    assert time.monotonic() - start < 0.5 + GRACE
 
 
 def test_tls(rabbit, new_queue, open_rabbit, new_event, publish, received):
@@ -239,13 +240,14 @@ def test_tls(rabbit, new_queue, open_rabbit, new_event, publish, received):
     [
         ({"host": None}, "`host` must be a text"),
         ({"username": ""}, "`username` must be a text"),
-        ({"password": 12345678}, "`password` must be a text. Got: a int"),
+        ({"password": 12345678}, "`password` must be a text"),
         ({"port": 0}, "`port` must be a whole number from 1 to 65535"),
         ({"port": True}, "`port` must be a whole number"),
         ({"heartbeat": -1}, "`heartbeat` must be a whole number"),
         ({"tls": "yes"}, "`tls` must be true or false"),
-        ({"ca_file": "/x"}, "`ca_file` has a meaning only with `tls = true`"),
-        ({"tls": True, "ca_file": "/no/such/file"}, "must be a file of certificates in PEM"),
+        ({"ca_file": "/x"}, "`ca_file` needs TLS"),
+        ({"tls": True, "ca_file": "/no/such/file"}, "`ca_file` cannot be read"),
+        ({"tls": True, "ca_file": __file__}, "is no PEM of its kind"),
         ({"exchange": "x" * 256}, "`exchange` must have at most 255 bytes"),
         ({"exchnage": "x"}, "Did you mean `exchange`?"),
         ({"retries": 3}, "`retries` is not among the settings"),

@@ -158,7 +158,7 @@ def test_a_certificate_is_always_verified(tmp_path, new_event, publish):
         with pytest.raises(PublisherUnavailable, match=r"(?i)certificate verify failed"):
             probe(RedisPublisher, url, destination="default")
         one = RedisPublisher()
-        one.open({**url, "tls_ca_file": str(authority)})
+        one.open({**url, "ca_file": str(authority)})
         events = [new_event("s", "k", payload=b"x" * 2000) for _ in range(2000)]
         results = publish(one, events)
         one.close()

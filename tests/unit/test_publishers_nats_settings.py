@@ -67,8 +67,8 @@ def test_good_settings_pass(tmp_path, further, address, is_tls):
         ({"credentials_file": "/no/file"}, "`credentials_file` cannot be read: No such file"),
         ({"max_in_flight": 0}, "`max_in_flight` must be a whole number from 1"),
         ({"inbox_prefix": "a.*"}, "`inbox_prefix` must be a subject without wildcards"),
-        ({"tls_ca_file": __file__}, "`tls_ca_file` needs TLS"),
-        ({"tls": True, "tls_ca_file": __file__}, "is no PEM of its kind"),
+        ({"ca_file": __file__}, "`ca_file` needs TLS"),
+        ({"tls": True, "ca_file": __file__}, "is no PEM of its kind"),
     ],
 )
 def test_bad_settings_are_refused(tmp_path, further, said):

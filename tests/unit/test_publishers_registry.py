@@ -22,6 +22,7 @@ from delta_outbox.publishers.registry import (
     prepare_settings,
     probe,
 )
+from delta_outbox.publishers.setting_reader import FilesInHome
 
 
 class Complete(Publisher):
@@ -158,6 +159,15 @@ def test_settings_are_prepared_and_checked(tmp_path):
     """The class completes its settings before it checks them."""
     prepared = prepare_settings(Choosy, {"url": "x"}, destination="d", home=tmp_path)
     assert prepared == {"url": "x", "home": str(tmp_path)}
+
+
+@pytest.mark.parametrize("name", sorted(set(EXTRAS.values())))
+def test_files_lie_in_the_home(name, tmp_path):
+    """The name of a file is relative to the home, so that every process finds it."""
+    given = {"ca_file": "ca.pem", "client_key_file": "", "credentials_file": "/a/b", "url": "x"}
+    publisher = find_publisher(name, destination="default")
+    assert issubclass(publisher, FilesInHome)
+    assert {**given, "ca_file": str(tmp_path / "ca.pem")} == publisher.prepare(given, tmp_path)
 
 
 def test_bad_settings_name_the_destination(tmp_path):

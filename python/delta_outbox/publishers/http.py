@@ -16,37 +16,25 @@ Promises, and what they rest on:
 from __future__ import annotations
 
 import contextlib
-import ssl
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import ClassVar
 
 from delta_outbox.publishers.http_call import HttpCall
 from delta_outbox.publishers.http_connection import HttpConnection, NotConnected
-from delta_outbox.publishers.http_settings import HttpSettings, absolute_files, parse_settings
+from delta_outbox.publishers.http_settings import HttpSettings, parse_settings
 from delta_outbox.publishers.protocol import EventBatch, NotSent, Result
+from delta_outbox.publishers.setting_reader import FilesInHome
 
 
-class HttpPublisher:
+class HttpPublisher(FilesInHome):
     """Publish as webhooks."""
 
     ordered: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self._settings: HttpSettings | None = None
-        self._context: ssl.SSLContext | None = None
         self._idle: list[HttpConnection] = []
-
-    @classmethod
-    def prepare(cls, settings: Mapping[str, object], home: Path) -> dict[str, object]:
-        """Make the names of files absolute: relative ones lie in the home.
-
-        Args:
-            settings: as written in the settings file.
-            home: the folder of the outbox.
-        """
-        return absolute_files(settings, home)
 
     @classmethod
     def validate(cls, settings: Mapping[str, object]) -> None:
@@ -58,7 +46,7 @@ class HttpPublisher:
         Raises:
             ValueError: a setting is not allowed or has no meaning.
         """
-        parse_settings(settings).tls_context()
+        parse_settings(settings)
 
     @classmethod
     def probe(cls, settings: Mapping[str, object], timeout: float) -> None:
@@ -71,17 +59,14 @@ class HttpPublisher:
         Raises:
             ConnectionError: one sentence with host, port and cause.
         """
-        parsed = parse_settings(settings)
-        until = time.monotonic() + timeout
         try:
-            HttpConnection(parsed, parsed.tls_context(), until=until).close()
+            HttpConnection(parse_settings(settings), until=time.monotonic() + timeout).close()
         except NotConnected as error:
             raise ConnectionError(f"{error}.") from error
 
     def open(self, settings: Mapping[str, object]) -> None:
         """Check the settings; connections are made by `publish`."""
         self._settings = parse_settings(settings)
-        self._context = self._settings.tls_context()
 
     def publish(self, events: EventBatch) -> list[Result]:
         """Send every event once and return what was answered, at most until the deadline."""
@@ -89,9 +74,7 @@ class HttpPublisher:
             raise RuntimeError("HttpPublisher: `open` comes before `publish`.")
         if not events or events.remaining_seconds() <= 0:
             return [NotSent()] * len(events)
-        return HttpCall(
-            events, settings=self._settings, context=self._context, idle=self._idle
-        ).run()
+        return HttpCall(events, settings=self._settings, idle=self._idle).run()
 
     def close(self) -> None:
         """Drop the connections."""

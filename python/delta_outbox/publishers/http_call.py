@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 import threading
 import time
 from collections import deque
@@ -14,9 +13,9 @@ from delta_outbox.publishers.http_answer import result_of
 from delta_outbox.publishers.http_connection import HttpConnection, Lost, NotConnected
 from delta_outbox.publishers.http_message import HttpMessage, http_message
 from delta_outbox.publishers.http_settings import HttpSettings
+from delta_outbox.publishers.key_chains import key_chains
 from delta_outbox.publishers.protocol import (
     Delivered,
-    Event,
     EventBatch,
     Failed,
     NotSent,
@@ -34,25 +33,18 @@ class HttpCall:
     Args:
         events: the batch.
         settings: of the destination.
-        context: how the server is verified.
         idle: connections of an earlier call; those that can be used again are left there.
     """
 
     def __init__(
-        self,
-        events: EventBatch,
-        *,
-        settings: HttpSettings,
-        context: ssl.SSLContext | None,
-        idle: list[HttpConnection],
+        self, events: EventBatch, *, settings: HttpSettings, idle: list[HttpConnection]
     ) -> None:
         self._events = tuple(events)
         self._deadline = events.deadline
         self._settings = settings
-        self._context = context
         self._idle = idle
         self._results: list[Result] = [_NOT_SENT] * len(self._events)
-        self._waiting = deque(_chains(self._events))
+        self._waiting = deque(key_chains(self._events))
         self._lock = threading.Lock()
         self._unreachable: str | None = None
 
@@ -134,26 +126,7 @@ class HttpCall:
             with self._lock:
                 found = self._idle.pop() if self._idle else None
             if found is None:
-                return HttpConnection(self._settings, self._context, until=until), True
+                return HttpConnection(self._settings, until=until), True
             if found.is_reusable():
                 return found, False
             found.close()
-
-
-def _chains(events: Sequence[Event]) -> list[list[int]]:
-    """Return the positions of events that must follow each other, in order of the first of each.
-
-    Only a key that is the ordering key is one of order; any other merely places the event.
-    """
-    chains: list[list[int]] = []
-    by_key: dict[str, list[int]] = {}
-    for position, event in enumerate(events):
-        key = event.key
-        if key is None or key != event.ordering_key:
-            chains.append([position])
-        elif (chain := by_key.get(key)) is not None:
-            chain.append(position)
-        else:
-            by_key[key] = [position]
-            chains.append(by_key[key])
-    return chains

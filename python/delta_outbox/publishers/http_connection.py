@@ -48,18 +48,15 @@ class HttpConnection:
 
     Args:
         settings: of the destination.
-        context: how the server is verified, None without encryption.
         until: monotonic seconds by which it must stand.
 
     Raises:
         NotConnected: it cannot be had, or may not.
     """
 
-    def __init__(
-        self, settings: HttpSettings, context: ssl.SSLContext | None, *, until: float
-    ) -> None:
+    def __init__(self, settings: HttpSettings, *, until: float) -> None:
         self._name = settings.target.name
-        self._socket = _connected(settings, context, until=until)
+        self._socket = _connected(settings, until=until)
         self._socket.setblocking(False)
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MAX_HEAD)
         self._poll = select.poll()
@@ -222,9 +219,7 @@ class HttpConnection:
         return Lost(f"{self._name} {what}", sent=self._sent > 0)
 
 
-def _connected(
-    settings: HttpSettings, context: ssl.SSLContext | None, *, until: float
-) -> socket.socket:
+def _connected(settings: HttpSettings, *, until: float) -> socket.socket:
     """Resolve the name once, check what it stands for, and connect to that very address."""
     target = settings.target
     try:
@@ -248,7 +243,7 @@ def _connected(
         if limit <= 0:
             break
         try:
-            return _socket_to(endpoint, target.host, context, limit=limit)
+            return _socket_to(endpoint, target.host, settings.tls, limit=limit)
         except OSError as error:
             said = _said(error)
     raise NotConnected(f"{target.name} cannot be reached: {said}")

@@ -23,11 +23,12 @@ from delta_outbox.publishers.nats_call import NatsCall
 from delta_outbox.publishers.nats_connection import NatsConnection, Unreachable
 from delta_outbox.publishers.nats_settings import NatsSettings, parse_settings
 from delta_outbox.publishers.protocol import EventBatch, NotSent, Result, Unknown
+from delta_outbox.publishers.setting_reader import FilesInHome
 
 logger = logging.getLogger(__name__)
 
 
-class NatsPublisher:
+class NatsPublisher(FilesInHome):
     """Publish to NATS JetStream, or to core NATS."""
 
     ordered: ClassVar[bool] = True

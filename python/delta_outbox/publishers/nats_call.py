@@ -12,6 +12,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from delta_outbox.publishers.key_chains import key_chains
 from delta_outbox.publishers.nats_connection import NatsConnection
 from delta_outbox.publishers.nats_errors import result_of
 from delta_outbox.publishers.nats_message import Unfit, header_bytes, nats_headers
@@ -51,7 +52,7 @@ class NatsCall:
         self._deadline = events.deadline
         self._settings = settings
         self._results: list[Result] = [_NOT_SENT] * len(self._events)
-        self._chains = _chains(self._events)
+        self._chains = deque(key_chains(self._events))
         self._refused: dict[str, Result | None] = {}  # subject -> why nothing may be sent to it
         self._waiting: dict[int, asyncio.Future[Result]] = {}
         # The server names the subject of a message that it refuses, in lower case, not the message.
@@ -228,22 +229,6 @@ class NatsCall:
         for position, result in enumerate(self._results):
             if result is _UNANSWERED:
                 self._results[position] = unknown
-
-
-def _chains(events: Sequence[Event]) -> deque[list[int]]:
-    """Return the positions of events that wait for each other; only a key of order makes them."""
-    chains: deque[list[int]] = deque()
-    by_key: dict[str, list[int]] = {}
-    for position, event in enumerate(events):
-        key = event.key if event.key == event.ordering_key else None
-        if key is not None and key in by_key:
-            by_key[key].append(position)
-            continue
-        chain = [position]
-        chains.append(chain)
-        if key is not None:
-            by_key[key] = chain
-    return chains
 
 
 def _no_right(subject: str) -> Failed:

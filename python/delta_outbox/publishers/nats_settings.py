@@ -10,12 +10,12 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from delta_outbox.publishers.secrets import secrets_of
-from delta_outbox.publishers.setting_reader import SettingReader, matches_any
+from delta_outbox.publishers.setting_reader import TLS_FILES, SettingReader, matches_any
 
 _ALLOWED: Final = (
     *("mode", "servers", "subjects", "stream", "max_in_flight"),
     *("username", "password", "token", "credentials_file", "nkey_seed_file"),
-    *("tls", "tls_ca_file", "tls_cert_file", "tls_key_file"),
+    *("tls", *TLS_FILES),
     *("connect_timeout_seconds", "inbox_prefix"),
 )
 _PORT: Final = 4222
@@ -107,7 +107,7 @@ def parse_settings(settings: Mapping[str, object]) -> NatsSettings:
     ways = [n for n in ("username", "token", "credentials_file", "nkey_seed_file") if reader.has(n)]
     if len(ways) > 1:
         reader.refuse(f"there is one way to log in. Got: {' and '.join(ways)}.")
-    prefix = reader.text("inbox_prefix") or "_INBOX"
+    prefix = reader.text("inbox_prefix", default="_INBOX")
     if subject_fault(prefix) is not None:
         reader.refuse(f"`inbox_prefix` must be a subject without wildcards. Got: {prefix!r}.")
     return NatsSettings(
@@ -115,7 +115,7 @@ def parse_settings(settings: Mapping[str, object]) -> NatsSettings:
         servers=servers,
         subjects=reader.globs("subjects", what="subjects", example="order.*"),
         stream=reader.text("stream"),
-        max_in_flight=reader.integer("max_in_flight", least=1, most=100_000) or _IN_FLIGHT,
+        max_in_flight=reader.integer("max_in_flight", least=1, most=100_000, default=_IN_FLIGHT),
         username=username,
         password=password,
         token=reader.text("token"),

@@ -23,6 +23,7 @@ from delta_outbox.publishers.protocol import EventBatch, Failed, NotSent, Result
 from delta_outbox.publishers.rabbitmq_call import Lessons, RabbitCall, blocked_result
 from delta_outbox.publishers.rabbitmq_connection import RabbitConnection, Unreachable
 from delta_outbox.publishers.rabbitmq_settings import RabbitSettings, parse_settings
+from delta_outbox.publishers.setting_reader import FilesInHome
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +31,7 @@ _CONNECT_TIMEOUT: Final = 10.0  # seconds; a claim lasts longer
 _ANSWER_TIMEOUT: Final = 5.0  # seconds until a silent connection is given up
 
 
-class RabbitPublisher:
+class RabbitPublisher(FilesInHome):
     """Publish to RabbitMQ through pika."""
 
     ordered: ClassVar[bool] = True

@@ -22,11 +22,12 @@ from delta_outbox.publishers.protocol import EventBatch, NotSent, Result
 from delta_outbox.publishers.redis_call import RedisCall
 from delta_outbox.publishers.redis_connection import RedisConnection, Unreachable
 from delta_outbox.publishers.redis_settings import RedisSettings, parse_settings
+from delta_outbox.publishers.setting_reader import FilesInHome
 
 logger = logging.getLogger(__name__)
 
 
-class RedisPublisher:
+class RedisPublisher(FilesInHome):
     """Publish to Redis Streams, or to the channels of Redis pub/sub."""
 
     ordered: ClassVar[bool] = True

@@ -10,12 +10,12 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 from delta_outbox.publishers.secrets import secrets_of
-from delta_outbox.publishers.setting_reader import SettingReader, matches_any
+from delta_outbox.publishers.setting_reader import TLS_FILES, SettingReader, matches_any
 
 _ALLOWED: Final = (
     *("mode", "streams", "channels", "max_length"),
     *("url", "host", "port", "db", "username", "password"),
-    *("tls", "tls_ca_file", "tls_cert_file", "tls_key_file"),
+    *("tls", *TLS_FILES),
     *("connect_timeout_seconds", "max_value_bytes"),
 )
 _PORT: Final = 6379
@@ -104,7 +104,7 @@ def parse_settings(settings: Mapping[str, object]) -> RedisSettings:
         password=password,
         tls=reader.tls_context(wanted=is_tls),
         connect_timeout=reader.seconds("connect_timeout_seconds", default=5.0, most=60.0),
-        max_value_bytes=reader.integer("max_value_bytes", least=1, most=2**31) or _MAX_VALUE,
+        max_value_bytes=reader.integer("max_value_bytes", least=1, most=2**31, default=_MAX_VALUE),
         secrets=secrets_of(settings),
     )
 
@@ -131,12 +131,12 @@ def _server(reader: SettingReader) -> tuple[str, int, int, bool]:
                 reader.refuse(f"`{name}` is in `url` already: give one of the two.")
         host, port, db, is_tls = _from_url(reader, url)
     else:
-        host = reader.text("host") or ""
+        host = reader.text("host", default="")
         if not host or any(c.isspace() or c in "/@" for c in host):
             reader.refuse(f"`host` must name the server (or give `url`: {_URL_EXAMPLE}).")
         host = host.removeprefix("[").removesuffix("]")
-        port = reader.integer("port", least=1, most=65535) or _PORT
-        db = reader.integer("db", least=0, most=2**31 - 1) or 0
+        port = reader.integer("port", least=1, most=65535, default=_PORT)
+        db = reader.integer("db", least=0, most=2**31 - 1, default=0)
     return host, port, db, is_tls
 
 

@@ -8,9 +8,36 @@ import re
 import ssl
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Final, overload
 
 from delta_outbox.globs import glob_to_regex
 from delta_outbox.settings import dotted
+
+TLS_FILES: Final = ("ca_file", "client_certificate_file", "client_key_file")
+_FILE_SUFFIX: Final = "_file"
+_MIN_TIMEOUT: Final = 0.1  # seconds
+
+
+class FilesInHome:
+    """A publisher whose settings name files: a relative one lies in the home.
+
+    Every process, on every machine of a cluster, finds the same file then.
+    """
+
+    @classmethod
+    def prepare(cls, settings: Mapping[str, object], home: Path) -> dict[str, object]:
+        """Return the settings with absolute names of files.
+
+        Args:
+            settings: as written in the settings file.
+            home: the folder of the outbox.
+        """
+        return {
+            name: str(home.absolute() / Path(value).expanduser())
+            if name.endswith(_FILE_SUFFIX) and isinstance(value, str) and value
+            else value
+            for name, value in settings.items()
+        }
 
 
 class SettingReader:
@@ -20,14 +47,23 @@ class SettingReader:
         type_: of the destination; every sentence begins with it.
         settings: as given.
         allowed: the only names that may be given.
+        tables: those of them that are read whole, by the caller.
 
     Raises:
         ValueError: a name is not on the list.
     """
 
-    def __init__(self, type_: str, settings: Mapping[str, object], allowed: Sequence[str]) -> None:
+    def __init__(
+        self,
+        type_: str,
+        settings: Mapping[str, object],
+        allowed: Sequence[str],
+        *,
+        tables: Sequence[str] = (),
+    ) -> None:
         self._type = type_
-        self._given = dotted(settings)
+        whole = {name: settings[name] for name in tables if name in settings}
+        self._given = {**dotted({k: v for k, v in settings.items() if k not in whole}), **whole}
         for name in self._given:
             if name not in allowed:
                 close = difflib.get_close_matches(name, allowed, n=1)
@@ -50,19 +86,35 @@ class SettingReader:
         """
         return name in self._given
 
-    def text(self, name: str) -> str | None:
-        """Return a text that is not empty, None if it was not given.
+    @overload
+    def text(self, name: str) -> str | None: ...
+    @overload
+    def text(self, name: str, *, default: str) -> str: ...
+    def text(self, name: str, *, default: str | None = None) -> str | None:
+        """Return a text; it is empty only where the default is.
+
+        Args:
+            name: of the setting.
+            default: if it was not given.
+        """
+        if name not in self._given:
+            return default
+        value = self._given[name]
+        if not isinstance(value, str) or not (value.strip() or default == value):
+            # The value may be a secret, so it is not shown.
+            self.refuse(f"`{name}` must be a text that is not empty.")
+        return str(value)
+
+    def required_text(self, name: str) -> str:
+        """Return a text that must be given.
 
         Args:
             name: of the setting.
         """
-        value = self._given.get(name)
-        if value is None and name not in self._given:
-            return None
-        if not isinstance(value, str) or not value:
-            # The value may be a secret, so it is not shown.
-            self.refuse(f"`{name}` must be a text that is not empty.")
-        return str(value)
+        text = self.text(name)
+        if text is None:
+            self.refuse(f"`{name}` must be given.")
+        return str(text)
 
     def choice(self, name: str, values: Sequence[str]) -> str:
         """Return one of some words; the first is the default.
@@ -76,16 +128,23 @@ class SettingReader:
             self.refuse(f"`{name}` must be {' or '.join(values)}. Got: {value!r}.")
         return str(value)
 
-    def integer(self, name: str, *, least: int, most: int) -> int | None:
-        """Return a whole number, None if it was not given.
+    @overload
+    def integer(self, name: str, *, least: int, most: int) -> int | None: ...
+    @overload
+    def integer(self, name: str, *, least: int, most: int, default: int) -> int: ...
+    def integer(
+        self, name: str, *, least: int, most: int, default: int | None = None
+    ) -> int | None:
+        """Return a whole number.
 
         Args:
             name: of the setting.
             least: the smallest that is allowed.
             most: the largest that is allowed.
+            default: if it was not given.
         """
         if name not in self._given:
-            return None
+            return default
         value = self._given[name]
         if isinstance(value, str) and re.fullmatch(r"[0-9]{1,19}", value, re.ASCII):
             value = int(value)  # an environment variable is always a text
@@ -95,7 +154,7 @@ class SettingReader:
         return value
 
     def seconds(self, name: str, *, default: float, most: float) -> float:
-        """Return a number of seconds above 0.
+        """Return a number of seconds.
 
         Args:
             name: of the setting.
@@ -107,17 +166,20 @@ class SettingReader:
             number = math.nan if isinstance(value, bool) else float(str(value))
         except ValueError:
             number = math.nan
-        if not 0 < number <= most:
-            self.refuse(f"`{name}` must be above 0 and at most {most:g} seconds. Got: {value!r}.")
+        if not _MIN_TIMEOUT <= number <= most:
+            self.refuse(
+                f"`{name}` must be from {_MIN_TIMEOUT} to {most:g} seconds. Got: {value!r}."
+            )
         return number
 
-    def flag(self, name: str) -> bool:
-        """Return true or false; the default is false.
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """Return true or false.
 
         Args:
             name: of the setting.
+            default: if it was not given.
         """
-        value = str(self._given.get(name, False)).lower()
+        value = str(self._given.get(name, default)).lower()
         if value not in ("true", "false"):
             self.refuse(f"`{name}` must be true or false. Got: {self._given[name]!r}.")
         return value == "true"
@@ -166,30 +228,31 @@ class SettingReader:
     def tls_context(self, *, wanted: bool) -> ssl.SSLContext | None:
         """Return a context that verifies certificate and host name, always; None without TLS.
 
-        It reads `tls_ca_file`, `tls_cert_file` and `tls_key_file`.
+        It reads the settings of `TLS_FILES`.
 
         Args:
             wanted: whether the settings ask for TLS.
         """
         if not wanted:
-            for name in ("tls_ca_file", "tls_cert_file", "tls_key_file"):
+            for name in TLS_FILES:
                 if self.has(name):
-                    self.refuse(f"`{name}` needs TLS: set tls = true.")
+                    self.refuse(f"`{name}` needs TLS, and the settings ask for none.")
             return None
-        authority, certificate = self.file("tls_ca_file"), self.file("tls_cert_file")
-        key = self.file("tls_key_file")
+        authority, certificate, key = map(self.file, TLS_FILES)
         if key is not None and certificate is None:
-            self.refuse("`tls_key_file` needs `tls_cert_file` beside it.")
+            self.refuse("`client_key_file` needs `client_certificate_file` beside it.")
         context = ssl.create_default_context()
         try:
             if authority is not None:
                 context = ssl.create_default_context(cafile=authority)
             if certificate is not None:
+                # Without this, OpenSSL asks for the password of a key on the terminal.
                 context.load_cert_chain(certificate, key, password=_no_password)
         except (ssl.SSLError, ValueError) as error:
             self.refuse(
-                f"`tls_ca_file`, `tls_cert_file` or `tls_key_file` is no PEM of its kind: {error}."
+                f"{' or '.join(map('`{}`'.format, TLS_FILES))} is no PEM of its kind: {error}."
             )
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
         return context
 
 

@@ -21,6 +21,7 @@ from typing import ClassVar, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from delta_outbox.publishers.protocol import EventBatch, Failed, NotSent, Rejected, Result
+from delta_outbox.publishers.setting_reader import FilesInHome
 from delta_outbox.publishers.sqs_call import SqsCall
 from delta_outbox.publishers.sqs_client import SqsClients
 from delta_outbox.publishers.sqs_errors import result_of_request
@@ -31,7 +32,7 @@ logger = logging.getLogger(__name__)
 _QUEUE: Final = re.compile(r"[A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo")
 
 
-class SqsPublisher:
+class SqsPublisher(FilesInHome):
     """Publish to SQS through boto3."""
 
     ordered: ClassVar[bool] = False

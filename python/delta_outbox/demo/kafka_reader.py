@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 _ANSWER_TIMEOUT: Final = 10.0  # seconds
 _QUIET_TIMEOUT: Final = 30.0  # seconds without progress before the reader gives up
 _AT_ONCE: Final = 1000
+_LOOK: Final = 0.1  # seconds to wait for so many: the last ones are always fewer
 _RETRY_WAIT: Final = 0.1  # seconds
 _PASSING: Final = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
 
@@ -43,7 +44,7 @@ def consume_all(bootstrap: str, topic: str) -> Iterator[Message]:
         open_ends = {partition: ends[partition][1] for partition in starts}
         last_progress = time.monotonic()
         while open_ends:
-            messages = consumer.consume(_AT_ONCE, timeout=1.0)
+            messages = consumer.consume(_AT_ONCE, timeout=_LOOK)
             if messages:
                 last_progress = time.monotonic()
             elif time.monotonic() - last_progress > _QUIET_TIMEOUT:

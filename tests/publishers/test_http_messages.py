@@ -9,11 +9,18 @@ import time
 from urllib.parse import unquote
 
 import pytest
+from cloudevents.core.bindings.http import HTTPMessage, from_http_event
 from standardwebhooks import Webhook, WebhookVerificationError
 from tests.publishers.http_server import OLD_SECRET, SECRET, Receiver
 
 from delta_outbox import __version__
 from delta_outbox.publishers import Delivered, Rejected
+from delta_outbox.publishers.cloudevents import (
+    CloudEventSettings,
+    Mode,
+    Transport,
+    as_cloudevent,
+)
 from delta_outbox.publishers.http import HttpPublisher
 
 
@@ -235,3 +242,22 @@ def test_a_receipt_is_the_status(receiver, send, new_event):
     receiver.answer = lambda _: (202, {"x-request-id": "canary"})
     receiver.body = b"canary"
     assert send(new_event("r")) == [Delivered(receipt='{"status":202}')]
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("header_values", ["plain", "percent"])
+def test_a_cloudevent_arrives_as_one(receiver, send, new_event, mode, header_values):
+    """What the CloudEvents function makes is read by the official SDK from the request that
+    arrives, and its signature verifies.
+    """
+    settings = CloudEventSettings(source="/shop", extensions={"city": "Zürich 100 %"})
+    event = new_event("r", key="k ü", payload=b'{"n": 1}')
+    made = as_cloudevent(event, settings, mode=mode, transport=Transport.HTTP)
+    assert [type(result) for result in send(made, header_values=header_values)] == [Delivered]
+    [request] = receiver.requests
+    assert Webhook(SECRET).verify(request.body, request.by_name)
+    read = from_http_event(HTTPMessage(headers=request.by_name, body=request.body))
+    assert read.get_data() == {"n": 1}
+    assert read.get_id() == event.event_id
+    assert read.get_extension("city") == "Zürich 100 %"
+    assert read.get_extension("partitionkey") == "k ü"

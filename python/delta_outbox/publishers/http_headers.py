@@ -25,6 +25,8 @@ OURS: Final = frozenset(
     """.split()  # noqa: SIM905 - easier to check than fourteen quotes
 )
 _OUR_PREFIX: Final = "webhook-"
+# They have a form of their own; CloudEvents forbids to encode what is encoded.
+_ALWAYS_PLAIN: Final = (CONTENT_TYPE, "ce-")
 
 
 class HeaderForm(StrEnum):
@@ -90,7 +92,7 @@ def _written(name: str, lower: str, value: str | None, form: HeaderForm) -> str:
         raise ValueError(
             f"its header {name[:80]!r} has no value, which HTTP cannot tell from empty"
         )
-    if form is HeaderForm.PERCENT and lower != CONTENT_TYPE:
+    if form is HeaderForm.PERCENT and not lower.startswith(_ALWAYS_PLAIN):
         try:
             return percent_encoded(value)
         except UnicodeEncodeError:

@@ -120,17 +120,9 @@ class HomeLock:
         if self.held:
             return None
         try:
-            descriptor = os.open(self._path, os.O_RDONLY)
+            return None if is_free(self._path) else self.holder()
         except FileNotFoundError:
             return None
-        try:
-            # Shared: two processes that only ask do not see each other.
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return self.holder()
-        finally:
-            os.close(descriptor)
-        return None
 
     def _sign(self, holder: Holder) -> None:
         text = json.dumps(asdict(holder)).encode()
@@ -187,6 +179,26 @@ class HomeLock:
                 "`outbox serve` first; the others then find it by themselves."
             ),
         )
+
+
+def is_free(path: Path) -> bool:
+    """Return whether nobody holds the lock of a file.
+
+    Args:
+        path: the file.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        # Shared: two processes that only ask do not see each other.
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
 
 
 def is_alive(pid: int) -> bool:

@@ -16,6 +16,7 @@ from typing import Final
 from urllib.parse import quote
 
 from delta_outbox.home import PRIVATE_FILE, PRIVATE_FOLDER
+from delta_outbox.homelock import is_free
 
 KEPT_SECONDS: Final = (
     3600.0  # what a killed relay leaves behind; its heartbeat is forgotten by then
@@ -45,7 +46,7 @@ class Presence:
         self._folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
         for path in self._folder.iterdir():
             with contextlib.suppress(FileNotFoundError):
-                if time.time() - path.stat().st_mtime > KEPT_SECONDS and _is_free(path):
+                if time.time() - path.stat().st_mtime > KEPT_SECONDS and is_free(path):
                     path.unlink()
         path = self._path(relay_id)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
@@ -66,12 +67,7 @@ class Presence:
             relay_id: the relay. Of one that was never here, on another machine for example, its
                 heartbeat has to tell.
         """
-        if self._folder is None:
-            return False
-        try:
-            return _is_free(self._path(relay_id))
-        except FileNotFoundError:
-            return False
+        return self._is_free(relay_id) is True
 
     def is_there(self, relay_id: str) -> bool:
         """Say whether a relay was here and its process lives.
@@ -79,26 +75,17 @@ class Presence:
         Args:
             relay_id: the relay.
         """
+        return self._is_free(relay_id) is False
+
+    def _is_free(self, relay_id: str) -> bool | None:
+        """Say whether nobody holds the lock of a relay; None if there is none."""
         if self._folder is None:
-            return False
+            return None
         try:
-            return not _is_free(self._path(relay_id))
+            return is_free(self._path(relay_id))
         except FileNotFoundError:
-            return False
+            return None
 
     def _path(self, relay_id: str) -> Path:
         assert self._folder is not None
         return self._folder / quote(relay_id, safe="")
-
-
-def _is_free(path: Path) -> bool:
-    """Say whether nobody holds the lock of a file."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        # Shared: two processes that only ask do not see each other.
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    finally:
-        os.close(descriptor)
-    return True

@@ -14,10 +14,11 @@ from tests.integration.store import Store, check_derived, differences, events, o
 from tests.integration.test_projection import live_a_little, rewrite
 
 from delta_outbox.dbt import check_result, run_dbt
-from delta_outbox.errors import ChangeFeedGone
+from delta_outbox.errors import ChangeFeedGone, DbtFailed, LogRewound
 from delta_outbox.home import Home
 from delta_outbox.outbox import Outbox
 from delta_outbox.publishers.protocol import Delivered
+from delta_outbox.refreshing import APP_ID
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -89,7 +90,7 @@ def test_expired_logs_change_nothing(store: Store, tmp_path: Path) -> None:
     check_derived(store)
 
 
-@pytest.mark.parametrize(("lost", "way"), [("files", "dbt")])
+@pytest.mark.parametrize(("lost", "way"), [("files", "dbt"), ("commits", "store")])
 def test_a_feed_that_is_gone_is_said(store: Store, tmp_path: Path, lost: str, way: str) -> None:
     """Where maintenance has passed the projection, looking and refreshing say what to do; that
     helps, whoever does it, and nothing is missing.
@@ -113,3 +114,60 @@ def test_a_feed_that_is_gone_is_said(store: Store, tmp_path: Path, lost: str, wa
     refresh(late, way, rebuild=True)
     assert 3 == len(store.states(prefix))
     late.retrieve(1)
+
+
+@pytest.mark.parametrize(
+    ("damage", "way"),
+    [("restored", "store"), ("restored", "dbt"), ("dropped", "dbt"), ("skipped", "store")],
+)
+def test_a_projection_that_lost_rows_is_derived_anew(
+    store: Store, tmp_path: Path, damage: str, way: str
+) -> None:
+    """A projection that was restored or made anew, or whose rows Delta has skipped because the
+    number was used, is noticed by the next refresh, which derives it anew.
+    """
+    outbox = store.outbox(tmp_path)
+    prefix = f"{damage}-{way}"
+    state = store.tables.state
+    store.insert((f"{prefix}-1", "x", "p"))
+    plan = outbox.refresh()
+    version = store.rows(f"describe history {state} limit 1")[0]["version"]
+    if damage == "skipped":
+        frame = store.spark.table(state).limit(0).write.format("delta").mode("append")
+        frame.option("txnAppId", APP_ID).option("txnVersion", plan + 1).saveAsTable(state)
+    store.insert((f"{prefix}-2", "x", "p"))
+    if damage != "skipped":
+        outbox.refresh()
+        store.insert((f"{prefix}-3", "x", "p"))
+        outbox.refresh()
+    if damage == "restored":
+        store.spark.sql(f"restore table {state} to version as of {version}")
+    if damage == "dropped":
+        store.spark.sql(f"drop table {state}")
+    refresh(store.outbox(tmp_path), way)
+    assert (2 if damage == "skipped" else 3) == len(store.states(prefix))
+    twice = f"select event_id from {state} group by event_id, arrival having count(*) > 1"
+    assert [] == store.rows(twice)
+
+
+def test_lost_plans_are_noticed(store: Store, tmp_path: Path) -> None:
+    """Where the plans of the projection are gone, no refresh pretends to have worked, and the
+    remedy helps.
+    """
+    outbox = store.outbox(tmp_path)
+    store.insert(("plan-1", "x", "p"))
+    last = outbox.refresh()
+    progress = store.tables.progress
+    version = store.rows(f"describe history {progress} limit 1")[0]["version"]
+    store.spark.sql(f"delete from {progress} where writer = 'projection' and number = {last}")
+    store.insert(("plan-2", "x", "p"))
+    fresh = store.outbox(tmp_path)
+    with pytest.raises(LogRewound, match=f"Number {last} ") as lost:
+        fresh.refresh()
+    assert "Restore it to its version before" in lost.value.remedy
+    with pytest.raises(DbtFailed, match="LOG_REWOUND"):
+        refresh(fresh, "dbt")
+    store.spark.sql(f"restore table {progress} to version as of {version}")
+    fresh.refresh()
+    assert 1 == len(store.states("plan-2"))
+    check_derived(store)

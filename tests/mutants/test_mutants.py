@@ -6,24 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
 PATCHES = sorted(HERE.glob("*.patch"))
-
-
-@pytest.mark.parametrize("patch", PATCHES, ids=[patch.stem for patch in PATCHES])
-def test_every_patch_applies(patch: Path) -> None:
-    """Each fault still fits the code, also those that only a test with Spark can notice."""
-    done = subprocess.run(
-        ["git", "apply", "--check", str(patch)],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
 
 
 def test_unit_tests_notice_what_is_theirs() -> None:

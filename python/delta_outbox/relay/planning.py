@@ -112,10 +112,11 @@ class Planning:
         started = self._clock.monotonic()
         self._low_at = started + LOW_SECONDS
         heads = self._outbox.projection.heads()
-        if self._standing_by and self._leaves_it(heads["transitions"], now=started):
-            return
-        if self._at_rest[0] != heads["transitions"]:
+        moved = heads["transitions"] != self._at_rest[0]
+        if moved:
             self._at_rest = heads["transitions"], started
+        if self._standing_by and self._leaves_it(moved=moved, now=started):
+            return
         if started - self._refreshed >= REFRESH_SECONDS and not self._others_refresh(started):
             self.refresh(touch=True, heads=heads)
         if self._is_known(heads) and started < self._next_due:
@@ -206,15 +207,14 @@ class Planning:
                 over.append(claim_id)
         return self._outbox.expire(picture, over)
 
-    def _leaves_it(self, version: int, *, now: float) -> bool:
+    def _leaves_it(self, *, moved: bool, now: float) -> bool:
         """Say whether to go on standing by without another look at what is open.
 
         While the log moves somebody is at work. While it stands still nothing can have changed but
         that a lease has run out, or that the owner has left.
         """
         self._stale_at = now + STALE_SECONDS
-        if version != self._at_rest[0]:
-            self._at_rest = version, now
+        if moved:
             self._look_again = now + self._outbox.policies_in_force.shortest_lease
             self._heads, self._next_due = {}, now  # what is left is not known
             return not self._heart.is_gone(self._owner)

@@ -190,12 +190,14 @@ def test_killed_writers_write_once(scene: Scene, tmp_path: Path) -> None:
     assert (0, 0, BLOCK) == (code, report["appended"], report["already_present"])
 
 
-def test_killed_jvm_and_group_end_their_relay(scene: Scene) -> None:
-    """Without its JVM, in the middle of taking over from others, a relay ends with an error; with
-    all that it has started, in the middle of a batch, it ends at once. Nothing is left running.
+def test_killed_relay_jvm_and_group_leave_nothing_running(scene: Scene) -> None:
+    """A relay with a session of its own that is killed takes its JVM with it. Without its JVM, in
+    the middle of taking over from others, a relay ends with an error; with all that it has started,
+    in the middle of a batch, it ends at once.
     """
     scene.sql(scene.some(3 * LARGE))
     scene.stop_serving()
+    assert KILLED == scene.killed("publish.after@2=driver", "relay", "--drain")
     assert 2 == scene.killed("transitions.committed@2=jvm", "relay", "--drain")
     assert KILLED == scene.killed("kafka.sending@2=group", "relay", "--drain")
 

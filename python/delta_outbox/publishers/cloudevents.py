@@ -10,115 +10,45 @@ import base64
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC
-from enum import StrEnum
 from typing import Final, Never
 
+from delta_outbox.publishers.cloudevents_settings import CloudEventSettings
+from delta_outbox.publishers.cloudevents_text import MEDIA_TYPE, NO_STRING
+from delta_outbox.publishers.cloudevents_transport import Mode, Transport
 from delta_outbox.publishers.http_headers import percent_encoded
 from delta_outbox.publishers.protocol import Event
 
 SPEC_VERSION: Final = "1.0"
 STRUCTURED_TYPE: Final = "application/cloudevents+json; charset=UTF-8"
 CONTENT_TYPE: Final = "content-type"
-DEFAULT_CONTENT_TYPE: Final = "application/json"
 # W3C Trace Context; one that is broken is not worth an event.
 _TRACE_PARENT: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 _TRACE_STATE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,510}[\x21-\x7e])?")
-_RESERVED: Final = frozenset(
-    """
-    data data_base64 datacontenttype dataschema id partitionkey source specversion subject time
-    traceparent tracestate type
-    """.split()  # noqa: SIM905 - easier to check than thirteen quotes
-)
-_NAME: Final = re.compile(r"[a-z0-9]{1,20}")
 _JSON_TYPE: Final = re.compile(r"(?i)[^/;\s]+/(?:[^/;\s]+\+)?json\s*(?:;.*)?")
-_MEDIA_TYPE: Final = re.compile(
-    r"[A-Za-z0-9!#$%&'*+.^_`|~-]+/[A-Za-z0-9!#$%&'*+.^_`|~-]+[ \t]*(?:;[\x20-\x7e\t]*)?"
-)
-_REFERENCE: Final = re.compile(r"(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+")
-# Control characters, halves of surrogate pairs, and what Unicode will never assign.
-_NO_STRING: Final = re.compile(
-    r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef"
-    + "".join(
-        f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 0x110000, 0x10000)
-    )
-    + "]"
-)
-
-
-_ANYTHING: Final = re.compile(r"(?s).+")
-
-
-class Mode(StrEnum):
-    """Where the attributes of an event stand; the values are those of the policy's `format`."""
-
-    STRUCTURED = "cloudevents-structured"  # in the payload, as JSON around the data
-    BINARY = "cloudevents-binary"  # in headers; the payload is the data
-
-
-class Transport(StrEnum):
-    """How a transport writes attributes; AMQP as AMQP 1.0 does, there is no binding for 0-9-1."""
-
-    KAFKA = "kafka"
-    HTTP = "http"
-    NATS = "nats"
-    AMQP = "amqp"
-
-    @property
-    def prefix(self) -> str:
-        """Return what the name of an attribute begins with in a header."""
-        return {"kafka": "ce_", "amqp": "cloudEvents:"}.get(self.value, "ce-")
-
-    @property
-    def is_encoded(self) -> bool:
-        """Return whether values are percent-encoded."""
-        return self in (Transport.HTTP, Transport.NATS)
 
 
 @dataclass(frozen=True, kw_only=True)
-class CloudEventSettings:
-    """What events do not know of themselves.
+class CloudEventForm:
+    """How one destination writes CloudEvents.
 
     Args:
-        source: URI-reference of whoever makes the events; with the id it identifies an event.
-        content_type: of payloads whose producer names none.
-        extensions: further attributes of every event.
-
-    Raises:
-        ValueError: one sentence about the first that breaks a rule.
+        settings: of the destination.
+        transport: of its publisher.
     """
 
-    source: str
-    content_type: str = DEFAULT_CONTENT_TYPE
-    extensions: Mapping[str, str] = field(default_factory=dict)
+    settings: CloudEventSettings
+    transport: Transport
 
-    def __post_init__(self) -> None:
-        if not _matches(_REFERENCE, self.source):
-            raise ValueError(
-                "cloudevents: `source` must be a URI-reference such as /shop/orders or "
-                f"https://example.com/shop. Got: {self.source!r}."
-            )
-        if not _matches(_MEDIA_TYPE, self.content_type):
-            raise ValueError(
-                "cloudevents: `content_type` must be a media type such as application/json. "
-                f"Got: {self.content_type!r}."
-            )
-        for name, value in self.extensions.items():
-            if not _NAME.fullmatch(name) or name in _RESERVED:
-                raise ValueError(
-                    "cloudevents: the name of an extension must be 1 to 20 lower-case letters or "
-                    f"digits, and no attribute that is set from the event. Got: {name!r}."
-                )
-            if not _matches(_ANYTHING, value) or _NO_STRING.search(value):
-                raise ValueError(
-                    f"cloudevents: the extension `{name}` must be text without control characters."
-                )
+    def write(self, event: Event, mode: Mode) -> Event:
+        """Return the event as a CloudEvent; see `as_cloudevent`.
 
-
-def _matches(rule: re.Pattern[str], value: object) -> bool:
-    # Settings come from a file: they may be anything, whatever their type says.
-    return isinstance(value, str) and rule.fullmatch(value) is not None
+        Args:
+            event: as the producer made it.
+            mode: of the policy, one of those of the transport.
+        """
+        return as_cloudevent(event, self.settings, mode=mode, transport=self.transport)
 
 
 def as_cloudevent(
@@ -139,7 +69,7 @@ def as_cloudevent(
     """
     headers, content_type = _without_content_type(event.headers or {}, transport)
     content_type = settings.content_type if content_type is None else content_type
-    if not _MEDIA_TYPE.fullmatch(content_type):
+    if not MEDIA_TYPE.fullmatch(content_type):
         raise ValueError("its content type is no media type")
     attributes = _attributes(event, settings)
     if mode is Mode.STRUCTURED:
@@ -163,7 +93,7 @@ def _without_content_type(
             if content_type is not None or value is None:
                 raise ValueError("its content type is empty or given twice")
             content_type = value
-        elif name.lower().startswith(transport.prefix.lower()):
+        elif name.lower().startswith(transport.read_prefixes):
             raise ValueError(f"its header {name[:80]!r} would pass for an attribute")
         else:
             kept[name] = value
@@ -185,7 +115,7 @@ def _attributes(event: Event, settings: CloudEventSettings) -> dict[str, str]:
     attributes |= _trace(event.headers or {})
     attributes |= settings.extensions
     for name, value in attributes.items():
-        if not value or _NO_STRING.search(value):
+        if not value or NO_STRING.search(value):
             raise ValueError(f"its attribute {name} is empty or has characters that no text has")
     return attributes
 

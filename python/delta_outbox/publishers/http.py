@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
+from delta_outbox.publishers.cloudevents_transport import Transport
 from delta_outbox.publishers.http_call import HttpCall
 from delta_outbox.publishers.http_connection import HttpConnection, NotConnected
 from delta_outbox.publishers.http_settings import HttpSettings, absolute_files, parse_settings
@@ -32,6 +33,7 @@ class HttpPublisher:
     """Publish as webhooks."""
 
     ordered: ClassVar[bool] = True
+    cloudevents: ClassVar[Transport] = Transport.HTTP
 
     def __init__(self) -> None:
         self._settings: HttpSettings | None = None

@@ -226,7 +226,8 @@ class Publisher(Protocol):
     A class may also offer, as class methods, `validate(settings)`, which raises a sentence about
     bad settings without connecting, and `probe(settings, timeout)`, which raises a sentence if
     the destination does not answer within `timeout` seconds. The relay calls them before it
-    claims anything.
+    claims anything. With a class variable `cloudevents`, a `Transport`, policies may have the
+    relay turn events into CloudEvents before it calls; without one they may not.
     """
 
     ordered: ClassVar[bool] = False

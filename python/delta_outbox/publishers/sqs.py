@@ -20,6 +20,7 @@ from typing import ClassVar, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from delta_outbox.publishers.cloudevents_transport import Transport
 from delta_outbox.publishers.protocol import EventBatch, Failed, NotSent, Rejected, Result
 from delta_outbox.publishers.sqs_call import SqsCall
 from delta_outbox.publishers.sqs_client import SqsClients
@@ -35,6 +36,7 @@ class SqsPublisher:
     """Publish to SQS through boto3."""
 
     ordered: ClassVar[bool] = False
+    cloudevents: ClassVar[Transport] = Transport.UNBOUND
 
     def __init__(self) -> None:
         self._settings: SqsSettings | None = None

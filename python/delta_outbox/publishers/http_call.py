@@ -141,15 +141,12 @@ class HttpCall:
 
 
 def _chains(events: Sequence[Event]) -> list[list[int]]:
-    """Return the positions of events that must follow each other, in order of the first of each.
-
-    Only a key that is the ordering key is one of order; any other merely places the event.
-    """
+    """Return the positions of events that must follow each other, in order of the first of each."""
     chains: list[list[int]] = []
     by_key: dict[str, list[int]] = {}
     for position, event in enumerate(events):
-        key = event.key
-        if key is None or key != event.ordering_key:
+        key = event.ordered_key
+        if key is None:
             chains.append([position])
         elif (chain := by_key.get(key)) is not None:
             chain.append(position)

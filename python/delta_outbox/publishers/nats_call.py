@@ -235,7 +235,7 @@ def _chains(events: Sequence[Event]) -> deque[list[int]]:
     chains: deque[list[int]] = deque()
     by_key: dict[str, list[int]] = {}
     for position, event in enumerate(events):
-        key = event.key if event.key == event.ordering_key else None
+        key = event.ordered_key
         if key is not None and key in by_key:
             by_key[key].append(position)
             continue

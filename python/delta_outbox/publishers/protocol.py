@@ -79,6 +79,14 @@ class Event:
         """Return the identity on the wire: a retry repeats it, a replay has a new one."""
         return self.event_id if self.lifecycle == 0 else f"{self.event_id}:{self.lifecycle}"
 
+    @property
+    def ordered_key(self) -> str | None:
+        """Return the key whose events must stay in order, None if the event is in no order.
+
+        Only a key that is the ordering key is one of order; any other merely places the event.
+        """
+        return self.key if self.key == self.ordering_key else None
+
     def transport_headers(self) -> dict[str, str | None]:
         """Return the producer's headers and ours; a producer's header of our name wins."""
         ours: dict[str, str | None] = {

@@ -42,6 +42,11 @@ def send(receiver, publish):
     return call
 
 
+def _number(pair):
+    """Return by what events come in the order in which they were made."""
+    return int(pair[0].rpartition("-")[2])
+
+
 def test_payloads_arrive_byte_for_byte(receiver, send, new_event):
     """Every byte value, the empty payload and 900 KiB arrive as they are."""
     payloads = [bytes(range(256)), b"", b"\xff\x00\xfe" * 307_200]
@@ -85,6 +90,20 @@ def test_unicode_headers_arrive_encoded_if_the_settings_say_so(receiver, send, n
     assert got["content-type"] == "text/plain; charset=utf-8"
     assert given == {name: unquote(got[name], errors="strict") for name in given}
     assert got["plain"] == "a-b"
+
+
+@pytest.mark.parametrize("form", ["plain", "percent"])
+def test_a_key_is_a_header(receiver, send, new_event, form):
+    """The key, in any text, is a percent-encoded header of ours in either form of values, unless
+    the producer has one of that name; no key is no header.
+    """
+    keys = ["Zürich\r\nx: y 100 %", " ", "", None]
+    send(*[new_event("r", key) for key in keys], header_values=form)
+    send(new_event("r", "k", headers={"Outbox-Key": "theirs"}), header_values=form)
+    got = {request.by_name["webhook-id"]: request.by_name for request in receiver.requests}
+    found = [headers.get("outbox-key") for _, headers in sorted(got.items(), key=_number)]
+    assert [value and unquote(value, errors="strict") for value in found] == [*keys, "theirs"]
+    assert not any("x" in headers for headers in got.values())
 
 
 @pytest.mark.parametrize(

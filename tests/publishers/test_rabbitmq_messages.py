@@ -40,6 +40,19 @@ def test_properties_of_a_message(new_queue, open_rabbit, new_event, publish, rec
     assert properties.headers["outbox-event-id"] == "theirs"
 
 
+def test_a_key_is_a_header(new_queue, open_rabbit, new_event, publish, received):
+    """The key, in any text, is a header of ours, unless the producer has one of that name; no key
+    is no header.
+    """
+    queue = new_queue()
+    events = [new_event(queue, key) for key in ("Zürich\r\n😀", "", None)]
+    events.append(new_event(queue, "k", headers={"outbox-key": "theirs"}))
+    publish(open_rabbit(), events)
+    found = {p.message_id: p.headers.get("outbox-key") for p, _ in received(queue)}
+    expected = ["Zürich\r\n😀", "", None, "theirs"]
+    assert dict(zip((event.event_id for event in events), expected, strict=True)) == found
+
+
 def test_payload_arrives_byte_for_byte(new_queue, open_rabbit, new_event, publish, received):
     """Every byte value, the empty payload and 900 KiB in many frames arrive as they are."""
     queue = new_queue()

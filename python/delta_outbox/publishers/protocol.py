@@ -21,6 +21,7 @@ from delta_outbox.publishers.scrub import scrub
 EVENT_ID_HEADER: Final = "outbox-event-id"
 EVENT_TYPE_HEADER: Final = "outbox-event-type"
 LIFECYCLE_HEADER: Final = "outbox-lifecycle"
+KEY_HEADER: Final = "outbox-key"  # only where a transport has no other place for the key
 RESERVED_HEADERS: Final = (EVENT_ID_HEADER, EVENT_TYPE_HEADER, LIFECYCLE_HEADER)
 
 

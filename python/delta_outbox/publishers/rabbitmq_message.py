@@ -8,7 +8,7 @@ from typing import Final
 import pika
 
 from delta_outbox.publishers.http_headers import CONTENT_TYPE
-from delta_outbox.publishers.protocol import Event
+from delta_outbox.publishers.protocol import KEY_HEADER, Event
 from delta_outbox.publishers.rabbitmq_settings import SHORT_STRING
 
 _PERSISTENT: Final = 2
@@ -34,6 +34,8 @@ def properties_of(event: Event, *, content_type: str, frame_max: int) -> pika.Ba
     headers = event.transport_headers()
     if (name := _content_type_of(headers)) is not None:
         content_type = headers.pop(name) or ""
+    if event.key is not None:
+        headers.setdefault(KEY_HEADER, event.key)
     size = 0
     for name, value in headers.items():
         size += len(name) + len(value or "")

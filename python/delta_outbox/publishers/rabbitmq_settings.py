@@ -43,7 +43,7 @@ class RabbitSettings:
         ca_file: certificates of the authorities to trust; None: those of the system.
         heartbeat: seconds; 0 leaves it out.
         exchange: that events go to; empty: the default exchange, where routes are queues.
-        content_type: of every message.
+        content_type: of events whose producer names none.
     """
 
     host: str

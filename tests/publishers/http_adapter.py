@@ -20,6 +20,7 @@ _OF_THE_TRANSPORT: Final = frozenset(
         "content-type",
         "host",
         "idempotency-key",
+        "outbox-key",
         "user-agent",
         "webhook-id",
         "webhook-signature",
@@ -41,7 +42,6 @@ class HttpAdapter(TcpAdapter):
     """
 
     publisher = HttpPublisher
-    carries_keys = False
     many_headers = 80  # the web server of Python takes 100, the transport's among them
     rejects = frozenset({Content.NO_VALUE, Content.UNICODE_HEADERS})
 
@@ -82,6 +82,7 @@ class HttpAdapter(TcpAdapter):
                 for name, value in headers.items()
                 if name not in _OF_THE_TRANSPORT
             },
+            key=unquote(headers["outbox-key"]) if "outbox-key" in headers else None,
         )
 
 

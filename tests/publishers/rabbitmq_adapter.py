@@ -22,7 +22,6 @@ class RabbitAdapter(TcpAdapter):
     """
 
     publisher = RabbitPublisher
-    carries_keys = False
 
     def __init__(self, server: RabbitServer, *, queue: str) -> None:
         super().__init__(server.port)
@@ -58,4 +57,5 @@ class RabbitAdapter(TcpAdapter):
 def _arrival(message: Message) -> Arrival:
     properties, body = message
     given: dict[str, Any] = dict(properties.headers or {})
-    return Arrival(delivery_id=properties.message_id or "", payload=body, headers=given)
+    key = given.pop("outbox-key", None)
+    return Arrival(delivery_id=properties.message_id or "", payload=body, headers=given, key=key)

@@ -9,7 +9,9 @@ import time
 from urllib.parse import unquote
 
 import pytest
+from cloudevents.core.bindings.http import HTTPMessage, from_http_event
 from standardwebhooks import Webhook, WebhookVerificationError
+from tests.publishers.cloudevent import FIELDS, as_cloudevent, check_cloudevent
 from tests.publishers.http_server import OLD_SECRET, SECRET, Receiver
 
 from delta_outbox import __version__
@@ -38,6 +40,11 @@ def send(receiver, publish):
             one.close()
 
     return call
+
+
+def _number(pair):
+    """Return by what events come in the order in which they were made."""
+    return int(pair[0].rpartition("-")[2])
 
 
 def test_payloads_arrive_byte_for_byte(receiver, send, new_event):
@@ -83,6 +90,20 @@ def test_unicode_headers_arrive_encoded_if_the_settings_say_so(receiver, send, n
     assert got["content-type"] == "text/plain; charset=utf-8"
     assert given == {name: unquote(got[name], errors="strict") for name in given}
     assert got["plain"] == "a-b"
+
+
+@pytest.mark.parametrize("form", ["plain", "percent"])
+def test_a_key_is_a_header(receiver, send, new_event, form):
+    """The key, in any text, is a percent-encoded header of ours in either form of values, unless
+    the producer has one of that name; no key is no header.
+    """
+    keys = ["Zürich\r\nx: y 100 %", " ", "", None]
+    send(*[new_event("r", key) for key in keys], header_values=form)
+    send(new_event("r", "k", headers={"Outbox-Key": "theirs"}), header_values=form)
+    got = {request.by_name["webhook-id"]: request.by_name for request in receiver.requests}
+    found = [headers.get("outbox-key") for _, headers in sorted(got.items(), key=_number)]
+    assert [value and unquote(value, errors="strict") for value in found] == [*keys, "theirs"]
+    assert not any("x" in headers for headers in got.values())
 
 
 @pytest.mark.parametrize(
@@ -235,3 +256,19 @@ def test_a_receipt_is_the_status(receiver, send, new_event):
     receiver.answer = lambda _: (202, {"x-request-id": "canary"})
     receiver.body = b"canary"
     assert send(new_event("r")) == [Delivered(receipt='{"status":202}')]
+
+
+@pytest.mark.parametrize("mode", HttpPublisher.cloudevents.modes)
+@pytest.mark.parametrize("header_values", ["plain", "percent"])
+def test_a_cloudevent_arrives_as_one(receiver, send, new_event, mode, header_values):
+    """What the relay makes of an event is read by the official SDK from the request that arrives,
+    and its signature verifies.
+    """
+    event = new_event("r", **FIELDS)
+    made = as_cloudevent(event, HttpPublisher, mode)
+    assert [type(result) for result in send(made, header_values=header_values)] == [Delivered]
+    [request] = receiver.requests
+    assert request.by_name["tenant"] == "x"
+    assert Webhook(SECRET).verify(request.body, request.by_name)
+    read = from_http_event(HTTPMessage(headers=request.by_name, body=request.body))
+    check_cloudevent(read, event)

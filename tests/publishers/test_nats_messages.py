@@ -7,6 +7,8 @@ import json
 from collections import defaultdict
 
 import pytest
+from cloudevents.core.bindings.http import HTTPMessage, from_http_event
+from tests.publishers.cloudevent import FIELDS, as_cloudevent, check_cloudevent
 
 from delta_outbox.publishers import Delivered, NotSent, Rejected
 from delta_outbox.publishers.nats import NatsPublisher
@@ -205,3 +207,17 @@ def test_core_reaches_who_listens(running_nats, open_nats, new_event, publish):
         by_key[message.headers["outbox-key"]].append(int(message.data))
     assert all(numbers == sorted(numbers) for numbers in by_key.values())
     assert sum(map(len, by_key.values())) == 3000
+
+
+@pytest.mark.parametrize("mode", NatsPublisher.cloudevents.modes)
+def test_a_cloudevent_arrives_as_one(running_nats, new_stream, open_nats, new_event, publish, mode):
+    """What the relay makes of an event is read by the official SDK from the message: the binding
+    writes attributes as that of HTTP does.
+    """
+    stream = new_stream()
+    event = new_event(f"{stream}.a", **FIELDS)
+    publish(open_nats(), [as_cloudevent(event, NatsPublisher, mode)])
+    [message] = running_nats.read(stream)
+    assert "x" == message.headers["tenant"]
+    arrived = HTTPMessage(headers=dict(message.headers), body=message.data)
+    check_cloudevent(from_http_event(arrived), event)

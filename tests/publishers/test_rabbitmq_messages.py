@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import random
 
+import pytest
+from cloudevents.core.bindings.amqp import AMQPMessage, from_amqp_event
+from tests.publishers.cloudevent import FIELDS, as_cloudevent, check_cloudevent
+
 from delta_outbox.publishers import Delivered, Failed, NotSent, Rejected
+from delta_outbox.publishers.rabbitmq import RabbitPublisher
 
 
 def test_headers_arrive_unchanged(new_queue, open_rabbit, new_event, publish, received):
@@ -33,6 +38,19 @@ def test_properties_of_a_message(new_queue, open_rabbit, new_event, publish, rec
     assert properties.timestamp == int(event.created_at.timestamp())
     assert properties.content_type == "application/json"
     assert properties.headers["outbox-event-id"] == "theirs"
+
+
+def test_a_key_is_a_header(new_queue, open_rabbit, new_event, publish, received):
+    """The key, in any text, is a header of ours, unless the producer has one of that name; no key
+    is no header.
+    """
+    queue = new_queue()
+    events = [new_event(queue, key) for key in ("Zürich\r\n😀", "", None)]
+    events.append(new_event(queue, "k", headers={"outbox-key": "theirs"}))
+    publish(open_rabbit(), events)
+    found = {p.message_id: p.headers.get("outbox-key") for p, _ in received(queue)}
+    expected = ["Zürich\r\n😀", "", None, "theirs"]
+    assert dict(zip((event.event_id for event in events), expected, strict=True)) == found
 
 
 def test_payload_arrives_byte_for_byte(new_queue, open_rabbit, new_event, publish, received):
@@ -111,3 +129,43 @@ def test_a_failure_holds_its_key(new_queue, open_rabbit, new_event, publish, rec
     expected = [Delivered, Failed, NotSent, Delivered, Delivered]
     assert [type(result) for result in results] == expected
     assert len(received(queue)) == 3
+
+
+@pytest.mark.parametrize(
+    ("headers", "content_type", "left"),
+    [
+        ({"Content-Type": "text/csv"}, "text/csv", {}),
+        ({"content-type": None}, "application/avro", {"content-type": None}),
+        ({"content-type": ""}, "application/avro", {"content-type": ""}),
+        ({"content-type": "a/b", "Content-Type": "c/d"}, "application/avro", None),
+        ({"content-types": "a/b"}, "application/avro", None),
+    ],
+)
+def test_a_producer_names_its_content_type(
+    new_queue, open_rabbit, new_event, publish, received, headers, content_type, left
+):
+    """The producer's content type becomes the property and wins over the setting; what is none, or
+    is not one, stays among the headers.
+    """
+    queue = new_queue()
+    publish(open_rabbit(content_type="application/avro"), [new_event(queue, headers=headers)])
+    [(properties, _)] = received(queue)
+    assert content_type == properties.content_type
+    given = {name: v for name, v in properties.headers.items() if not name.startswith("outbox-")}
+    assert (headers if left is None else left) == given
+
+
+@pytest.mark.parametrize("mode", RabbitPublisher.cloudevents.modes)
+def test_a_cloudevent_arrives_as_one(new_queue, open_rabbit, new_event, publish, received, mode):
+    """What the relay makes of an event is read by the official SDK from the message."""
+    queue = new_queue()
+    event = new_event(queue, **FIELDS)
+    publish(open_rabbit(), [as_cloudevent(event, RabbitPublisher, mode)])
+    [(properties, body)] = received(queue)
+    assert "x" == properties.headers["tenant"]
+    arrived = AMQPMessage(
+        properties={"content-type": properties.content_type},
+        application_properties=properties.headers,
+        application_data=body,
+    )
+    check_cloudevent(from_amqp_event(arrived), event)

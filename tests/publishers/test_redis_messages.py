@@ -7,6 +7,12 @@ import json
 from collections import defaultdict
 
 import pytest
+from tests.publishers.cloudevent import (
+    FIELDS,
+    as_cloudevent,
+    check_cloudevent,
+    read_structured,
+)
 
 from delta_outbox.publishers import Delivered, NotSent, Rejected
 from delta_outbox.publishers.redis import RedisPublisher
@@ -168,3 +174,22 @@ def test_a_channel_gets_one_json_text(running_redis, client, open_redis, new_eve
         '{"channel":"c","receivers":1}',
         '{"channel":"nobody","receivers":0}',
     ] == [result.receipt for result in results]
+
+
+@pytest.mark.parametrize("mode", RedisPublisher.cloudevents.modes)
+def test_a_cloudevent_arrives_as_one(client, open_redis, new_event, publish, mode):
+    """What the relay makes of an event is read by the official SDK from a stream and a channel."""
+    event = new_event("s", **FIELDS)
+    made = as_cloudevent(event, RedisPublisher, mode)
+    publish(open_redis(), [made])
+    [(_, fields)] = client.xrange("s")
+    assert b"x" == fields[b"header:tenant"]
+    content_type = fields[b"header:content-type"].decode()
+    check_cloudevent(read_structured(content_type, fields[b"payload"]), event)
+    with client.pubsub(ignore_subscribe_messages=True) as listener:
+        listener.subscribe("s")
+        assert listener.get_message(timeout=10) is None
+        publish(open_redis(mode="pubsub"), [made])
+        heard = json.loads(listener.get_message(timeout=10)["data"])
+    content_type = heard["headers"]["content-type"]
+    check_cloudevent(read_structured(content_type, heard["payload"].encode()), event)

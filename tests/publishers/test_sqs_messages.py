@@ -6,7 +6,16 @@ import base64
 import json
 import string
 
+import pytest
+from tests.publishers.cloudevent import (
+    FIELDS,
+    as_cloudevent,
+    check_cloudevent,
+    read_structured,
+)
+
 from delta_outbox.publishers import Delivered, Rejected
+from delta_outbox.publishers.sqs import SqsPublisher
 from delta_outbox.publishers.sqs_message import fifo_id
 
 
@@ -204,3 +213,18 @@ def test_many_events_of_many_queues(new_sqs_queue, open_sqs, new_event, publish,
         )
         assert found["Attributes"]["ApproximateNumberOfMessages"] == "50"
         sqs_client.delete_queue(QueueUrl=url)
+
+
+@pytest.mark.parametrize("mode", SqsPublisher.cloudevents.modes)
+@pytest.mark.parametrize("fifo", [False, True])
+def test_a_cloudevent_arrives_as_one(
+    new_sqs_queue, open_sqs, new_event, publish, taken, mode, fifo
+):
+    """What the relay makes of an event is read by the official SDK from the body."""
+    queue = new_sqs_queue(fifo=fifo)
+    event = new_event(queue, **FIELDS)
+    publish(open_sqs(), [as_cloudevent(event, SqsPublisher, mode)])
+    [message] = taken(queue)
+    headers = headers_of(message)
+    assert headers["tenant"] == "x"
+    check_cloudevent(read_structured(headers["content-type"], payload_of(message)), event)

@@ -63,7 +63,9 @@ def test_partial_failures(
         (400, "KmsThrottled", Failed),
         (400, "QueueDoesNotExist", Failed),
         (429, "TooManyRequests", Failed),
-        (500, "InternalFailure", Failed),
+        (500, "InternalFailure", Unknown),
+        (500, "InvalidParameterValue", Unknown),
+        (507, "Strange", Unknown),
         (503, "ServiceUnavailable", Failed),
         (502, "BadGateway", Unknown),
         (504, "GatewayTimeout", Unknown),
@@ -72,8 +74,8 @@ def test_partial_failures(
 def test_refused_requests(
     status, code, kind, front, new_sqs_queue, open_sqs, new_event, publish, taken
 ):
-    """A request that is refused as a whole is made once, and its events share the result; what a
-    gateway says of a server behind it proves nothing.
+    """A request that is refused as a whole is made once, and its events share the result; a server
+    that broke on the way, and a gateway before it, prove nothing.
     """
     front.answer = lambda _: refusal(status, code, Retry_After="7")
     queue = new_sqs_queue()

@@ -8,7 +8,9 @@ import re
 from pathlib import Path
 
 from delta_outbox.config import AppendSettings, RelaySettings, load_settings
+from delta_outbox.policy import PolicySet
 from delta_outbox.publishers.registry import BUILT_IN, find_publisher, prepare_settings
+from delta_outbox.relay.forms import CLOUDEVENTS, prepare_forms
 
 EXAMPLE = Path(__file__).parents[2] / "outbox.toml.example"
 
@@ -39,11 +41,13 @@ def test_example_shows_every_destination(tmp_path: Path) -> None:
     environ = dict.fromkeys(re.findall(r"\$\{(\w+)\}", shown), secret)
     file = tmp_path / "shown.toml"
     file.write_text(shown, encoding="utf-8")
-    publishers = load_settings(
-        home=tmp_path, path=file, environ=environ, folder=tmp_path
-    ).publishers
+    settings = load_settings(home=tmp_path, path=file, environ=environ, folder=tmp_path)
+    publishers = settings.publishers
     for name, one in publishers.items():
         found = find_publisher(one.type, destination=name)
-        prepare_settings(found, one.settings, destination=name, home=tmp_path)
+        own = {key: value for key, value in one.settings.items() if key != CLOUDEVENTS}
+        prepare_settings(found, own, destination=name, home=tmp_path)
+    everywhere = PolicySet.parse([{"event_type": "*", "destination": "|".join(publishers)}])
+    assert ["shop"] == list(prepare_forms(everywhere, settings))
     types = {one.type for one in publishers.values()}
     assert types == BUILT_IN.keys() - {"jsonl", "memory", "null"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from delta_outbox.publishers.cloudevents_transport import Transport
 from delta_outbox.publishers.protocol import (
     Delivered,
     Event,
@@ -25,5 +26,6 @@ __all__ = [
     "Publisher",
     "Rejected",
     "Result",
+    "Transport",
     "Unknown",
 ]

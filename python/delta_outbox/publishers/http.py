@@ -20,6 +20,7 @@ import time
 from collections.abc import Mapping
 from typing import ClassVar
 
+from delta_outbox.publishers.cloudevents_transport import Transport
 from delta_outbox.publishers.http_call import HttpCall
 from delta_outbox.publishers.http_connection import HttpConnection, NotConnected
 from delta_outbox.publishers.http_settings import HttpSettings, parse_settings
@@ -31,6 +32,7 @@ class HttpPublisher(FilesInHome):
     """Publish as webhooks."""
 
     ordered: ClassVar[bool] = True
+    cloudevents: ClassVar[Transport] = Transport.HTTP
 
     def __init__(self) -> None:
         self._settings: HttpSettings | None = None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
-from delta_outbox.publishers.protocol import Event
+from delta_outbox.publishers.protocol import KEY_HEADER, Event
 
 _TOKEN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 # Printable ASCII, blanks only within: all that servers, proxies and libraries read alike.
@@ -25,6 +25,8 @@ OURS: Final = frozenset(
     """.split()  # noqa: SIM905 - easier to check than fourteen quotes
 )
 _OUR_PREFIX: Final = "webhook-"
+# They have a form of their own; CloudEvents forbids to encode what is encoded.
+_ALWAYS_PLAIN: Final = (CONTENT_TYPE, "ce-")
 
 
 class HeaderForm(StrEnum):
@@ -60,6 +62,8 @@ def event_headers(
 ) -> list[tuple[str, str]]:
     """Return an event's headers, and ours that describe it, in the form of HTTP.
 
+    The key is percent-encoded in either form: any key must fit, for it orders events.
+
     Args:
         event: the event.
         form: how values are written.
@@ -82,6 +86,11 @@ def event_headers(
             raise ValueError(f"its header {name[:80]!r} differs from another in case only")
         names.add(lower)
         headers.append((name, _written(name, lower, value, form)))
+    if event.key is not None and KEY_HEADER not in names:
+        try:
+            headers.append((KEY_HEADER, percent_encoded(event.key)))
+        except UnicodeEncodeError:
+            raise ValueError("its key is no text") from None
     return headers
 
 
@@ -90,7 +99,7 @@ def _written(name: str, lower: str, value: str | None, form: HeaderForm) -> str:
         raise ValueError(
             f"its header {name[:80]!r} has no value, which HTTP cannot tell from empty"
         )
-    if form is HeaderForm.PERCENT and lower != CONTENT_TYPE:
+    if form is HeaderForm.PERCENT and not lower.startswith(_ALWAYS_PLAIN):
         try:
             return percent_encoded(value)
         except UnicodeEncodeError:

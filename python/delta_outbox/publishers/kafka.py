@@ -24,6 +24,7 @@ from typing import ClassVar, Final
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from delta_outbox.publishers.cloudevents_transport import Transport
 from delta_outbox.publishers.kafka_call import KafkaCall
 from delta_outbox.publishers.kafka_client import KafkaClient, Unreachable
 from delta_outbox.publishers.kafka_settings import KafkaSettings, parse_settings
@@ -41,6 +42,7 @@ class KafkaPublisher:
     """Publish to Kafka through librdkafka."""
 
     ordered: ClassVar[bool] = True
+    cloudevents: ClassVar[Transport] = Transport.KAFKA
 
     def __init__(self) -> None:
         self._settings: KafkaSettings | None = None

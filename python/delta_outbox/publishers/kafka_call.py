@@ -112,8 +112,8 @@ class KafkaCall:
                 return number
             if refusal is not None:
                 results[position] = refusal
-                if event.key is not None and event.key == event.ordering_key:
-                    refused.add(event.key)
+                if event.ordered_key is not None:
+                    refused.add(event.ordered_key)
         return len(taken)
 
     def _is_over(self, client: KafkaClient) -> bool:

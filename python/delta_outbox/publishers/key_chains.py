@@ -18,8 +18,8 @@ def key_chains(events: Sequence[Event]) -> list[list[int]]:
     chains: list[list[int]] = []
     by_key: dict[str, list[int]] = {}
     for position, event in enumerate(events):
-        key = event.key
-        if key is None or key != event.ordering_key:
+        key = event.ordered_key
+        if key is None:
             chains.append([position])
         elif (chain := by_key.get(key)) is not None:
             chain.append(position)

@@ -19,6 +19,7 @@ import time
 from collections.abc import Mapping
 from typing import ClassVar
 
+from delta_outbox.publishers.cloudevents_transport import Transport
 from delta_outbox.publishers.nats_call import NatsCall
 from delta_outbox.publishers.nats_connection import NatsConnection, Unreachable
 from delta_outbox.publishers.nats_settings import NatsSettings, parse_settings
@@ -32,6 +33,7 @@ class NatsPublisher(FilesInHome):
     """Publish to NATS JetStream, or to core NATS."""
 
     ordered: ClassVar[bool] = True
+    cloudevents: ClassVar[Transport] = Transport.NATS
 
     def __init__(self) -> None:
         self._settings: NatsSettings | None = None

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from delta_outbox.publishers.protocol import Event, broken_header
+from delta_outbox.publishers.protocol import KEY_HEADER, Event, broken_header
 
-KEY_HEADER: Final = "outbox-key"
 NULL_HEADER: Final = "outbox-null-headers"  # the names of headers without a value, by spaces
 DELIVERY_ID_HEADER: Final = "Nats-Msg-Id"
 STREAM_HEADER: Final = "Nats-Expected-Stream"

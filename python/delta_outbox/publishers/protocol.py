@@ -21,6 +21,7 @@ from delta_outbox.publishers.scrub import scrub
 EVENT_ID_HEADER: Final = "outbox-event-id"
 EVENT_TYPE_HEADER: Final = "outbox-event-type"
 LIFECYCLE_HEADER: Final = "outbox-lifecycle"
+KEY_HEADER: Final = "outbox-key"  # only where a transport has no other place for the key
 RESERVED_HEADERS: Final = (EVENT_ID_HEADER, EVENT_TYPE_HEADER, LIFECYCLE_HEADER)
 
 
@@ -78,6 +79,14 @@ class Event:
     def delivery_id(self) -> str:
         """Return the identity on the wire: a retry repeats it, a replay has a new one."""
         return self.event_id if self.lifecycle == 0 else f"{self.event_id}:{self.lifecycle}"
+
+    @property
+    def ordered_key(self) -> str | None:
+        """Return the key whose events must stay in order, None if the event is in no order.
+
+        Only a key that is the ordering key is one of order; any other merely places the event.
+        """
+        return self.key if self.key == self.ordering_key else None
 
     def transport_headers(self) -> dict[str, str | None]:
         """Return the producer's headers and ours; a producer's header of our name wins."""
@@ -226,7 +235,8 @@ class Publisher(Protocol):
     A class may also offer, as class methods, `validate(settings)`, which raises a sentence about
     bad settings without connecting, and `probe(settings, timeout)`, which raises a sentence if
     the destination does not answer within `timeout` seconds. The relay calls them before it
-    claims anything.
+    claims anything. With a class variable `cloudevents`, a `Transport`, policies may have the
+    relay turn events into CloudEvents before it calls; without one they may not.
     """
 
     ordered: ClassVar[bool] = False

@@ -19,6 +19,7 @@ import time
 from collections.abc import Mapping
 from typing import ClassVar, Final
 
+from delta_outbox.publishers.cloudevents_transport import Transport
 from delta_outbox.publishers.protocol import EventBatch, Failed, NotSent, Result
 from delta_outbox.publishers.rabbitmq_call import Lessons, RabbitCall, blocked_result
 from delta_outbox.publishers.rabbitmq_connection import RabbitConnection, Unreachable
@@ -35,6 +36,7 @@ class RabbitPublisher(FilesInHome):
     """Publish to RabbitMQ through pika."""
 
     ordered: ClassVar[bool] = True
+    cloudevents: ClassVar[Transport] = Transport.AMQP
 
     def __init__(self) -> None:
         self._settings: RabbitSettings | None = None

@@ -64,11 +64,7 @@ class RabbitCall:
         self._bytes = 0
         self._returned: dict[int, str] = {}
         self._alone = False  # what is under way must have no company
-        # Only a key that is the ordering key is one of order.
-        self._scopes = [
-            event.key if event.key is not None and event.key == event.ordering_key else None
-            for event in self._events
-        ]
+        self._scopes = [event.ordered_key for event in self._events]
         for position, scope in enumerate(self._scopes):
             if scope is not None and scope in self._behind:
                 self._behind[scope].append(position)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import pika
 
-from delta_outbox.publishers.protocol import Event
+from delta_outbox.publishers.http_headers import CONTENT_TYPE
+from delta_outbox.publishers.protocol import KEY_HEADER, Event
 from delta_outbox.publishers.rabbitmq_settings import SHORT_STRING
 
 _PERSISTENT: Final = 2
@@ -19,15 +21,21 @@ _SURELY_FITS: Final = 1024  # characters of headers that need no measuring: 4 Ki
 def properties_of(event: Event, *, content_type: str, frame_max: int) -> pika.BasicProperties:
     """Return the properties of the message.
 
+    A header of the producer that is the content type becomes the property that AMQP has for it.
+
     Args:
         event: to deliver.
-        content_type: of the settings.
+        content_type: of the settings, for events that name none.
         frame_max: bytes of a frame, as agreed with the broker.
 
     Raises:
         ValueError: it has no form in AMQP; the sentence holds no content.
     """
     headers = event.transport_headers()
+    if (name := _content_type_of(headers)) is not None:
+        content_type = headers.pop(name) or ""
+    if event.key is not None:
+        headers.setdefault(KEY_HEADER, event.key)
     size = 0
     for name, value in headers.items():
         size += len(name) + len(value or "")
@@ -39,6 +47,7 @@ def properties_of(event: Event, *, content_type: str, frame_max: int) -> pika.Ba
         ("the event id", event.delivery_id),
         ("the event type", event.event_type),
         ("the route", event.route),
+        ("the content type", content_type),
     ):
         if len(text) * 4 > SHORT_STRING:
             _check_short(what, text)
@@ -57,6 +66,12 @@ def properties_of(event: Event, *, content_type: str, frame_max: int) -> pika.Ba
                 f"its headers take {encoded} bytes, and a frame of the broker's holds {frame_max}"
             )
     return properties
+
+
+def _content_type_of(headers: Mapping[str, str | None]) -> str | None:
+    """Return the name of the one header that is the content type, None without exactly one."""
+    found = [name for name, value in headers.items() if value and name.lower() == CONTENT_TYPE]
+    return found[0] if len(found) == 1 else None
 
 
 def _check_short(what: str, text: str) -> None:

@@ -32,7 +32,7 @@ class RabbitSettings:
         tls: a context that verifies certificate and host name; None: no TLS.
         heartbeat: seconds; 0 leaves it out.
         exchange: that events go to; empty: the default exchange, where routes are queues.
-        content_type: of every message.
+        content_type: of events whose producer names none.
     """
 
     host: str

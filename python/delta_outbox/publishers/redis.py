@@ -18,6 +18,7 @@ import time
 from collections.abc import Mapping
 from typing import ClassVar
 
+from delta_outbox.publishers.cloudevents_transport import Transport
 from delta_outbox.publishers.protocol import EventBatch, NotSent, Result
 from delta_outbox.publishers.redis_call import RedisCall
 from delta_outbox.publishers.redis_connection import RedisConnection, Unreachable
@@ -31,6 +32,7 @@ class RedisPublisher(FilesInHome):
     """Publish to Redis Streams, or to the channels of Redis pub/sub."""
 
     ordered: ClassVar[bool] = True
+    cloudevents: ClassVar[Transport] = Transport.UNBOUND
 
     def __init__(self) -> None:
         self._settings: RedisSettings | None = None

@@ -88,7 +88,7 @@ class RedisCall:
             reason: for people.
         """
         for position, event in enumerate(self._events):
-            if _scope(event) not in self._blocked:
+            if event.ordered_key not in self._blocked:
                 self._settle(position, Failed(error=reason))
         return self._results
 
@@ -124,7 +124,7 @@ class RedisCall:
                 break
             position = waiting.popleft()
             event = self._events[position]
-            scope = _scope(event)
+            scope = event.ordered_key
             if scope is not None:
                 if scope in self._blocked:
                     continue
@@ -230,14 +230,9 @@ class RedisCall:
 
     def _settle(self, position: int, result: Result) -> None:
         self._results[position] = result
-        scope = _scope(self._events[position])
+        scope = self._events[position].ordered_key
         if scope is not None and type(result) is not Delivered:
             self._blocked.add(scope)
-
-
-def _scope(event: Event) -> str | None:
-    """Return the key if it is one of order; any other merely places the event."""
-    return event.key if event.key == event.ordering_key else None
 
 
 def _answers(connection: RedisConnection, unit: _Unit, deadline: float) -> Iterator[Any]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import ClassVar, Final, cast
 
 from delta_outbox.errors import BadSettings, OutboxError, PublisherUnavailable, UnknownPublisher
+from delta_outbox.publishers.cloudevents_transport import Transport
 from delta_outbox.publishers.protocol import Publisher
 from delta_outbox.publishers.scrub import describe, scrub
 from delta_outbox.publishers.secrets import cause_to_show, hiding, secrets_of, without_secrets
@@ -77,6 +78,16 @@ def is_ordered(publisher: type[Publisher]) -> bool:
         publisher: the class.
     """
     return getattr(publisher, "ordered", False) is True
+
+
+def transport_of(publisher: type[Publisher]) -> Transport | None:
+    """Return how it carries CloudEvents, None if it does not.
+
+    Args:
+        publisher: the class.
+    """
+    transport = getattr(publisher, "cloudevents", None)
+    return transport if isinstance(transport, Transport) else None
 
 
 def prepare_settings(

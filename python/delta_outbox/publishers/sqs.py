@@ -20,6 +20,7 @@ from typing import ClassVar, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from delta_outbox.publishers.cloudevents_transport import Transport
 from delta_outbox.publishers.protocol import EventBatch, Failed, NotSent, Rejected, Result
 from delta_outbox.publishers.setting_reader import FilesInHome
 from delta_outbox.publishers.sqs_call import SqsCall
@@ -36,6 +37,7 @@ class SqsPublisher(FilesInHome):
     """Publish to SQS through boto3."""
 
     ordered: ClassVar[bool] = False
+    cloudevents: ClassVar[Transport] = Transport.UNBOUND
 
     def __init__(self) -> None:
         self._settings: SqsSettings | None = None

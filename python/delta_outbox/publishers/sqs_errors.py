@@ -46,11 +46,12 @@ _OF_A_MESSAGE: Final = (
     "invalidattributevalue",
     "unsupportedoperation",
 )
-_GATEWAY: Final = frozenset({502, 504})  # said by something between us and SQS
+_SERVER_ERROR: Final = 500
+_UNAVAILABLE: Final = 503  # the one error of a server that says that it did not begin (RFC 9110)
 
 
 def result_of_entry(code: str, text: str, *, sender_fault: bool) -> Result:
-    """Return what a failed entry of a batch means.
+    """Return what a failed entry of a batch means: SQS says that it did not enqueue the message.
 
     Args:
         code: of SQS.
@@ -89,13 +90,18 @@ def is_of_a_message(error: Exception) -> bool:
     Args:
         error: what the SDK raised.
     """
-    return isinstance(error, ClientError) and _is_one_of(_code(error), _OF_A_MESSAGE)
+    return (
+        isinstance(error, ClientError)
+        and _status(error) < _SERVER_ERROR
+        and _is_one_of(_code(error), _OF_A_MESSAGE)
+    )
 
 
 def _result_of_answer(error: ClientError) -> Result:
     status, code = _status(error), _code(error)
     said = f"SQS: {error.response.get('Error', {}).get('Message') or 'no reason'} ({code})"
-    if status in _GATEWAY:
+    if status >= _SERVER_ERROR and status != _UNAVAILABLE:
+        # It broke on the way, perhaps behind the messages; a gateway knows even less.
         return Unknown(error=f"{said}, HTTP status {status}")
     if is_of_a_message(error):
         return Rejected(error=said)

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from delta_outbox.claims import Claim
 from delta_outbox.failpoints import reach
 from delta_outbox.lifecycle import Crashed, EndOfClaim
+from delta_outbox.publishers.cloudevents import CloudEventForm
 from delta_outbox.publishers.protocol import (
     Delivered,
     Failed,
@@ -67,6 +68,7 @@ class Publishing:
         tables: the names of the relations.
         statements: the compiled SQL.
         destinations: name to (publisher type, prepared settings).
+        forms: name to the form of CloudEvents, for destinations that have one.
         parallelism: slices per claim.
     """
 
@@ -77,6 +79,7 @@ class Publishing:
         statements: Statements,
         *,
         destinations: Mapping[str, tuple[str, Mapping[str, object]]],
+        forms: Mapping[str, CloudEventForm],
         parallelism: int,
     ) -> None:
         """Keep what every claim needs."""
@@ -84,6 +87,7 @@ class Publishing:
         self._tables = tables
         self._statements = statements
         self._destinations = destinations
+        self._forms = forms
         self._folders = folders_of(type_ for type_, _ in destinations.values())
         self._parallelism = parallelism
         self.not_opened: dict[str, str] = {}
@@ -126,6 +130,7 @@ class Publishing:
         job = worker.Job(
             claim_id=claim.claim_id,
             destinations=self._destinations,
+            forms=self._forms,
             deadline=Deadline.after(budget),
             budget=budget,
             folders=self._folders,
@@ -197,6 +202,7 @@ class Publishing:
                 "attempt",
                 "lifecycle",
                 "route",
+                "format",
             )
         )
 

@@ -23,8 +23,10 @@ from delta_outbox.lifecycle import EndOfClaim
 from delta_outbox.outbox import Outbox
 from delta_outbox.policy import PolicySet
 from delta_outbox.presence import Presence
+from delta_outbox.publishers.cloudevents import CloudEventForm
 from delta_outbox.relay.destinations import prepare_destinations
 from delta_outbox.relay.flight import Flight, Held
+from delta_outbox.relay.forms import prepare_forms
 from delta_outbox.relay.planning import BATCHES_PER_PLAN, Planning
 from delta_outbox.relay.publishing import Publishing, margin_seconds
 from delta_outbox.relay.schedule import Kind
@@ -63,6 +65,7 @@ class Relay:
         self._flight = Flight(self._publish, outbox.clock)
         self._publishing: Publishing | None = None
         self._destinations: Mapping[str, tuple[str, Mapping[str, object]]] = {}
+        self._forms: Mapping[str, CloudEventForm] = {}
         self._endings: list[tuple[int, pa.Table]] = []  # decided, by the position of the claim
         self._summary = Summary()
         self._taken = False
@@ -301,17 +304,20 @@ class Relay:
 
     def _prepare_for(self, policies: PolicySet) -> None:
         """Check the destinations of policies before they are put into force."""
+        outbox = self._outbox
+        forms = prepare_forms(policies, outbox.settings)
         if policies.destinations <= set(self._destinations):
             return
-        outbox = self._outbox
         prepared = prepare_destinations(policies, outbox.settings, home=outbox.folder)
         # Those of former policies stay: a delivery keeps the destination of its first claim.
         self._destinations = {**self._destinations, **prepared}
+        self._forms = {**self._forms, **forms}
         self._publishing = Publishing(
             outbox.spark,
             outbox.tables,
             outbox.statements,
             destinations=self._destinations,
+            forms=self._forms,
             parallelism=outbox.settings.relay.parallelism or os.cpu_count() or 1,
         )
         self._publishing.warm_up()

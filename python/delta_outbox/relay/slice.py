@@ -13,6 +13,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from delta_outbox.failpoints import reach
+from delta_outbox.publishers.cloudevents import CloudEventForm
+from delta_outbox.publishers.cloudevents_transport import Mode
 from delta_outbox.publishers.echo import without_echo
 from delta_outbox.publishers.protocol import (
     Delivered,
@@ -70,6 +72,7 @@ class Job:
     Args:
         claim_id: the claim.
         destinations: name to (publisher type, prepared settings).
+        forms: name to the form of CloudEvents, for destinations that have one.
         deadline: after it nothing may be sent.
         budget: seconds that a slice may take from its own start, whatever the clocks say.
         folders: where publishers are imported from that a worker does not find by itself.
@@ -79,6 +82,7 @@ class Job:
     destinations: Mapping[str, tuple[str, Mapping[str, object]]] = field(repr=False)
     deadline: Deadline
     budget: float
+    forms: Mapping[str, CloudEventForm] = field(default_factory=dict)
     folders: tuple[str, ...] = ()
 
     def deadline_here(self) -> float:
@@ -144,11 +148,27 @@ class _Slice:
                     said = f"the header {name!r} holds CR, LF or NUL"
                     answers.append((row["place"], REJECTED, said))
                     self._block([row])
+                elif row["format"] is not None and (refused := self._reform(row)) is not None:
+                    answers.append((row["place"], *refused))
+                    self._block([row])
                 else:
                     sent.append(row)
             if sent:
                 answers += self._call(sent)
         return _answers(answers)
+
+    def _reform(self, row: dict[str, Any]) -> tuple[str, str] | None:
+        """Give a row payload and headers of a CloudEvent; return the answer if it can have none."""
+        form, mode = self._job.forms.get(row["destination"]), Mode(row["format"])
+        if form is None or mode not in form.transport.modes:
+            # Its destination is that of its first claim, and the policy has changed since.
+            return FAILED, f"the destination {row['destination']!r} does not write {mode}"
+        try:
+            made = form.write(self._event(row), mode)
+        except ValueError as error:
+            return REJECTED, f"it has no form as a CloudEvent: {error}"
+        row["payload"], row["headers"] = made.payload, made.headers
+        return None
 
     def _is_first(self, place: int) -> bool:
         """Pass over a later row of the same id in the same commit: the first one is the event."""

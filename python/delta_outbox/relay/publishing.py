@@ -68,6 +68,7 @@ class Publishing:
         statements: the compiled SQL.
         destinations: name to (publisher type, prepared settings).
         parallelism: slices per claim.
+        tracing: whether publish attempts become spans; only then `metadata` is read.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Publishing:
         *,
         destinations: Mapping[str, tuple[str, Mapping[str, object]]],
         parallelism: int,
+        tracing: bool = False,
     ) -> None:
         """Keep what every claim needs."""
         self._spark = spark
@@ -86,6 +88,7 @@ class Publishing:
         self._destinations = destinations
         self._folders = folders_of(type_ for type_, _ in destinations.values())
         self._parallelism = parallelism
+        self._tracing = tracing
         self.not_opened: dict[str, str] = {}
 
     def warm_up(self) -> None:
@@ -129,6 +132,7 @@ class Publishing:
             deadline=Deadline.after(budget),
             budget=budget,
             folders=self._folders,
+            tracing=self._tracing,
         )
         reach("publish.before")
         try:
@@ -162,10 +166,12 @@ class Publishing:
     def _run(self, job: worker.Job, claim: Claim, placed: pa.Table, slices: int) -> pa.Table:
         from pyspark.sql import functions as sf
 
+        traced = ("metadata",) if self._tracing else ()
         batch = sf.broadcast(self._spark.createDataFrame(placed))
         content = self._spark.sql(
             "select event_id, event_type, ordering_key, partition_key, created_at, available_at, "
-            "ordinal, payload, headers, _metadata.row_commit_version as arrival "
+            f"ordinal, payload, {', '.join(('headers', *traced))}, "
+            "_metadata.row_commit_version as arrival "
             f"from {self._tables.events} where {_where(claim.deliveries)}"
         )
         rows = content.join(
@@ -197,6 +203,7 @@ class Publishing:
                 "attempt",
                 "lifecycle",
                 "route",
+                *traced,
             )
         )
 

@@ -29,6 +29,7 @@ from delta_outbox.relay.planning import BATCHES_PER_PLAN, Planning
 from delta_outbox.relay.publishing import Publishing, margin_seconds
 from delta_outbox.relay.schedule import Kind
 from delta_outbox.relay.summary import Mode, Summary
+from delta_outbox.relay.tracing import check_tracing
 from delta_outbox.scopes import scopes_of
 
 logger = logging.getLogger(__name__)
@@ -304,6 +305,8 @@ class Relay:
         if policies.destinations <= set(self._destinations):
             return
         outbox = self._outbox
+        if outbox.settings.relay.tracing:
+            check_tracing()
         prepared = prepare_destinations(policies, outbox.settings, home=outbox.folder)
         # Those of former policies stay: a delivery keeps the destination of its first claim.
         self._destinations = {**self._destinations, **prepared}
@@ -313,5 +316,6 @@ class Relay:
             outbox.statements,
             destinations=self._destinations,
             parallelism=outbox.settings.relay.parallelism or os.cpu_count() or 1,
+            tracing=outbox.settings.relay.tracing,
         )
         self._publishing.warm_up()

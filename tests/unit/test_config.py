@@ -94,6 +94,7 @@ def test_all_settings_are_read(tmp_path: Path) -> None:
         max_lanes = 3
         clock_skew_seconds = 0
         parallelism = 4
+        tracing = true
         [append]
         max_payload_bytes = 10
         max_header_bytes = 0
@@ -103,7 +104,12 @@ def test_all_settings_are_read(tmp_path: Path) -> None:
     )
     assert (
         RelaySettings(
-            batch_size=5, poll_seconds=2.0, max_lanes=3, clock_skew_seconds=0.0, parallelism=4
+            batch_size=5,
+            poll_seconds=2.0,
+            max_lanes=3,
+            clock_skew_seconds=0.0,
+            parallelism=4,
+            tracing=True,
         )
         == found.relay
     )
@@ -131,6 +137,7 @@ def test_all_settings_are_read(tmp_path: Path) -> None:
         ("relay.poll_seconds = true", "Got: True."),
         ("relay.clock_skew_seconds = -1", "Got: -1."),
         ("relay.parallelism = 0", "`relay.parallelism` must be"),
+        ("relay.tracing = 1", "`relay.tracing` must be true or false. Got: 1."),
         ("append.max_payload_bytes = {}", "Got: a table."),
         ("append.event_type_pattern = '('", "must be a regular expression in Python's syntax"),
         ("append.event_type_pattern = ''", "must be a regular expression"),

@@ -70,6 +70,7 @@ class Publishing:
         destinations: name to (publisher type, prepared settings).
         forms: name to the form of CloudEvents, for destinations that have one.
         parallelism: slices per claim.
+        tracing: whether publish attempts become spans; only then `metadata` is read.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class Publishing:
         destinations: Mapping[str, tuple[str, Mapping[str, object]]],
         forms: Mapping[str, CloudEventForm],
         parallelism: int,
+        tracing: bool = False,
     ) -> None:
         """Keep what every claim needs."""
         self._spark = spark
@@ -90,6 +92,7 @@ class Publishing:
         self._forms = forms
         self._folders = folders_of(type_ for type_, _ in destinations.values())
         self._parallelism = parallelism
+        self._tracing = tracing
         self.not_opened: dict[str, str] = {}
 
     def warm_up(self) -> None:
@@ -134,6 +137,7 @@ class Publishing:
             deadline=Deadline.after(budget),
             budget=budget,
             folders=self._folders,
+            tracing=self._tracing,
         )
         reach("publish.before")
         try:
@@ -167,10 +171,12 @@ class Publishing:
     def _run(self, job: worker.Job, claim: Claim, placed: pa.Table, slices: int) -> pa.Table:
         from pyspark.sql import functions as sf
 
+        traced = ("metadata",) if self._tracing else ()
         batch = sf.broadcast(self._spark.createDataFrame(placed))
         content = self._spark.sql(
             "select event_id, event_type, ordering_key, partition_key, created_at, available_at, "
-            "ordinal, payload, headers, _metadata.row_commit_version as arrival "
+            f"ordinal, payload, {', '.join(('headers', *traced))}, "
+            "_metadata.row_commit_version as arrival "
             f"from {self._tables.events} where {_where(claim.deliveries)}"
         )
         rows = content.join(
@@ -203,6 +209,7 @@ class Publishing:
                 "lifecycle",
                 "route",
                 "format",
+                *traced,
             )
         )
 

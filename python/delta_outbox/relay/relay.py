@@ -31,6 +31,7 @@ from delta_outbox.relay.planning import BATCHES_PER_PLAN, Planning
 from delta_outbox.relay.publishing import Publishing, margin_seconds
 from delta_outbox.relay.schedule import Kind
 from delta_outbox.relay.summary import Mode, Summary
+from delta_outbox.relay.tracing import check_tracing
 from delta_outbox.scopes import scopes_of
 
 logger = logging.getLogger(__name__)
@@ -308,6 +309,8 @@ class Relay:
         forms = prepare_forms(policies, outbox.settings)
         if policies.destinations <= set(self._destinations):
             return
+        if outbox.settings.relay.tracing:
+            check_tracing()
         prepared = prepare_destinations(policies, outbox.settings, home=outbox.folder)
         # Those of former policies stay: a delivery keeps the destination of its first claim.
         self._destinations = {**self._destinations, **prepared}
@@ -319,5 +322,6 @@ class Relay:
             destinations=self._destinations,
             forms=self._forms,
             parallelism=outbox.settings.relay.parallelism or os.cpu_count() or 1,
+            tracing=outbox.settings.relay.tracing,
         )
         self._publishing.warm_up()

@@ -35,6 +35,7 @@ from delta_outbox.publishers.secrets import hiding, secrets_of, without_secrets
 from delta_outbox.relay.calls import plan_calls
 from delta_outbox.relay.deadline import Deadline
 from delta_outbox.relay.modules import make_importable
+from delta_outbox.relay.tracing import open_tracing
 
 logger = logging.getLogger(__name__)
 
@@ -76,6 +77,7 @@ class Job:
         deadline: after it nothing may be sent.
         budget: seconds that a slice may take from its own start, whatever the clocks say.
         folders: where publishers are imported from that a worker does not find by itself.
+        tracing: whether publish attempts become spans; then rows have `metadata`.
     """
 
     claim_id: str
@@ -84,6 +86,7 @@ class Job:
     budget: float
     forms: Mapping[str, CloudEventForm] = field(default_factory=dict)
     folders: tuple[str, ...] = ()
+    tracing: bool = False
 
     def deadline_here(self) -> float:
         """Return the deadline in monotonic seconds of this process, the earlier of the two."""
@@ -129,6 +132,7 @@ class _Slice:
         self._not_opened: dict[str, str] = {}
         self._blocked: dict[str, str] = {}  # scope -> the event that failed first
         self._last_place = -1
+        self._tracing = open_tracing(job.destinations) if job.tracing else None
 
     def publish(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         rows = [row for row in batch.to_pylist() if self._is_first(row["place"])]
@@ -206,6 +210,7 @@ class _Slice:
             self._block(rows)
             return [(row["place"], NOT_SENT, None) for row in rows]
         events = EventBatch((self._event(row) for row in rows), deadline=self._deadline)
+        started = time.time_ns()
         try:
             results: list[Result] = publisher.publish(events)
         except Exception as error:  # noqa: BLE001 - anybody's code; how far it came nobody knows
@@ -221,6 +226,8 @@ class _Slice:
             if not isinstance(result, Delivered):
                 self._block([row])
             answers.append((row["place"], *_coded(result, event)))
+        if self._tracing is not None:
+            self._tracing.record(rows, events, results, started=started)
         return answers
 
     def _may_go(self, row: dict[str, Any]) -> bool:

@@ -73,6 +73,7 @@ class Job:
         deadline: after it nothing may be sent.
         budget: seconds that a slice may take from its own start, whatever the clocks say.
         folders: where publishers are imported from that a worker does not find by itself.
+        seat: who publishes; no other claim has it at the same time.
     """
 
     claim_id: str
@@ -80,6 +81,7 @@ class Job:
     deadline: Deadline
     budget: float
     folders: tuple[str, ...] = ()
+    seat: str = "seat"
 
     def deadline_here(self) -> float:
         """Return the deadline in monotonic seconds of this process, the earlier of the two."""
@@ -87,7 +89,7 @@ class Job:
 
 
 def publish_slice(
-    job: Job, batches: Iterable[pa.RecordBatch], *, attempt_number: int
+    job: Job, batches: Iterable[pa.RecordBatch], *, attempt_number: int, part: int = 0
 ) -> Iterator[pa.RecordBatch]:
     """Publish the rows of one slice and return what became of each.
 
@@ -96,6 +98,7 @@ def publish_slice(
         batches: rows in order of `place`, with payload; see `publishing.CONTENT`.
         attempt_number: of the task. Above 0 somebody has begun this slice before and nobody
             knows how far it came, so nothing is published (one publish per claim).
+        part: number of the slice within its claim.
     """
     if attempt_number > 0:
         for batch in batches:
@@ -104,7 +107,7 @@ def publish_slice(
             )
         return
     make_importable(job.folders)
-    work = _Slice(job)
+    work = _Slice(job, part=part)
     with hiding(one for _, settings in job.destinations.values() for one in secrets_of(settings)):
         try:
             for batch in batches:
@@ -118,8 +121,9 @@ def publish_slice(
 class _Slice:
     """One slice at work: its publishers, and the keys that may go no further."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, *, part: int) -> None:
         self._job = job
+        self._seat = f"{job.seat}.{part}"
         self._deadline = job.deadline_here()
         self._publishers: dict[str, Publisher] = {}
         self._not_opened: dict[str, str] = {}
@@ -185,7 +189,12 @@ class _Slice:
         if time.monotonic() >= self._deadline:
             self._block(rows)
             return [(row["place"], NOT_SENT, None) for row in rows]
-        events = EventBatch((self._event(row) for row in rows), deadline=self._deadline)
+        events = EventBatch(
+            (self._event(row) for row in rows),
+            deadline=self._deadline,
+            destination=destination,
+            seat=self._seat,
+        )
         try:
             results: list[Result] = publisher.publish(events)
         except Exception as error:  # noqa: BLE001 - anybody's code; how far it came nobody knows

@@ -186,37 +186,42 @@ def test_a_successor_ends_what_is_open(
     assert {event.event_id: 1 for event in events} == ids(topic)
 
 
-def test_nothing_is_sent_by_who_marks_too_late(
-    new_topic, new_event, open_one, send, recovered, ids, monkeypatch
+@pytest.mark.parametrize(
+    ("frozen_in", "kind"), [("init_transactions", NotSent), ("produce", Failed)]
+)
+def test_nothing_is_committed_by_who_marks_too_late(
+    new_topic, new_event, open_one, send, recovered, ids, monkeypatch, frozen_in, kind
 ):
     """Whoever is frozen before its marker and goes on after its deadline commits nothing, although
     nobody could have seen it when its claim was settled.
     """
-    topic = new_topic()
+    topic, claim = new_topic(), f"late-{frozen_in}"
     one = open_one()
     make = one._client_for
     asked: Counter[int] = Counter()
 
     def client_for(*given, **named):
         client = make(*given, **named)
-        init = client.producer.init_transactions
-
-        def late(_, seconds):
-            time.sleep(max(0.0, deadline - time.monotonic()))
-            asked[len(recovered("late"))] += 1
-            return init(seconds)
-
         if not asked:
-            client.producer = _With(client.producer, init_transactions=late)
+            method = getattr(client.producer, frozen_in)
+
+            def late(_, *given, **named):
+                if not asked:
+                    time.sleep(max(0.0, deadline - time.monotonic()))
+                    asked[len(recovered(claim))] += 1
+                return method(30) if frozen_in == "init_transactions" else method(*given, **named)
+
+            client.producer = _With(client.producer, **{frozen_in: late})
         return client
 
     monkeypatch.setattr(one, "_client_for", client_for)
-    deadline = time.monotonic() + 2
-    results = send(one, [new_event(topic, claim_id="late") for _ in range(20)], seconds=2)
+    seconds = 3.0
+    deadline = time.monotonic() + seconds
+    results = send(one, [new_event(topic, claim_id=claim) for _ in range(20)], seconds=seconds)
     assert {0: 1} == asked
-    assert set(kinds(results)) <= {Failed, NotSent}
-    assert {} == recovered("late")
+    assert {} == recovered(claim)
     assert {} == ids(topic)
+    assert set(kinds(results)) == {kind}
 
 
 class _With:
@@ -227,7 +232,7 @@ class _With:
 
     def __getattr__(self, name):
         if name in self._methods:
-            return lambda *given: self._methods[name](self, *given)
+            return lambda *given, **named: self._methods[name](self, *given, **named)
         return getattr(self._producer, name)
 
     def __len__(self):
@@ -240,7 +245,8 @@ def test_an_open_transaction_of_somebody_else_is_waited_for(
     """A committed marker behind somebody's open transaction is not taken for missing: as long as it
     cannot be read nothing is said, and then the truth.
     """
-    other = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": "other"})
+    client = {"bootstrap.servers": kafka.bootstrap, "transactional.id": "other", "log_level": 0}
+    other = Producer(client)
     other.init_transactions(30)
     other.begin_transaction()
     other.produce(markers, b"not ours")

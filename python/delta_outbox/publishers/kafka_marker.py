@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from json.encoder import encode_basestring
 from typing import Final
 
 from confluent_kafka import KafkaException
@@ -90,7 +91,7 @@ def fitting(delivery_ids: Iterable[str], *, message_max_bytes: int) -> int:
     room = min(MAX_MARKER_BYTES, message_max_bytes) - _ENVELOPE
     count = 0
     for delivery_id in delivery_ids:
-        room -= len(json.dumps(delivery_id, ensure_ascii=False).encode()) + 1
+        room -= len(encode_basestring(delivery_id).encode()) + 1
         if room < 0 and count:
             return count
         count += 1

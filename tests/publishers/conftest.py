@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from tests.publishers.http_fixtures import open_http, post, say
 from tests.publishers.kafka_fixtures import (
+    authority,
     check_answers,
     forbid_writing,
     kafka,
@@ -22,6 +23,7 @@ from tests.publishers.kafka_fixtures import (
     publisher,
     read,
     running,
+    scram,
 )
 from tests.publishers.nats_fixtures import (
     nats_server,

@@ -8,16 +8,30 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+import trustme
 from confluent_kafka import Message
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
+from confluent_kafka.admin._scram import (
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
 from tests.publishers.proxy import Proxy
 
 from delta_outbox.demo.kafka_reader import consume_all
 from delta_outbox.demo.kafka_server import KafkaServer
 from delta_outbox.publishers import Delivered, Event, Result, Unknown
 from delta_outbox.publishers.kafka import KafkaPublisher
+
+USER, PASSWORD = "outbox", "canary-of-the-broker"
 
 AUTHORIZER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -33,11 +47,47 @@ def network() -> Iterator[Proxy]:
 
 
 @pytest.fixture(scope="session")
-def kafka(network: Proxy) -> Iterator[KafkaServer]:
+def authority() -> trustme.CA:
+    """Return the authority that has certified the broker, for the name `localhost` only."""
+    return trustme.CA()
+
+
+@pytest.fixture(scope="session")
+def kafka(
+    network: Proxy, authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[KafkaServer]:
     """Start one broker for all tests; none may leave it stopped."""
-    with KafkaServer(settings=AUTHORIZER, proxy_port=network.port) as server:
+    keys = tmp_path_factory.mktemp("kafka-tls") / "broker.pem"
+    certificate = authority.issue_cert("localhost")
+    key = load_pem_private_key(certificate.private_key_pem.bytes(), None)
+    chain = [one.bytes() for one in certificate.cert_chain_pems]
+    # Java reads keys in this form only.
+    form = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    keys.write_bytes(b"".join([key.private_bytes(*form), *chain]))
+    secure = {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(keys),
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
+        "plain.sasl.jaas.config": (
+            "org.apache.kafka.common.security.plain.PlainLoginModule required "
+            f'user_{USER}="{PASSWORD}";'
+        ),
+        "scram-sha-512.sasl.jaas.config": (
+            "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+        ),
+    }
+    with KafkaServer(settings=AUTHORIZER, proxy_port=network.port, secure=secure) as server:
         network.target = server.behind_proxy
         yield server
+
+
+@pytest.fixture(scope="session")
+def scram(kafka: KafkaServer) -> None:
+    """Let the user log in by SCRAM as well; PLAIN is in the broker's own file."""
+    mechanism = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+    wanted = UserScramCredentialUpsertion(USER, mechanism, PASSWORD.encode())
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    admin.alter_user_scram_credentials([wanted])[USER].result(timeout=30)
 
 
 @pytest.fixture

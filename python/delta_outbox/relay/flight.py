@@ -6,17 +6,17 @@ more may fly beside it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Final
 
 from delta_outbox.claims import Claim
 from delta_outbox.clock import Clock
-from delta_outbox.lifecycle import EndOfClaim
 from delta_outbox.relay.schedule import Kind
+from delta_outbox.settling import Outcome
 
-Publish = Callable[["Held"], list[EndOfClaim]]
+Publish = Callable[["Held"], Sequence[Outcome]]
 
 SLOW_SECONDS: Final = 10.0  # a claim of new deliveries that flies longer may be overtaken
 
@@ -44,7 +44,7 @@ class Held:
 class _Flying:
     held: Held
     since: float  # monotonic seconds
-    answer: Future[list[EndOfClaim]]
+    answer: Future[Sequence[Outcome]]
 
 
 class Flight:
@@ -95,7 +95,7 @@ class Flight:
         """Return the claims in flight."""
         return [one.held for one in self._flying]
 
-    def landed(self) -> Iterator[tuple[Held, list[EndOfClaim]]]:
+    def landed(self) -> Iterator[tuple[Held, Sequence[Outcome]]]:
         """Yield the claims that have been published since the last call, and what became of them.
 
         Raises:

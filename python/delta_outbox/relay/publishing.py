@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -27,11 +29,12 @@ from delta_outbox.relay import slice as worker
 from delta_outbox.relay.deadline import Deadline
 from delta_outbox.relay.modules import folders_of
 from delta_outbox.relay.placing import place
+from delta_outbox.relay.seats import Seats
 from delta_outbox.statements import Statements
 from delta_outbox.tables import Tables
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 logger = logging.getLogger(__name__)
 
@@ -71,6 +74,7 @@ class Publishing:
         forms: name to the form of CloudEvents, for destinations that have one.
         parallelism: slices per claim.
         tracing: whether publish attempts become spans; only then `metadata` is read.
+        seats: of the relay; its own if left out.
     """
 
     def __init__(
@@ -83,8 +87,10 @@ class Publishing:
         forms: Mapping[str, CloudEventForm],
         parallelism: int,
         tracing: bool = False,
+        seats: Seats | None = None,
     ) -> None:
         """Keep what every claim needs."""
+        self._seats = seats or Seats(uuid.uuid4().hex)
         self._spark = spark
         self._tables = tables
         self._statements = statements
@@ -213,12 +219,17 @@ class Publishing:
             )
         )
 
+        with self._seats.taken() as seat:
+            return self._send(replace(job, seat=seat), rows)
+
+    def _send(self, job: worker.Job, rows: DataFrame) -> pa.Table:
         def publish(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             from pyspark import TaskContext
 
             context = TaskContext.get()
             number = context.attemptNumber() if context is not None else 0
-            return worker.publish_slice(job, batches, attempt_number=number)
+            part = context.partitionId() if context is not None else 0
+            return worker.publish_slice(job, batches, attempt_number=number, part=part)
 
         # One action, its answers collected and never cached: a second one would publish again.
         return rows.mapInArrow(publish, worker.RESULTS_DDL).toArrow()

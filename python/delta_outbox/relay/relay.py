@@ -19,7 +19,6 @@ import pyarrow as pa
 from delta_outbox.claims import claim_rows, ending_rows, results_without_sending, still_live
 from delta_outbox.errors import PublisherUnavailable, SequenceTaken
 from delta_outbox.heartbeat import Heartbeat
-from delta_outbox.lifecycle import EndOfClaim
 from delta_outbox.outbox import Outbox
 from delta_outbox.policy import PolicySet
 from delta_outbox.presence import Presence
@@ -27,12 +26,15 @@ from delta_outbox.publishers.cloudevents import CloudEventForm
 from delta_outbox.relay.destinations import prepare_destinations
 from delta_outbox.relay.flight import Flight, Held
 from delta_outbox.relay.forms import prepare_forms
+from delta_outbox.relay.lost import settle_results, settled_part
 from delta_outbox.relay.planning import BATCHES_PER_PLAN, Planning
 from delta_outbox.relay.publishing import Publishing, margin_seconds
 from delta_outbox.relay.schedule import Kind
+from delta_outbox.relay.seats import Seats
 from delta_outbox.relay.summary import Mode, Summary
 from delta_outbox.relay.tracing import check_tracing
 from delta_outbox.scopes import scopes_of
+from delta_outbox.settling import Outcome
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +67,7 @@ class Relay:
         self._planning = Planning(outbox, self._heart, batch_size=self._batch_size)
         self._flight = Flight(self._publish, outbox.clock)
         self._publishing: Publishing | None = None
+        self._seats = Seats(outbox.worker_id)
         self._destinations: Mapping[str, tuple[str, Mapping[str, object]]] = {}
         self._forms: Mapping[str, CloudEventForm] = {}
         self._endings: list[tuple[int, pa.Table]] = []  # decided, by the position of the claim
@@ -250,10 +253,18 @@ class Relay:
 
     # --- publishing --------------------------------------------------------------------------
 
-    def _publish(self, held: Held) -> list[EndOfClaim]:
+    def _publish(self, held: Held) -> list[Outcome]:
         assert self._publishing is not None
         seconds = held.until - self._clock.monotonic()
-        return self._publishing.publish(held.claim, seconds=seconds, is_alone=len(self._flight) < 2)
+        results = self._publishing.publish(
+            held.claim, seconds=seconds, is_alone=len(self._flight) < 2
+        )
+        return settle_results(
+            self._outbox.settling,
+            held.claim,
+            results,
+            wait_until_over=lambda: self._clock.sleep(held.until - self._clock.monotonic()),
+        )
 
     def _land(self, on_progress: Callable[[Summary], None] | None) -> None:
         """Decide the endings of what has been published."""
@@ -262,10 +273,16 @@ class Relay:
             if on_progress:
                 on_progress(self._summary)
 
-    def _settle(self, held: Held, results: Sequence[EndOfClaim]) -> None:
+    def _settle(self, held: Held, outcomes: Sequence[Outcome]) -> None:
         """Decide how a claim ends; the endings go with the next append."""
-        endings = self._outbox.decide(held.claim, results)
-        rows = ending_rows(held.claim, endings, now=self._clock.now())
+        size = len(held.claim)
+        held, results = settled_part(held, outcomes)
+        if len(results) < size:  # the rest stays claimed: the next look asks again
+            self._planning.forget()
+            if not results:
+                return
+        endings = self._outbox.decide(held.claim, results, claim_size=size)
+        rows = ending_rows(held.claim, endings, now=self._clock.now(), claim_size=size)
         self._endings.append((held.sequence, rows))
         self._summary = self._summary.plus(len(held.claim), endings)
         stopped = {
@@ -323,5 +340,6 @@ class Relay:
             forms=self._forms,
             parallelism=outbox.settings.relay.parallelism or os.cpu_count() or 1,
             tracing=outbox.settings.relay.tracing,
+            seats=self._seats,
         )
         self._publishing.warm_up()

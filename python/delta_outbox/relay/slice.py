@@ -78,6 +78,7 @@ class Job:
         budget: seconds that a slice may take from its own start, whatever the clocks say.
         folders: where publishers are imported from that a worker does not find by itself.
         tracing: whether publish attempts become spans; then rows have `metadata`.
+        seat: who publishes; no other claim has it at the same time.
     """
 
     claim_id: str
@@ -87,6 +88,7 @@ class Job:
     forms: Mapping[str, CloudEventForm] = field(default_factory=dict)
     folders: tuple[str, ...] = ()
     tracing: bool = False
+    seat: str = "seat"
 
     def deadline_here(self) -> float:
         """Return the deadline in monotonic seconds of this process, the earlier of the two."""
@@ -94,7 +96,7 @@ class Job:
 
 
 def publish_slice(
-    job: Job, batches: Iterable[pa.RecordBatch], *, attempt_number: int
+    job: Job, batches: Iterable[pa.RecordBatch], *, attempt_number: int, part: int = 0
 ) -> Iterator[pa.RecordBatch]:
     """Publish the rows of one slice and return what became of each.
 
@@ -103,6 +105,7 @@ def publish_slice(
         batches: rows in order of `place`, with payload; see `publishing.CONTENT`.
         attempt_number: of the task. Above 0 somebody has begun this slice before and nobody
             knows how far it came, so nothing is published (one publish per claim).
+        part: number of the slice within its claim.
     """
     if attempt_number > 0:
         for batch in batches:
@@ -111,7 +114,7 @@ def publish_slice(
             )
         return
     make_importable(job.folders)
-    work = _Slice(job)
+    work = _Slice(job, part=part)
     with hiding(one for _, settings in job.destinations.values() for one in secrets_of(settings)):
         try:
             for batch in batches:
@@ -125,8 +128,9 @@ def publish_slice(
 class _Slice:
     """One slice at work: its publishers, and the keys that may go no further."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, *, part: int) -> None:
         self._job = job
+        self._seat = f"{job.seat}.{part}"
         self._deadline = job.deadline_here()
         self._publishers: dict[str, Publisher] = {}
         self._not_opened: dict[str, str] = {}
@@ -209,7 +213,12 @@ class _Slice:
         if time.monotonic() >= self._deadline:
             self._block(rows)
             return [(row["place"], NOT_SENT, None) for row in rows]
-        events = EventBatch((self._event(row) for row in rows), deadline=self._deadline)
+        events = EventBatch(
+            (self._event(row) for row in rows),
+            deadline=self._deadline,
+            destination=destination,
+            seat=self._seat,
+        )
         started = time.time_ns()
         try:
             results: list[Result] = publisher.publish(events)

@@ -164,9 +164,7 @@ class TransactionCall:
         return taken
 
     def _scope(self, position: int) -> str | None:
-        # Only a key that is the ordering key is one of order; any other merely places the event.
-        event = self._events[position]
-        return event.key if event.key == event.ordering_key else None
+        return self._events[position].ordered_key
 
     def _is_blocked(self, position: int) -> bool:
         return bool(self._blocked) and self._scope(position) in self._blocked

@@ -9,12 +9,13 @@
     {%- set operation = commit["operation"] -%}
     {%- set details = (commit["operationParameters"] or "") | string | lower -%}
     {%- set counted = (commit["operationMetrics"] or "") | string -%}
+    {%- set purges = (commit["userMetadata"] or "").startswith(delta_outbox.purge_marker()) -%}
     {%- if operation in ("WRITE", "STREAMING UPDATE") -%}
         {{ return("overwrite" not in details and "complete" not in details) }}
     {%- elif operation == "MERGE" -%}
-        {{ return("'numTargetRowsUpdated': '0'" in counted and "'numTargetRowsDeleted': '0'" in counted) }}
+        {{ return("'numTargetRowsUpdated': '0'" in counted and (purges or "'numTargetRowsDeleted': '0'" in counted)) }}
     {%- elif operation == "DELETE" -%}
-        {{ return((commit["userMetadata"] or "").startswith(delta_outbox.purge_marker())) }}
+        {{ return(purges) }}
     {%- endif -%}
     {{ return(operation in (
         "CREATE TABLE", "ADD COLUMNS", "CHANGE COLUMN", "CHANGE COLUMNS", "ADD CONSTRAINT", "DROP CONSTRAINT",

@@ -1,5 +1,5 @@
 {% macro broken_by_appends() -%}
-    {#- The appends to the transition log whose number is missing, was used before, or was used by two commits; those that hold a delivery twice. -#}
+    {#- The appends to the transition log whose number is missing, was used before, or was used by two commits; those that hold a delivery twice. Up to where a purge has removed transitions, numbers may be missing. -#}
     with appends as (
         select
             epoch,
@@ -19,12 +19,17 @@
         select
             a.*,
             coalesce(lag(a.sequence) over in_lane, v.sequence, 0) as previous_sequence,
+            coalesce(p.sequence, 0) as purged_sequence,
             lag(a.last_commit) over in_lane as previous_commit
         from appends as a
         left join outbox_checked_lanes as v
             on
                 a.epoch = v.epoch
                 and a.lane = v.lane
+        left join outbox_purged_lanes as p
+            on
+                a.epoch = p.epoch
+                and a.lane = p.lane
         window in_lane as (partition by a.epoch, a.lane order by a.sequence)
     ),
 
@@ -34,7 +39,7 @@
             case
                 when sequence <= previous_sequence then 'a number that was used before'
                 when commits > 1 then 'two appends of one number'
-                when sequence > previous_sequence + 1 then 'numbers are missing before it'
+                when sequence > greatest(previous_sequence, purged_sequence) + 1 then 'numbers are missing before it'
                 when first_commit < previous_commit then 'appended before its predecessor'
                 when transitions > distinct_deliveries then 'a delivery twice in one append'
             end as problem

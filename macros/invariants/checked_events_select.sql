@@ -1,9 +1,11 @@
-{% macro checked_events_select(events) -%}
+{% macro checked_events_select(events, purged, range) -%}
     {#-
-        The ids that came to the event log in a range, each with its first row of the range.
+        The ids that came to the event log in a range, each with its first row of the range; what was purged is left out.
 
         Arguments:
             events: source, the rows of the range
+            purged: relation, what is left of purged deliveries
+            range: the mapping of `invariant_range`
         Columns: event_id, arrival, event_type, ordering_key, created_at, rows.
     -#}
     select
@@ -23,7 +25,13 @@
             count(*) as rows
         from (
             {{ delta_outbox.events_tail_select(events, "_commit_version") | indent(12) }}
-        )
+        ) as e
+        {%- if range["purged"] %}
+        left anti join {{ purged }} as p
+            on
+                e.event_id = p.event_id
+                and e.arrival <= p.events_version
+        {%- endif %}
         group by event_id
     )
 {%- endmacro %}

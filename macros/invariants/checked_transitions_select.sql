@@ -1,11 +1,13 @@
-{% macro checked_transitions_select(transitions, state, range) -%}
+{% macro checked_transitions_select(transitions, state, purged, range) -%}
     {#-
         The transitions of a range, each beside where its delivery stood before it: after its last transition in the range,
-        else as the projection showed it at the verified position, else as a new event.
+        else as the projection showed it at the verified position, else as a new event. Those of purged events are left out once
+        the deliveries of each claim are counted.
 
         Arguments:
             transitions: source, the rows of the range
             state: relation, the projection
+            purged: relation, what is left of purged deliveries
             range: the mapping of `invariant_range`
         Columns: those of the log; previous, a struct (null where no delivery was open under this name); fixes_destination,
             whether the row names the destination of an event for the first time, and fixed_first, whether no earlier append
@@ -64,11 +66,22 @@
                 and n.event_id = b.event_id
                 and n.arrival = b.arrival
                 and b.destination in (n.destination, '')
+    ),
+
+    counted as (
+        select
+            * except (last),
+            fixes_destination and at = min(if(fixes_destination, at, null)) over (partition by event_id, arrival) as fixed_first,
+            count(*) over (partition by claim_id, to_state) as deliveries
+        from joined
     )
 
-    select
-        * except (last),
-        fixes_destination and at = min(if(fixes_destination, at, null)) over (partition by event_id, arrival) as fixed_first,
-        count(*) over (partition by claim_id, to_state) as deliveries
-    from joined
+    select c.*
+    from counted as c
+    {%- if range["purged"] %}
+    left anti join {{ purged }} as p
+        on
+            c.event_id = p.event_id
+            and c.arrival = p.arrival
+    {%- endif %}
 {%- endmacro %}

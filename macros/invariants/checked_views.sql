@@ -11,10 +11,11 @@
     {%- set events = delta_outbox.rows_in_range(logs.events, range["events_after"], range["events_to"]) -%}
     {{ return({
         "outbox_checked_deliveries": delta_outbox.checked_deliveries_select(state, range),
-        "outbox_checked_events": delta_outbox.checked_events_select(events),
+        "outbox_checked_events": delta_outbox.checked_events_select(events, logs.purged, range),
         "outbox_checked_log": "select * from " ~ transitions,
-        "outbox_checked_transitions": delta_outbox.checked_transitions_select(transitions, state, range),
+        "outbox_checked_transitions": delta_outbox.checked_transitions_select(transitions, state, logs.purged, range),
         "outbox_checked_lanes": delta_outbox.rows_of_json(range["lanes_before"], "epoch:int,lane:int,sequence:bigint"),
+        "outbox_purged_lanes": delta_outbox.rows_of_json(range["purged_lanes"], "epoch:int,lane:int,sequence:bigint"),
         "outbox_checked_commits": delta_outbox.rows_of_json(
             range["rewrites"], "log:string,version:bigint,operation:string,problem:string,committed_at:string,details:string"
         ),

@@ -1,6 +1,6 @@
 {% macro invariant_plans(progress, projection_plan, days_kept) -%}
     {#-
-        One row: how far the logs are verified, and the plan that the projection stands at.
+        One row: how far the logs are verified, the plan that the projection stands at, and what was last purged.
 
         Arguments:
             progress: relation, the log of plans
@@ -11,6 +11,7 @@
         max(plan) filter (where writer = 'projection') as projected,
         max_by(plan, number) filter (where writer = 'invariants') as verified,
         coalesce(max(number) filter (where writer = 'invariants'), 0) as number,
+        max_by(plan, number) filter (where writer = 'purge') as purged,
         coalesce(
             max(planned_at) filter (where writer = 'invariants')
             < {{ delta_outbox.now_utc() }} - interval {{ days_kept }} days,
@@ -22,6 +23,6 @@
         ) as is_stale
     from {{ progress }}
     where
-        writer = 'invariants'
+        writer in ('invariants', 'purge')
         or (writer = 'projection' and number = {{ projection_plan }})
 {%- endmacro %}

@@ -21,6 +21,8 @@
             leaves_terminal, interventions, any_hold: whether a new transition leaves a terminal state, or was asked for by
                 an operator; whether a policy says that a dead event holds its key
             versions: list, the policy versions that new transitions name
+            purged: whether the range can hold what a purge has removed; purged_lanes: list of epoch, lane, sequence: up to where
+                it has removed transitions
             lanes, lanes_before: list of epoch, lane, sequence: the last append of each lane at both ends
     -#}
     {%- set days_kept = 6 -%}
@@ -30,7 +32,7 @@
         "heads": {}, "rewrites": [], "state_version": commits[0]["version"] | int,
         "state_id": (run_query("describe detail " ~ state) | list)[0]["id"],
         "events": 0, "transitions": 0, "since": none, "news_from": none, "news_to": none,
-        "leaves_terminal": false, "interventions": false, "any_hold": false, "versions": [],
+        "leaves_terminal": false, "interventions": false, "any_hold": false, "versions": [], "purged": false, "purged_lanes": [],
     } -%}
     {%- set plans = run_query(delta_outbox.invariant_plans(logs.progress, delta_outbox.applied_plan(state), days_kept)) | list -%}
     {%- set found = plans[0] -%}
@@ -48,7 +50,7 @@
         or verified["transitions"]["to"] | int > projected["transitions"]["to"] | int
     ) -%}
     {%- for name, log in logs.items() -%}
-        {%- set after = -1 if audit or not verified else verified["heads"][name] | int -%}
+        {%- set after = -1 if audit or not verified else verified["heads"].get(name, -1) | int -%}
         {%- do delta_outbox.look_at_commits(name, log, after, range) -%}
     {%- endfor -%}
     {%- do range.update({
@@ -65,6 +67,9 @@
     }) -%}
     {%- if range["events_to"] > range["events_after"] or range["transitions_to"] > range["transitions_after"] -%}
         {%- do delta_outbox.count_news(logs, range) -%}
+        {%- if found["purged"] -%}
+            {%- do delta_outbox.note_purges(fromjson(found["purged"]), range) -%}
+        {%- endif -%}
     {%- endif -%}
     {{ return(range) }}
 {%- endmacro %}

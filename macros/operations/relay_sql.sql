@@ -55,6 +55,6 @@
 --- append_command
 {{ delta_outbox.append_command(commands, "__targets__", "__request__", "__now__") }}
 --- command_status
-{{ delta_outbox.command_status("__command__", transitions, state, "__since__") }}
+{{ delta_outbox.command_status("__command__", transitions, state, source("outbox", "outbox_purged"), "__since__") }}
 --- end
 {%- endmacro %}

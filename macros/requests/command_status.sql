@@ -1,14 +1,15 @@
-{% macro command_status(command, transitions, state, since) -%}
+{% macro command_status(command, transitions, state, purged, since) -%}
     {#-
         What became of each delivery that a command names; computed, never stored.
 
         done: a transition carries the command, or the projection shows the kill of a dead event. refused: the delivery has
-        moved on without it. waiting: else.
+        moved on without it, or was purged before. waiting: else.
 
         Arguments:
             command: relation, the command's rows of the command log
             transitions: relation, the transition log
             state: relation, the projection, refreshed
+            purged: relation, what is left of purged deliveries
             since: SQL expression, a date; the log is not read before it
     -#}
     with carried_out as (
@@ -31,7 +32,8 @@
             c.lifecycle,
             c.arguments,
             case
-                when d.event_id is not null then 'done'
+                when d.event_id is not null or array_contains(p.command_ids, c.command_id) then 'done'
+                when p.event_id is not null then 'refused'
                 when s.event_id is null then 'waiting'
                 when c.kind = 'kill' and s.state = 'DEAD' and coalesce(s.kill_command_id = c.command_id, false) then 'done'
                 when s.lifecycle <> c.lifecycle then 'refused'
@@ -58,6 +60,11 @@
                 c.event_id = s.event_id
                 and c.arrival = s.arrival
                 and coalesce(c.destination, '') in ('', s.destination)
+        left join {{ purged }} as p
+            on
+                c.event_id = p.event_id
+                and c.arrival = p.arrival
+                and coalesce(c.destination, '') in ('', p.destination)
     )
 
     select

@@ -1,6 +1,6 @@
 {% macro create_logs() %}
     {#-
-        Create the schema and the logs that are missing; never alter data. Runs before every dbt command that reaches the
+        Create the schema, the logs and the record of what was purged from them, as far as they are missing; never alter data. Runs before every dbt command that reaches the
         warehouse, and is idempotent.
     -#}
     {%- if execute and flags.WHICH in ("build", "run", "seed", "run-operation", "test", "snapshot", "retry") -%}
@@ -12,9 +12,9 @@
                 {%- do known.append(table["tableName"]) -%}
             {%- endfor -%}
         {%- endfor -%}
-        {%- if "outbox_relays" not in known -%}
+        {%- if "outbox_purged" not in known -%}
             {%- do run_query("create schema if not exists " ~ schema) -%}
-            {%- for name in delta_outbox.log_names() if name not in known -%}
+            {%- for name in delta_outbox.log_names() + ["outbox_purged"] if name not in known -%}
                 {%- set ddl = delta_outbox["ddl_" ~ name[7:]] -%}
                 {%- do run_query(ddl(schema ~ "." ~ name)) -%}
             {%- endfor -%}

@@ -2,6 +2,9 @@
     {#-
         The heartbeats of relays; ownership of lanes is advisory, the expected sequence is the safety net. No reader asks
         which commit a heartbeat came with, and without row tracking Delta need not read the table to append to it.
+
+        A relay appends 8,640 beats a day, so Delta itself compacts them whenever 50 small files have come together, and
+        forgets the commits of the day before yesterday; nobody derives anything from them.
     -#}
     create table if not exists {{ relation }} (
         relay_id string not null,
@@ -16,7 +19,12 @@
     tblproperties (
         {{- delta_outbox.log_properties(
             checks={"kind_known": "kind in ('started', 'alive', 'stopped')"},
-            extra={"delta.enableRowTracking": "false"},
+            extra={
+                "delta.enableRowTracking": "false",
+                "delta.autoOptimize.autoCompact": "true",
+                "delta.logRetentionDuration": "interval 2 days",
+                "delta.deletedFileRetentionDuration": "interval 1 days",
+            },
         ) }}
     )
 {%- endmacro %}

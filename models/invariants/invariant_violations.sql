@@ -18,3 +18,4 @@ select * from ({{ delta_outbox.broken_by_order() }})
 -- depends_on: {{ source("outbox", "outbox_commands") }}
 -- depends_on: {{ source("outbox", "outbox_progress") }}
 -- depends_on: {{ source("outbox", "outbox_relays") }}
+-- depends_on: {{ source("outbox", "outbox_purged") }}

@@ -189,8 +189,44 @@ def command_shown(
     }
 
 
+def show_purged(outbox: Outbox, event_id: str) -> dict[str, object] | None:
+    """Return what is left of an event that was purged; None if none of this id was.
+
+    Args:
+        outbox: where to look.
+        event_id: the id.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    names = ("number", "event_id", "event_type", "created_at", "arrival")
+    deliveries = rows_of(
+        outbox.spark.table(outbox.tables.purged)
+        .where(F.col("event_id") == F.lit(event_id))
+        .select(*names, "destination", "state", "ended_at", "command_ids")
+        .orderBy(F.col("number").desc(), F.col("arrival").desc(), "destination")
+    )
+    if not deliveries:
+        return None
+    first = deliveries[0]
+    its = [row for row in deliveries if row["arrival"] == first["arrival"]]
+    number = int(str(first["number"]))
+    plan = rows_of(
+        outbox.spark.sql(
+            "select planned_at as purged_at, get_json_object(plan, '$.actor') as purged_by, "
+            f"get_json_object(plan, '$.reason') as purged_because from {outbox.tables.progress} "
+            f"where writer = 'purge' and number = {number}"
+        )
+    )
+    purged = {name: first[name] for name in names} | (plan[0] if plan else {})
+    purged["deliveries"] = [
+        {name: row[name] for name in ("destination", "state", "ended_at", "command_ids")}
+        for row in its
+    ]
+    return {"purged": purged}
+
+
 def show(outbox: Outbox, id_: str, *, with_payload: bool = False) -> dict[str, object]:
-    """Return the life of an event, or what became of a command.
+    """Return the life of an event, what is left of a purged one, or what became of a command.
 
     Args:
         outbox: where to look.
@@ -203,6 +239,9 @@ def show(outbox: Outbox, id_: str, *, with_payload: bool = False) -> dict[str, o
     event = show_event(outbox, id_, with_payload=with_payload)
     if event is not None:
         return event
+    purged = show_purged(outbox, id_)
+    if purged is not None:
+        return purged
     command = show_command(outbox, id_)
     if command is not None:
         return {"command": command}

@@ -30,6 +30,7 @@ LOGS: Final = (
     "outbox_commands",
     "outbox_progress",
     "outbox_relays",
+    "outbox_purged",
 )
 
 

@@ -99,6 +99,11 @@ class Tables:
         return self["outbox_relays"]
 
     @property
+    def purged(self) -> str:
+        """What is left of the deliveries that were purged."""
+        return self["outbox_purged"]
+
+    @property
     def state(self) -> str:
         """The projection."""
         return self["outbox_state"]

@@ -1,17 +1,19 @@
-"""Maintenance, builds and producers beside a relay that drains."""
+"""Maintenance, purges, builds and producers beside a relay that drains."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from tests.integration.purging import Past, live_long_ago, purge
 from tests.integration.store import (
     Store,
     check_derived,
@@ -22,9 +24,13 @@ from tests.integration.store import (
 )
 from tests.integration.test_projection import rewrite
 
-from delta_outbox.conflicts import is_conflict
+from delta_outbox import event_life
 from delta_outbox.dbt import check_result, run_dbt
+from delta_outbox.errors import UnknownEvent, WrongUsage
 from delta_outbox.home import Home
+from delta_outbox.maintenance.maintain import Maintenance, MaintenanceReport
+from delta_outbox.maintenance.purge import Purge
+from delta_outbox.progress import NumberedPlan
 from delta_outbox.relay import Mode, Relay
 
 if TYPE_CHECKING:
@@ -32,7 +38,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "t_maintenance"
 KEYS = 3
-ATTEMPTS = 20  # of an OPTIMIZE that a refresh was faster than
+LEFT = ("held-000", "held-001", "dead-001", "dead-002", "copied-000", "copied-001", "copied-002")
 
 
 @pytest.fixture(scope="module")
@@ -42,24 +48,21 @@ def store(spark: SparkSession, home: Home) -> Iterator[Store]:
         yield store
 
 
-def optimize(store: Store) -> None:
-    """Compact every table, as an operator does; one that lost against a refresh is repeated."""
-    names = ("events", "transitions", "commands", "progress", "relays", "state")
-    for table in (store.tables[f"outbox_{name}"] for name in names):
-        for _ in range(ATTEMPTS):
-            try:
-                store.spark.sql(f"optimize {table}")
-            except Exception as error:
-                if not is_conflict(error):
-                    raise
-            else:
-                break
+@pytest.fixture(scope="module")
+def past(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Past:
+    """Return days of long ago, which a purge may remove or must leave."""
+    return live_long_ago(store, tmp_path_factory.mktemp("long-ago"))
 
 
-def vacuum(store: Store) -> None:
-    """Remove old files, at the retention that protects whoever reads."""
-    for name in ("events", "transitions", "progress", "state"):
-        store.spark.sql(f"vacuum {store.tables[f'outbox_{name}']}")
+def maintain(store: Store, *, dry_run: bool = False) -> MaintenanceReport:
+    """Do what cron does."""
+    outbox = store.outbox(Path())
+    maintenance = Maintenance(outbox)
+    try:
+        return maintenance.run(dry_run=dry_run)
+    finally:
+        maintenance.close()
+        outbox.close()
 
 
 def build(store: Store) -> None:
@@ -67,9 +70,26 @@ def build(store: Store) -> None:
     check_result(run_dbt(["build"], home=store.home, schema=SCHEMA))
 
 
-def test_a_drain_beside_everything(store: Store, tmp_path: Path) -> None:
-    """While OPTIMIZE, VACUUM, `dbt build` and producers work on the same tables, everything is
-    delivered once and in order, every invariant holds, and the projection is that of the logs.
+def test_a_purge_is_shown_before_it_is_done(store: Store, past: Past, tmp_path: Path) -> None:
+    """A dry run names the days that would go, and why others stay; nothing is written."""
+    report = purge(store, tmp_path, past)
+    assert (None, {"PUBLISHED": 3}, {}) == (report.number, report.choice.states, report.removed)
+    assert [past.days["gone"]] == report.choice.dates
+    assert {
+        past.days["held"]: "1 open",
+        past.days["dead"]: "1 DEAD; --include-dead purges them, too",
+        past.days["copied"]: "an event of it is repeated on a day that stays",
+    } == {one.created_date: one.why for one in report.choice.kept}
+    plans = f"select 1 from {store.tables.progress} where writer = 'purge'"
+    assert [] == store.rows(plans)
+    with pytest.raises(WrongUsage, match=r"`before` must be .* or earlier"):
+        purge(store, tmp_path, past, before=datetime.now(UTC).date())
+
+
+def test_a_drain_beside_everything(store: Store, past: Past, tmp_path: Path) -> None:
+    """While maintenance, a purge, `dbt build` and producers work on the same tables, everything is
+    delivered once and in order, no more is purged than has ended, every invariant holds over all
+    of the past, and the projection is that of the logs.
     """
     folder = tmp_path / "to"
     over = threading.Event()
@@ -77,16 +97,21 @@ def test_a_drain_beside_everything(store: Store, tmp_path: Path) -> None:
         producer = pool.submit(_produce, store, tmp_path, over)
         relay = pool.submit(_drain, store, folder, over)
         try:
-            steps: list[Callable[[Store], None]] = [optimize, vacuum, build]
-            for step in steps:
-                step(store)
+            purged = purge(store, tmp_path, past, dry_run=False)
+            build(store)
+            maintained = maintain(store)
         finally:
             over.set()
         produced = producer.result()
         relay.result()
     Relay(store.outbox(folder)).run(Mode.DRAIN)
 
-    assert dict.fromkeys(produced, "PUBLISHED") == store.states()
+    # A row more of the events: the second one of `gone-000`.
+    gone = {"outbox_events": 4, "outbox_transitions": 6, "outbox_state": 3}
+    assert ([past.days["gone"]], gone) == (purged.choice.dates, purged.removed)
+    assert sum(one.compacted for one in (*maintained.tables, *maintain(store).tables))
+    left = {**dict.fromkeys(LEFT, "PUBLISHED"), "dead-000": "DEAD", "held-002": "PENDING"}
+    assert {**dict.fromkeys(produced, "PUBLISHED"), **left} == store.states()
     ids = [line["event_id"] for line in delivered(folder)]
     assert Counter(dict.fromkeys(produced, 1)) == Counter(ids)
     by_key: dict[int, list[str]] = defaultdict(list)
@@ -94,12 +119,90 @@ def test_a_drain_beside_everything(store: Store, tmp_path: Path) -> None:
         if event_id.startswith("busy"):
             by_key[int(event_id[-1])].append(event_id)
     assert {key: sorted(of_key) for key, of_key in by_key.items()} == by_key
-    rows = store.transitions()
+    rows = [row for row in store.transitions() if row["event_id"] not in left]
     check_lives(rows)
     steps_taken = Counter(row["to_state"] for row in rows)
     assert {"CLAIMED": len(ids), "PUBLISHED": len(ids)} == steps_taken
+    check_all(store)
+
+
+def check_all(store: Store) -> None:
+    """Demand that every invariant holds over all of the past, and that a rebuild is the same."""
     check_result(run_dbt(["build"], home=store.home, schema=SCHEMA, variables={"audit": "full"}))
     check_derived(store)
+
+
+def test_what_was_purged_is_told_apart(store: Store, tmp_path: Path) -> None:
+    """Of a purged event is known that it was purged, how it had ended, by whom and why; the log
+    no longer holds it.
+    """
+    outbox = store.outbox(tmp_path)
+    shown: Any = event_life.show(outbox, "gone-001")
+    purged = shown["purged"]
+    assert ("ann", "no longer needed") == (purged["purged_by"], purged["purged_because"])
+    assert ["PUBLISHED"] == [row["state"] for row in purged["deliveries"]]
+    with pytest.raises(UnknownEvent):
+        event_life.show(outbox, "never-was")
+    for table in ("events", "transitions", "state"):
+        name = store.tables[f"outbox_{table}"]
+        assert [] == store.rows(f"select 1 from {name} where startswith(event_id, 'gone')")
+
+
+def test_an_interrupted_purge_is_finished(
+    store: Store, past: Past, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A purge that dies half-way is finished by the next maintenance, DEAD events included, and
+    an event that came to one of its days meanwhile is not lost.
+    """
+    late = {name: f"late-{name}" for name in ("dead", "gone")}
+    created = {name: f"timestamp'{past.days[name]} 12:00:00'" for name in late}
+    store.insert((late["gone"], "x", "p"), created_at=created["gone"])
+
+    def die(purging: Purge, plan: NumberedPlan) -> int:
+        store.insert((late["dead"], "x", "p"), created_at=created["dead"])
+        Purge._remove_events(purging, plan)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Purge, "_remove_transitions", die)
+        with pytest.raises(KeyboardInterrupt):
+            purge(store, tmp_path, past, include_dead=True, dry_run=False)
+    build(store)
+    assert "DEAD" == store.states("dead")["dead-000"]
+    beat(store, at="current_timestamp() - interval 9 days")
+    preview = maintain(store, dry_run=True)
+    assert preview.purge is not None
+    done = maintain(store)
+    assert (preview.purge, 1, 1) == (done.purge, done.heartbeats, preview.heartbeats)
+    again = maintain(store)
+    assert (None, 0, 0) == (
+        again.purge,
+        again.heartbeats,
+        sum(one.compacted for one in again.tables),
+    )
+    assert {} == store.states("dead")
+    Relay(store.outbox(tmp_path / "late")).run(Mode.DRAIN)
+    assert dict.fromkeys(late.values(), "PUBLISHED") == store.states("late")
+    check_all(store)
+
+
+def beat(store: Store, spark: SparkSession | None = None, *, at: str) -> None:
+    """Append a heartbeat of a relay that has stopped."""
+    (spark or store.spark).sql(
+        f"insert into {store.tables.relays} (relay_id, kind, lanes, at, version) "
+        f"values ('gone', 'stopped', array(0), {at}, '0')"
+    )
+
+
+def test_heartbeats_are_compacted_as_they_come(store: Store) -> None:
+    """The log of heartbeats compacts its small files by itself, day and night."""
+    own = store.spark.newSession()
+    own.conf.set("spark.databricks.delta.autoCompact.minNumFiles", "4")  # instead of 50
+    for hour in range(5):
+        beat(store, own, at=f"timestamp'2026-01-01 0{hour}:00:00'")
+    history = store.spark.sql(f"describe history {store.tables.relays} limit 5").collect()
+    compacted = [one["operationParameters"] for one in history if one["operation"] == "OPTIMIZE"]
+    assert ["true"] == [one["auto"] for one in compacted]
 
 
 def _produce(store: Store, folder: Path, over: threading.Event) -> list[str]:

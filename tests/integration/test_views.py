@@ -126,7 +126,7 @@ def test_every_column_is_described(store: Store, home: Home) -> None:
         *CONTRACT,
         *("outbox_state", "policy_rows", "delivery_policies"),
         *("outbox_events", "outbox_transitions", "outbox_commands"),
-        *("outbox_progress", "outbox_relays"),
+        *("outbox_progress", "outbox_relays", "outbox_purged"),
     ):
         assert set(store.spark.table(store.tables[name]).columns) == described[name], name
 

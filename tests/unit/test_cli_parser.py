@@ -60,6 +60,15 @@ WRONG = [
     ["kill", "e", "--reason", " ", "--actor", "a"],
     ["kill", "e", "--reason", "two\nlines", "--actor", "a"],
     ["release", "--actor", "a"],
+    ["maintain", "--force"],
+    ["purge", "--reason", "r", "--actor", "a"],
+    ["purge", "--before", "2026-11-01", "--reason", "r"],
+    ["purge", "--before", "2026-11-01", "--reason", " ", "--actor", "a"],
+    ["purge", "--before", "20261101", "--reason", "r", "--actor", "a"],
+    ["purge", "--before", "2026-02-30", "--reason", "r", "--actor", "a"],
+    ["purge", "--before", "2026-11-01T12:00:00Z", "--reason", "r", "--actor", "a"],
+    ["purge", "--before", "x' or '1'='1", "--reason", "r", "--actor", "a"],
+    ["purge", "--before", "2026-11-01", "--apply", "--dry-run", "--reason", "r", "--actor", "a"],
 ]
 WHO = ["--reason", "r", "--actor", "a"]
 
@@ -126,11 +135,14 @@ def test_list_arguments() -> None:
 
 
 def test_a_replay_is_a_preview_unless_it_is_told_otherwise() -> None:
-    """A replay names events by a filter, so it only shows them; kill and release act at once."""
+    """A replay names events by a filter, a purge days, so they only show them; kill and release
+    act at once.
+    """
     words = {"replay": ["--state", "DEAD"], "kill": ["e"], "release": []}
+    words["purge"] = ["--before", "2026-11-01"]
     for command, given in words.items():
         line = [command, *given, *WHO]
-        assert (command == "replay") == parse(line).dry_run
+        assert (command in ("replay", "purge")) == parse(line).dry_run
         assert not parse([*line, "--apply"]).dry_run
         assert parse([*line, "--dry-run"]).dry_run
 
@@ -191,6 +203,7 @@ def test_no_outbox_here(
         *(["status"], ["list"], ["show", "e"], ["refresh"], ["relay", "--once"]),
         *(["append", "events.jsonl"], ["dbt", "run"]),
         *(["replay", "--state", "DEAD", *WHO], ["kill", "e", *WHO], ["release", *WHO]),
+        *(["maintain"], ["purge", "--before", "2026-01-01", *WHO]),
     ):
         assert 2 == main(["--json", *words]), words
         captured = capsys.readouterr()

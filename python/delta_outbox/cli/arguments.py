@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 from delta_outbox.globs import glob_to_regex
 from delta_outbox.inspection_filter import SORT_COLUMNS, Sort
@@ -61,6 +61,16 @@ def instant(text: str) -> datetime:
     except (ValueError, OverflowError):
         pass
     raise _refuse("must be ISO 8601 with an offset, such as 2026-11-01T12:00:00Z", text)
+
+
+def day(text: str) -> date:
+    """Read a day of UTC, as `created_date` names it."""
+    try:
+        if len(text) == len("2026-11-01"):
+            return date.fromisoformat(text)
+    except ValueError:
+        pass
+    raise _refuse("must be a day such as 2026-11-01", text)
 
 
 def state(text: str) -> State:

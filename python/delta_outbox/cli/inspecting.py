@@ -138,7 +138,7 @@ def list_text(rows: Sequence[Mapping[str, object]], more: bool) -> Iterable[Rend
 
 
 def show(args: argparse.Namespace, invocation: Invocation) -> Outcome:
-    """Show one event with its transitions, or one command."""
+    """Show one event with its transitions, what is left of a purged one, or one command."""
     from delta_outbox import event_life
 
     with invocation.open() as outbox:
@@ -155,6 +155,9 @@ def show_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
     """
     from delta_outbox.cli.render import Column, Rows, facts, sentence
 
+    if "purged" in document:
+        yield from _purged_text(document["purged"])
+        return
     is_event = "event" in document
     shown: Mapping[str, Any] = document["event"] if is_event else document["command"]
     deliveries = shown["deliveries"]
@@ -199,3 +202,13 @@ def show_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
         Column(name="receipt", rank=2),
     ]
     yield Rows(columns=columns, rows=transitions)
+
+
+def _purged_text(purged: Mapping[str, Any]) -> Iterable[RenderableType]:
+    from delta_outbox.cli.render import Column, Rows, facts, sentence
+
+    yield sentence("This event was purged; what is left of it:", style="bold")
+    yield facts([pair for pair in purged.items() if pair[0] != "deliveries"])
+    yield ""
+    columns = [Column(name=name) for name in ("destination", "state", "ended_at")]
+    yield Rows(columns=columns, rows=purged["deliveries"])

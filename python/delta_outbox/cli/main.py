@@ -15,6 +15,7 @@ from delta_outbox.cli import (
     appending,
     building,
     inspecting,
+    maintaining,
     operating,
     relaying,
     serving,
@@ -43,6 +44,8 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "kill": operating.kill,
     "release": operating.release,
     "refresh": building.refresh,
+    "maintain": maintaining.maintain,
+    "purge": maintaining.purge,
     "serve": serving.serve,
     "dbt": building.dbt,
 }

@@ -30,6 +30,22 @@ dbt, export OUTBOX_HOME and SPARK_REMOTE="<address>/;token=<token>".
 """
 
 
+_MAINTAIN_EPILOG = """\
+It refreshes, finishes a purge that was interrupted, compacts the partitions with many small files,
+forgets heartbeats of more than a week ago, and deletes files that nobody needs any more: a week
+after they were replaced, later where a derived writer (the projection, the invariants of
+`dbt build`) has not read them yet. It may run at any time, beside anything; run it every hour.
+"""
+
+_PURGE_EPILOG = """\
+A day goes as a whole, and only if every event of it has ended: one that holds an open event, a
+replay to be carried out, a DEAD event (without --include-dead), or the first row of an event that
+is repeated on a day that stays, is left as it is, which is said, and makes the exit code 1. What
+was purged stays on record (`outbox show ID`), but can never be delivered again. Its room is freed
+by the `outbox maintain` of a week later.
+"""
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser that raises what it would print: every error takes the same way out."""
 
@@ -109,6 +125,8 @@ def build() -> argparse.ArgumentParser:
     refresh.add_argument(
         "--rebuild", action="store_true", help="derive everything anew from the logs"
     )
+    _maintain(command("maintain", "Compact small files and delete unused ones; fit for cron."))
+    _purge(command("purge", "Remove days of which everything has ended; a preview unless --apply."))
     _serve(command("serve", "Let several processes work on one home, until SIGTERM or Ctrl-C."))
     command("dbt", "Run dbt in the outbox's home: everything after `dbt` is dbt's own.")
     return parser
@@ -276,6 +294,30 @@ def _release(parser: argparse.ArgumentParser) -> None:
             help=f"only {what}; may be given several times",
         )
     _who_and_why(parser, dry_run_by_default=False)
+
+
+def _maintain(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _MAINTAIN_EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--dry-run", action="store_true", help="only show what would be done")
+
+
+def _purge(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _PURGE_EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument(
+        "--before",
+        type=arguments.day,
+        required=True,
+        metavar="DATE",
+        help="events created on DATE (UTC) and later stay; at the latest a week ago",
+    )
+    parser.add_argument(
+        "--include-dead",
+        action="store_true",
+        help="purge days with DEAD events, too; a key that one of them holds is let go",
+    )
+    _who_and_why(parser, dry_run_by_default=True)
 
 
 def _event_type(parser: argparse.ArgumentParser) -> None:

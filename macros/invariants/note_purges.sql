@@ -1,0 +1,20 @@
+{% macro note_purges(plan, range) -%}
+    {#-
+        Note what a range can hold of what a purge has removed. A purge that is not done may remove at any time; one that is
+        concerns only a range that begins before it, and a replay that came too late for its event.
+
+        Arguments:
+            plan: mapping, the newest plan of the writer `purge`; its `reached` and `lanes` cover the earlier ones
+            range: the mapping of `invariant_range`, its news counted; takes `purged` and `purged_lanes`
+    -#}
+    {%- do range.update({
+        "purged": (
+            plan["step"] != "done"
+            or range["whole"]
+            or range["leaves_terminal"]
+            or range["events_after"] < plan["reached"]["events"] | int
+            or range["transitions_after"] < plan["reached"]["transitions"] | int
+        ),
+        "purged_lanes": plan["lanes"],
+    }) -%}
+{%- endmacro %}

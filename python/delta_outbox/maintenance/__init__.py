@@ -1,0 +1,1 @@
+"""What keeps an outbox small and fast: compaction, the removal of old files, purges."""

@@ -1,0 +1,242 @@
+"""Maintenance: compact what has many small files, forget old heartbeats, remove unused files.
+
+Everything here may run beside producers, relays and `dbt build`, again and again: what has been
+done already is left alone, so that the cost follows the news.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from delta_outbox.commits import ATTEMPTS
+from delta_outbox.conflicts import is_conflict
+from delta_outbox.maintenance.compaction_rules import condition, with_many_files
+from delta_outbox.maintenance.purge import Purge
+from delta_outbox.maintenance.removal import remove
+from delta_outbox.maintenance.watermarks import RETAIN_HOURS, retention
+from delta_outbox.session import end_own_session, own_session
+from delta_outbox.storage import writing_to
+
+if TYPE_CHECKING:
+    from delta_outbox.outbox import Outbox
+
+logger = logging.getLogger(__name__)
+
+HEARTBEAT_DAYS: Final = 7  # nobody asks for an older one
+SMALL_FILE: Final = 32 * 1024 * 1024  # bytes; what is larger is not written again
+LARGE_FILE: Final = 256 * 1024 * 1024  # bytes; a compaction makes none larger
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """How a table is kept.
+
+    Args:
+        name: of the relation.
+        partitions: its partition columns.
+        order: the column by which a closed day is written anew; None for as it came.
+        retained_as: the log whose readers decide how long unused files stay; None for a week.
+        short_lived: unused files stay only as long as the table itself says (ddl_relays.sql).
+    """
+
+    name: str
+    partitions: Sequence[str] = ()
+    order: str | None = None
+    retained_as: str | None = None
+    short_lived: bool = False
+
+
+TABLES: Final = (
+    Table(
+        name="outbox_events",
+        partitions=("created_date",),
+        order="created_at",
+        retained_as="events",
+    ),
+    Table(
+        name="outbox_transitions",
+        partitions=("lane", "occurred_date"),
+        order="sequence",
+        retained_as="transitions",
+    ),
+    Table(name="outbox_commands", partitions=("requested_date",), retained_as="commands"),
+    Table(name="outbox_progress", partitions=("writer",)),
+    Table(name="outbox_relays", partitions=("beat_date",), short_lived=True),
+    Table(name="outbox_purged"),
+    Table(name="outbox_state", partitions=("state",)),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableReport:
+    """What maintenance did with a table, or would do.
+
+    Args:
+        table: its name.
+        files_before, files_after: files that it consists of.
+        bytes_before, bytes_after: their size.
+        compacted: partitions that were written anew.
+        removed: unused files that were deleted from the storage.
+        retain_hours: for how long unused files stay; None for as long as the table says.
+    """
+
+    table: str
+    files_before: int
+    files_after: int
+    bytes_before: int
+    bytes_after: int
+    compacted: int
+    removed: int
+    retain_hours: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaintenanceReport:
+    """What maintenance did, or would do.
+
+    Args:
+        tables: one each.
+        purge: number of the purge that was interrupted, and is finished now.
+        heartbeats: old ones that are gone.
+    """
+
+    tables: Sequence[TableReport]
+    purge: int | None
+    heartbeats: int
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the document that --json prints."""
+        return {
+            "tables": [asdict(one) for one in self.tables],
+            "finished_purge": self.purge,
+            "heartbeats_removed": self.heartbeats,
+        }
+
+
+class Maintenance:
+    """Maintains one outbox.
+
+    Args:
+        outbox: the store.
+    """
+
+    def __init__(self, outbox: Outbox) -> None:
+        """Open a session: its settings are for compaction only."""
+        self._outbox = outbox
+        self._tables = outbox.tables
+        self._spark = own_session(outbox.spark)
+        self._spark.conf.set("spark.databricks.delta.optimize.minFileSize", SMALL_FILE)
+        self._spark.conf.set("spark.databricks.delta.optimize.maxFileSize", LARGE_FILE)
+
+    def close(self) -> None:
+        """End the session."""
+        end_own_session(self._spark)
+
+    def run(self, *, dry_run: bool = False) -> MaintenanceReport:
+        """Maintain every table; a dry run only looks.
+
+        The projection is refreshed first, so that its position holds up nothing.
+
+        Args:
+            dry_run: write nothing but that refresh.
+
+        Raises:
+            SequenceTaken: other writers were faster many times in a row.
+        """
+        self._outbox.refresh(planned_by=self._outbox.worker_id)
+        purge = Purge(self._outbox)
+        try:
+            number = purge.unfinished() if dry_run else purge.finish()
+        finally:
+            purge.close()
+        heartbeats = self._forget_heartbeats(dry_run=dry_run)
+        hours = retention(self._outbox)
+        reports = [self._maintain(table, hours, dry_run=dry_run) for table in TABLES]
+        return MaintenanceReport(tables=reports, purge=number, heartbeats=heartbeats)
+
+    def _forget_heartbeats(self, *, dry_run: bool) -> int:
+        since = self._outbox.clock.now().date() - timedelta(days=HEARTBEAT_DAYS)
+        old = f"beat_date < date'{since}'"
+        row = self._spark.sql(
+            f"select count(*) as beats from {self._tables.relays} where {old}"
+        ).first()
+        count = int(row["beats"]) if row is not None else 0
+        if count and not dry_run:
+            statement = f"delete from {self._tables.relays} where {old}"
+            remove(self._spark, self._tables.relays, statement, mark="heartbeats")
+        return count
+
+    def _maintain(self, table: Table, hours: Mapping[str, int], *, dry_run: bool) -> TableReport:
+        name = self._tables[table.name]
+        files, size = self._size(name)
+        compacted = self._compact(table, dry_run=dry_run)
+        retain = None if table.short_lived else RETAIN_HOURS
+        if table.retained_as is not None:
+            retain = hours[table.retained_as]
+        removed = self._vacuum(name, retain, dry_run=dry_run)
+        files_after, size_after = self._size(name)
+        report = TableReport(
+            table=table.name,
+            files_before=files,
+            files_after=files_after,
+            bytes_before=size,
+            bytes_after=size_after,
+            compacted=compacted,
+            removed=removed,
+            retain_hours=retain,
+        )
+        logger.info("maintained", extra=asdict(report))
+        return report
+
+    def _size(self, table: str) -> tuple[int, int]:
+        row = self._spark.sql(f"describe detail {table}").collect()[0]
+        return int(row["numFiles"]), int(row["sizeInBytes"])
+
+    def _compact(self, table: Table, *, dry_run: bool) -> int:
+        """Compact the partitions with many files, and return how many these are.
+
+        A day that is over is put in order, as well: its files then tell ranges apart.
+        """
+        paths = self._spark.table(self._tables[table.name]).inputFiles()
+        found = with_many_files(paths, table.partitions)
+        if dry_run or not found:
+            return len(found)
+        today = self._outbox.clock.now().date().isoformat()
+        closed = [one for one in found if table.order is not None and one[-1] < today]
+        current = [one for one in found if one not in closed]
+        for partitions, order in ((closed, f"zorder by ({table.order})"), (current, "")):
+            if partitions:
+                where = f"where {condition(partitions, table.partitions)} "
+                self._optimize(table.name, where if table.partitions else "", order)
+        return len(found)
+
+    def _optimize(self, name: str, where: str, order: str) -> None:
+        """Compact; beside a refresh of the projection the one that comes second tries again."""
+        table = self._tables[name]
+        for _ in range(ATTEMPTS):
+            try:
+                with writing_to(table):
+                    self._spark.sql(f"optimize {table} {where}{order}")
+            except Exception as error:
+                if not is_conflict(error):
+                    raise
+                logger.info("optimize_lost", extra={"table": table})
+                continue
+            return
+        # A table that is so busy is compacted by the next run.
+        logger.warning("optimize_given_up", extra={"table": table})
+
+    def _vacuum(self, table: str, hours: int | None, *, dry_run: bool) -> int:
+        """Delete the files that no version of the last hours needs; return how many these are."""
+        vacuum = f"vacuum {table}" + ("" if hours is None else f" retain {hours} hours")
+        # Folders are listed as well.
+        found = self._spark.sql(f"{vacuum} dry run").collect()
+        unused = sum(str(row["path"]).endswith(".parquet") for row in found)
+        if unused and not dry_run:
+            with writing_to(table):
+                self._spark.sql(vacuum)
+        return unused

@@ -1,0 +1,52 @@
+"""What a purge deletes: marked, so that the invariants know it, and repeated when others win."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from delta_outbox.commits import ATTEMPTS
+from delta_outbox.conflicts import is_conflict
+from delta_outbox.errors import SequenceTaken
+from delta_outbox.storage import writing_to
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
+
+MARKER: Final = "outbox/purge/"
+"""How the user metadata of the commits begins; the macro `purge_marker` names it, too."""
+
+_USER_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
+
+
+def remove(spark: SparkSession, table: str, statement: str, *, mark: str) -> int:
+    """Run a DELETE, or a MERGE that only deletes, and return how many rows are gone.
+
+    Args:
+        spark: a session of its own: every commit of it carries the mark meanwhile.
+        table: its full name.
+        statement: of our own making; the partitions that it names by literals are all that
+            writers beside it can conflict over.
+        mark: what follows `MARKER`.
+
+    Raises:
+        SequenceTaken: other writers were faster many times in a row.
+        DiskFull: there is no room; nothing was deleted.
+    """
+    for _ in range(ATTEMPTS):
+        spark.conf.set(_USER_METADATA, MARKER + mark)
+        try:
+            with writing_to(table):
+                row = spark.sql(statement).first()
+        except Exception as error:
+            if not is_conflict(error):
+                raise
+            continue
+        finally:
+            spark.conf.unset(_USER_METADATA)
+        count = 0 if row is None else max(0, int(row[0]))
+        logger.info("purged", extra={"table": table, "rows": count, "mark": mark})
+        return count
+    raise SequenceTaken(writer=MARKER + mark, number=ATTEMPTS)

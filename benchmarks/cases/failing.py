@@ -33,16 +33,15 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
                 kafka.topic(Stream(name=f"bench.{kind}-{n}", count=count, keys=keys))
                 for n in range(rounds)
             ]
-            seconds = in_own_process(drain, kafka.bootstrap, publisher, streams)
+            seconds, failed = in_own_process(drain, kafka.bootstrap, publisher, streams)
             for stream in streams:
                 kafka.check(stream)
             rates[kind] = [rate(count, took) for took in seconds]
-    failed = sum(fails(streams[0].event_id(n), 1) for n in range(count))
     return {
         "what": {
             "events": count,
             "keys": keys,
-            "failing": rounded(failed / count),
+            "failing": rounded(failed / (count * rounds)),
             "rounds": rounds,
         },
         "rates": rates,
@@ -51,8 +50,11 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
     }
 
 
-def drain(bootstrap: str, publisher: str, streams: list[Stream]) -> list[float]:
-    """Drain streams one after the other and return the seconds of each.
+def drain(bootstrap: str, publisher: str, streams: list[Stream]) -> tuple[list[float], int]:
+    """Drain streams one after the other; return the seconds of each, and how many events failed.
+
+    An event that was given back unsent, behind one of its key that failed, is past its first
+    attempt then, so a few of those that should fail do not.
 
     Args:
         bootstrap: address of the broker.
@@ -60,7 +62,7 @@ def drain(bootstrap: str, publisher: str, streams: list[Stream]) -> list[float]:
         streams: of messages.
 
     Raises:
-        BenchmarkFailed: not exactly the events that should fail have failed.
+        BenchmarkFailed: an event failed that should not, or failed twice, or none did.
     """
     settings = {"bootstrap.servers": bootstrap, "topics": ["bench.*"]}
     with ours.outbox_for(publisher, settings) as outbox:
@@ -70,14 +72,14 @@ def drain(bootstrap: str, publisher: str, streams: list[Stream]) -> list[float]:
             ours.append(outbox, stream)
             seconds.append(ours.drain(outbox, [stream]))
         ours.check(outbox, streams, attempts=1 if publisher == "kafka" else None)
-        failed = {
+        failed = [
             row["event_id"]
             for row in outbox.spark.sql(
                 f"select event_id from {outbox.tables.transitions} where reason = 'failed'"
             ).collect()
-        }
-    ids = (stream.event_id(n) for stream in streams for n in range(len(stream)))
-    expected = set() if publisher == "kafka" else {name for name in ids if fails(name, 1)}
-    if failed != expected:
-        raise BenchmarkFailed(f"{len(failed)} events failed, and {len(expected)} should have.")
-    return seconds
+        ]
+    may_fail = publisher != "kafka"
+    wrong = [name for name in failed if not (may_fail and fails(name, 1))]
+    if wrong or len(failed) != len(set(failed)) or may_fail != bool(failed):
+        raise BenchmarkFailed(f"{len(failed)} events failed, {len(wrong)} of them wrongly.")
+    return seconds, len(failed)

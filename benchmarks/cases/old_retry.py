@@ -67,7 +67,7 @@ def drains(
         old: what failed at its beginning and is due now.
         fresh: of each drain; the first warms up, before there is a history.
     """
-    found: dict[str, list[dict[str, float]]] = {RETRY: [], WITHOUT: [], REPLAY: []}
+    found: dict[str, list[dict[str, float]]] = {WITHOUT: [], RETRY: [], REPLAY: []}
     warm, with_retry, *others = fresh
     with ours.outbox_to_kafka(bootstrap) as outbox:
         ours.append(outbox, warm)

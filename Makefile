@@ -5,7 +5,7 @@
 NOT_FOR_MACROS := LT02,RF03,RF04,ST06
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java launcher demo demo-kafka test test-unit test-connect conformance mutants soak lint audit format clean
+.PHONY: help setup java launcher demo demo-kafka test test-unit test-connect conformance mutants soak bench bench-full bench-report lint audit format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -51,6 +51,21 @@ soak: setup ## For hours: 260 kills, a poison event among 100,000, 30,000 steps 
 	@.venv/bin/python -m scripts.run_soak --docs docs
 	@OUTBOX_EXACTLY_ONCE_KILLS=60 .venv/bin/python -m pytest tests/faults/exactly_once
 	@OUTBOX_POISON_AMONG=100000 .venv/bin/python -m pytest tests/integration/test_troubled_events.py -k poison
+
+.venv/.bench: .venv/.installed
+	@.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input \
+		--use-pep517 --constraint constraints.txt --editable '.[bench]'
+	@touch $@
+
+bench: setup .venv/.bench ## Measure a drain against a raw producer and two peers, in minutes
+	@.venv/bin/python -m benchmarks.run drain --size 0.05 --rounds 2 --results build/bench
+
+bench-full: setup .venv/.bench ## Measure all cases at full size, for hours; writes docs/performance.md
+	@.venv/bin/python -m benchmarks.run
+	@.venv/bin/python -m benchmarks.report
+
+bench-report: setup .venv/.bench ## Write docs/performance.md anew from benchmarks/results
+	@.venv/bin/python -m benchmarks.report
 
 lint: .venv/.installed ## Check format, style, types, SQL and the tree
 	.venv/bin/ruff format --check .

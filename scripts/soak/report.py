@@ -134,7 +134,7 @@ def this_machine() -> str:
     """Return a sentence about this machine."""
     memory = psutil.virtual_memory().total / 1024**3
     return (
-        f"{os.cpu_count()} cores ({_processor()}), {memory:.0f} GiB, {platform.system()} "
+        f"{os.cpu_count()} cores ({processor()}), {memory:.0f} GiB, {platform.system()} "
         f"{platform.machine()}, Python {platform.python_version()}, Java {find_java().version}, "
         f"Spark {pyspark.__version__}"
     )
@@ -203,7 +203,8 @@ def _without_answer(evidence: Evidence) -> dict[str, int]:
     return dict(Counter(step.reason for step in endings if step.reason not in calm))
 
 
-def _processor() -> str:
+def processor() -> str:
+    """Return the name of the processor, as far as the system tells it."""
     file = Path("/proc/cpuinfo")
     if file.is_file():
         for line in file.read_text(encoding="utf-8").splitlines():

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -65,15 +65,20 @@ def _major(file: Path) -> int:
 
 
 class PostgresServer:
-    """A server that belongs to this process; it ends with it, whatever the reason."""
+    """A server that belongs to this process; it ends with it, whatever the reason.
 
-    def __init__(self) -> None:
+    Args:
+        settings: of the server, beside its defaults.
+    """
+
+    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
         """Make the cluster and start the server.
 
         Raises:
             PostgresNotStarted: it is missing, or did not start.
         """
         self._programs = find_programs()
+        self._settings = dict(settings or {})
         self._folder = Path(tempfile.mkdtemp(prefix="delta-outbox-postgres-"))
         self._as_user = self._unprivileged()
         self._watchdog: subprocess.Popen[str] | None = None
@@ -90,6 +95,11 @@ class PostgresServer:
         except BaseException:
             self.close()
             raise
+
+    @property
+    def conninfo(self) -> str:
+        """Return where it is, for clients of other processes."""
+        return f"host=127.0.0.1 port={self._port} user=outbox dbname=postgres"
 
     def connect(self) -> psycopg.Connection[dict[str, Any]]:
         """Return a new connection; rows are dictionaries."""
@@ -133,6 +143,7 @@ class PostgresServer:
             *self._as_user,
             str(self._programs / "postgres"),
             *("-D", "data", "-p", str(self._port), "-h", "127.0.0.1", "-k", str(self._folder)),
+            *(word for item in self._settings.items() for word in ("-c", "=".join(item))),
         ]
         with (self._folder / "log").open("ab") as log:
             # Between us and the server: ends it when we are gone.

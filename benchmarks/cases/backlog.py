@@ -1,0 +1,96 @@
+"""What a backlog costs: 1, 5 and 10 million pending events, with a driver of 2 GiB."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+from benchmarks import ours
+from benchmarks.broker import broker
+from benchmarks.figures import rate, rounded, scaled, spread
+from benchmarks.messages import Stream
+from benchmarks.processes import MIB, Memory, in_own_process
+from benchmarks.progress import say
+from benchmarks.results import BenchmarkFailed
+
+from delta_outbox.outbox import Outbox
+from delta_outbox.relay import Mode, Relay, Summary
+
+BACKLOGS: Final = (1_000_000, 5_000_000, 10_000_000)
+BATCH: Final = 50_000
+HEAP_LOOKS: Final = 10  # in the course of a drain
+
+
+def run(*, size: float, rounds: int) -> dict[str, Any]:
+    """Measure, and return the document.
+
+    Args:
+        size: factor of the number of events.
+        rounds: not used: each backlog takes minutes.
+    """
+    del rounds
+    found = {}
+    for backlog in BACKLOGS:
+        count = scaled(backlog, size)
+        with broker() as kafka:
+            stream = kafka.topic(Stream(name="bench.backlog", count=count))
+            found[str(count)] = in_own_process(drain, kafka.bootstrap, stream)
+            kafka.check(stream)
+            say(f"{count:,} pending: {found[str(count)]}")
+    columns = ("live_heap_mib", "driver_mib", "workers_mib")
+    return {
+        "what": {"driver_memory": ours.DRIVER_MEMORY, "batch": BATCH},
+        "backlogs": found,
+        "spread": {name: spread([one[name] for one in found.values()]) for name in columns},
+    }
+
+
+def drain(bootstrap: str, stream: Stream) -> dict[str, float]:
+    """Drain a stream, and return rate and memory.
+
+    Args:
+        bootstrap: address of the broker.
+        stream: of messages.
+
+    Raises:
+        BenchmarkFailed: not all of it was delivered.
+    """
+    memory = Memory()
+    heap: list[float] = []
+    with ours.outbox_to_kafka(bootstrap) as outbox:
+        ours.batches_of(outbox, BATCH)
+        ours.append(outbox, stream)
+        step = max(1, len(stream) // HEAP_LOOKS)
+
+        def look(summary: Summary) -> None:
+            if summary.published >= step * (len(heap) + 1):
+                heap.append(live_heap(outbox))
+
+        with memory.watched():
+            started = time.perf_counter()
+            summary = Relay(outbox).run(Mode.DRAIN, on_progress=look)
+            seconds = time.perf_counter() - started
+            heap.append(live_heap(outbox))
+        if summary.published != len(stream) or summary.waiting:
+            raise BenchmarkFailed(f"{len(stream)} events ended so: {summary.as_dict()}")
+        ours.check(outbox, [stream])
+    return {
+        "rate": rate(len(stream), seconds),
+        "seconds": rounded(seconds),
+        "live_heap_mib": rounded(max(heap)),
+        "driver_mib": rounded(memory.driver),
+        "workers_mib": rounded(memory.workers),
+        "jvm_mib": rounded(memory.jvm),
+    }
+
+
+def live_heap(outbox: Outbox) -> float:
+    """Return what of the driver's heap is in use after a collection, in MiB.
+
+    Args:
+        outbox: the store.
+    """
+    java = ours.jvm(outbox).java.lang
+    java.System.gc()
+    used = java.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed()
+    return float(used) / MIB

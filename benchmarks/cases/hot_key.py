@@ -1,0 +1,80 @@
+"""What a hot key costs the others: 100,000 ordered events of one key among a million."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+from benchmarks import ours
+from benchmarks.broker import Broker, broker
+from benchmarks.figures import median, rate, ratio, scaled
+from benchmarks.messages import Stream
+from benchmarks.processes import in_own_process
+
+OTHERS: Final = 1_000_000
+HOT: Final = 100_000
+BATCH: Final = 50_000
+_STAMPED: Final = {"message_timestamp_type": "LogAppendTime"}
+
+
+def run(*, size: float, rounds: int) -> dict[str, Any]:
+    """Measure, and return the document.
+
+    Args:
+        size: factor of the number of events.
+        rounds: with the hot key and without, in turns.
+    """
+    rates: dict[str, list[float]] = {"without": [], "with": []}
+    with broker() as kafka:
+        drains = []
+        for number in range(rounds):
+            others = [
+                kafka.topic(
+                    Stream(name=f"bench.{name}-{number}", count=scaled(OTHERS, size)), **_STAMPED
+                )
+                for name in ("alone", "beside")
+            ]
+            hot = kafka.topic(
+                Stream(name=f"bench.hot-{number}", count=scaled(HOT, size), keys=1), **_STAMPED
+            )
+            drains += [[others[0]], [others[1], hot]]
+        starts = in_own_process(drain, kafka.bootstrap, drains)
+        for start, streams in zip(starts, drains, strict=True):
+            for stream in streams:
+                kafka.check(stream)
+            rates["without" if len(streams) == 1 else "with"].append(
+                _rate_of(kafka, streams[0], since=start)
+            )
+    medians = {name: median(found) for name, found in rates.items()}
+    return {
+        "what": {"others": scaled(OTHERS, size), "hot": scaled(HOT, size), "rounds": rounds},
+        "rates": rates,
+        "rate": medians,
+        "ratios": {"with to without": ratio(medians["with"], medians["without"])},
+    }
+
+
+def _rate_of(kafka: Broker, stream: Stream, *, since: float) -> float:
+    """Return how fast the others arrived, whatever else was delivered meanwhile."""
+    return rate(len(stream), max(kafka.instants(stream).values()) - since)
+
+
+def drain(bootstrap: str, drains: list[list[Stream]]) -> list[float]:
+    """Drain streams, those of a list side by side, and return when each began.
+
+    Args:
+        bootstrap: address of the broker.
+        drains: what is open at once.
+
+    Returns:
+        Seconds since 1970.
+    """
+    starts = []
+    with ours.outbox_to_kafka(bootstrap) as outbox:
+        ours.batches_of(outbox, BATCH)
+        for streams in drains:
+            ours.append(outbox, *streams)
+            starts.append(time.time())
+            ours.drain(outbox, streams)
+        ours.check(outbox, [stream for streams in drains for stream in streams])
+    return starts

@@ -1,0 +1,171 @@
+"""Our outbox in a benchmark: opened in a home of its own, drained, and checked afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.messages import Stream
+from benchmarks.results import BenchmarkFailed
+
+from delta_outbox.dbt import check_result, run_dbt
+from delta_outbox.home import find_home
+from delta_outbox.opening import open_outbox
+from delta_outbox.outbox import Outbox
+from delta_outbox.relay import Mode, Relay
+from delta_outbox.spark_settings import DRIVER_MEMORY_VARIABLE
+
+DRIVER_MEMORY: Final = "2g"
+APPENDED_AT_ONCE: Final = 100_000  # rows per commit
+WARM_UP: Final = 20_000  # events
+CHECKS: Final = (
+    *("build", "--select", "outbox_state", "delivery_policies", "policy_rows", "tag:invariants"),
+)
+
+_SETTINGS: Final = """\
+[publishers.default]
+type = "{type}"
+{settings}
+"""
+
+
+@contextlib.contextmanager
+def outbox_for(type_: str, settings: Mapping[str, object]) -> Iterator[Outbox]:
+    """Open a new outbox with a destination for a block; it is removed afterwards.
+
+    Args:
+        type_: of the destination's publisher.
+        settings: of the publisher.
+    """
+    os.environ[DRIVER_MEMORY_VARIABLE] = DRIVER_MEMORY
+    lines = "\n".join(f'"{name}" = {_toml(value)}' for name, value in settings.items())
+    with tempfile.TemporaryDirectory(
+        prefix="delta-outbox-benchmark-", ignore_cleanup_errors=True
+    ) as folder:
+        home = find_home(environ={"OUTBOX_HOME": str(Path(folder) / "home")}, create=True)
+        home.write_settings(_SETTINGS.format(type=type_, settings=lines))
+        with open_outbox(home=home, create=True) as outbox:
+            yield outbox
+
+
+@contextlib.contextmanager
+def outbox_to_kafka(bootstrap: str) -> Iterator[Outbox]:
+    """Open a new outbox whose destination is a Kafka for a block.
+
+    Args:
+        bootstrap: address of the broker.
+    """
+    with outbox_for("kafka", {"bootstrap.servers": bootstrap, "topics": ["bench.*"]}) as outbox:
+        yield outbox
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def batches_of(outbox: Outbox, size: int) -> None:
+    """Let the relays of an outbox claim so many events at once from now on.
+
+    Args:
+        outbox: the store.
+        size: events.
+    """
+    outbox.settings = replace(
+        outbox.settings, relay=replace(outbox.settings.relay, batch_size=size)
+    )
+
+
+def append(outbox: Outbox, *streams: Stream) -> None:
+    """Append streams as a Spark job would, in commits of `APPENDED_AT_ONCE`.
+
+    Several streams go side by side: each commit holds the same share of every one.
+
+    Args:
+        outbox: the store.
+        streams: of messages that no log has so far.
+    """
+    total = sum(len(stream) for stream in streams)
+    parts = max(1, -(-total // APPENDED_AT_ONCE))
+    for part in range(parts):
+        frames = []
+        for stream in streams:
+            first, end = (len(stream) * at // parts for at in (part, part + 1))
+            frames.append(stream.frame(outbox.spark, first=first, count=end - first))
+        rows = frames[0]
+        for frame in frames[1:]:
+            rows = rows.unionByName(frame)
+        rows.write.format("delta").mode("append").saveAsTable(outbox.tables.events)
+
+
+def drain(outbox: Outbox, streams: Iterable[Stream]) -> float:
+    """Deliver all that is open and return the seconds, planning included.
+
+    Args:
+        outbox: the store.
+        streams: what is open.
+
+    Raises:
+        BenchmarkFailed: not all of it was delivered, or something else was.
+    """
+    started = time.perf_counter()
+    summary = Relay(outbox).run(Mode.DRAIN)
+    seconds = time.perf_counter() - started
+    wanted = sum(len(stream) for stream in streams)
+    if summary.published != wanted or summary.waiting or summary.dead:
+        raise BenchmarkFailed(f"A drain of {wanted} events ended so: {summary.as_dict()}")
+    return seconds
+
+
+def check(outbox: Outbox, streams: Iterable[Stream], *, attempts: int | None = 1) -> None:
+    """Demand that streams are PUBLISHED and that no invariant of the project is broken.
+
+    Args:
+        outbox: the store.
+        streams: what was delivered.
+        attempts: that each event took, and no more; None: any number.
+
+    Raises:
+        BenchmarkFailed: an event is in another state, or took more attempts.
+        DbtFailed: an invariant is broken.
+    """
+    check_invariants(outbox)
+    rows = outbox.spark.sql(
+        "select event_type, count_if(state = 'PUBLISHED') as published, count(*) as deliveries, "
+        f"max(attempts) as attempts from {outbox.tables.state} group by event_type"
+    ).collect()
+    found = {row["event_type"]: row for row in rows}
+    for stream in streams:
+        row = found.get(stream.name)
+        if row is None or not row["published"] == row["deliveries"] == len(stream):
+            raise BenchmarkFailed(f"{stream.name}: {len(stream)} events should be PUBLISHED: {row}")
+        if attempts is not None and row["attempts"] != attempts:
+            raise BenchmarkFailed(f"{stream.name}: {row['attempts']} attempts, not {attempts}")
+
+
+def check_invariants(outbox: Outbox) -> None:
+    """Demand that nothing in the logs breaks a rule.
+
+    Raises:
+        DbtFailed: something does.
+    """
+    assert outbox.home is not None
+    check_result(run_dbt(CHECKS, home=outbox.home, schema=outbox.tables.schema))
+
+
+def jvm(outbox: Outbox) -> Any:
+    """Return the gateway to the JVM of a local session.
+
+    Args:
+        outbox: the store.
+    """
+    return outbox.spark.sparkContext._jvm

@@ -1,0 +1,167 @@
+"""The tables of docs/performance.md, each from the document of a case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+Document = Mapping[str, Any]
+
+OURS: Final = "delta-outbox"
+RAW: Final = "raw producer"
+_PEERS: Final = {
+    "skip locked": "PostgreSQL, `for update skip locked`",
+    "procrastinate": "procrastinate, key as lock",
+    "procrastinate, no order": "procrastinate, no order per key",
+}
+
+
+def drain(document: Document) -> str:
+    """Return the comparison of those who deliver; where a peer wins, it says so."""
+    found = document["contenders"]
+    own = found[OURS]["rate"]
+    rows = [("**delta-outbox**", _events(own), _batch(found[OURS]), _times(own, found[RAW]), "")]
+    for name, label in _PEERS.items():
+        if name in found:
+            peer = found[name]
+            faster = peer["rate"] > own
+            verdict = "**it wins**" if faster else f"ours: {_times(own, peer)} times"
+            columns = _events(peer["rate"]), _batch(peer), _times(peer["rate"], found[RAW])
+            rows.append((label, *columns, verdict))
+    rows.append(("raw producer", _events(found[RAW]["rate"]), "", "1", "the limit"))
+    what = document["what"]
+    note = (
+        f"{what['events']:,} pending events, {what['processes']} publishing processes each, "
+        f"medians of {what['rounds']} (raw producer: {len(found[RAW]['rates'])}, between the "
+        f"others); our first drain in a new process: {_events(found[OURS]['cold'])}/s."
+    )
+    return f"{note}\n\n{_table(('', 'events/s', 'batch', 'of the raw producer', ''), rows)}"
+
+
+def history(document: Document) -> str:
+    """Return what the past costs."""
+    what, seconds = document["what"], document["seconds"]
+    rows = [
+        (name, _seconds(seconds["none"][name]), _seconds(seconds["long"][name]), f"{times:g}")
+        for name, times in document["ratios"].items()
+    ]
+    header = ("", "nothing before", f"{what['past']:,} published before", "times")
+    note = f"A drain is of {what['events']:,} events, an append of {what['appended']:,}."
+    return f"{note}\n\n{_table(header, rows)}"
+
+
+def backlog(document: Document) -> str:
+    """Return what a backlog costs."""
+    rows = [
+        (
+            f"{int(count):,}",
+            _events(one["rate"]),
+            *(f"{one[name]:.0f}" for name in ("live_heap_mib", "driver_mib", "workers_mib")),
+        )
+        for count, one in document["backlogs"].items()
+    ]
+    header = ("pending", "events/s", "live heap, MiB", "Python driver, MiB", "workers, MiB")
+    shares = ", ".join(f"{name} {share:.0%}" for name, share in document["spread"].items())
+    return f"{_table(header, rows)}\n\nLargest above smallest: {shares}."
+
+
+def trickle(document: Document) -> str:
+    """Return how long an event is under way."""
+    what, cpu = document["what"], document["cpu"]
+    rows = [
+        (label, _seconds(document[name]["p50"]), _seconds(document[name]["p95"]))
+        for name, label in (
+            ("seconds", "from the end of the append"),
+            ("with_the_append", "from the call of the append"),
+        )
+    ]
+    table = _table((f"{what['per_second']} events/s", "p50", "p95"), rows)
+    return (
+        f"{table}\n\nFor {what['seconds']} s; the last third took {document['drift']} times the "
+        f"first. The producer alone keeps {cpu['producer_alone']} cores busy, both together "
+        f"{cpu['together']}: its share is {cpu['share_of_the_producer']:.0%}."
+    )
+
+
+def hot_key(document: Document) -> str:
+    """Return what a hot key costs the others."""
+    what, rates = document["what"], document["rate"]
+    rows = [
+        ("the others alone", _events(rates["without"])),
+        (f"beside {what['hot']:,} events of one key", _events(rates["with"])),
+        ("with to without", f"{document['ratios']['with to without']:g}"),
+    ]
+    return _table((f"{what['others']:,} other events", "events/s"), rows)
+
+
+def failing(document: Document) -> str:
+    """Return what failures cost."""
+    rows = [
+        ("none", _events(document["rate"]["clean"])),
+        (f"{document['what']['failing']:.1%} of the events", _events(document["rate"]["failing"])),
+        ("failing to clean", f"{document['ratios']['failing to clean']:g}"),
+    ]
+    return _table(("failing the first time", "events/s"), rows)
+
+
+def old_retry(document: Document) -> str:
+    """Return what an old event costs its batch."""
+    rows = [
+        (name, _seconds(seconds), f"{document['mib_read'][name]:g}")
+        for name, seconds in document["seconds"].items()
+    ]
+    what = document["what"]
+    header = (f"{what['fresh']:,} fresh events", "seconds", "MiB read")
+    note = f"The old event is {what['days']} days and {what['past']:,} events old."
+    return f"{_table(header, rows)}\n\n{note}"
+
+
+def publishers(document: Document) -> str:
+    """Return how fast the other destinations are served."""
+    rows = [
+        (f"`{name}`", "server not there", "")
+        if "not_there" in one
+        else (f"`{name}`", _events(one["rate"]), f"{one['events']:,}")
+        for name, one in document["destinations"].items()
+    ]
+    return _table(("destination", "events/s", "events"), rows)
+
+
+def commands(document: Document) -> str:
+    """Return how long commands take."""
+    rows = [(f"`outbox {name}`", _seconds(found)) for name, found in document["seconds"].items()]
+    return _table(("on an outbox without events", "from start to exit"), rows)
+
+
+TABLES: Final[Mapping[str, Callable[[Document], str]]] = {
+    "drain": drain,
+    "history": history,
+    "backlog": backlog,
+    "trickle": trickle,
+    "hot_key": hot_key,
+    "failing": failing,
+    "old_retry": old_retry,
+    "publishers": publishers,
+    "commands": commands,
+}
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(line)} |".replace("|  |", "| |") for line in lines)
+
+
+def _events(rate: float) -> str:
+    return f"{rate:,.0f}"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.2f} s"
+
+
+def _batch(contender: Mapping[str, Any]) -> str:
+    return f"{contender['batch']:,}" if "batch" in contender else ""
+
+
+def _times(rate: float, to: Mapping[str, Any]) -> str:
+    return f"{rate / to['rate']:.2g}"

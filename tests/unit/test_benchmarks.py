@@ -1,0 +1,288 @@
+"""The parts of the benchmarks that are pure: messages, arithmetic, the check, tables, the page."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benchmarks.broker import check
+from benchmarks.cases.trickle import PER_SECOND, Appended, latencies
+from benchmarks.failing_kafka import ONE_IN, fails
+from benchmarks.figures import best, drift, median, percentile, rate, ratio, scaled, spread
+from benchmarks.messages import PAYLOAD_BYTES, Stream, shares
+from benchmarks.report import TEXT, UnknownTable, page
+from benchmarks.results import BenchmarkFailed, load, save
+from benchmarks.run import CASES, main
+from benchmarks.tables import TABLES, drain
+
+STREAM = Stream(name="bench.some", count=40, keys=4)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arrived:
+    """A message as a consumer gives it."""
+
+    number: int
+    stream: Stream = STREAM
+    payload: bytes | None = None
+    own_key: str | None = None
+    at: int | None = None
+
+    def value(self) -> bytes:
+        return self.stream.payload(self.number) if self.payload is None else self.payload
+
+    def key(self) -> bytes:
+        return (self.own_key or self.stream.key(self.number)).encode()
+
+    def headers(self) -> list[tuple[str, str | bytes | None]]:
+        return self.stream.wire_headers(self.number)
+
+    def partition(self) -> int:
+        return self.number % STREAM.keys % 2 if self.at is None else self.at
+
+
+def arrived(*numbers: int) -> list[Any]:
+    """Return messages in this order."""
+    return [Arrived(number=number) for number in numbers]
+
+
+def test_a_message_follows_from_its_number():
+    """Payloads have the promised size and no two are the same; an id leads back to its number."""
+    payloads = {STREAM.payload(number) for number in range(len(STREAM))}
+    assert len(STREAM) == len(payloads)
+    assert {PAYLOAD_BYTES} == set(map(len, payloads))
+    assert list(range(40)) == [STREAM.number(STREAM.event_id(number)) for number in range(40)]
+    assert {"order": "000000000007"}.items() <= json.loads(STREAM.payload(7)).items()
+
+
+@pytest.mark.parametrize(
+    "event_id", ["bench.some-000000000040", "bench.other-000000000001", "bench.some-1", "x"]
+)
+def test_an_id_of_nobody_is_refused(event_id):
+    """An id that the stream does not have is not taken for one of its messages."""
+    with pytest.raises(ValueError, match="is none of"):
+        STREAM.number(event_id)
+
+
+def test_rows_for_append_are_the_messages():
+    """A range as `append` takes it has ids, keys, payloads and headers of the same numbers."""
+    rows = STREAM.arrow(first=38, count=2).to_pylist()
+    assert [STREAM.event_id(38), STREAM.event_id(39)] == [row["event_id"] for row in rows]
+    assert STREAM.payload(39) == rows[1]["payload"]
+    assert STREAM.headers(39) == dict(rows[1]["headers"])
+    assert STREAM.key(39) == rows[1]["ordering_key"]
+
+
+def test_shares_cover_everything_once():
+    """The parts of a range follow each other and end where it ends."""
+    assert [(0, 4), (4, 4), (8, 2)] == list(shares(10, 4))
+    assert [] == list(shares(0, 4))
+
+
+def test_all_messages_in_the_order_of_their_keys_pass():
+    """Keys may overtake each other, as partitions do."""
+    order = sorted(range(len(STREAM)), key=lambda number: number % STREAM.keys)
+    check(arrived(*order), STREAM)
+    check(arrived(*order[:7]), STREAM, only=7)
+
+
+@pytest.mark.parametrize(
+    ("messages", "complaint"),
+    [
+        (arrived(*range(39)), "39 of 40"),
+        (arrived(*range(40), 39), "delivered twice"),
+        (arrived(4, 0, *range(1, 4), *range(5, 40)), "behind a later one"),
+        ([*arrived(*range(39)), Arrived(number=39, payload=b"{}")], "altered"),
+        ([*arrived(*range(39)), Arrived(number=39, own_key="x")], "altered"),
+        ([*arrived(*range(39)), Arrived(number=39, at=3)], "behind a later one"),
+        ([Arrived(number=0, stream=Stream(name="other", count=1))], "of nobody"),
+    ],
+)
+def test_what_is_not_as_it_should_be_fails(messages, complaint):
+    """A message that is missing, repeated, out of order, altered or strange ends the benchmark."""
+    with pytest.raises(BenchmarkFailed, match=complaint):
+        check(messages, STREAM)
+
+
+def test_without_a_promise_of_order_only_the_rest_is_checked():
+    """A contender that keeps no order is not held to it, but to everything else."""
+    check(arrived(*reversed(range(40))), STREAM, in_order=False)
+    with pytest.raises(BenchmarkFailed):
+        check(arrived(*reversed(range(1, 40))), STREAM, in_order=False)
+
+
+def test_arithmetic():
+    """Medians, rates and ratios keep four digits; percentiles are values that were measured."""
+    assert 2.0 == median([3, 1, 2])
+    assert 33330.0 == rate(100_000, 3)
+    assert 0.3333 == ratio(1, 3)
+    assert (1, 2, 4) == tuple(percentile([4, 2, 1, 3], share) for share in (0.25, 0.5, 1.0))
+    assert 50 == best({100: 2.0, 50: 2.0, 10: 1.0})
+    assert 2.0 == drift([1, 1, 5, 5, 2, 2])
+    assert 0.5 == spread([2, 3, 2.5])
+    assert (1000, 50_000) == (scaled(100, 1), scaled(1_000_000, 0.05))
+
+
+def test_an_event_fails_at_its_first_attempt_only():
+    """About one in twenty fails, always the same ones, and never again."""
+    ids = [Stream(name="bench.f", count=4000).event_id(number) for number in range(4000)]
+    failing = [name for name in ids if fails(name, 1)]
+    assert 0.5 < len(failing) / (len(ids) / ONE_IN) < 1.5
+    assert not any(fails(name, 2) for name in ids)
+
+
+def test_latencies_count_from_the_end_of_the_append():
+    """An event that arrives two seconds after its append took that, and more from the call."""
+    made = [Appended(called=float(n), returned=n + 0.5) for n in range(30)]
+    arrived_at = {
+        100 + n * PER_SECOND + event: n + 2.5 for n in range(30) for event in range(PER_SECOND)
+    }
+    found = latencies(made, arrived_at, first=100)
+    assert {"p50": 2.0, "p95": 2.0} == found["seconds"]
+    assert {"p50": 2.5, "p95": 2.5} == found["with_the_append"]
+    assert ([2.5, 2.5, 2.5], 1.0, 0) == (found["course"], found["drift"], found["late_appends"])
+
+
+def contender(events_per_second: float, **more: Any) -> dict[str, Any]:
+    """Return what was measured of one who delivers."""
+    return {"rate": events_per_second, "rates": [events_per_second], "events": 10, **more}
+
+
+def comparison(ours: float = 40_000.0, table: float = 9000.0) -> dict[str, Any]:
+    """Return the document of a drain."""
+    return {
+        "case": "drain",
+        "size": 0.5,
+        "date": "2026-11-22",
+        "machine": {
+            "cores": 2,
+            "processor": "some",
+            "memory_gib": 8,
+            "system": "Linux x86_64",
+            "load_before": 0.1,
+        },
+        "versions": {"commit": "abc", "python": "3.11", "kafka": "4.1"},
+        "what": {"events": 1_000_000, "rounds": 3, "processes": 2, "partitions": 4},
+        "contenders": {
+            "delta-outbox": contender(ours, cold=20_000.0, batch=50_000, seconds=[25.0]),
+            "raw producer": contender(200_000.0),
+            "skip locked": contender(table, batch=1000),
+            "procrastinate": contender(300.0, batch=30),
+        },
+        "ratios": {},
+    }
+
+
+def test_the_table_says_who_wins():
+    """A slower peer is so many times slower; a faster one is said to win."""
+    [line] = [line for line in drain(comparison()).splitlines() if "skip locked" in line]
+    assert "| 9,000 | 1,000 | 0.045 | ours: 4.4 times |" in line
+    [line] = [line for line in drain(comparison(ours=8000.0)).splitlines() if "locked" in line]
+    assert "**it wins**" in line
+
+
+def test_the_page_is_the_text_with_the_tables_in_it():
+    """Hand-written lines stay; a case that was not measured says how; a wrong name is refused."""
+    text = "# Speed\n\nBefore.\n\n<!-- table: drain -->\n\nAfter.\n\n<!-- table: trickle -->\n"
+    written = page(text, {"drain": comparison()})
+    assert "Before.\n\n1,000,000 pending events" in written
+    assert "2 cores (some), 8 GiB" in written
+    assert "At 0.5 of the full size." in written
+    assert "After.\n\nNot measured: `python -m benchmarks.run trickle`." in written
+    with pytest.raises(UnknownTable):
+        page("<!-- table: nothing -->", {})
+
+
+def test_the_text_has_a_place_for_every_case():
+    """Each table has its place in the text, once."""
+    text = TEXT.read_text(encoding="utf-8")
+    assert dict.fromkeys(TABLES, 1) == {name: text.count(f"table: {name} ") for name in TABLES}
+    assert "Not measured" in page(text, {})
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_table_is_made_of_what_its_case_writes(name, measured):
+    """Every case has a table with a row for each of its figures."""
+    lines = TABLES[name](measured[name]).splitlines()
+    rows = [line for line in lines if line.startswith("|")]
+    assert len(rows) > 2
+    assert 1 == len({row.count("|") for row in rows})
+
+
+@pytest.fixture
+def measured() -> dict[str, dict[str, Any]]:
+    """Return a document for each case, as it writes it."""
+    figures = {"p50": 1.0, "p95": 2.0}
+    memory = {"live_heap_mib": 100.0, "driver_mib": 200.0, "workers_mib": 300.0}
+    both = {"without": 2.0, "with an old retry": 3.0}
+    return {
+        "drain": comparison(),
+        "history": {
+            "what": {"past": 10, "events": 5, "appended": 1},
+            "seconds": {"none": {"drain": 1.0}, "long": {"drain": 1.1}},
+            "ratios": {"drain": 1.1},
+        },
+        "backlog": {
+            "backlogs": {"1000000": {"rate": 10_000.0, **memory}},
+            "spread": {"driver_mib": 0.1},
+        },
+        "trickle": {
+            "what": {"per_second": 200, "seconds": 600},
+            "seconds": figures,
+            "with_the_append": figures,
+            "drift": 1.0,
+            "cpu": {"producer_alone": 0.5, "together": 1.5, "share_of_the_producer": 0.33},
+        },
+        "hot_key": {
+            "what": {"hot": 10, "others": 100},
+            "rate": {"with": 9.0, "without": 10.0},
+            "ratios": {"with to without": 0.9},
+        },
+        "failing": {
+            "what": {"failing": 0.05},
+            "rate": {"clean": 10.0, "failing": 8.0},
+            "ratios": {"failing to clean": 0.8},
+        },
+        "old_retry": {
+            "what": {"fresh": 10, "days": 30, "past": 100},
+            "seconds": both,
+            "mib_read": both,
+        },
+        "commands": {"seconds": {"status": 5.0}},
+        "publishers": {
+            "destinations": {
+                "redis": {"rate": 1000.0, "events": 10},
+                "nats": {"not_there": "missing"},
+            },
+        },
+    }
+
+
+def test_results_are_found_again(tmp_path: Path):
+    """A document is saved under the name of its case, with what it was measured on."""
+    seed = random.randrange(10**6)
+    found: dict[str, Any] = {"what": {"seed": seed}}
+    file = save(
+        tmp_path, "drain", size=0.1, measured=found, machine={"cores": 2}, versions={"java": "17"}
+    )
+    assert "drain.json" == file.name
+    document = load(tmp_path)["drain"]
+    assert (0.1, {"seed": seed}, {"cores": 2}, {"java": "17"}) == (
+        document["size"],
+        document["what"],
+        document["machine"],
+        document["versions"],
+    )
+
+
+@pytest.mark.parametrize("arguments", [["nothing"], ["drain", "--size", "0"], ["--rounds", "0"]])
+def test_wrong_usage_is_refused(arguments, capsys):
+    """An unknown case, size or number of rounds ends with exit 2 before anything is started."""
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert 2 == ended.value.code
+    assert "error: argument" in capsys.readouterr().err

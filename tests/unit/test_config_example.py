@@ -7,7 +7,7 @@ import dataclasses
 import re
 from pathlib import Path
 
-from delta_outbox.config import AppendSettings, RelaySettings, load_settings
+from delta_outbox.config import AppendSettings, DestinationLimits, RelaySettings, load_settings
 from delta_outbox.publishers.registry import BUILT_IN, find_publisher, prepare_settings
 
 EXAMPLE = Path(__file__).parents[2] / "outbox.toml.example"
@@ -24,7 +24,9 @@ def test_example_names_every_setting() -> None:
     """A setting that the example does not show would be hidden from its users."""
     text = EXAMPLE.read_text(encoding="utf-8")
     names = [
-        field.name for kind in (RelaySettings, AppendSettings) for field in dataclasses.fields(kind)
+        field.name
+        for kind in (RelaySettings, AppendSettings, DestinationLimits)
+        for field in dataclasses.fields(kind)
     ]
     assert [] == [name for name in names if f"{name} = " not in text]
 

@@ -60,6 +60,8 @@ WRONG = [
     ["kill", "e", "--reason", " ", "--actor", "a"],
     ["kill", "e", "--reason", "two\nlines", "--actor", "a"],
     ["release", "--actor", "a"],
+    ["pause"],
+    ["resume", "shop", "--reason", "two\nlines"],
 ]
 WHO = ["--reason", "r", "--actor", "a"]
 
@@ -191,6 +193,7 @@ def test_no_outbox_here(
         *(["status"], ["list"], ["show", "e"], ["refresh"], ["relay", "--once"]),
         *(["append", "events.jsonl"], ["dbt", "run"]),
         *(["replay", "--state", "DEAD", *WHO], ["kill", "e", *WHO], ["release", *WHO]),
+        *(["pause", "default"], ["resume", "default"]),
     ):
         assert 2 == main(["--json", *words]), words
         captured = capsys.readouterr()

@@ -16,6 +16,7 @@ from delta_outbox.cli import (
     building,
     inspecting,
     operating,
+    pausing,
     relaying,
     serving,
 )
@@ -42,6 +43,8 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "replay": operating.replay,
     "kill": operating.kill,
     "release": operating.release,
+    "pause": pausing.pause,
+    "resume": pausing.resume,
     "refresh": building.refresh,
     "serve": serving.serve,
     "dbt": building.dbt,

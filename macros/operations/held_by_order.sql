@@ -1,4 +1,4 @@
-{% macro held_by_order(deliveries, policy_rows, now) -%}
+{% macro held_by_order(deliveries, policy_rows, now, unavailable=none) -%}
     {#-
         Every delivery that is due, with the first one that holds it up, if any does.
 
@@ -13,8 +13,11 @@
             deliveries: relation, the open deliveries, and the DEAD ones where a policy holds (open_or_holding)
             policy_rows: relation, the delivery policies in order
             now: SQL expression, the time of the question
-        Columns: those of the projection; position; and blocker, null for what is takeable: a struct of position, event_id,
-            reason (retrying, scheduled, claimed, held), since (when it began to hold others up for this reason) and
+            unavailable: names joined by `|`, the destinations that nothing is to be taken for: what goes to no other one
+                cannot be taken, and holds its key. Left out, as in the views, all are available.
+        Columns: those of the projection; position; where `unavailable` is given also order_group and goes_to, the
+            destinations joined by `|`; and blocker, null for what is takeable: a struct of position, event_id,
+            reason (retrying, scheduled, claimed, held, unavailable), since (when it began to hold others up for this reason) and
             next_due (when it is due again, or its lease ends; null if only an operator can help).
     -#}
     with relevant as (
@@ -61,7 +64,17 @@
             end as order_group,
             p.policy.on_dead as on_dead,
             p.all_destinations,
-            d.state = 'PENDING' and coalesce(d.available_at <= {{ now }}, true) as is_due
+            {%- if unavailable is not none %}
+            coalesce(nullif(d.destination, ''), p.policy.destination) as goes_to,
+            {%- endif %}
+            d.state = 'PENDING' and coalesce(d.available_at <= {{ now }}, true)
+            {%- if unavailable is not none %}
+            and size(
+                array_except(
+                    split(coalesce(nullif(d.destination, ''), p.policy.destination), '[|]'), split('{{ unavailable }}', '[|]')
+                )
+            ) > 0
+            {%- endif %} as is_due
         from relevant as d
         left join policies_among_others as p on d.event_type = p.event_type
     ),
@@ -90,6 +103,9 @@
                 case
                     when state = 'CLAIMED' then 'claimed'
                     when state = 'DEAD' then 'held'
+                    {%- if unavailable is not none %}
+                    when coalesce(available_at <= {{ now }}, true) then 'unavailable'
+                    {%- endif %}
                     when attempts > 0 then 'retrying'
                     else 'scheduled'
                 end as reason,
@@ -115,7 +131,7 @@
     )
 
     select
-        with_policy.* except (order_group, on_dead, all_destinations, is_due),
+        with_policy.* except ({{ "order_group, " if unavailable is none }}on_dead, all_destinations, is_due),
         case when first_blockers.blocker.position < with_policy.position then first_blockers.blocker end as blocker
     from with_policy
     left join first_blockers on with_policy.order_group = first_blockers.order_group

@@ -34,6 +34,10 @@
 {{ delta_outbox.no_changes(commands) }}
 --- eligible
 {{ delta_outbox.eligible("__deliveries__", "outbox_policies", "__now__") }}
+--- eligible_apart
+{{ delta_outbox.eligible_apart(
+    "__deliveries__", "outbox_policies", "__now__", "__unavailable__", "__each__"
+) }}
 --- endable
 {{ delta_outbox.endable("__deliveries__", "outbox_policies", "__now__") }}
 --- order_of_contents
@@ -54,6 +58,8 @@
 {{ delta_outbox.request_passed_keys("__targets__", "__state__", ref("policy_rows")) }}
 --- append_command
 {{ delta_outbox.append_command(commands, "__targets__", "__request__", "__now__") }}
+--- append_pausing
+{{ delta_outbox.append_pausing(commands, "__request__", "__now__") }}
 --- command_status
 {{ delta_outbox.command_status("__command__", transitions, state, source("outbox", "outbox_purged"), "__since__") }}
 --- end

@@ -12,15 +12,17 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from delta_outbox.errors import BadSettings
 from delta_outbox.publishers.secrets import literal_secrets
+from delta_outbox.setting_rules import APPEND, LIMITS, RELAY, Rule
 from delta_outbox.settings import (
     AppendSettings,
+    DestinationLimits,
     FromEnvironment,
     PublisherSettings,
     RelaySettings,
@@ -31,6 +33,7 @@ from delta_outbox.settings import (
 
 __all__ = [
     "AppendSettings",
+    "DestinationLimits",
     "PublisherSettings",
     "RelaySettings",
     "SecretMapping",
@@ -45,61 +48,6 @@ FILE_NAME: Final = "outbox.toml"
 _DESTINATION: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")  # no `|`: it joins them
 _REFERENCE: Final = re.compile(r"\$(?:(?P<escaped>\$)|\{(?P<name>[^}]*)(?P<closed>\}?))")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Rule:
-    """What a value must be: the sentence a person reads, and the check behind it."""
-
-    sentence: str
-    accept: Callable[[object], bool]
-    convert: Callable[[Any], object]
-
-
-def _whole(low: int, high: int) -> _Rule:
-    # bool is an int in Python; `batch_size = true` is a mistake all the same.
-    return _Rule(
-        sentence=f"must be a whole number from {low} to {high}",
-        accept=lambda value: type(value) is int and low <= value <= high,
-        convert=int,
-    )
-
-
-def _seconds(low: float, high: float) -> _Rule:
-    return _Rule(
-        sentence=f"must be a number of seconds from {low:g} to {high:g}",
-        accept=lambda value: type(value) in (int, float) and low <= value <= high,  # type: ignore[operator]
-        convert=float,
-    )
-
-
-def _is_pattern(value: object) -> bool:
-    try:
-        return isinstance(value, str) and value != "" and re.compile(value) is not None
-    except (re.error, OverflowError, RecursionError):
-        return False
-
-
-_PATTERN: Final = _Rule(
-    sentence="must be a regular expression in Python's syntax", accept=_is_pattern, convert=str
-)
-_TRUTH: Final = _Rule(
-    sentence="must be true or false", accept=lambda value: type(value) is bool, convert=bool
-)
-_RELAY_RULES: Final = {
-    "batch_size": _whole(1, 1_000_000),
-    "poll_seconds": _seconds(0.01, 3600),
-    "max_lanes": _whole(1, 1024),
-    "clock_skew_seconds": _seconds(0, 7 * 86_400),
-    "parallelism": _whole(1, 4096),
-    "tracing": _TRUTH,
-}
-_APPEND_RULES: Final = {
-    "max_payload_bytes": _whole(1, 1024**3),
-    "max_header_bytes": _whole(0, 1024**3),
-    "event_type_pattern": _PATTERN,
-    "horizon_days": _whole(1, 3650),
-}
 
 
 def load_settings(
@@ -206,17 +154,22 @@ class _Reader:
         """Check and convert the whole document."""
         self._known("", document, ("relay", "append", "publishers"))
         return Settings(
-            relay=RelaySettings(**self._section("relay", document, _RELAY_RULES)),
-            append=AppendSettings(**self._section("append", document, _APPEND_RULES)),
+            relay=RelaySettings(**self._section("relay", document, RELAY)),
+            append=AppendSettings(**self._section("append", document, APPEND)),
             publishers=self._publishers(document),
             source=self.source,
         )
 
     def _section(
-        self, name: str, document: Mapping[str, object], rules: Mapping[str, _Rule]
+        self, name: str, document: Mapping[str, object], rules: Mapping[str, Rule]
     ) -> dict[str, Any]:
         table = self._table(name, document.get(name, {}))
         self._known(f"{name}.", table, tuple(rules))
+        return self._checked(name, table, rules)
+
+    def _checked(
+        self, name: str, table: Mapping[str, object], rules: Mapping[str, Rule]
+    ) -> dict[str, Any]:
         values: dict[str, Any] = {}
         for key, value in table.items():
             where = f"{name}.{key}"
@@ -249,13 +202,22 @@ class _Reader:
         own = {
             key: self._filled(f"{where}.{key}", entry)
             for key, entry in table.items()
-            if key != "type"
+            if key != "type" and key not in LIMITS
         }
         if kind == "jsonl":
             # Destinations do not share a folder unless somebody says so.
             folder = "delivered" if name == "default" else f"delivered-{name}"
             own["path"] = self._below_home(f"{where}.path", own.get("path", folder))
-        return PublisherSettings(type=kind, settings=SecretMapping(own))
+        limits = self._limits(where, table)
+        return PublisherSettings(type=kind, settings=SecretMapping(own), limits=limits)
+
+    def _limits(self, where: str, table: Mapping[str, object]) -> DestinationLimits:
+        given = {key: value for key, value in table.items() if key in LIMITS}
+        if "breaker_seconds" in given and "breaker_failures" not in given:
+            self._refuse(
+                f"`{where}.breaker_seconds` must come with `breaker_failures`: give both or none."
+            )
+        return DestinationLimits(**self._checked(where, given, LIMITS))
 
     def _below_home(self, where: str, value: object) -> str:
         if not isinstance(value, str) or not value:

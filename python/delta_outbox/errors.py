@@ -242,6 +242,7 @@ class PublisherUnavailable(OutboxError):
     def __init__(self, *, destination: str, cause: str, remedy: str | None = None) -> None:
         """Name the destination and what it said, without secrets."""
         super().__init__(f"The destination {destination!r} is unavailable: {cause}", remedy=remedy)
+        self.cause = cause
 
 
 class UnknownTopic(OutboxError):

@@ -6,6 +6,7 @@ As inspection.py: refresh first, values are never text, instants are ready for J
 from __future__ import annotations
 
 import base64
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,6 +35,8 @@ _ATTENTION: Final = (State.DEAD, State.CLAIMED, State.PENDING, State.PUBLISHED)
 _COPIES: Final = "outbox_copies_shown"
 _COMMAND: Final = "outbox_command_shown"
 _STATUS: Final = "outbox_command_status"
+
+_OF_DESTINATIONS: Final = ("pause", "resume")
 
 DELIVERIES_SHOWN: Final = 100  # of one command
 
@@ -146,6 +149,9 @@ def show_command(outbox: Outbox, command_id: str) -> dict[str, object] | None:
     )
     if not given:
         return None
+    if given[0]["kind"] in _OF_DESTINATIONS:
+        del given[0]["since"]
+        return _pausing(outbox, given[0])
     text = outbox.statements.fill(
         "command_status", command=_COMMAND, since=f"date'{given[0].pop('since')}'"
     )
@@ -163,6 +169,27 @@ def show_command(outbox: Outbox, command_id: str) -> dict[str, object] | None:
     return command_shown(
         given[0], {str(row["status"]): int(str(row["deliveries"])) for row in counts}, rows
     )
+
+
+def _pausing(outbox: Outbox, given: Mapping[str, object]) -> dict[str, object]:
+    """Return a command about a destination: done once it is in the plans of the destinations."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    rows = (
+        outbox.spark.table(outbox.tables.commands)
+        .where(F.col("command_id") == F.lit(given["command_id"]))
+        .select("destination", F.col("_metadata.row_commit_version").alias("version"))
+        .collect()
+    )
+    done = outbox.destinations.carried_out_to()
+    deliveries = [
+        {
+            "destination": row["destination"],
+            "status": "done" if row["version"] <= done else "waiting",
+        }
+        for row in rows
+    ]
+    return command_shown(given, Counter(row["status"] for row in deliveries), deliveries)
 
 
 def command_shown(

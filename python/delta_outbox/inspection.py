@@ -7,6 +7,7 @@ text; instants come back as ISO 8601 in UTC, ready for JSON.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -79,6 +80,13 @@ def freshness(outbox: Outbox) -> dict[str, object] | None:
     """Return how far the projection has seen the logs, and since when; None before its start."""
     rows = rows_of(outbox.spark.table(outbox.tables["outbox_freshness"]))
     return rows[0] if rows else None
+
+
+def destinations(outbox: Outbox) -> list[dict[str, object]]:
+    """Return the destinations: paused or not, how their breakers stand, what limits they have."""
+    limits = {name: asdict(one.limits) for name, one in outbox.settings.publishers.items()}
+    shown = outbox.spark.table(outbox.tables["outbox_destinations"]).orderBy("destination")
+    return [row | {"limits": limits.get(str(row["destination"]))} for row in rows_of(shown)]
 
 
 def relays_alive(outbox: Outbox) -> list[dict[str, object]]:

@@ -31,6 +31,7 @@ from delta_outbox.claims import (
 )
 from delta_outbox.clock import Clock, SystemClock
 from delta_outbox.commits import ATTEMPTS
+from delta_outbox.destination_states import DestinationStates
 from delta_outbox.errors import SequenceTaken
 from delta_outbox.heartbeat import is_any_alive
 from delta_outbox.home import Home
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from delta_outbox.rejection import Rows
+    from delta_outbox.relay.isolation import Apart
 
 logger = logging.getLogger(__name__)
 
@@ -136,6 +138,7 @@ class Outbox:
         self.exclusive = exclusive
         self.worker_id = worker_id or f"worker-{uuid.uuid4().hex[:12]}"
         self.projection = Projection(self.spark, self.tables, statements, clock=self.clock)
+        self.destinations = DestinationStates(self.spark, self.tables, clock=self.clock)
         self.log = TransitionLog(self.spark, self.tables, relay_id=self.worker_id)
         self._policy_source = Policies(
             self.spark,
@@ -255,19 +258,34 @@ class Outbox:
         with_holding = self.policies_in_force.any_hold
         return self.projection.picture(with_holding=with_holding, heads=heads)[0]
 
-    def takeable(self, picture: DataFrame, limit: int, *, held_by: str | None = None) -> pa.Table:
+    def takeable(
+        self,
+        picture: DataFrame,
+        limit: int,
+        *,
+        held_by: str | None = None,
+        apart: Apart | None = None,
+    ) -> pa.Table:
         """Return what is takeable in a picture, never more than a limit, in order.
 
         Args:
             picture: as `picture` returns it.
             limit: deliveries, at least 0.
             held_by: a worker behind whose claims more may be taken: it keeps the order itself.
+            apart: nothing for some destinations, and so many for each other one instead of the
+                limit.
 
         Returns:
             Columns of `claims.DELIVERIES`.
         """
         if held_by is not None:
             picture = picture.where(f"not (state = 'CLAIMED' and claimed_by = '{held_by}')")
+        if apart is not None:
+            # Names of the settings, which hold no quotes.
+            without = "|".join(sorted(apart.unavailable))
+            return self._asked(
+                "eligible_apart", picture, "order by position", unavailable=without, each=apart.each
+            )
         return self._asked("eligible", picture, f"order by position limit {int(limit)}")
 
     def endable(self, picture: DataFrame) -> pa.Table:
@@ -281,10 +299,10 @@ class Outbox:
         """
         return self._asked("endable", picture, f"limit {END_AT_ONCE}")
 
-    def _asked(self, statement: str, picture: DataFrame, tail: str) -> pa.Table:
+    def _asked(self, statement: str, picture: DataFrame, tail: str, **values: object) -> pa.Table:
         picture.createOrReplaceTempView("outbox_open_deliveries")
         text = self.statements.fill(
-            statement, deliveries="outbox_open_deliveries", now=self.now_literal()
+            statement, deliveries="outbox_open_deliveries", now=self.now_literal(), **values
         )
         table = self.spark.sql(f"select {COLUMNS} from ({text}) {tail}").toArrow()
         return table.cast(DELIVERIES)

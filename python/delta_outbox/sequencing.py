@@ -1,4 +1,5 @@
-"""Carry out what operators ask for: replays and releases become transitions in the log.
+"""Carry out what operators ask for: replays and releases become transitions in the log, pauses a
+plan.
 
 A request is a blind append to outbox_commands and conflicts with nothing. Whoever sequences next,
 a relay or a command, decides what it means for the delivery as it stands by then. A kill is not
@@ -61,6 +62,7 @@ class Sequencing:
             self._replays(commands), lambda _lost: self._replays(commands)
         )
         count += self._release(commands)
+        outbox.destinations.carry_out(commands, planned_by=outbox.worker_id)
         # If somebody else was faster, the commands are written off already.
         self._plans.append_after(
             last, {"commands": {"after": after, "to": head}}, planned_by=outbox.worker_id

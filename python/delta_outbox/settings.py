@@ -70,11 +70,23 @@ class AppendSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DestinationLimits:
+    """How much a relay asks of one destination, whatever its type; None: no limit of its own."""
+
+    workers: int | None = None  # publishing tasks at once
+    rate_per_second: float | None = None  # events
+    rate_per_key_per_second: float | None = None  # events of one key
+    breaker_failures: int | None = None  # in a row; None: no breaker
+    breaker_seconds: float = 30.0  # that the breaker stays open
+
+
+@dataclass(frozen=True, kw_only=True)
 class PublisherSettings:
-    """One destination: the type of its publisher and that publisher's own settings."""
+    """One destination: the type of its publisher, that publisher's own settings, its limits."""
 
     type: str
     settings: SecretMapping = field(default_factory=SecretMapping)
+    limits: DestinationLimits = field(default_factory=DestinationLimits)
 
 
 @dataclass(frozen=True, kw_only=True)

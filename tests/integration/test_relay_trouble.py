@@ -21,6 +21,7 @@ from delta_outbox.home import Home
 from delta_outbox.outbox import WORKERS
 from delta_outbox.publishers.protocol import Delivered, Failed
 from delta_outbox.relay import Mode, Relay
+from delta_outbox.relay.isolation import Isolation
 from delta_outbox.relay.planning import STANDBY_SECONDS, Planning
 from delta_outbox.relay.publishing import Publishing
 
@@ -168,7 +169,7 @@ def test_idle_relays_do_not_wait_for_each_other(store: Store, tmp_path: Path) ->
         heart.beat("started")
     assert [[], [stores[0].worker_id]] == [heart.earlier() for heart in hearts]
     stores[0].append(events("idle", 1)).raise_if_rejected()
-    second = Planning(stores[1], hearts[1], batch_size=1)
+    second = Planning(stores[1], hearts[1], batch_size=1, isolation=Isolation(stores[1]))
     second.look(alive=set(), ahead=1, takes_over=False)
     left = second.schedule
     assert STANDBY_SECONDS == second.pause()
@@ -193,7 +194,7 @@ def test_standing_by_costs_nothing_while_the_owner_works(store: Store, tmp_path:
     hearts.append(Heartbeat(other.spark, other.tables, relay_id=other.worker_id, clock=clock))
     hearts[1].beat("started")
     owner.append(events("by", 2)).raise_if_rejected()
-    standby = Planning(other, hearts[1], batch_size=1)
+    standby = Planning(other, hearts[1], batch_size=1, isolation=Isolation(other))
     standby.look(alive=set(), ahead=1, takes_over=False)
     assert owner.claim(1) is not None
     jobs = other.spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs

@@ -46,8 +46,9 @@ CONTRACT: Mapping[str, tuple[str, ...]] = {
     "transition_history": ("occurred_at",),
     "backlog": ("event_type", "destination", "count", "oldest_age_seconds", "next_due"),
     "outbox_freshness": ("refreshed_at",),
+    "outbox_destinations": ("destination", "paused", "pause_reason", "breaker", "breaker_error"),
 }
-WITHOUT_EVENTS = ("backlog", "outbox_freshness")
+WITHOUT_EVENTS = ("backlog", "outbox_freshness", "outbox_destinations")
 
 # Position, event_type, destination, ordering, order_scope, on_dead; the first that matches.
 POLICIES = (

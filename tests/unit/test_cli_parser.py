@@ -69,6 +69,8 @@ WRONG = [
     ["purge", "--before", "2026-11-01T12:00:00Z", "--reason", "r", "--actor", "a"],
     ["purge", "--before", "x' or '1'='1", "--reason", "r", "--actor", "a"],
     ["purge", "--before", "2026-11-01", "--apply", "--dry-run", "--reason", "r", "--actor", "a"],
+    ["pause"],
+    ["resume", "shop", "--reason", "two\nlines"],
 ]
 WHO = ["--reason", "r", "--actor", "a"]
 
@@ -204,6 +206,7 @@ def test_no_outbox_here(
         *(["append", "events.jsonl"], ["dbt", "run"]),
         *(["replay", "--state", "DEAD", *WHO], ["kill", "e", *WHO], ["release", *WHO]),
         *(["maintain"], ["purge", "--before", "2026-01-01", *WHO]),
+        *(["pause", "default"], ["resume", "default"]),
     ):
         assert 2 == main(["--json", *words]), words
         captured = capsys.readouterr()

@@ -7,7 +7,7 @@ import dataclasses
 import re
 from pathlib import Path
 
-from delta_outbox.config import AppendSettings, RelaySettings, load_settings
+from delta_outbox.config import AppendSettings, DestinationLimits, RelaySettings, load_settings
 from delta_outbox.policy import PolicySet
 from delta_outbox.publishers.registry import BUILT_IN, find_publisher, prepare_settings
 from delta_outbox.relay.forms import CLOUDEVENTS, prepare_forms
@@ -26,7 +26,9 @@ def test_example_names_every_setting() -> None:
     """A setting that the example does not show would be hidden from its users."""
     text = EXAMPLE.read_text(encoding="utf-8")
     names = [
-        field.name for kind in (RelaySettings, AppendSettings) for field in dataclasses.fields(kind)
+        field.name
+        for kind in (RelaySettings, AppendSettings, DestinationLimits)
+        for field in dataclasses.fields(kind)
     ]
     assert [] == [name for name in names if f"{name} = " not in text]
 

@@ -134,6 +134,7 @@ def test_status_says_what_shifts_the_clock() -> None:
         "oldest_pending_seconds": 61.0,
         "freshness": {"refreshed_at": "2026-11-01T12:00:00.000000Z"},
         "relays": [],
+        "destinations": [],
         "policy": {"version": "a1500026e129", "problem": None},
         "home": "/home",
         "schema": "outbox",
@@ -146,6 +147,31 @@ def test_status_says_what_shifts_the_clock() -> None:
     assert "+3600 s" in drawn(*status_text({**document, "clock_offset_seconds": 3600.0}))
 
 
+def test_status_says_which_destinations_are_held_back() -> None:
+    """A destination that is paused or whose breaker is open is shown with the reason."""
+    well = {"destination": "fine", "paused": False, "breaker": "closed"}
+    document: dict[str, object] = {
+        "counts": {"PENDING": 0, "CLAIMED": 0, "PUBLISHED": 0, "DEAD": 0},
+        "oldest_pending_seconds": None,
+        "freshness": None,
+        "relays": [],
+        "destinations": [well],
+        "policy": {"version": "a1500026e129", "problem": None},
+        "home": None,
+        "settings": {"source": None, "destinations": {}},
+    }
+    assert "fine" not in drawn(*status_text(document))
+    document["destinations"] = [
+        well,
+        {**well, "destination": "shop", "paused": True, "pause_reason": "their maintenance"},
+        {**well, "destination": "away", "breaker": "open", "breaker_error": "refused"},
+    ]
+    plain = drawn(*status_text(document))
+    assert "fine" not in plain
+    assert "their maintenance" in plain
+    assert "refused" in plain
+
+
 def test_status_says_why_newer_policies_are_not_in_force() -> None:
     """The version in force is shown, and a problem only if there is one."""
     document: dict[str, object] = {
@@ -153,6 +179,7 @@ def test_status_says_why_newer_policies_are_not_in_force() -> None:
         "oldest_pending_seconds": None,
         "freshness": None,
         "relays": [],
+        "destinations": [],
         "policy": {"version": "a1500026e129", "problem": None},
         "home": None,
         "schema": "outbox",

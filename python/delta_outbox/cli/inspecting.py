@@ -27,6 +27,7 @@ def status(args: argparse.Namespace, invocation: Invocation) -> Outcome:
             "oldest_pending_seconds": inspection.oldest_pending_seconds(outbox),
             "freshness": inspection.freshness(outbox),
             "relays": inspection.relays_alive(outbox),
+            "destinations": inspection.destinations(outbox),
             "policy": outbox.policy_status(),
             **surroundings(outbox),
         }
@@ -78,6 +79,17 @@ def status_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
         pairs.append(("clock offset", f"{offset:+g} s (OUTBOX_CLOCK_OFFSET_SECONDS)"))
     yield ""
     yield facts(pairs)
+    held = [row for row in document["destinations"] if row["paused"] or row["breaker"] != "closed"]
+    if held:
+        yield ""
+        columns = [Column(name=name) for name in ("destination", "paused", "breaker")]
+        columns += [
+            Column(name="paused_by", rank=2),
+            Column(name="pause_reason", rank=1),
+            Column(name="next_probe_at", rank=3),
+            Column(name="breaker_error", rank=1),
+        ]
+        yield Rows(columns=columns, rows=held)
 
 
 def list_(args: argparse.Namespace, invocation: Invocation) -> Outcome:

@@ -17,6 +17,7 @@ from delta_outbox.cli import (
     inspecting,
     maintaining,
     operating,
+    pausing,
     relaying,
     serving,
 )
@@ -43,6 +44,8 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "replay": operating.replay,
     "kill": operating.kill,
     "release": operating.release,
+    "pause": pausing.pause,
+    "resume": pausing.resume,
     "refresh": building.refresh,
     "maintain": maintaining.maintain,
     "purge": maintaining.purge,

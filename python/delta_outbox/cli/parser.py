@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import getpass
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -121,6 +122,8 @@ def build() -> argparse.ArgumentParser:
     _replay(command("replay", "Deliver again what is PUBLISHED or DEAD; a preview unless --apply."))
     _kill(command("kill", "End events without delivering them: they become DEAD."))
     _release(command("release", "End claims whose lease is over, so that others can take over."))
+    _pausing(command("pause", "Take nothing more for a destination; its events stay PENDING."))
+    _pausing(command("resume", "Take events for a destination again."))
     refresh = command("refresh", "Bring the projection up to what the logs hold now.")
     refresh.add_argument(
         "--rebuild", action="store_true", help="derive everything anew from the logs"
@@ -318,6 +321,28 @@ def _purge(parser: argparse.ArgumentParser) -> None:
         help="purge days with DEAD events, too; a key that one of them holds is let go",
     )
     _who_and_why(parser, dry_run_by_default=True)
+
+
+def _pausing(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "destination", metavar="DESTINATION", help="its name, as in the policies and the settings"
+    )
+    parser.add_argument(
+        "--reason", default="not given", metavar="TEXT", help="why; it is kept (default: none)"
+    )
+    parser.add_argument(
+        "--actor",
+        default=_user(),
+        metavar="NAME",
+        help="who asks; it is kept (default: the user of this process)",
+    )
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # no name for this user: in a container, say
+        return "unknown"
 
 
 def _event_type(parser: argparse.ArgumentParser) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from delta_outbox.errors import UnknownDestination
+from delta_outbox.errors import PublisherUnavailable, UnknownDestination
 from delta_outbox.policy import PolicySet
 from delta_outbox.publishers.registry import find_publisher, prepare_settings, probe
 from delta_outbox.relay.forms import CLOUDEVENTS
@@ -13,7 +13,11 @@ from delta_outbox.settings import Settings
 
 
 def prepare_destinations(
-    policies: PolicySet, settings: Settings, *, home: Path
+    policies: PolicySet,
+    settings: Settings,
+    *,
+    home: Path,
+    tolerates: Callable[[str, str], bool] = lambda _destination, _cause: False,
 ) -> dict[str, tuple[str, Mapping[str, object]]]:
     """Return the destinations that the policies name: publisher type and prepared settings.
 
@@ -21,12 +25,14 @@ def prepare_destinations(
         policies: the delivery policies.
         settings: where the destinations are described.
         home: the folder that relative paths of the settings start from.
+        tolerates: says of a destination that does not answer, and of the cause, whether the relay
+            can go on without it.
 
     Raises:
         UnknownDestination: a policy names one that the settings do not have.
         BadSettings: a setting breaks a rule.
         UnknownPublisher: no publisher has this type.
-        PublisherUnavailable: the destination does not answer.
+        PublisherUnavailable: the destination does not answer, and that is not tolerated.
     """
     prepared: dict[str, tuple[str, Mapping[str, object]]] = {}
     for name in sorted(policies.destinations):
@@ -36,6 +42,10 @@ def prepare_destinations(
         publisher = find_publisher(described.type, destination=name)
         own = {key: value for key, value in described.settings.items() if key != CLOUDEVENTS}
         ready = prepare_settings(publisher, own, destination=name, home=home)
-        probe(publisher, ready, destination=name)
+        try:
+            probe(publisher, ready, destination=name)
+        except PublisherUnavailable as error:
+            if not tolerates(name, error.cause):
+                raise
         prepared[name] = (described.type, ready)
     return prepared

@@ -1,4 +1,5 @@
-"""Claims in flight: each kind is published beside the other, one claim of a kind at a time.
+"""Claims in flight: each kind is published beside the other, one claim of a kind at a time, and
+where destinations are kept apart, one of each.
 
 A claim of new deliveries that takes long, because one of them is slow to fail, is overtaken: one
 more may fly beside it.
@@ -19,6 +20,7 @@ from delta_outbox.settling import Outcome
 Publish = Callable[["Held"], Sequence[Outcome]]
 
 SLOW_SECONDS: Final = 10.0  # a claim of new deliveries that flies longer may be overtaken
+MAX_THREADS: Final = 256  # claims at once; one needs a thread that does nothing but wait
 
 
 @dataclass(kw_only=True)
@@ -31,6 +33,9 @@ class Held:
         scopes: the order scope of each delivery, None where it neither waits nor blocks.
         until: monotonic seconds after which nothing of it may be sent.
         sequence: the position of the log at which it was made.
+        to: its destinations, joined by `|`, where they are kept apart; empty where they are not.
+        tasks: publishing tasks that it may have; 0 for the usual number.
+        is_put_back: taken only to be told apart from its other destinations, and not sent.
     """
 
     kind: Kind | None
@@ -38,6 +43,9 @@ class Held:
     scopes: list[str | None]
     until: float = float("-inf")
     sequence: int = 0
+    to: str = ""
+    tasks: int = 0
+    is_put_back: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +67,7 @@ class Flight:
         """Start no thread yet."""
         self._publish = publish
         self._clock = clock
-        self._pool = ThreadPoolExecutor(len(Kind) + 1, thread_name_prefix="publish")
+        self._pool = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="publish")
         self._flying: list[_Flying] = []
 
     def __len__(self) -> int:
@@ -68,13 +76,14 @@ class Flight:
     def __contains__(self, kind: Kind | None) -> bool:
         return any(one.held.kind is kind for one in self._flying)
 
-    def admits(self, kind: Kind) -> bool:
+    def admits(self, kind: Kind, *, to: str = "") -> bool:
         """Say whether a claim of a kind may start.
 
         Args:
             kind: what it is made of.
+            to: its destinations, where they are kept apart.
         """
-        same = [one for one in self._flying if one.held.kind is kind]
+        same = [one for one in self._flying if one.held.kind is kind and one.held.to == to]
         if not same:
             return True
         slow = self._clock.monotonic() - same[0].since >= SLOW_SECONDS
@@ -87,13 +96,18 @@ class Flight:
             held: the claim, of a kind that is admitted.
         """
         assert held.kind is not None
-        assert self.admits(held.kind)
+        assert self.admits(held.kind, to=held.to)
         answer = self._pool.submit(self._publish, held)
         self._flying.append(_Flying(held=held, since=self._clock.monotonic(), answer=answer))
 
     def held(self) -> list[Held]:
         """Return the claims in flight."""
         return [one.held for one in self._flying]
+
+    def age(self) -> float:
+        """Return the seconds for which the oldest claim has been in flight; 0 if there is none."""
+        now = self._clock.monotonic()
+        return max((now - one.since for one in self._flying), default=0.0)
 
     def landed(self) -> Iterator[tuple[Held, Sequence[Outcome]]]:
         """Yield the claims that have been published since the last call, and what became of them.

@@ -11,6 +11,7 @@ import pyarrow as pa
 from delta_outbox.claims import DELIVERIES, without
 from delta_outbox.heartbeat import Heartbeat
 from delta_outbox.outbox import Outbox, Overview
+from delta_outbox.relay.isolation import Isolation, goes_to
 from delta_outbox.relay.leases import LeaseWatch
 from delta_outbox.relay.schedule import Schedule
 from delta_outbox.scopes import scopes_of
@@ -42,13 +43,18 @@ class Planning:
         outbox: the store.
         heart: says who else is alive.
         batch_size: deliveries per claim.
+        isolation: what each destination may be asked.
     """
 
-    def __init__(self, outbox: Outbox, heart: Heartbeat, *, batch_size: int) -> None:
+    def __init__(
+        self, outbox: Outbox, heart: Heartbeat, *, batch_size: int, isolation: Isolation
+    ) -> None:
         """Look at nothing yet."""
         self._outbox = outbox
         self._clock = outbox.clock
         self._heart = heart
+        self._isolation = isolation
+        self._unavailable: frozenset[str] = frozenset()  # at the last look
         self._batch_size = batch_size
         self._leases = LeaseWatch(outbox.clock)
         self._schedule: Schedule | None = None
@@ -64,6 +70,7 @@ class Planning:
         self._refreshed = float("-inf")
         self._stale_at = float("-inf")
         self._low_at = float("-inf")
+        self._fresh_until = float("-inf")
         self._commands_seen = 0
         # Open deliveries that were neither planned nor ours at the last look, or failed since.
         self._loose = 0
@@ -79,12 +86,23 @@ class Planning:
         self._schedule = None
         self._heads = {}
 
-    def is_low(self) -> bool:
-        """Say whether it is time to look, while something is being published."""
+    def is_low(self, *, is_idle: bool = False) -> bool:
+        """Say whether it is time to look, while something is being published or held back.
+
+        Args:
+            is_idle: what is planned has to wait, and somebody could do more.
+        """
         now = self._clock.monotonic()
+        if is_idle:
+            return not self.is_fresh
         if self.schedule is None:
             return now >= min(self._stale_at, self._next_due, self._low_at)
         return now >= self._stale_at
+
+    @property
+    def is_fresh(self) -> bool:
+        """Say whether another look would probably show the same."""
+        return self._clock.monotonic() < self._fresh_until
 
     @property
     def is_settled(self) -> bool:
@@ -93,7 +111,7 @@ class Planning:
 
     def seconds_to_wait(self) -> float:
         """Return the seconds until something may become takeable, as far as is known."""
-        return self._next_due - self._clock.monotonic()
+        return min(self._next_due - self._clock.monotonic(), self._isolation.hope())
 
     def pause(self) -> float:
         """Return the seconds until another look may be of use, if there is nothing to do."""
@@ -111,7 +129,7 @@ class Planning:
             takes_over: whether to work beside another living relay.
         """
         started = self._clock.monotonic()
-        self._low_at = started + LOW_SECONDS
+        self._low_at = self._fresh_until = started + LOW_SECONDS
         heads = self._outbox.projection.heads()
         moved = heads["transitions"] != self._at_rest[0]
         if moved:
@@ -120,19 +138,26 @@ class Planning:
             return
         if started - self._refreshed >= REFRESH_SECONDS and not self._others_refresh(started):
             self.refresh(touch=True, heads=heads)
-        if self._is_known(heads) and started < self._next_due:
+        unavailable = self._isolation.unavailable()
+        is_same = unavailable == self._unavailable
+        if is_same and self._is_known(heads) and started < self._next_due:
             self._stale_at = started + STALE_SECONDS
             return
+        self._unavailable = unavailable
         self._outbox.log.catch_up(heads["transitions"])
         if self._outbox.projection.tail(heads) > REFRESH_COMMITS:
             self.refresh(heads=heads)
         picture = self._outbox.picture(heads)
         found = self._outbox.overview(picture)
         self._leases.observe(found.claims, since=self._at_rest[1])
+        stood_by = self._standing_by
         self._standing_by = not takes_over and self._is_owned_by_another(found.claims)
         self._schedule, self._heads, self._unsettled = None, heads, False
         if not self._standing_by:
-            if self._end_claims(picture, found.claims, alive=alive) or self._carry_out(heads):
+            if stood_by:
+                self._isolation.load(again=True)  # the other one may have left a breaker open
+            ended = self._end_claims(picture, found.claims, alive=alive)
+            if self._carry_out(heads) or ended:
                 picture = self._outbox.picture()  # with what that has set free
                 self._heads = {}
             self._plan(picture, heads, ahead=ahead)
@@ -148,6 +173,7 @@ class Planning:
             pause = self._outbox.settling.seconds_to_wait()
             self._next_due = min(self._next_due, self._clock.monotonic() + pause)
         took = self._clock.monotonic() - started
+        self._fresh_until = self._clock.monotonic() + max(LOW_SECONDS, took)
         self._stale_at = self._clock.monotonic() + max(STALE_SECONDS, STALE_FACTOR * took)
 
     def failed(self, count: int) -> None:
@@ -181,18 +207,28 @@ class Planning:
         self.to_end = self._outbox.endable(picture) if ends else NOTHING
         # What is ours and lost, and cannot be settled yet, holds up its keys.
         held_by = None if self._unsettled else self._outbox.worker_id
-        found = self._outbox.takeable(picture, self._batch_size * ahead, held_by=held_by)
+        apart = self._isolation.apart(batch_size=self._batch_size, ahead=ahead)
+        self._unavailable = apart.unavailable if apart else frozenset()
+        found = self._outbox.takeable(
+            picture, self._batch_size * ahead, held_by=held_by, apart=apart
+        )
         if self.to_end.num_rows:
             found = without(found, self.to_end)
         if not found.num_rows:
             return
-        self._schedule = Schedule(found, scopes_of(found, policies), batch_size=self._batch_size)
+        self._schedule = Schedule(
+            found,
+            scopes_of(found, policies),
+            batch_size=self._batch_size,
+            to=goes_to(found, policies) if apart else None,
+        )
 
     def _carry_out(self, heads: dict[str, int]) -> int:
         """Append what operators ask for; returns how many transitions that made."""
         if heads["commands"] <= self._commands_seen:
             return 0
         count = self._outbox.carry_out_commands()
+        self._isolation.reload()
         self._commands_seen = heads["commands"]
         return count
 

@@ -118,6 +118,7 @@ class Publishing:
         *,
         seconds: float | None = None,
         is_alone: bool = True,
+        tasks: int = 0,
     ) -> list[EndOfClaim]:
         """Publish every delivery of a claim once and return what became of each.
 
@@ -127,10 +128,11 @@ class Publishing:
             claim: read back from the log, so it is ours.
             seconds: left of its lease, less the margin; from the claim on if left out.
             is_alone: whether no other claim is being published.
+            tasks: how many may publish at once; 0: by `is_alone`.
         """
         results: list[EndOfClaim] = [Crashed(error="no answer from the worker")] * len(claim)
         # Beside another claim, take half of the workers: what is slow must not have them all.
-        slices = self._parallelism if is_alone else max(1, self._parallelism // 2)
+        slices = tasks or (self._parallelism if is_alone else max(1, self._parallelism // 2))
         placed, unroutable = place(claim, slices=slices)
         for lost in unroutable:
             results[lost] = Rejected(error="the route names a value that the event lacks")

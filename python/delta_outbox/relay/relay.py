@@ -16,16 +16,19 @@ from typing import Final
 
 import pyarrow as pa
 
-from delta_outbox.claims import claim_rows, ending_rows, results_without_sending, still_live
+from delta_outbox.claims import Claim, claim_rows, ending_rows, results_without_sending, still_live
 from delta_outbox.errors import PublisherUnavailable, SequenceTaken
 from delta_outbox.heartbeat import Heartbeat
 from delta_outbox.outbox import Outbox
 from delta_outbox.policy import PolicySet
 from delta_outbox.presence import Presence
 from delta_outbox.publishers.cloudevents import CloudEventForm
+from delta_outbox.publishers.protocol import NotSent
+from delta_outbox.relay.choosing import Choosing
 from delta_outbox.relay.destinations import prepare_destinations
 from delta_outbox.relay.flight import Flight, Held
 from delta_outbox.relay.forms import prepare_forms
+from delta_outbox.relay.isolation import Isolation
 from delta_outbox.relay.lost import settle_results, settled_part
 from delta_outbox.relay.planning import BATCHES_PER_PLAN, Planning
 from delta_outbox.relay.publishing import Publishing, margin_seconds
@@ -64,8 +67,19 @@ class Relay:
             clock=outbox.clock,
             presence=Presence(outbox.home.relays if outbox.home else None),
         )
-        self._planning = Planning(outbox, self._heart, batch_size=self._batch_size)
+        self._isolation = Isolation(outbox)
+        self._planning = Planning(
+            outbox, self._heart, batch_size=self._batch_size, isolation=self._isolation
+        )
         self._flight = Flight(self._publish, outbox.clock)
+        self._choosing = Choosing(
+            outbox,
+            self._flight,
+            self._isolation,
+            hold=self._held,
+            batch_size=self._batch_size,
+            limit=limit,
+        )
         self._publishing: Publishing | None = None
         self._seats = Seats(outbox.worker_id)
         self._destinations: Mapping[str, tuple[str, Mapping[str, object]]] = {}
@@ -102,6 +116,7 @@ class Relay:
         stop = stop or threading.Event()
         started = self._clock.monotonic()
         self._prepare_destinations()
+        self._isolation.load()
         self._planning.start()
         self._heart.beat("started")
         try:
@@ -137,12 +152,19 @@ class Relay:
             if claims or self._endings:
                 self._append(claims)
             elif self._flight:
-                if not done and self._planning.is_low():
+                if not done and self._planning.is_low(
+                    is_idle=self._choosing.is_idle(self._planning.schedule)
+                ):
                     self._look(mode)
                 else:
                     self._flight.wait(LANDING_SECONDS)
             elif done:
                 return
+            elif self._planning.is_fresh and self._choosing.is_held_back(self._planning.schedule):
+                seconds = self._isolation.wait()
+                if mode is Mode.ONCE or (mode is Mode.DRAIN and seconds > max_wait):
+                    return
+                stop.wait(min(max(seconds, 0.01), LANDING_SECONDS))
             else:
                 self._look(mode)
                 if self._planning.schedule is None and not self._planning.to_end.num_rows:
@@ -183,9 +205,13 @@ class Relay:
         ends = self._planning.to_end.slice(0, self._room(chosen))
         self._planning.to_end = self._planning.to_end.slice(ends.num_rows)
         if ends.num_rows:
-            chosen.append(self._held(None, ends))
+            chosen.append(self._held(None, self._outbox.new_claim(ends)))
         schedule = self._planning.schedule
         if schedule is None:
+            return chosen
+        if self._isolation.is_apart:
+            if not (once and chosen):
+                self._choosing.choose(schedule, chosen, once=once)
             return chosen
         for kind in (Kind.TROUBLED, Kind.NEW):
             other = Kind.NEW if kind is Kind.TROUBLED else Kind.TROUBLED
@@ -199,7 +225,7 @@ class Relay:
             busy = {scope for held in (*self._flight.held(), *chosen) for scope in held.scopes}
             batch = schedule.take(kind, min(room, self._batch_size), busy=busy)
             if batch.num_rows:
-                chosen.append(self._held(kind, batch))
+                chosen.append(self._held(kind, self._outbox.new_claim(batch)))
         return chosen
 
     def _room(self, chosen: Sequence[Held]) -> int:
@@ -210,8 +236,7 @@ class Relay:
             0, self._limit - sum(len(held.claim) for held in (*self._flight.held(), *chosen))
         )
 
-    def _held(self, kind: Kind | None, batch: pa.Table) -> Held:
-        claim = self._outbox.new_claim(batch)
+    def _held(self, kind: Kind | None, claim: Claim) -> Held:
         scopes = scopes_of(claim.deliveries, self._outbox.policies_in_force).to_pylist()
         return Held(kind=kind, claim=claim, scopes=scopes)
 
@@ -239,9 +264,13 @@ class Relay:
             lease = held.claim.lease_seconds
             held.until = claimed_at + lease - margin_seconds(lease)
             held.sequence = self._outbox.log.sequence
-            if held.kind is None:
+            if held.is_put_back:
+                self._settle(held, [NotSent()] * len(held.claim))
+            elif held.kind is None:
                 self._settle(held, results_without_sending(held.claim))
             else:
+                if held.to:
+                    self._isolation.started(held.to.split("|"), held.claim)
                 self._flight.start(held)
 
     def _live_endings(self) -> list[pa.Table]:
@@ -257,7 +286,7 @@ class Relay:
         assert self._publishing is not None
         seconds = held.until - self._clock.monotonic()
         results = self._publishing.publish(
-            held.claim, seconds=seconds, is_alone=len(self._flight) < 2
+            held.claim, seconds=seconds, is_alone=len(self._flight) < 2, tasks=held.tasks
         )
         return settle_results(
             self._outbox.settling,
@@ -270,6 +299,8 @@ class Relay:
         """Decide the endings of what has been published."""
         for held, results in self._flight.landed():
             self._settle(held, results)
+            if self._isolation.landed(held.claim, results):
+                self._planning.forget()
             if on_progress:
                 on_progress(self._summary)
 
@@ -309,9 +340,11 @@ class Relay:
             PublisherUnavailable: its publisher did not open; nothing was sent to it.
         """
         assert self._publishing is not None
-        if self._publishing.not_opened:
-            destination, cause = next(iter(self._publishing.not_opened.items()))
-            raise PublisherUnavailable(destination=destination, cause=cause)
+        while self._publishing.not_opened:
+            destination, cause = self._publishing.not_opened.popitem()
+            if not self._isolation.tolerates(destination, cause):
+                raise PublisherUnavailable(destination=destination, cause=cause)
+            self._planning.forget()
 
     def _prepare_destinations(self) -> None:
         """Read the policies, and check the destinations that they name for the first time."""
@@ -328,7 +361,14 @@ class Relay:
             return
         if outbox.settings.relay.tracing:
             check_tracing()
-        prepared = prepare_destinations(policies, outbox.settings, home=outbox.folder)
+        prepared = prepare_destinations(
+            policies,
+            outbox.settings,
+            home=outbox.folder,
+            tolerates=self._isolation.tolerates,
+        )
+        self._isolation.know(prepared)
+        self._planning.forget()  # it may not have been made for several destinations
         # Those of former policies stay: a delivery keeps the destination of its first claim.
         self._destinations = {**self._destinations, **prepared}
         self._forms = {**self._forms, **forms}

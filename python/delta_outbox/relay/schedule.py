@@ -6,7 +6,7 @@ kind only, and nothing of a scope that is being published elsewhere or in which 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -18,6 +18,8 @@ from delta_outbox.lifecycle import suspect_claim_limit
 
 _FREE: Final = -1  # code of a delivery without an order scope
 _NEW: Final = -2  # group of deliveries that nothing has happened to; others: their suspicion
+
+Allowed = Callable[[pa.Table], npt.NDArray[np.bool_]]
 
 
 class Kind(StrEnum):
@@ -36,9 +38,17 @@ class Schedule:
         deliveries: columns of `claims.DELIVERIES`, in the order in which they are taken.
         scopes: the order scope of each, null if it neither waits nor blocks.
         batch_size: deliveries per claim, at most; suspects get smaller ones.
+        to: the destinations of each, where they are kept apart.
     """
 
-    def __init__(self, deliveries: pa.Table, scopes: pa.StringArray, *, batch_size: int) -> None:
+    def __init__(
+        self,
+        deliveries: pa.Table,
+        scopes: pa.StringArray,
+        *,
+        batch_size: int,
+        to: Sequence[str] | None = None,
+    ) -> None:
         """Look at each delivery once."""
         self._deliveries = deliveries
         self._batch_size = batch_size
@@ -52,19 +62,38 @@ class Schedule:
         self._group: npt.NDArray[np.int64] = np.where(
             suspect > 0, suspect, np.where(failed > 0, 0, _NEW)
         ).astype(np.int64)
+        self._destinations: list[str] = [""]
+        self._to: npt.NDArray[np.int32] = np.zeros(deliveries.num_rows, dtype=np.int32)
+        if to is not None:
+            parted = pa.array(to, pa.string()).dictionary_encode()
+            self._destinations = parted.dictionary.to_pylist()
+            self._to = parted.indices.to_numpy(zero_copy_only=False)
         self._left = np.ones(deliveries.num_rows, dtype=bool)
         self._closed = np.zeros(len(self._codes) + 1, dtype=bool)  # the last one is for _FREE
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self._left & ~self._closed[self._scope]))
 
-    def has(self, kind: Kind) -> bool:
+    def destinations(self, *, busy: Iterable[str | None] = ()) -> list[str]:
+        """Return where what is left goes to, those first whose first delivery comes first.
+
+        Args:
+            busy: order scopes of which something else is in flight, so that they do not count.
+        """
+        left = self._to[self._left & ~self._barred(busy)[self._scope]]
+        codes, first = np.unique(left, return_index=True)
+        return [self._destinations[code] for code in codes[np.argsort(first)]]
+
+    def has(self, kind: Kind, *, to: str | None = None) -> bool:
         """Say whether something of a kind is left, takeable at once or not.
 
         Args:
             kind: what a claim would be made of.
+            to: its destinations; any if left out.
         """
         left = self._left & ~self._closed[self._scope]
+        if to is not None:
+            left = left & self._is_to(to)
         return bool(np.any(left & ((self._group == _NEW) == (kind is Kind.NEW))))
 
     def close(self, scopes: Iterable[str | None]) -> None:
@@ -78,43 +107,79 @@ class Schedule:
             if code is not None:
                 self._closed[code] = True
 
-    def take(self, kind: Kind, size: int, *, busy: Iterable[str | None] = ()) -> pa.Table:
+    def take(
+        self,
+        kind: Kind,
+        size: int,
+        *,
+        busy: Iterable[str | None] = (),
+        to: str | None = None,
+        allowed: Allowed | None = None,
+        one_per_scope: bool = False,
+    ) -> pa.Table:
         """Cut the next claim of a kind.
 
         Args:
             kind: what it is made of.
             size: deliveries at most.
             busy: order scopes of which something else is in flight.
+            to: for these destinations only; for any if left out.
+            allowed: says of deliveries which of them may be taken now; all if left out.
+            one_per_scope: take no more than the first of each order scope.
 
         Returns:
             Columns of `claims.DELIVERIES`, in order; no rows if there is nothing to take.
         """
-        barred = self._closed.copy()
-        for scope in busy:
-            code = self._codes.get(scope) if scope is not None else None
-            if code is not None:
-                barred[code] = True
-        open_ = self._left & ~barred[self._scope]
+        open_ = self._left & ~self._barred(busy)[self._scope]
         of_kind = (self._group == _NEW) if kind is Kind.NEW else (self._group != _NEW)
+        if to is not None:
+            of_kind = of_kind & self._is_to(to)
         # The oldest one says which group has its turn; suspects of a degree share a claim.
         for group in self._in_turn(open_ & of_kind):
             limit = size
             if group > 0:
                 limit = min(size, suspect_claim_limit(batch_size=self._batch_size, suspect=group))
-            places = np.flatnonzero(open_ & (self._group == group))
-            places = places[self._is_prefix(places, group)][:limit]
+            places = np.flatnonzero(open_ & of_kind & (self._group == group))
+            if allowed is not None:
+                places = places[allowed(self._deliveries.take(pa.array(places)))]
+            if one_per_scope:
+                places = places[self._is_first(places)]
+            places = places[self._is_prefix(places)][:limit]
             if places.size:
                 self._left[places] = False
                 return self._deliveries.take(pa.array(places))
         return self._deliveries.slice(0, 0)
 
+    def _barred(self, busy: Iterable[str | None]) -> npt.NDArray[np.bool_]:
+        barred = self._closed.copy()
+        for scope in busy:
+            code = self._codes.get(scope) if scope is not None else None
+            if code is not None:
+                barred[code] = True
+        return barred
+
     def _in_turn(self, candidates: npt.NDArray[np.bool_]) -> list[int]:
         groups, first = np.unique(self._group[candidates], return_index=True)
         return [int(group) for group in groups[np.argsort(first)]]
 
-    def _is_prefix(self, places: npt.NDArray[np.int64], group: int) -> npt.NDArray[np.bool_]:
-        """Say which places have nothing of another group before them in their scope."""
-        others = np.flatnonzero(self._left & (self._group != group) & (self._scope != _FREE))
+    def _is_to(self, to: str) -> npt.NDArray[np.bool_]:
+        code = self._destinations.index(to) if to in self._destinations else -1
+        result: npt.NDArray[np.bool_] = self._to == code
+        return result
+
+    def _is_first(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Say which places are the first of their scope; without a scope each is."""
+        scopes = self._scope[places]
+        first = np.zeros(len(places), dtype=bool)
+        first[np.unique(scopes, return_index=True)[1]] = True
+        first |= scopes == _FREE
+        return first
+
+    def _is_prefix(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Say which places have nothing before them in their scope that stays behind."""
+        behind = self._left & (self._scope != _FREE)
+        behind[places] = False
+        others = np.flatnonzero(behind)
         first_other = np.full(len(self._closed), self._left.size, dtype=np.int64)
         np.minimum.at(first_other, self._scope[others], others)
         first_other[_FREE] = self._left.size

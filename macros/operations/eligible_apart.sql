@@ -1,0 +1,41 @@
+{% macro eligible_apart(deliveries, policy_rows, now, unavailable, each) -%}
+    {#-
+        What is takeable where destinations are kept apart: nothing for those that are unavailable, and of each set of
+        destinations no more than some, so that one that is slow or far behind fills no plan.
+
+        A limit always cuts a prefix: nothing is taken of a key behind one that its own destinations' limit has cut off.
+
+        Arguments: those of `eligible`, and
+            unavailable: names joined by `|`, as in held_by_order
+            each: deliveries for each set of destinations, at most
+    -#}
+    with due as (
+        {{ delta_outbox.held_by_order(deliveries, policy_rows, now, unavailable) | indent(8) }}
+    ),
+
+    in_turn as (
+        select
+            *,
+            row_number() over (partition by goes_to order by position) as turn
+        from due
+        where blocker is null
+    ),
+
+    first_cut as (
+        select
+            order_group.ordering_key as ordering_key,
+            min(position) as position
+        from in_turn
+        where
+            turn > {{ each }}
+            and order_group is not null
+        group by order_group.ordering_key
+    )
+
+    select in_turn.* except (blocker, order_group, goes_to, turn)
+    from in_turn
+    left join first_cut on in_turn.order_group.ordering_key = first_cut.ordering_key
+    where
+        in_turn.turn <= {{ each }}
+        and coalesce(in_turn.position < first_cut.position, true)
+{%- endmacro %}

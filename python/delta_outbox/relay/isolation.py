@@ -1,0 +1,360 @@
+"""What each destination may be asked now: its pause, its breaker, its rates, its workers.
+
+The state lives in this process; what others must see goes to `DestinationStates`. With one
+destination that has no limits nothing here costs anything.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_outbox.claims import Claim
+from delta_outbox.destination_states import OpenBreaker
+from delta_outbox.policy import PolicySet
+from delta_outbox.publishers.protocol import Delivered, Failed, Rejected, Unknown
+from delta_outbox.relay.breaker import Breaker, BreakerState
+from delta_outbox.relay.rates import Bucket, KeyBuckets
+from delta_outbox.settings import DestinationLimits
+from delta_outbox.settling import Outcome
+
+if TYPE_CHECKING:
+    from delta_outbox.outbox import Outbox
+
+logger = logging.getLogger(__name__)
+
+NEVER: Final = float("inf")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Apart:
+    """How to ask for what is takeable where destinations are kept apart.
+
+    Args:
+        unavailable: destinations that nothing is taken for.
+        each: deliveries for each destination, at most.
+    """
+
+    unavailable: frozenset[str]
+    each: int
+
+
+class Isolation:
+    """The destinations of one relay, kept apart.
+
+    Args:
+        outbox: their settings, what everybody must know of them, and the time.
+    """
+
+    def __init__(self, outbox: Outbox) -> None:
+        """Know no destination yet."""
+        self._settings = outbox.settings
+        self._states = outbox.destinations
+        self._clock = outbox.clock
+        self._worker_id = outbox.worker_id
+        self._workers = outbox.settings.relay.parallelism or os.cpu_count() or 1
+        self._limits: dict[str, DestinationLimits] = {}
+        self._breakers: dict[str, Breaker] = {}
+        self._buckets: dict[str, Bucket] = {}
+        self._keys: dict[str, KeyBuckets] = {}
+        self._paused: frozenset[str] = frozenset()
+        self._is_loaded = False
+
+    # --- what there is -----------------------------------------------------------------------
+
+    def know(self, destinations: Iterable[str]) -> None:
+        """Take destinations into account; those that are known already stay as they are.
+
+        Args:
+            destinations: their names.
+        """
+        now = self._clock.monotonic()
+        for name in destinations:
+            if name in self._limits:
+                continue
+            described = self._settings.publishers.get(name)  # gone, for an old delivery
+            limits = described.limits if described else DestinationLimits()
+            self._limits[name] = limits
+            self._breakers[name] = Breaker(
+                failures=limits.breaker_failures, seconds=limits.breaker_seconds
+            )
+            if limits.rate_per_second is not None:
+                self._buckets[name] = Bucket(limits.rate_per_second, now=now)
+            if limits.rate_per_key_per_second is not None:
+                self._keys[name] = KeyBuckets(limits.rate_per_key_per_second)
+
+    @property
+    def is_apart(self) -> bool:
+        """Say whether claims are made for each destination: there are several, or it has limits."""
+        return len(self._limits) > 1 or any(
+            limits != DestinationLimits() for limits in self._limits.values()
+        )
+
+    def load(self, *, again: bool = False) -> None:
+        """Read what is known of the destinations, if they are kept apart.
+
+        Args:
+            again: although it was read before.
+        """
+        if self.is_apart and (again or not self._is_loaded):
+            self.reload()
+
+    def reload(self) -> None:
+        """Read what is known of the destinations: pauses, and breakers that others left open."""
+        known = self._states.read()
+        self._is_loaded = True
+        self._paused = known.paused
+        now = self._clock.monotonic()
+        gone: dict[str, OpenBreaker | None] = {}
+        for name, found in known.breakers.items():
+            breaker = self._breakers.get(name)
+            if breaker is None or not breaker.opens:
+                gone[name] = None  # its settings no longer have one
+            elif not breaker.is_open:
+                breaker.reopen(found.error, now=now, seconds=self._states.wait(found))
+        if gone:
+            self._states.record(gone, planned_by=self._worker_id)
+
+    # --- what may be asked -------------------------------------------------------------------
+
+    def unavailable(self) -> frozenset[str]:
+        """Return the destinations that nothing is to be taken for: paused, or open."""
+        now = self._clock.monotonic()
+        is_open = {
+            name
+            for name, breaker in self._breakers.items()
+            if breaker.state(now) is BreakerState.OPEN
+        }
+        return (self._paused & self._limits.keys()) | is_open
+
+    def apart(self, *, batch_size: int, ahead: int) -> Apart | None:
+        """Return how to ask for what is takeable; None if destinations need not be kept apart.
+
+        Args:
+            batch_size: deliveries per claim.
+            ahead: batches to plan, of all destinations together.
+        """
+        unavailable = self.unavailable()
+        if not (self.is_apart or unavailable):
+            return None
+        share = -(-batch_size * ahead // max(1, len(self._limits)))
+        return Apart(unavailable=unavailable, each=max(batch_size, share))
+
+    def is_free(self, destination: str) -> bool:
+        """Say whether a destination may be served together with others: no limits, no trouble.
+
+        Args:
+            destination: its name.
+        """
+        breaker = self._breakers[destination]
+        return (
+            destination not in (*self._paused, *self._buckets, *self._keys)
+            and self._limits[destination].workers is None
+            and not breaker.is_open
+            and breaker.in_a_row == 0
+        )
+
+    def room(self, destination: str, most: int) -> int:
+        """Return how many deliveries may be claimed for a destination now.
+
+        Args:
+            destination: its name.
+            most: that are wanted.
+        """
+        if destination in self._paused:
+            return 0
+        now = self._clock.monotonic()
+        bucket = self._buckets.get(destination)
+        found = [most, self._breakers[destination].room(now)]
+        if bucket is not None:
+            found.append(bucket.available(now))
+        return min(one for one in found if one is not None)
+
+    def allowed(self, destination: str) -> Callable[[pa.Table], npt.NDArray[np.bool_]] | None:
+        """Return what says which deliveries the rate of their key lets pass; None for all.
+
+        Args:
+            destination: its name.
+        """
+        keys = self._keys.get(destination)
+        if keys is None:
+            return None
+        return lambda rows: keys.allowed(_keys_of(rows), self._clock.monotonic())
+
+    def tasks(self, destinations: Sequence[str], busy: Mapping[str, int], taken: int) -> int:
+        """Return how many publishing tasks a claim may have; 0 if it must wait.
+
+        One task is kept for each other destination, so that one that hangs holds up nobody else.
+
+        Args:
+            destinations: of the claim.
+            busy: destination to tasks of what is in flight for it.
+            taken: tasks of all that is in flight.
+        """
+        others = self._limits.keys() - set(destinations)
+        cap = max(1, self._workers - len(others))
+        asked = [
+            limit for name in destinations if (limit := self._limits[name].workers) is not None
+        ]
+        if asked:
+            cap = min(self._workers, *asked)
+        used = max(busy.get(name, 0) for name in destinations)
+        return max(0, min(cap - used, self._workers - taken))
+
+    def share(self, limit: int) -> int:
+        """Return how much of a limit one destination may use up.
+
+        Args:
+            limit: deliveries claimed at any instant.
+        """
+        return max(1, limit // max(1, len(self._limits)))
+
+    def has_others(self, destinations: Iterable[str]) -> bool:
+        """Say whether there are others that may be asked.
+
+        Args:
+            destinations: that are at work already.
+        """
+        return bool(self._limits.keys() - set(destinations) - self.unavailable())
+
+    def wait(self) -> float:
+        """Return the seconds until rates let something pass; `NEVER` if there are no rates."""
+        if not self._buckets and not self._keys:
+            return NEVER
+        now = self._clock.monotonic()
+        waits = [bucket.wait(now) for bucket in self._buckets.values()]
+        waits += [keys.wait(now) for keys in self._keys.values()]
+        return min((wait for wait in waits if wait > 0), default=0.0)
+
+    def hope(self) -> float:
+        """Return the seconds until a breaker may close, as far as this run has reason to hope.
+
+        A destination whose probe has failed in this run may be away for long: a relay that is to
+        end does not wait for it.
+        """
+        now = self._clock.monotonic()
+        waits = [
+            one.wait(now)
+            for name, one in self._breakers.items()
+            if one.failed_probes == 0 and name not in self._paused
+        ]
+        return min((wait for wait in waits if wait is not None), default=NEVER)
+
+    # --- what has happened -------------------------------------------------------------------
+
+    def started(self, destinations: Iterable[str], claim: Claim) -> None:
+        """Note that a claim is about to be sent.
+
+        Args:
+            destinations: where to.
+            claim: on record by now.
+        """
+        now = self._clock.monotonic()
+        for name in destinations:
+            self._breakers[name].started()
+            if name in self._buckets:
+                self._buckets[name].take(len(claim), now)
+            if name in self._keys:
+                self._keys[name].take(_keys_of(claim.deliveries), now)
+
+    def landed(self, claim: Claim, results: Sequence[Outcome]) -> bool:
+        """Note what became of a claim; say whether what is planned no longer holds.
+
+        Args:
+            claim: that was sent.
+            results: one per delivery, in its order.
+        """
+        if not self.is_apart:
+            return False
+        answers: dict[str, list[Outcome]] = {}
+        for name, result in zip(claim.deliveries["destination"].to_pylist(), results, strict=True):
+            answers.setdefault(name, []).append(result)
+        now = self._clock.monotonic()
+        changed = [
+            name
+            for name, found in answers.items()
+            if name in self._breakers
+            and self._breakers[name].landed(
+                [
+                    isinstance(one, Delivered | Rejected)
+                    for one in found
+                    if isinstance(one, Delivered | Rejected | Failed | Unknown)
+                ],
+                error=_last_error(found),
+                now=now,
+            )
+        ]
+        self._record(changed)
+        return bool(changed)
+
+    def tolerates(self, destination: str, cause: str) -> bool:
+        """Note that a destination does not answer; say whether the relay can go on without it.
+
+        It can if the destination has a breaker, which opens, or is paused.
+
+        Args:
+            destination: its name.
+            cause: why, without secrets.
+        """
+        self.know([destination])
+        breaker = self._breakers[destination]
+        if breaker.opens:
+            self.load()
+            breaker.trip(cause, now=self._clock.monotonic())
+            self._record([destination])
+            return True
+        if not self._is_loaded:
+            self.reload()
+        return destination in self._paused
+
+    def _record(self, changed: Iterable[str]) -> None:
+        now = self._clock.monotonic()
+        breakers: dict[str, OpenBreaker | None] = {}
+        for name in changed:
+            breaker = self._breakers[name]
+            wait = breaker.wait(now)
+            breakers[name] = (
+                None if wait is None else self._states.breaker(wait=wait, error=breaker.error)
+            )
+            logger.warning("breaker", extra={"destination": name, "state": str(breaker.state(now))})
+        if breakers:
+            self._states.record(breakers, planned_by=self._worker_id)
+
+
+def goes_to(deliveries: pa.Table, policies: PolicySet) -> list[str]:
+    """Return the destinations of each delivery, joined by `|` where its event was never claimed.
+
+    Args:
+        deliveries: columns event_type and destination.
+        policies: the delivery policies in force.
+    """
+    types = deliveries["event_type"].unique().to_pylist()
+    named = {name: "|".join(policies.match(name).destinations) for name in types}
+    return [
+        destination or named[event_type]
+        for event_type, destination in zip(
+            deliveries["event_type"].to_pylist(),
+            deliveries["destination"].to_pylist(),
+            strict=True,
+        )
+    ]
+
+
+def _keys_of(deliveries: pa.Table) -> list[str | None]:
+    keys: list[str | None] = pc.coalesce(
+        deliveries["ordering_key"], deliveries["partition_key"]
+    ).to_pylist()
+    return keys
+
+
+def _last_error(results: Iterable[Outcome]) -> str:
+    found = [one.error for one in results if isinstance(one, Failed | Unknown)]
+    return (found[-1] or "unknown") if found else ""

@@ -1,0 +1,382 @@
+"""Which claims are made where destinations are kept apart, and what each may be asked."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from delta_outbox.claims import DELIVERIES, Claim, make_claim, new_claim_id
+from delta_outbox.conformance.clock import ManualClock
+from delta_outbox.destination_states import KnownStates, OpenBreaker
+from delta_outbox.instants import micros
+from delta_outbox.lifecycle import EndOfClaim
+from delta_outbox.outbox import Outbox
+from delta_outbox.policy import PolicySet
+from delta_outbox.publishers.protocol import Delivered, Failed, NotSent, Rejected
+from delta_outbox.relay.choosing import IDLE_SECONDS, Choosing
+from delta_outbox.relay.flight import Flight, Held
+from delta_outbox.relay.isolation import NEVER, Isolation, goes_to
+from delta_outbox.relay.schedule import Kind, Schedule
+from delta_outbox.scopes import scopes_of
+from delta_outbox.settings import DestinationLimits, PublisherSettings, RelaySettings, Settings
+
+POLICIES = PolicySet.from_csv(
+    "event_type,destination\na,a\nb,b\nboth,a|b\n*,a\n"  # strict, by key, over all destinations
+)
+Row = tuple[str, str | None]  # event type, ordering key
+
+
+class States:
+    """What is known of destinations, in memory."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        """Know nothing."""
+        self.clock = clock
+        self.paused: frozenset[str] = frozenset()
+        self.breakers: dict[str, OpenBreaker] = {}
+
+    def read(self) -> KnownStates:
+        """Return what is known."""
+        return KnownStates(paused=self.paused, breakers=dict(self.breakers))
+
+    def record(self, breakers: dict[str, OpenBreaker | None], *, planned_by: str) -> None:
+        """Keep it."""
+        assert planned_by == "me"
+        for name, one in breakers.items():
+            self.breakers.pop(name, None)
+            if one is not None:
+                self.breakers[name] = one
+
+    def breaker(self, *, wait: float, error: str) -> OpenBreaker:
+        """Return one that opens now."""
+        now = micros(self.clock.now())
+        return OpenBreaker(since=now, probe_at=now + round(wait * 1e6), error=error)
+
+    def wait(self, breaker: OpenBreaker) -> float:
+        """Return the seconds until a probe."""
+        return (breaker.probe_at - micros(self.clock.now())) / 1e6
+
+
+class Field:
+    """A relay's choices without a relay.
+
+    Args:
+        limit: of the relay.
+        workers: publishing tasks at once.
+        limits: of the destination a.
+    """
+
+    def __init__(
+        self, *, limit: int | None = None, workers: int = 2, limits: dict[str, Any] | None = None
+    ) -> None:
+        """Serve a and b; nothing lands before it is told to."""
+        self.clock = ManualClock()
+        self.states = States(self.clock)
+        self.may_land = threading.Event()
+        self.settings = Settings(
+            relay=RelaySettings(parallelism=workers),
+            publishers={
+                "a": PublisherSettings(type="null", limits=DestinationLimits(**(limits or {}))),
+                "b": PublisherSettings(type="null"),
+            },
+        )
+        self.flight = Flight(self._publish, self.clock)
+        self.isolation = self.another()
+        self.choosing = Choosing(
+            cast("Outbox", SimpleNamespace(new_claim=self.new_claim)),
+            self.flight,
+            self.isolation,
+            hold=self.hold,
+            batch_size=8,
+            limit=limit,
+        )
+
+    def another(self) -> Isolation:
+        """Return what a relay knows that starts now."""
+        outbox = SimpleNamespace(
+            settings=self.settings, destinations=self.states, clock=self.clock, worker_id="me"
+        )
+        isolation = Isolation(cast("Outbox", outbox))
+        isolation.know(["a", "b"])
+        return isolation
+
+    def _publish(self, _: Held) -> list[EndOfClaim]:
+        self.may_land.wait()
+        return []
+
+    def new_claim(self, batch: pa.Table) -> Claim:
+        """Make a claim."""
+        return make_claim(batch, policies=POLICIES, now=self.clock.now(), claim_id=new_claim_id())
+
+    def hold(self, kind: Kind | None, claim: Claim) -> Held:
+        """Make it ours."""
+        scopes = scopes_of(claim.deliveries, POLICIES).to_pylist()
+        return Held(kind=kind, claim=claim, scopes=scopes)
+
+    def schedule(self, *rows: Row) -> Schedule:
+        """Return a schedule of events `0`, `1`, ..., none of which was claimed before."""
+        columns: dict[str, Any] = {
+            "event_id": [str(number) for number in range(len(rows))],
+            "event_type": [row[0] for row in rows],
+            "ordering_key": [row[1] for row in rows],
+            "destination": [""] * len(rows),
+        }
+        zeros = dict.fromkeys(("attempts", "publish_attempts", "crashes", "suspect", "arrival"), 0)
+        given = {
+            name: columns.get(name, [zeros.get(name)] * len(rows)) for name in DELIVERIES.names
+        }
+        table = pa.table(given, schema=DELIVERIES)
+        return Schedule(
+            table, scopes_of(table, POLICIES), batch_size=8, to=goes_to(table, POLICIES)
+        )
+
+    def choose(self, schedule: Schedule, *, once: bool = False) -> list[Held]:
+        """Choose, and let what is to be sent fly."""
+        chosen: list[Held] = []
+        self.choosing.choose(schedule, chosen, once=once)
+        for held in chosen:
+            if held.kind is not None:
+                self.isolation.started(held.to.split("|"), held.claim)
+                self.flight.start(held)
+        return chosen
+
+    def land(self, held: Held, *results: EndOfClaim) -> bool:
+        """Say what became of a claim."""
+        return self.isolation.landed(held.claim, results)
+
+
+@pytest.fixture
+def fields() -> Iterator[list[Field]]:
+    """Take fields; nothing of them is left in the air."""
+    made: list[Field] = []
+    yield made
+    for field in made:
+        field.may_land.set()
+        field.flight.close()
+
+
+def shown(chosen: Sequence[Held]) -> list[tuple[str, list[str], bool]]:
+    """Return destination, events, and whether they are sent, of each claim."""
+    return [
+        (one.to, one.claim.deliveries["event_id"].to_pylist(), not one.is_put_back)
+        for one in chosen
+    ]
+
+
+def test_each_destination_has_a_claim_of_its_own(fields: list[Field]) -> None:
+    """What goes to one destination is claimed apart, and flies beside the others, each on a task
+    of its own; what hangs keeps its own only.
+    """
+    fields.append(field := Field())
+    schedule = field.schedule(("a", None), ("b", None), ("a", None))
+    chosen = field.choose(schedule)
+    assert [("a", ["0", "2"], True), ("b", ["1"], True)] == shown(chosen)
+    assert [1, 1] == [one.tasks for one in chosen]
+    assert [] == field.choose(field.schedule(("a", None)))
+
+
+def test_one_that_hangs_is_not_waited_for(fields: list[Field]) -> None:
+    """While one is in flight for long, it is time to ask what the other could do, also if all that
+    is planned for it waits for a key in flight.
+    """
+    fields.append(field := Field(workers=4))
+    schedule = field.schedule(("a", "k"), *[("a", None)] * 8, ("b", "k"))
+    [held] = field.choose(schedule)
+    assert 3 == held.tasks  # one is kept for b
+    assert not field.choosing.is_idle(schedule)
+    field.clock.sleep(IDLE_SECONDS)
+    assert field.choosing.is_idle(schedule)
+    assert [("b", ["0"], True)] == shown(field.choose(field.schedule(("b", None))))
+    assert not field.choosing.is_idle(schedule)
+
+
+def test_workers_are_as_many_as_the_settings_say(fields: list[Field]) -> None:
+    """A destination gets no more tasks than its settings allow, over all of its claims."""
+    for asked, got in ((None, 7), (2, 2), (99, 8)):
+        fields.append(field := Field(workers=8, limits={"workers": asked}))
+        [held] = field.choose(field.schedule(("a", None)))
+        assert got == held.tasks
+        assert [] == field.choose(field.schedule(("a", None)))
+
+
+def test_the_same_key_waits(fields: list[Field]) -> None:
+    """An event waits for an earlier one of its key, although that goes elsewhere."""
+    fields.append(field := Field())
+    schedule = field.schedule(("a", "k"), ("b", "k"), ("b", "other"))
+    assert [("a", ["0"], True), ("b", ["2"], True)] == shown(field.choose(schedule))
+
+
+def test_an_event_for_both_is_one_claim_while_both_are_well(fields: list[Field]) -> None:
+    """Without trouble nothing is told apart."""
+    fields.append(field := Field())
+    assert [("a|b", ["0", "0", "1", "1"], True)] == shown(
+        field.choose(field.schedule(("both", "k"), ("both", "k")))
+    )
+
+
+@pytest.mark.parametrize("how", ["paused", "open", "failing", "slow"])
+def test_an_event_for_both_is_told_apart_when_one_is_not_well(
+    fields: list[Field], how: str
+) -> None:
+    """The well one gets its delivery, the other one is put back; of a key only the first, for its
+    order holds over both.
+    """
+    limits: dict[str, Any] = {"rate_per_second": 1} if how == "slow" else {}
+    if how == "open":
+        limits = {"breaker_failures": 1}
+    fields.append(field := Field(limits=limits))
+    if how == "paused":
+        field.states.paused = frozenset({"a"})
+        field.isolation.reload()
+    if how in ("open", "failing"):
+        [held] = field.choose(field.schedule(("a", None)))
+        field.land(held, Failed(error="refused"))
+    chosen = field.choose(field.schedule(("both", "k"), ("both", "k"), ("both", None)))
+    assert [("a", ["0", "2"], False), ("b", ["0", "2"], True)] == shown(chosen)
+    assert 2 == len({one.claim.claim_id for one in chosen})
+    assert {"a"} == set(chosen[0].claim.deliveries["destination"].to_pylist())
+    assert 2 == len(chosen[0].claim.policies)
+
+
+def test_rates_cut_a_claim(fields: list[Field]) -> None:
+    """Of a destination no more than its tokens, of a key no more than its own, and the others are
+    not concerned; later there is more.
+    """
+    fields.append(field := Field(limits={"rate_per_second": 3, "rate_per_key_per_second": 1}))
+    schedule = field.schedule(
+        ("a", "k"), ("a", "k"), ("a", "l"), ("a", None), ("a", None), ("b", None), ("b", "m")
+    )
+    assert [("a", ["0", "2", "3"], True), ("b", ["5", "6"], True)] == shown(field.choose(schedule))
+    assert 0 < field.isolation.wait() <= 1
+    field.may_land.set()
+    field.flight.wait(10)
+    while field.flight:
+        list(field.flight.landed())
+    assert [] == field.choose(schedule)
+    field.clock.sleep(1)
+    assert [("a", ["1", "4"], True)] == shown(field.choose(schedule))
+
+
+def test_a_probe_is_one_delivery(fields: list[Field]) -> None:
+    """An open breaker lets nothing pass and says so to all, then one delivery; another relay that
+    starts knows as much.
+    """
+    fields.append(field := Field(limits={"breaker_failures": 2, "breaker_seconds": 10}))
+    [held] = field.choose(field.schedule(("a", None), ("a", None)))
+    field.may_land.set()
+    field.flight.wait(10)
+    list(field.flight.landed())
+    assert field.land(held, Failed(error="refused"), Failed(error="refused again"))
+    assert {"a"} == field.isolation.unavailable()
+    assert "refused again" == field.states.breakers["a"].error
+    assert 10 == field.isolation.hope()
+    restarted = field.another()
+    restarted.load()
+    assert {"a"} == restarted.unavailable()
+    schedule = field.schedule(("a", None), ("a", None))
+    assert [] == field.choose(schedule)
+    field.clock.sleep(10)
+    assert set() == field.isolation.unavailable() | restarted.unavailable()
+    [probe] = field.choose(schedule)
+    assert 1 == len(probe.claim)
+    assert [] == field.choose(field.schedule(("a", None)))
+    assert field.land(probe, Failed(error="still"))
+    assert {"a"} == field.isolation.unavailable()
+    assert NEVER == field.isolation.hope()
+    field.clock.sleep(10)
+    field.isolation.started(["a"], probe.claim)
+    assert field.land(probe, Rejected(error="it is there, and does not like it"))
+    assert {} == field.states.breakers
+    assert set() == field.isolation.unavailable()
+
+
+def test_what_was_not_tried_is_no_failure(fields: list[Field]) -> None:
+    """What was not sent, or whose worker crashed, says nothing of the destination."""
+    fields.append(field := Field(limits={"breaker_failures": 1}))
+    [held] = field.choose(field.schedule(("a", None), ("a", None)))
+    assert not field.land(held, NotSent(), Delivered())
+    assert not field.land(held, NotSent(), NotSent())
+    assert field.isolation.is_free("a")
+
+
+def test_a_relay_can_do_without_what_is_paused_or_has_a_breaker(fields: list[Field]) -> None:
+    """A destination that does not answer stops a relay only if nobody has said what to do."""
+    fields.append(field := Field(limits={"breaker_failures": 1}))
+    assert field.isolation.tolerates("a", "no connection")
+    assert {"a"} == field.isolation.unavailable()
+    assert not field.isolation.tolerates("b", "no connection")
+    field.states.paused = frozenset({"b"})
+    assert field.another().tolerates("b", "no connection")
+
+
+def test_a_breaker_without_settings_is_closed_for_all(fields: list[Field]) -> None:
+    """What a former relay has left open is closed by one whose settings have no breaker."""
+    fields.append(field := Field())
+    field.states.breakers["a"] = field.states.breaker(wait=100, error="x")
+    field.isolation.reload()
+    assert ({}, frozenset()) == (field.states.breakers, field.isolation.unavailable())
+
+
+def test_one_destination_without_limits_is_not_kept_apart(fields: list[Field]) -> None:
+    """The shipped settings cost nothing: no question is asked differently, no state is read."""
+    fields.append(field := Field())
+    field.isolation._limits.pop("b")
+    assert not field.isolation.is_apart
+    assert field.isolation.apart(batch_size=8, ahead=10) is None
+    field.isolation.load()
+    assert not field.isolation._is_loaded
+
+
+def test_a_limit_is_shared(fields: list[Field]) -> None:
+    """Of a relay's limit one destination cannot use up all; a single batch takes from the front."""
+    fields.append(field := Field(limit=4))
+    rows: list[Row] = [*[("a", None)] * 5, *[("b", None)] * 5]
+    assert [2, 2] == [len(one.claim) for one in field.choose(field.schedule(*rows))]
+    fields.append(field := Field(limit=4))
+    field.choosing._batch_size = 4
+    assert [("a", ["0", "1", "2", "3"], True)] == shown(
+        field.choose(field.schedule(*rows), once=True)
+    )
+
+
+@settings(deadline=None)
+@given(
+    rows=st.lists(
+        st.tuples(st.sampled_from(["a", "b", "both"]), st.sampled_from([None, "k", "l"])),
+        max_size=16,
+    ),
+    paused=st.booleans(),
+)
+def test_order_holds_over_all_destinations(rows: list[Row], paused: bool) -> None:
+    """Whatever is chosen, the events of a key are claimed in order, and no later one while an
+    earlier one is not delivered everywhere.
+    """
+    field = Field()
+    if paused:
+        field.states.paused = frozenset({"a"})
+        field.isolation.reload()
+    schedule = field.schedule(*rows)
+    try:
+        chosen = field.choose(schedule)
+    finally:
+        field.may_land.set()
+        field.flight.close()
+    for key in ("k", "l"):
+        numbers = [n for n, row in enumerate(rows) if row[1] == key]
+        claims = [
+            [int(id_) for id_ in one.claim.deliveries["event_id"].to_pylist()] for one in chosen
+        ]
+        holding = [[n for n in dict.fromkeys(claim) if n in numbers] for claim in claims]
+        holding = [claim for claim in holding if claim]
+        if holding:
+            assert all(holding[0] == other for other in holding)
+            assert numbers[: len(holding[0])] == holding[0]
+            if paused and any(one.is_put_back for one in chosen):
+                assert all(len(claim) == 1 for claim in holding if rows[claim[0]][0] == "both")

@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("soak: ended. The same command goes on from here.")
         return INTERRUPTED
-    made, ended = len(evidence.kills), len(evidence.kills) == terms.kills
+    made, ended = len(evidence.kills), len(evidence.kills) >= terms.kills
     file = folder.report if ended else folder.so_far
     file.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     print(page(report))

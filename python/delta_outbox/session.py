@@ -212,6 +212,7 @@ def remote_session(url: str) -> SparkSession:
         probe = (parts.hostname, parts.port or CONNECT_PORT)
         socket.create_connection(probe, timeout=CONNECT_TIMEOUT).close()
         spark: SparkSession = SparkSession.builder.remote(url).create()
+        _keep_apart(spark)
         try:
             with _quick_to_give_up(spark):
                 spark.conf.set("spark.sql.session.timeZone", "UTC")
@@ -254,6 +255,26 @@ def _try_for_seconds(spark: SparkSession) -> None:
 
     policy = DefaultPolicy(max_retries=CONNECT_RETRIES, max_backoff=1000)
     _client(spark).set_retry_policies([policy])
+
+
+def _keep_apart(spark: SparkSession) -> None:
+    """Let the end of a session end nothing that others use.
+
+    A client of Spark 4.1 that closes also ends the threads of all clients, and closes once more
+    when the garbage collector finds its session. If that happens while such a thread is started,
+    the process waits for itself for ever (seen in tests of a refused session).
+
+    Args:
+        spark: a session of Spark Connect that has just been made.
+    """
+    client = _client(spark)
+
+    def close() -> None:
+        if not client.is_closed:
+            client._closed = True
+            client._channel.close()
+
+    client.close = close
 
 
 def _client(spark: SparkSession) -> Any:
@@ -348,6 +369,7 @@ def own_session(spark: SparkSession) -> SparkSession:
         return spark.newSession()
     remote: Any = spark  # a classic session has no clone
     own: SparkSession = remote.cloneSession()
+    _keep_apart(own)
     if spark in _here:
         _here[own] = _here[spark]
     _client(own).set_retry_policies(_client(spark).get_retry_policies())

@@ -109,7 +109,7 @@ def report_of(
         "examples": {
             name: list(examples[:EXAMPLES]) for name, examples in vars(found).items() if examples
         },
-        "kept": found.none and len(evidence.kills) == terms.kills,
+        "kept": found.none and len(evidence.kills) >= terms.kills,
     }
 
 

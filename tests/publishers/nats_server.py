@@ -64,6 +64,15 @@ class NatsServer(LocalServer):
         """Create a stream."""
         self.ask(lambda _, js: js.add_stream(name=name, subjects=list(subjects), **config))
 
+    def count(self, stream: str) -> int:
+        """Return how many messages a stream holds."""
+
+        async def ask(_: Client, js: JetStreamContext) -> int:
+            return (await js.stream_info(stream)).state.messages
+
+        count: int = self.ask(ask)
+        return count
+
     def read(self, stream: str) -> list[Msg]:
         """Return all messages of a stream, in order."""
 

@@ -159,12 +159,18 @@ def test_a_server_that_dies_in_the_middle_is_told_apart(
     """A server killed in the middle: what it said stands, the rest is unknown or not sent."""
     stream = new_stream()
     events = [new_event(f"{stream}.a", f"k{n % 300}") for n in range(20_000)]
-    timer = threading.Timer(0.5, running_nats.kill)
-    timer.start()
+
+    def kill_in_the_middle() -> None:
+        while running_nats.count(stream) < 300:
+            time.sleep(0.01)
+        running_nats.kill()
+
+    killer = threading.Thread(target=kill_in_the_middle)
+    killer.start()
     start = time.monotonic()
     results = publish(open_nats(), events)
     assert time.monotonic() - start < 20
-    timer.join()
+    killer.join()
     running_nats.start()
     assert {Delivered, Unknown, NotSent} == {type(result) for result in results}
     _check(running_nats, stream, events, results)

@@ -10,7 +10,7 @@ from pathlib import Path
 from delta_outbox.config import AppendSettings, DestinationLimits, RelaySettings, load_settings
 from delta_outbox.policy import PolicySet
 from delta_outbox.publishers.registry import BUILT_IN, find_publisher, prepare_settings
-from delta_outbox.relay.forms import CLOUDEVENTS, prepare_forms
+from delta_outbox.relay.forms import prepare_forms
 
 EXAMPLE = Path(__file__).parents[2] / "outbox.toml.example"
 
@@ -47,8 +47,7 @@ def test_example_shows_every_destination(tmp_path: Path) -> None:
     publishers = settings.publishers
     for name, one in publishers.items():
         found = find_publisher(one.type, destination=name)
-        own = {key: value for key, value in one.settings.items() if key != CLOUDEVENTS}
-        prepare_settings(found, own, destination=name, home=tmp_path)
+        prepare_settings(found, one.settings, destination=name, home=tmp_path)
     everywhere = PolicySet.parse([{"event_type": "*", "destination": "|".join(publishers)}])
     assert ["shop"] == list(prepare_forms(everywhere, settings))
     types = {one.type for one in publishers.values()}

@@ -102,6 +102,20 @@ def lost(
     )
 
 
+def test_a_destination_of_cloudevents_is_asked(tmp_path: Path, clock: ManualClock):
+    """Its table `cloudevents` is the relay's: a publisher would refuse to know it."""
+    given = {
+        "bootstrap.servers": "localhost:9092",
+        "topics": ["order.*"],
+        "delivery": "exactly_once",
+        "marker_topic": "markers",
+        "cloudevents": {"source": "/shop"},
+    }
+    described = PublisherSettings(type="kafka", settings=SecretMapping(given))
+    settings = Settings(publishers={"orders": described})
+    assert Settling(settings, home=tmp_path, clock=clock).is_asked("orders")
+
+
 def test_only_who_knows_is_asked(settling: Settling):
     """Other destinations, and one that the settings have no more, cost nothing."""
     names = ["plain", "file", "gone"]

@@ -10,6 +10,8 @@ from typing import Final
 
 from delta_outbox.publishers.cloudevents_text import MEDIA_TYPE, NO_STRING
 
+CLOUDEVENTS: Final = "cloudevents"
+"""The table within the settings of a destination that is not its publisher's."""
 DEFAULT_CONTENT_TYPE: Final = "application/json"
 _ALLOWED: Final = ("source", "content_type", "extensions")
 _RESERVED: Final = frozenset(

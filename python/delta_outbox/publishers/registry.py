@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import ClassVar, Final, cast
 
 from delta_outbox.errors import BadSettings, OutboxError, PublisherUnavailable, UnknownPublisher
+from delta_outbox.publishers.cloudevents_settings import CLOUDEVENTS
 from delta_outbox.publishers.cloudevents_transport import Transport
 from delta_outbox.publishers.protocol import Publisher
 from delta_outbox.publishers.scrub import describe, scrub
@@ -101,14 +102,15 @@ def prepare_settings(
 
     Args:
         publisher: the class.
-        settings: the table `[publishers.<destination>]` without `type`.
+        settings: the table `[publishers.<destination>]` without `type`. Its table `cloudevents` is
+            the relay's, and no publisher sees it.
         destination: its name.
         home: the folder of the outbox.
 
     Raises:
         BadSettings: a setting breaks a rule.
     """
-    prepared = dict(settings)
+    prepared = {name: value for name, value in settings.items() if name != CLOUDEVENTS}
     secrets = secrets_of(settings)
     try:
         with hiding(secrets):

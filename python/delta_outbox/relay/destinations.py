@@ -8,7 +8,6 @@ from pathlib import Path
 from delta_outbox.errors import PublisherUnavailable, UnknownDestination
 from delta_outbox.policy import PolicySet
 from delta_outbox.publishers.registry import find_publisher, prepare_settings, probe
-from delta_outbox.relay.forms import CLOUDEVENTS
 from delta_outbox.settings import Settings
 
 
@@ -40,8 +39,7 @@ def prepare_destinations(
         if described is None:
             raise UnknownDestination(destination=name, known=settings.publishers)
         publisher = find_publisher(described.type, destination=name)
-        own = {key: value for key, value in described.settings.items() if key != CLOUDEVENTS}
-        ready = prepare_settings(publisher, own, destination=name, home=home)
+        ready = prepare_settings(publisher, described.settings, destination=name, home=home)
         try:
             probe(publisher, ready, destination=name)
         except PublisherUnavailable as error:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from delta_outbox.errors import BadPolicy, BadSettings, UnknownDestination
 from delta_outbox.policy import DeliveryPolicy, PolicySet
 from delta_outbox.policy_columns import PayloadFormat
 from delta_outbox.publishers.cloudevents import CloudEventForm
-from delta_outbox.publishers.cloudevents_settings import parse_cloudevents
+from delta_outbox.publishers.cloudevents_settings import CLOUDEVENTS, parse_cloudevents
 from delta_outbox.publishers.cloudevents_transport import Transport
 from delta_outbox.publishers.registry import find_publisher, transport_of
 from delta_outbox.publishers.secrets import cause_to_show, secrets_of, without_secrets
 from delta_outbox.settings import PublisherSettings, Settings
-
-CLOUDEVENTS: Final = "cloudevents"
-"""The table within the settings of a destination that is not its publisher's."""
 
 
 def prepare_forms(policies: PolicySet, settings: Settings) -> dict[str, CloudEventForm]:

@@ -28,11 +28,12 @@ def test_seven_kills_break_no_promise(tmp_path: Path) -> None:
     assert 0 == ended.returncode, ended.stdout[-5000:] + ended.stderr[-5000:]
     report = json.loads((folder / "report.json").read_text())
     kills = report["kills"]
-    assert [5, 1, 1] == [kills[kind]["kills"] for kind in ("relay", "jvm", "worker")]
+    # A worker whose death nobody notices was idle: then another one is killed.
+    assert [5, 1] == [kills[kind]["kills"] for kind in ("relay", "jvm")]
     assert {0} == set(report["violations"].values())
     assert report["kept"]
     # They hit something: a kill between two batches would prove little.
-    assert 1 == kills["worker"]["with_events_in_flight"]
+    assert 0 < kills["worker"]["with_events_in_flight"]
     assert 0 < kills["relay"]["with_events_in_flight"]
     assert 0 < kills["all"]["recovery_seconds"]["measured"]
     assert kills["all"]["duplicates"]["max"] <= IN_FLIGHT * BATCH_SIZE

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -14,7 +16,12 @@ from tests.integration.sockets import listening
 from delta_outbox.errors import BadSettings, ServerUnreachable
 from delta_outbox.home import Home
 from delta_outbox.served import find_served
-from delta_outbox.session import check_session, remote_session
+from delta_outbox.session import (
+    check_session,
+    end_own_session,
+    own_session,
+    remote_session,
+)
 from delta_outbox.spark_settings import REQUIRED
 
 
@@ -67,6 +74,24 @@ def test_wrong_token_is_refused(spark: SparkSession, remote_url: str):
         remote_session(remote_url.replace(right, "guessed"))
     assert right not in str(caught.value)
     assert "guessed" not in str(caught.value)
+
+
+def test_the_end_of_a_session_ends_no_thread_of_others(spark: SparkSession, remote_url: str):
+    """Neither a session that is closed nor one that is merely collected, whenever that happens."""
+    from pyspark.sql.connect.client.reattach import ExecutePlanResponseReattachableIterator
+
+    assert 1 == spark.range(1).count()
+    threads = ExecutePlanResponseReattachableIterator._release_thread_pool_instance
+    assert threads is not None
+    ended, forgotten, other = own_session(spark), own_session(spark), remote_session(remote_url)
+    assert [1, 1, 1] == [one.range(1).count() for one in (ended, forgotten, other)]
+    end_own_session(ended)
+    seen = [weakref.ref(one) for one in (ended, forgotten, other)]
+    del ended, forgotten, other
+    gc.collect()
+    assert [None, None, None] == [one() for one in seen]
+    assert threads is ExecutePlanResponseReattachableIterator._release_thread_pool_instance
+    assert 1 == spark.range(1).count()
 
 
 def test_token_for_another_name_than_localhost_is_reported(spark: SparkSession, remote_url: str):

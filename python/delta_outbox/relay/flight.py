@@ -1,11 +1,13 @@
 """Claims in flight: each kind is published beside the other, one claim of a kind at a time.
 
-A claim of new deliveries that takes long, because one of them is slow to fail, is overtaken: one
-more may fly beside it.
+The next claim of new deliveries is made while one is being published, and waits for it: it starts
+as soon as the other has landed, without what follows a failure. A claim that takes long, because
+one of its deliveries is slow to fail, is overtaken: one more may fly beside it.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from typing import Final
 from delta_outbox.claims import Claim
 from delta_outbox.clock import Clock
 from delta_outbox.lifecycle import EndOfClaim
+from delta_outbox.publishers.protocol import Delivered
 from delta_outbox.relay.schedule import Kind
 
 Publish = Callable[["Held"], list[EndOfClaim]]
@@ -31,6 +34,8 @@ class Held:
         scopes: the order scope of each delivery, None where it neither waits nor blocks.
         until: monotonic seconds after which nothing of it may be sent.
         sequence: the position of the log at which it was made.
+        waits: it may hold what follows a delivery in flight, so it starts after that has landed.
+        barred: order scopes of which nothing is sent: what comes first was not delivered.
     """
 
     kind: Kind | None
@@ -38,6 +43,8 @@ class Held:
     scopes: list[str | None]
     until: float = float("-inf")
     sequence: int = 0
+    waits: bool = False
+    barred: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +55,7 @@ class _Flying:
 
 
 class Flight:
-    """What is being published.
+    """What is being published, and what waits for that.
 
     Args:
         publish: publishes a claim and answers for each delivery; called on another thread.
@@ -61,6 +68,8 @@ class Flight:
         self._clock = clock
         self._pool = ThreadPoolExecutor(len(Kind) + 1, thread_name_prefix="publish")
         self._flying: list[_Flying] = []
+        self._waiting: Held | None = None
+        self._lock = threading.RLock()  # what waits is started by the thread that has landed
 
     def __len__(self) -> int:
         return len(self._flying)
@@ -74,11 +83,23 @@ class Flight:
         Args:
             kind: what it is made of.
         """
-        same = [one for one in self._flying if one.held.kind is kind]
-        if not same:
-            return True
-        slow = self._clock.monotonic() - same[0].since >= SLOW_SECONDS
-        return kind is Kind.NEW and len(same) == 1 and slow
+        with self._lock:
+            same = self._of_kind(kind)
+            if not same:
+                return True
+            may_overtake = kind is Kind.NEW and len(same) == 1 and self._waiting is None
+            return may_overtake and self._is_slow(same[0])
+
+    @property
+    def in_the_air(self) -> int:
+        """The number of claims that are being published at this moment."""
+        with self._lock:
+            return sum(not one.answer.done() for one in self._flying)
+
+    def may_queue(self) -> bool:
+        """Say whether a claim of new deliveries may be made that waits for the one in flight."""
+        with self._lock:
+            return self._waiting is None and len(self._of_kind(Kind.NEW)) == 1
 
     def start(self, held: Held) -> None:
         """Begin to publish a claim.
@@ -87,13 +108,47 @@ class Flight:
             held: the claim, of a kind that is admitted.
         """
         assert held.kind is not None
-        assert self.admits(held.kind)
-        answer = self._pool.submit(self._publish, held)
-        self._flying.append(_Flying(held=held, since=self._clock.monotonic(), answer=answer))
+        with self._lock:
+            assert self.admits(held.kind)
+            self._start(held)
+
+    def queue(self, held: Held) -> None:
+        """Begin to publish a claim as soon as the one in flight has landed.
+
+        Of an order scope in which something was not delivered, nothing of it is sent.
+
+        Args:
+            held: a claim of new deliveries, made when `may_queue` said so.
+        """
+        with self._lock:
+            assert self._waiting is None
+            self._waiting = held
+            for one in self._flying:
+                if one.answer.done():
+                    held.barred |= _undelivered(one)
+            self._go_on()
+
+    def overtake(self) -> None:
+        """Start the claim that waits if the one in flight takes long, without what follows that."""
+        with self._lock:
+            held, before = self._waiting, self._of_kind(Kind.NEW)
+            if held is None or len(before) > 1 or not self._is_slow(before[0]):
+                return
+            held.barred |= {scope for scope in before[0].held.scopes if scope is not None}
+            self._waiting = None
+            self._start(held)
+
+    def take_back(self) -> Held | None:
+        """Return the claim that waits; it will not start."""
+        with self._lock:
+            held, self._waiting = self._waiting, None
+            return held
 
     def held(self) -> list[Held]:
-        """Return the claims in flight."""
-        return [one.held for one in self._flying]
+        """Return the claims in flight, and the one that waits."""
+        with self._lock:
+            waiting = [self._waiting] if self._waiting is not None else []
+            return [*(one.held for one in self._flying), *waiting]
 
     def landed(self) -> Iterator[tuple[Held, list[EndOfClaim]]]:
         """Yield the claims that have been published since the last call, and what became of them.
@@ -103,7 +158,8 @@ class Flight:
         """
         for one in list(self._flying):
             if one.answer.done():
-                self._flying.remove(one)
+                with self._lock:
+                    self._flying.remove(one)
                 yield one.held, one.answer.result()
 
     def wait(self, seconds: float) -> None:
@@ -117,3 +173,43 @@ class Flight:
     def close(self) -> None:
         """End the threads, once everything has landed."""
         self._pool.shutdown()
+
+    def _start(self, held: Held) -> None:
+        one = _Flying(
+            held=held,
+            since=self._clock.monotonic(),
+            answer=self._pool.submit(self._publish, held),
+        )
+        self._flying.append(one)
+        one.answer.add_done_callback(lambda _: self._has_landed(one))
+
+    def _has_landed(self, one: _Flying) -> None:
+        with self._lock:
+            if self._waiting is not None:
+                self._waiting.barred |= _undelivered(one)
+                self._go_on()
+
+    def _go_on(self) -> None:
+        """Start the claim that waits, if nothing of its kind is in the air any more."""
+        if all(one.answer.done() for one in self._of_kind(Kind.NEW)):
+            held, self._waiting = self._waiting, None
+            assert held is not None
+            self._start(held)
+
+    def _of_kind(self, kind: Kind) -> list[_Flying]:
+        return [one for one in self._flying if one.held.kind is kind]
+
+    def _is_slow(self, one: _Flying) -> bool:
+        return self._clock.monotonic() - one.since >= SLOW_SECONDS
+
+
+def _undelivered(one: _Flying) -> set[str]:
+    """Return the order scopes of a landed claim in which nothing further may be sent."""
+    scopes = one.held.scopes
+    if one.answer.exception() is not None:
+        return {scope for scope in scopes if scope is not None}
+    return {
+        scope
+        for scope, result in zip(scopes, one.answer.result(), strict=True)
+        if scope is not None and not isinstance(result, Delivered)
+    }

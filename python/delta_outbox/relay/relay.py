@@ -2,7 +2,7 @@
 
 One append carries the endings of what was published and the claims of what comes next. What is
 believed has been read back; what lost against another writer is decided again; what is in flight
-is always finished. While a claim is being published, the next ones are planned.
+is always finished. While a claim is being published, the next one is made, and more are planned.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from delta_outbox.lifecycle import EndOfClaim
 from delta_outbox.outbox import Outbox
 from delta_outbox.policy import PolicySet
 from delta_outbox.presence import Presence
+from delta_outbox.publishers.protocol import NotSent
 from delta_outbox.relay.destinations import prepare_destinations
 from delta_outbox.relay.flight import Flight, Held
 from delta_outbox.relay.planning import BATCHES_PER_PLAN, Planning
@@ -122,6 +123,7 @@ class Relay:
         while not stop.is_set():
             self._heart.beat()
             self._land(on_progress)
+            self._flight.overtake()
             self._check_opened()
             if stop.is_set():
                 return
@@ -144,8 +146,11 @@ class Relay:
                     stop.wait(self._planning.pause())
 
     def _finish(self, on_progress: Callable[[Summary], None] | None) -> None:
-        """Finish what is in flight, and record it."""
+        """Finish what is in flight, release what waits for it, and record both."""
         try:
+            waiting = self._flight.take_back()
+            if waiting is not None:
+                self._settle(waiting, [NotSent()] * len(waiting.claim))
             while self._flight:
                 self._flight.wait(LANDING_SECONDS)
                 self._land(on_progress)
@@ -182,17 +187,24 @@ class Relay:
             return chosen
         for kind in (Kind.TROUBLED, Kind.NEW):
             other = Kind.NEW if kind is Kind.TROUBLED else Kind.TROUBLED
-            if not self._flight.admits(kind):
+            admitted = self._flight.admits(kind)
+            waits = not admitted and kind is Kind.NEW and not once and self._flight.may_queue()
+            if not (admitted or waits):
                 continue
             room = self._room(chosen)
             if kind is Kind.TROUBLED and other not in self._flight and schedule.has(other):
                 room = (room + 1) // 2  # of a limit, a half is for the others
             if not room or (once and chosen):
                 continue
-            busy = {scope for held in (*self._flight.held(), *chosen) for scope in held.scopes}
+            busy = {
+                scope
+                for held in (*self._flight.held(), *chosen)
+                if not (waits and held.kind is kind)
+                for scope in held.scopes
+            }
             batch = schedule.take(kind, min(room, self._batch_size), busy=busy)
             if batch.num_rows:
-                chosen.append(self._held(kind, batch))
+                chosen.append(self._held(kind, batch, waits=waits))
         return chosen
 
     def _room(self, chosen: Sequence[Held]) -> int:
@@ -203,10 +215,10 @@ class Relay:
             0, self._limit - sum(len(held.claim) for held in (*self._flight.held(), *chosen))
         )
 
-    def _held(self, kind: Kind | None, batch: pa.Table) -> Held:
+    def _held(self, kind: Kind | None, batch: pa.Table, *, waits: bool = False) -> Held:
         claim = self._outbox.new_claim(batch)
         scopes = scopes_of(claim.deliveries, self._outbox.policies_in_force).to_pylist()
-        return Held(kind=kind, claim=claim, scopes=scopes)
+        return Held(kind=kind, claim=claim, scopes=scopes, waits=waits)
 
     def _append(self, claims: list[Held]) -> None:
         """Append the endings that are decided and new claims at once.
@@ -234,6 +246,8 @@ class Relay:
             held.sequence = self._outbox.log.sequence
             if held.kind is None:
                 self._settle(held, results_without_sending(held.claim))
+            elif held.waits:
+                self._flight.queue(held)
             else:
                 self._flight.start(held)
 
@@ -249,7 +263,12 @@ class Relay:
     def _publish(self, held: Held) -> list[EndOfClaim]:
         assert self._publishing is not None
         seconds = held.until - self._clock.monotonic()
-        return self._publishing.publish(held.claim, seconds=seconds, is_alone=len(self._flight) < 2)
+        return self._publishing.publish(
+            held.claim,
+            seconds=seconds,
+            is_alone=self._flight.in_the_air < 2,
+            barred=held.barred,
+        )
 
     def _land(self, on_progress: Callable[[Summary], None] | None) -> None:
         """Decide the endings of what has been published."""

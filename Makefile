@@ -45,10 +45,11 @@ conformance: setup ## Put three stores to the rules of the specification; writes
 mutants: setup ## Put deliberate faults into the code and see each noticed; writes docs/mutants.md
 	@.venv/bin/python scripts/run_mutants.py --docs docs
 
-soak: setup ## For hours: 200 kills, a poison event among 100,000, 30,000 steps of the model and 300 on Delta; writes docs/soak.md
+soak: setup ## For hours: 260 kills, a poison event among 100,000, 30,000 steps of the model and 300 on Delta; writes docs/soak.md
 	@OUTBOX_MODEL_STEPS=30000 .venv/bin/python -m pytest tests/unit/test_outbox_model.py
 	@OUTBOX_MODEL_RUNS_ON_DELTA=10 OUTBOX_MODEL_STEPS_ON_DELTA=30 .venv/bin/python -m pytest tests/integration/test_model.py
 	@.venv/bin/python -m scripts.run_soak --docs docs
+	@OUTBOX_EXACTLY_ONCE_KILLS=60 .venv/bin/python -m pytest tests/faults/exactly_once
 	@OUTBOX_POISON_AMONG=100000 .venv/bin/python -m pytest tests/integration/test_troubled_events.py -k poison
 
 lint: .venv/.installed ## Check format, style, types, SQL and the tree

@@ -4,9 +4,10 @@ Usage: run_tests.py [tier ...]      (default: every tier)
 
 A process can hold one SparkSession, of one kind; hence a process for each folder that holds tests
 (the unit tests need no Spark and share one). Most of what Spark does for small tables occupies one
-core, so the files of the long folders are shared out to two workers where the machine has room. A
-skipped or expected failure counts as a failure, because a promise that was not tried is not kept;
-so does a tier without tests.
+core, so the files of the long folders are shared out to two workers where the machine has room;
+those of publishers, which mostly wait, by the server that they start (conftest.py there). A skipped
+or expected failure counts as a failure, because a promise that was not tried is not kept; so does a
+tier without tests.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from delta_outbox.spark_settings import class_archive
 
 TIERS = ("unit", "conformance", "mutants", "integration", "publishers", "faults", "acceptance")
 WORKER_MEMORY = 5 * 1024**3  # bytes: a Spark, a broker, Python
-SHARED = ("unit", "integration", "acceptance")  # for two workers; others start many processes
+# For two workers; others start many processes.
+SHARED = ("unit", "integration", "publishers", "publishers/kit", "acceptance")
 SUITE_LIMIT = 45 * 60  # seconds; a hung suite must end before a CI does
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -22,7 +22,11 @@
             "kind": "route",
             "rule": "a template with {event_type}, {event_id}, {ordering_key}, {partition_key}, and {{ or }} for a brace",
         },
-        "format": {"kind": "choice", "choices": ["raw"], "rule": "raw (nothing else is supported)"},
+        "format": {
+            "kind": "choice",
+            "choices": ["raw", "cloudevents-structured", "cloudevents-binary"],
+            "rule": "raw or cloudevents-structured or cloudevents-binary",
+        },
         "ordering": {"kind": "choice", "choices": ["strict", "none"], "rule": "strict or none"},
         "order_scope": {"kind": "choice", "choices": ["key", "destination"], "rule": "key or destination"},
         "max_attempts": {"kind": "whole", "low": 1, "high": 1000000, "rule": "a whole number from 1 to 1000000"},

@@ -83,12 +83,16 @@ def _is_pattern(value: object) -> bool:
 _PATTERN: Final = _Rule(
     sentence="must be a regular expression in Python's syntax", accept=_is_pattern, convert=str
 )
+_TRUTH: Final = _Rule(
+    sentence="must be true or false", accept=lambda value: type(value) is bool, convert=bool
+)
 _RELAY_RULES: Final = {
     "batch_size": _whole(1, 1_000_000),
     "poll_seconds": _seconds(0.01, 3600),
     "max_lanes": _whole(1, 1024),
     "clock_skew_seconds": _seconds(0, 7 * 86_400),
     "parallelism": _whole(1, 4096),
+    "tracing": _TRUTH,
 }
 _APPEND_RULES: Final = {
     "max_payload_bytes": _whole(1, 1024**3),

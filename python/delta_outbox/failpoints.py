@@ -51,7 +51,14 @@ DriverPoint = Literal[
     "publish.before",
     "publish.after",
 ]
-WorkerPoint = Literal["kafka.sending", "kafka.handed", "slice.answered"]
+WorkerPoint = Literal[
+    "kafka.sending",
+    "kafka.handed",
+    "kafka.marked",
+    "kafka.committing",
+    "kafka.committed",
+    "slice.answered",
+]
 Point = DriverPoint | WorkerPoint
 Target = Literal["driver", "jvm", "worker", "group"]
 

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Unpack, overload
 
@@ -34,7 +35,7 @@ from delta_outbox.errors import SequenceTaken
 from delta_outbox.heartbeat import is_any_alive
 from delta_outbox.home import Home
 from delta_outbox.instants import instant_literal
-from delta_outbox.lifecycle import Ending, EndOfClaim, LeaseExpired
+from delta_outbox.lifecycle import Ending, EndOfClaim
 from delta_outbox.log import TransitionLog
 from delta_outbox.operating.commands import carry_out
 from delta_outbox.operating.report import Report
@@ -52,6 +53,7 @@ from delta_outbox.projection import Projection
 from delta_outbox.sequencing import Sequencing
 from delta_outbox.session import end_own_session, own_session
 from delta_outbox.settings import Settings
+from delta_outbox.settling import Settling
 from delta_outbox.statements import Statements
 from delta_outbox.tables import Tables
 
@@ -142,6 +144,8 @@ class Outbox:
             clock=self.clock,
             worker_id=self.worker_id,
         )
+        self.settling = Settling(self.settings, home=self.folder, clock=self.clock)
+        self.has_unsettled = False  # whether the last look at lost claims left some as they are
         self._claimed_at: dict[str, int] = {}  # claim -> its sequence, for `end`
         WORKERS.add(self.worker_id)
 
@@ -413,14 +417,18 @@ class Outbox:
             claim_id=new_claim_id(),
         )
 
-    def decide(self, claim: Claim, results: Sequence[EndOfClaim]) -> list[Ending]:
+    def decide(
+        self, claim: Claim, results: Sequence[EndOfClaim], *, claim_size: int | None = None
+    ) -> list[Ending]:
         """Decide the endings of a claim; nothing is written.
 
         Args:
             claim: the claim.
             results: one per delivery.
+            claim_size: deliveries that the claim began with, if this is a part of it.
         """
-        return decide_endings(claim, results, now=self.clock.now(), jitter=random.random)
+        now = self.clock.now()
+        return decide_endings(claim, results, now=now, jitter=random.random, claim_size=claim_size)
 
     def overview(self, picture: DataFrame) -> Overview:
         """Return what is open in a picture: how much, due when, under which claims.
@@ -485,6 +493,8 @@ class Outbox:
     ) -> int:
         """End claims because their leases are over; returns how many deliveries that sets free.
 
+        What a destination knows that it got is Delivered; what cannot be settled stays claimed.
+
         Args:
             picture: the open deliveries at the position of the log that is known.
             claim_ids: the claims, from `overview`.
@@ -495,19 +505,22 @@ class Outbox:
         """
         from pyspark.sql import functions as sf
 
+        self.has_unsettled = False
         if not claim_ids:
             return 0
         picture.where(sf.col("claim_id").isin(*claim_ids)).createOrReplaceTempView(
             "outbox_held_deliveries"
         )
         held = self.spark.sql(
-            f"select {COLUMNS}, claim_id, claim_size from outbox_held_deliveries"
+            f"select {COLUMNS}, claim_id, claim_size, claimed_at from outbox_held_deliveries"
         ).toArrow()
+        held, results, self.has_unsettled = self.settling.of_held(held)
         rows = []
         for claim_id in held["claim_id"].unique().to_pylist():
             request = (asked or {}).get(claim_id, {})
-            its = held.filter(pc.equal(held["claim_id"], claim_id))
-            rows.append(self._expired(its, claim_id, **request))
+            of_claim = pc.equal(held["claim_id"], claim_id)
+            its, ends = held.filter(of_claim), list(compress(results, of_claim.to_pylist()))
+            rows.append(self._expired(its, claim_id, ends, **request))
             logger.warning("claim_expired", extra={"claim_id": claim_id, "deliveries": len(its)})
         if rows:
             self.log.append_endings(pa.concat_tables(rows, promote_options="default"))
@@ -517,6 +530,7 @@ class Outbox:
         self,
         held: pa.Table,
         claim_id: str,
+        results: Sequence[EndOfClaim],
         *,
         actor: str | None = None,
         command_id: str | None = None,
@@ -532,7 +546,7 @@ class Outbox:
         )
         endings = decide_endings(
             claim,
-            [LeaseExpired()] * len(claim),
+            results,
             now=now,
             jitter=random.random,
             claim_size=size,

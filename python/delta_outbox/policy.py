@@ -37,7 +37,7 @@ class DeliveryPolicy:
         event_type: shell glob on the event type.
         destinations: names of [publishers.<destination>]; each gets its own delivery.
         route: template of topic, subject, routing key or path.
-        format: `raw`, the payload as it is.
+        format: whether the payload goes as it is, or as a CloudEvent.
         ordering: whether events of a key wait for each other.
         order_scope: whether they do so over all destinations or within each.
         max_attempts: attempts answered failed or unknown before the event is DEAD.

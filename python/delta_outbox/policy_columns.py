@@ -39,9 +39,11 @@ class OnDead(StrEnum):
 
 
 class PayloadFormat(StrEnum):
-    """What a publisher sends: the payload as it is."""
+    """What a publisher sends: the payload as it is, or a CloudEvent."""
 
     RAW = "raw"
+    CLOUDEVENTS_STRUCTURED = "cloudevents-structured"
+    CLOUDEVENTS_BINARY = "cloudevents-binary"
 
 
 ROUTE_PLACEHOLDERS: Final = ("event_type", "event_id", "ordering_key", "partition_key")
@@ -98,12 +100,12 @@ def _route(cell: str) -> str:
     return cell
 
 
-def _one_of(choices: type[StrEnum], *, note: str = "") -> Callable[[str], StrEnum]:
+def _one_of(choices: type[StrEnum]) -> Callable[[str], StrEnum]:
     def read(cell: str) -> StrEnum:
         try:
             return choices(cell)
         except ValueError as error:
-            raise ValueError(" or ".join(choices) + note) from error
+            raise ValueError(" or ".join(choices)) from error
 
     return read
 
@@ -134,7 +136,7 @@ COLUMNS: Final[Mapping[str, Callable[[str], object]]] = MappingProxyType(
         "event_type": _glob,
         "destination": _destinations,
         "route": _route,
-        "format": _one_of(PayloadFormat, note=" (nothing else is supported)"),
+        "format": _one_of(PayloadFormat),
         "ordering": _one_of(Ordering),
         "order_scope": _one_of(OrderScope),
         "max_attempts": _whole(1, 1_000_000),

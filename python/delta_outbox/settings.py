@@ -56,6 +56,7 @@ class RelaySettings:
     max_lanes: int = 64
     clock_skew_seconds: float = 3600.0
     parallelism: int | None = None  # None: what Spark has by default
+    tracing: bool = False  # publish attempts become spans of OpenTelemetry
 
 
 @dataclass(frozen=True, kw_only=True)

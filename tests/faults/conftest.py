@@ -61,7 +61,7 @@ class Topic:
     """The topic that the tests of a run share."""
 
     def __init__(self, kafka: KafkaServer) -> None:
-        self.bootstrap = kafka.bootstrap
+        self.server, self.bootstrap = kafka, kafka.bootstrap
         kafka.create_topic(TOPIC, PARTITIONS)
         self._consumer = Consumer(
             {"bootstrap.servers": self.bootstrap, "group.id": "watermarks-only"}

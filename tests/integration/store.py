@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,20 +46,28 @@ class Store:
     statements: Statements = field(repr=False)
 
     def outbox(
-        self, folder: Path, *, publisher: str = "jsonl", batch_size: int = 10, **given: Any
+        self,
+        folder: Path,
+        *,
+        publisher: str = "jsonl",
+        further: Mapping[str, object] | None = None,
+        batch_size: int = 10,
+        **given: Any,
     ) -> Outbox:
         """Open a worker that delivers into a folder.
 
         Args:
             folder: the `path` of the destination.
             publisher: its type.
+            further: settings of it.
             batch_size: deliveries per claim.
             given: more for `Outbox`.
         """
-        path = SecretMapping({"path": str(folder)} if publisher == "jsonl" else {})
+        path = {"path": str(folder)} if publisher == "jsonl" else {}
+        own = SecretMapping({**path, **(further or {})})
         settings = Settings(
             relay=RelaySettings(batch_size=batch_size, poll_seconds=0.05, parallelism=2),
-            publishers={"default": PublisherSettings(type=publisher, settings=path)},
+            publishers={"default": PublisherSettings(type=publisher, settings=own)},
         )
         return Outbox(
             self.spark,

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from cloudevents.core.bindings.http import HTTPMessage, from_http_event
 from tests.integration.store import Store, check_lives, delivered, events, open_store
 
 from delta_outbox.claims import Claim
 from delta_outbox.conformance.clock import ManualClock
+from delta_outbox.errors import BadSettings
 from delta_outbox.heartbeat import Heartbeat
 from delta_outbox.home import Home
 from delta_outbox.outbox import WORKERS
@@ -256,3 +258,60 @@ def test_claim_of_a_gone_worker_is_ended(store: Store, tmp_path: Path) -> None:
         f"select attempts, last_error from {store.tables['outbox']} where event_id = 'gone-000'"
     )
     assert [{"attempts": 2, "last_error": "lease_expired"}] == shown
+
+
+@pytest.fixture
+def cloud(store: Store) -> Iterator[str]:
+    """Let events of a type go as CloudEvents for the time of a test; return the type."""
+    store.add_policy("cloud.*", format="cloudevents-structured")
+    yield "cloud.made"
+    store.spark.sql(f"delete from {store.tables['policy_rows']} where event_type = 'cloud.*'")
+
+
+def test_events_go_as_cloudevents(store: Store, cloud: str, tmp_path: Path) -> None:
+    """What a policy wants as CloudEvents goes as such, other events beside them as they are; what
+    has no such form is DEAD with the reason and its key goes on after it. Without the settings
+    that it takes nothing is claimed.
+    """
+    folder = tmp_path / "to"
+    table = {"source": "/shop", "extensions": {"tenant": "x"}}
+    outbox = store.outbox(folder, further={"cloudevents": table})
+    outbox.append(
+        pa.table(
+            {
+                "event_id": ["cloud-0", "cloud-1", "cloud-2", "cloud-raw"],
+                "event_type": [cloud, cloud, cloud, "order.created"],
+                "payload": [b'{"n": 1.50}', b"{}", b"\xff", b"as it is"],
+                "ordering_key": ["k", "k", "k", None],
+                "headers": pa.array(
+                    [{}, {"ce-id": "false"}, {"content-type": "image/png"}, {"a": "b"}],
+                    pa.map_(pa.string(), pa.string()),
+                ),
+            }
+        )
+    ).raise_if_rejected()
+    with pytest.raises(BadSettings, match=r"publishers\.default: the policy 'cloud\.\*' asks for"):
+        Relay(store.outbox(folder)).run(Mode.DRAIN)
+    assert [] == store.transitions("cloud")
+
+    summary = Relay(outbox).run(Mode.DRAIN)
+    assert (3, 1, 0) == (summary.published, summary.dead, summary.waiting)
+    lines = {line["event_id"]: line for line in delivered(folder)}
+    assert {"cloud-0", "cloud-2", "cloud-raw"} == set(lines)
+    assert ("as it is", {"a": "b"}) == (
+        lines["cloud-raw"]["payload"],
+        lines["cloud-raw"]["headers"],
+    )
+    for event_id, data in (("cloud-0", {"n": 1.5}), ("cloud-2", b"\xff")):
+        line = lines[event_id]
+        message = HTTPMessage(headers=line["headers"], body=line["payload"].encode())
+        read = from_http_event(message)
+        assert (event_id, cloud, "/shop") == (read.get_id(), read.get_type(), read.get_source())
+        assert ("k", "x") == (read.get_extension("partitionkey"), read.get_extension("tenant"))
+        assert data == read.get_data()
+    rows = store.transitions("cloud")
+    check_lives(rows)
+    ends = {row["event_id"]: row for row in rows if row["to_state"] in ("PUBLISHED", "DEAD")}
+    reason = "it has no form as a CloudEvent: its header 'ce-id' would pass for an attribute"
+    assert ("DEAD", reason) == (ends["cloud-1"]["to_state"], ends["cloud-1"]["error"])
+    assert ends["cloud-0"]["sequence"] <= ends["cloud-1"]["sequence"] < ends["cloud-2"]["sequence"]

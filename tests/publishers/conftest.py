@@ -1,116 +1,76 @@
-"""A real Kafka for the whole run, and what its tests share."""
+"""What tests of publishers share, and the fixtures of servers: one starts where it is asked for."""
+
+# ruff: noqa: F401 - pytest finds fixtures by their names here
 
 from __future__ import annotations
 
 import itertools
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from confluent_kafka import Message
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
-from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
-from tests.publishers.proxy import Proxy
+from tests.publishers.http_fixtures import open_http, post, say
+from tests.publishers.kafka_fixtures import (
+    authority,
+    check_answers,
+    forbid_writing,
+    kafka,
+    network,
+    new_topic,
+    proxy,
+    publisher,
+    read,
+    running,
+    scram,
+)
+from tests.publishers.nats_fixtures import (
+    nats_server,
+    new_stream,
+    open_nats,
+    running_nats,
+)
+from tests.publishers.rabbitmq_fixtures import (
+    new_queue,
+    open_rabbit,
+    rabbit,
+    rabbit_proxy,
+    received,
+    running_rabbit,
+)
+from tests.publishers.redis_fixtures import (
+    open_redis,
+    redis_server,
+    running_redis,
+)
+from tests.publishers.sqs_fixtures import (
+    front,
+    moto,
+    new_sqs_queue,
+    open_sqs,
+    running_moto,
+    sqs_client,
+    taken,
+)
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
-from delta_outbox.demo.kafka_reader import consume_all
-from delta_outbox.demo.kafka_server import KafkaServer
-from delta_outbox.publishers import Delivered, Event, EventBatch, Result, Unknown
-from delta_outbox.publishers.kafka import KafkaPublisher
+from delta_outbox.publishers import Event, EventBatch, Publisher, Result
 
 CREATED_AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-AUTHORIZER = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "allow.everyone.if.no.acl.found": "true",
-}
+class ByServer(LoadScopeScheduling):  # type: ignore[misc] # it ships no types
+    """Give all tests of a server to one worker, so that it is started once: test_NAME_what.py."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return nodeid.split("::")[0].rsplit("/test_")[-1].split("_")[0]
 
 
-@pytest.fixture(scope="session")
-def network() -> Iterator[Proxy]:
-    """Open the way to the broker on which things go wrong; all is well unless a test says so."""
-    with Proxy() as proxy:
-        yield proxy
-
-
-@pytest.fixture(scope="session")
-def kafka(network: Proxy) -> Iterator[KafkaServer]:
-    """Start one broker for all tests; none may leave it stopped."""
-    with KafkaServer(settings=AUTHORIZER, proxy_port=network.port) as server:
-        network.target = server.behind_proxy
-        yield server
-
-
-@pytest.fixture
-def proxy(network: Proxy, kafka: KafkaServer) -> Iterator[Proxy]:
-    """Give a test the way to the broker to disturb, and mend it afterwards."""
-    yield network
-    network.heal()
-
-
-@pytest.fixture
-def running(kafka: KafkaServer) -> Iterator[KafkaServer]:
-    """Give a test the broker to stop or freeze, and start it again afterwards."""
-    yield kafka
-    if kafka.pid is not None:
-        kafka.resume()
-    kafka.start()
-
-
-@pytest.fixture(scope="session")
-def new_topic(kafka: KafkaServer) -> Callable[..., str]:
-    """Create a topic with a name of its own."""
-    numbers = itertools.count()
-
-    def create(partitions: int = 3, **config: str) -> str:
-        name = f"test.{next(numbers)}"
-        settings = {key.replace("_", "."): value for key, value in config.items()}
-        kafka.create_topic(name, partitions, config=settings)
-        return name
-
-    return create
-
-
-@pytest.fixture(scope="session")
-def forbid_writing(kafka: KafkaServer) -> Callable[[str], None]:
-    """Let everybody see a topic and nobody write to it."""
-
-    def forbid(topic: str) -> None:
-        def rule(operation: AclOperation, verdict: AclPermissionType) -> AclBinding:
-            kind, pattern = ResourceType.TOPIC, ResourcePatternType.LITERAL
-            return AclBinding(kind, topic, pattern, "User:ANONYMOUS", "*", operation, verdict)
-
-        admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-        rules = [
-            rule(AclOperation.WRITE, AclPermissionType.DENY),
-            rule(AclOperation.DESCRIBE, AclPermissionType.ALLOW),
-            rule(AclOperation.READ, AclPermissionType.ALLOW),
-        ]
-        for created in admin.create_acls(rules).values():
-            created.result(timeout=30)
-
-    return forbid
-
-
-@pytest.fixture
-def publisher(kafka: KafkaServer) -> Iterator[Callable[..., KafkaPublisher]]:
-    """Open publishers that are closed after the test."""
-    opened: list[KafkaPublisher] = []
-
-    def open_one(**settings: Any) -> KafkaPublisher:
-        one = KafkaPublisher()
-        given = {key.replace("_", "."): value for key, value in settings.items()}
-        one.open({"bootstrap.servers": kafka.bootstrap, "topics": ["*"], **given})
-        opened.append(one)
-        return one
-
-    yield open_one
-    for one in opened:
-        one.close()
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByServer:
+    """Share the tests out; the groups of xdist itself do not reach pytest 9.2."""
+    return ByServer(config, log)
 
 
 @pytest.fixture(scope="session")
@@ -138,51 +98,7 @@ def new_event() -> Callable[..., Event]:
 def publish() -> Callable[..., list[Result]]:
     """Publish events within so many seconds."""
 
-    def call(publisher: KafkaPublisher, events: list[Event], seconds: float = 30) -> list[Result]:
-        return publisher.publish(EventBatch(events, deadline=time.monotonic() + seconds))
+    def call(one: Publisher, events: list[Event], seconds: float = 30) -> list[Result]:
+        return one.publish(EventBatch(events, deadline=time.monotonic() + seconds))
 
     return call
-
-
-@pytest.fixture(scope="session")
-def read(kafka: KafkaServer) -> Callable[[str], list[Message]]:
-    """Read a topic with a consumer of its own."""
-    return lambda topic: list(consume_all(kafka.bootstrap, topic))
-
-
-@pytest.fixture(scope="session")
-def check_answers(read: Callable[[str], list[Message]]) -> Callable[..., set[str]]:
-    """Compare what a publisher said with what is in the topics; return the ids that are.
-
-    Delivered is there exactly once, Unknown may be, nothing else is; what is there is in order
-    within its key, and no event of a key was delivered after one that was not.
-    """
-
-    def check(events: list[Event], results: list[Result]) -> set[str]:
-        said = {event.event_id: type(result) for event, result in zip(events, results, strict=True)}
-        place = {event.event_id: number for number, event in enumerate(events)}
-        found: list[str] = []
-        for topic in {event.route for event in events}:
-            by_key: dict[bytes | None, list[int]] = defaultdict(list)
-            for message in read(topic):
-                header = dict(message.headers() or [])["outbox-event-id"]
-                assert isinstance(header, bytes)
-                event_id = header.decode()
-                if event_id in said:
-                    found.append(event_id)
-                    by_key[message.key()].append(place[event_id])
-            for key, places in by_key.items():
-                assert key is None or places == sorted(places)
-        assert len(found) == len(set(found))
-        assert {name for name, kind in said.items() if kind is Delivered} <= set(found)
-        assert {said[name] for name in found} <= {Delivered, Unknown}
-        stopped: set[str] = set()
-        for event in events:
-            if event.ordering_key is not None:
-                delivered = said[event.event_id] is Delivered
-                assert not (delivered and event.ordering_key in stopped)
-                if not delivered:
-                    stopped.add(event.ordering_key)
-        return set(found)
-
-    return check

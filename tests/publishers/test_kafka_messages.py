@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+from cloudevents.core.bindings.kafka import KafkaMessage, from_kafka_event
+from tests.publishers.cloudevent import FIELDS, as_cloudevent, check_cloudevent
+
 from delta_outbox.publishers import Delivered, Rejected
+from delta_outbox.publishers.kafka import KafkaPublisher
 
 
 def test_headers_arrive_unchanged(new_topic, publisher, new_event, publish, read):
@@ -77,3 +82,17 @@ def test_receipt_names_the_place(new_topic, publisher, new_event, publish, read)
     assert [result.receipt for result in results] == [
         f'{{"topic":"{topic}","partition":0,"offset":{offset}}}' for offset in (0, 1)
     ]
+
+
+@pytest.mark.parametrize("mode", KafkaPublisher.cloudevents.modes)
+def test_a_cloudevent_arrives_as_one(new_topic, publisher, new_event, publish, read, mode):
+    """What the relay makes of an event is read by the official SDK from the message."""
+    topic = new_topic()
+    event = new_event(topic, **FIELDS)
+    publish(publisher(), [as_cloudevent(event, KafkaPublisher, mode)])
+    [message] = read(topic)
+    headers = dict(message.headers())
+    assert headers["tenant"] == b"x"
+    arrived = KafkaMessage(headers=headers, key=message.key(), value=message.value())
+    check_cloudevent(from_kafka_event(arrived), event)
+    assert message.key() == "k ü".encode()

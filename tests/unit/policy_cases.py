@@ -43,6 +43,8 @@ CELLS: Sequence[tuple[str, str]] = [
     ("route", "{}"),
     ("route", "x" * 300),
     ("format", "raw"),
+    ("format", "cloudevents-structured"),
+    ("format", "cloudevents-binary"),
     ("format", "cloudevents"),
     ("ordering", "none"),
     ("ordering", "STRICT"),

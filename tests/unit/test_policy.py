@@ -157,7 +157,7 @@ def test_several_destinations() -> None:
         ("route", "{event_type:}", "a template with"),
         ("route", "{event_type.__class__}", "a template with"),
         ("route", "{", "{partition_key}, and {{ or }} for a brace"),
-        ("format", "cloudevents", "raw (nothing else is supported)"),
+        ("format", "cloudevents", "raw or cloudevents-structured or cloudevents-binary"),
         ("ordering", "STRICT", "strict or none"),
         ("order_scope", "topic", "key or destination"),
         ("on_dead", "stop", "continue or hold"),

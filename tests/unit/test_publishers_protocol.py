@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -34,6 +35,22 @@ RESULTS = [
     Unknown(),
     NotSent(),
 ]
+
+
+@pytest.mark.parametrize(
+    ("key", "ordering_key", "ordered"),
+    [
+        ("k", "k", "k"),
+        ("", "", ""),
+        ("place", "k", None),
+        ("place", None, None),
+        (None, "k", None),
+        (None, None, None),
+    ],
+)
+def test_only_the_ordering_key_is_one_of_order(key, ordering_key, ordered):
+    """A key that is not the ordering key merely places an event."""
+    assert ordered == replace(EVENT, key=key, ordering_key=ordering_key).ordered_key
 
 
 @pytest.mark.parametrize("thing", [EVENT, *RESULTS], ids=lambda thing: type(thing).__name__)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, metadata
 from types import ModuleType
 
 import pytest
@@ -13,6 +14,7 @@ from delta_outbox.publishers import Publisher, registry
 from delta_outbox.publishers.memory import MemoryPublisher
 from delta_outbox.publishers.null import NullPublisher
 from delta_outbox.publishers.registry import (
+    EXTRAS,
     PublisherNotLoaded,
     find_publisher,
     is_ordered,
@@ -20,6 +22,7 @@ from delta_outbox.publishers.registry import (
     prepare_settings,
     probe,
 )
+from delta_outbox.publishers.setting_reader import FilesInHome
 
 
 class Complete(Publisher):
@@ -108,9 +111,29 @@ def test_an_entry_point_is_found(monkeypatch):
     assert "mine" in known_types()
 
 
+@pytest.mark.parametrize(("library", "extra"), EXTRAS.items())
+def test_a_missing_library_names_the_extra(monkeypatch, library, extra):
+    """A built-in whose library is not installed says which extra, of its own name, brings it."""
+    for name in list(sys.modules):
+        if name.startswith((f"delta_outbox.publishers.{extra}", f"{library}.")):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(PublisherNotLoaded, match=f"'{library}' is missing") as caught:
+        find_publisher(extra, destination="default")
+    assert f"pip install 'delta-outbox[{extra}]'" in caught.value.remedy
+
+
+def test_every_extra_of_a_publisher_is_known():
+    """The absence of every extra is noticed by a library of it."""
+    extras = set(metadata("delta-outbox").get_all("Provides-Extra") or ())
+    assert extras - {"demo", "dev", "otel"} == set(EXTRAS.values())
+
+
 def test_an_unknown_type_lists_the_known():
     """A misspelt type is one sentence with all that there are."""
-    with pytest.raises(UnknownPublisher, match=r"Known: jsonl, kafka, memory, null.*Got: 'kafak'"):
+    with pytest.raises(
+        UnknownPublisher, match=r"Known: http, jsonl, kafka, memory, nats, .*Got: 'kafak'"
+    ):
         find_publisher("kafak", destination="default")
 
 
@@ -136,6 +159,15 @@ def test_settings_are_prepared_and_checked(tmp_path):
     """The class completes its settings before it checks them."""
     prepared = prepare_settings(Choosy, {"url": "x"}, destination="d", home=tmp_path)
     assert prepared == {"url": "x", "home": str(tmp_path)}
+
+
+@pytest.mark.parametrize("name", sorted(set(EXTRAS.values())))
+def test_files_lie_in_the_home(name, tmp_path):
+    """The name of a file is relative to the home, so that every process finds it."""
+    given = {"ca_file": "ca.pem", "client_key_file": "", "credentials_file": "/a/b", "url": "x"}
+    publisher = find_publisher(name, destination="default")
+    assert issubclass(publisher, FilesInHome)
+    assert {**given, "ca_file": str(tmp_path / "ca.pem")} == publisher.prepare(given, tmp_path)
 
 
 def test_bad_settings_name_the_destination(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, ClassVar
@@ -9,6 +10,9 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pytest
 
+from delta_outbox.publishers.cloudevents import STRUCTURED_TYPE, CloudEventForm
+from delta_outbox.publishers.cloudevents_settings import CloudEventSettings
+from delta_outbox.publishers.cloudevents_transport import Transport
 from delta_outbox.publishers.protocol import (
     Delivered,
     EventBatch,
@@ -24,6 +28,8 @@ from delta_outbox.relay.slice import Job, publish_slice
 
 SENT: list[list[str]] = []  # the event ids of each call
 CLOSED: list[str] = []
+CONTENTS: list[tuple[bytes, Mapping[str, str | None] | None]] = []
+FORM = CloudEventForm(settings=CloudEventSettings(source="/shop"), transport=Transport.UNBOUND)
 INPUT = pa.schema(
     [
         ("place", pa.int32()),
@@ -40,6 +46,7 @@ INPUT = pa.schema(
         ("attempt", pa.int32()),
         ("lifecycle", pa.int32()),
         ("route", pa.string()),
+        ("format", pa.string()),
     ]
 )
 
@@ -63,6 +70,14 @@ class Steady:
 
     def close(self) -> None:
         CLOSED.append(type(self).__name__)
+
+
+class Keeping(Steady):
+    """Keep payload and headers of what was sent."""
+
+    def publish(self, events: EventBatch) -> list[Result]:
+        CONTENTS.extend((event.payload, event.headers) for event in events)
+        return super().publish(events)
 
 
 class Raising(Steady):
@@ -125,6 +140,7 @@ class Unclosable(Steady):
 def _nothing_sent() -> None:
     SENT.clear()
     CLOSED.clear()
+    CONTENTS.clear()
 
 
 def rows(*given: dict[str, Any]) -> pa.RecordBatch:
@@ -161,6 +177,7 @@ def run(
         destinations={"d": (type_, settings), "fine": (f"{__name__}:Steady", {})},
         deadline=Deadline.after(60),
         budget=budget,
+        forms={"d": FORM},
     )
     answers = list(publish_slice(job, iter(batches), attempt_number=attempt_number))
     assert all(worker.RESULTS == batch.schema for batch in answers)
@@ -280,6 +297,46 @@ def test_a_header_that_breaks_its_line_is_never_sent(header: tuple[str, str]):
     )
     assert "RND" == codes(answers)
     assert f"the header {header[0]!r} holds CR, LF or NUL" == answers[0]["error"]
+    assert [["e2"]] == SENT
+
+
+def test_a_cloudevent_is_made_before_its_publisher_sees_it():
+    """What a policy wants as a CloudEvent goes as one, and beside it what is raw goes as it is."""
+    headers = [("content-type", "text/plain"), ("a", "b")]
+    answers = run(
+        rows({"format": "cloudevents-structured", "headers": headers}, {"headers": headers}),
+        publisher=Keeping,
+    )
+    assert "DD" == codes(answers)
+    (payload, made), raw = CONTENTS
+    assert (b"p", dict(headers)) == raw
+    assert {"content-type": STRUCTURED_TYPE, "a": "b"} == made
+    envelope = json.loads(payload)
+    assert ("e0", "/shop", "cA==") == tuple(envelope[n] for n in ("id", "source", "data_base64"))
+
+
+def test_what_cannot_be_a_cloudevent_is_rejected_and_its_key_waits():
+    """An event without a form is rejected with the reason before any publisher sees it."""
+    odd = {"format": "cloudevents-structured", "headers": [("ce-id", "canary")], "scope": "k"}
+    answers = run(rows({"scope": "k"}, odd, {"scope": "k"}, {"scope": "other"}))
+    assert "DRND" == codes(answers)
+    reason = "it has no form as a CloudEvent: its header 'ce-id' would pass for an attribute"
+    assert reason == answers[1]["error"]
+    assert {"e0", "e3"} == {event_id for call in SENT for event_id in call}
+
+
+@pytest.mark.parametrize(
+    ("destination", "format_"),
+    [("fine", "cloudevents-structured"), ("d", "cloudevents-binary")],
+)
+def test_a_form_that_a_destination_lacks_fails_its_event(destination: str, format_: str):
+    """Where a policy has changed since an event got its destination, which does not write what the
+    policy wants, the event fails and can go on once the settings are mended; its key waits.
+    """
+    asked = {"destination": destination, "format": format_, "scope": "k"}
+    answers = run(rows(asked, {"scope": "k"}, {"scope": "other"}))
+    assert "FND" == codes(answers)
+    assert f"the destination {destination!r} does not write {format_}" == answers[0]["error"]
     assert [["e2"]] == SENT
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -67,6 +68,7 @@ class KafkaServer:
         settings: further broker properties.
         proxy_port: of a proxy on loopback in front of a second listener: whoever comes through it
             is told to come back through it.
+        secure: properties of a third listener, SASL_SSL at localhost, without their prefix.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class KafkaServer:
         *,
         settings: Mapping[str, str] | None = None,
         proxy_port: int | None = None,
+        secure: Mapping[str, str] | None = None,
     ) -> None:
         self._temporary = data_dir is None
         self.data_dir = (
@@ -84,7 +87,8 @@ class KafkaServer:
         )
         self._settings = dict(settings or {})
         self._proxy_port = proxy_port
-        self._ports: tuple[int, int, int] | None = None
+        self._secure = dict(secure or {})
+        self._ports: tuple[int, int, int, int] | None = None
         self._watchdog: subprocess.Popen[str] | None = None
         self._broker_pid: int | None = None
 
@@ -116,6 +120,13 @@ class KafkaServer:
         if self._ports is None:
             raise KafkaNotStarted("The local Kafka has no address before its first start.")
         return self._ports[2]
+
+    @property
+    def secure_port(self) -> int:
+        """Return the port of the listener that wants TLS and a login."""
+        if self._ports is None:
+            raise KafkaNotStarted("The local Kafka has no address before its first start.")
+        return self._ports[3]
 
     @property
     def pid(self) -> int | None:
@@ -222,12 +233,15 @@ class KafkaServer:
 
     def _configure(self, java: str, jars: Path) -> None:
         assert self._ports is not None
-        broker, controller, behind_proxy = self._ports
+        broker, controller, behind_proxy, secure = self._ports
         listeners = f"PLAINTEXT://127.0.0.1:{broker}"
         advertised = listeners
         if self._proxy_port is not None:
             listeners += f",PROXIED://127.0.0.1:{behind_proxy}"
             advertised += f",PROXIED://127.0.0.1:{self._proxy_port}"
+        if self._secure:
+            listeners += f",SECURE://127.0.0.1:{secure}"
+            advertised += f",SECURE://localhost:{secure}"
         properties = {
             "process.roles": "broker,controller",
             "node.id": "1",
@@ -236,7 +250,7 @@ class KafkaServer:
             "advertised.listeners": advertised,
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": (
-                "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT"
+                "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT,SECURE:SASL_SSL"
             ),
             "log.dirs": str(self.data_dir / "log"),
             "auto.create.topics.enable": "false",
@@ -251,6 +265,7 @@ class KafkaServer:
             "share.coordinator.state.topic.min.isr": "1",
             "num.network.threads": "2",
             "num.io.threads": "2",
+            **{f"listener.name.secure.{name}": value for name, value in self._secure.items()},
             **self._settings,
         }
         self.data_dir.mkdir(parents=True, exist_ok=True)
@@ -304,8 +319,10 @@ class KafkaServer:
         raise KafkaNotStarted(f"The local Kafka did not start. Its log ends with: {said}")
 
 
-def _free_ports() -> tuple[int, int, int]:
-    with socket.socket() as one, socket.socket() as two, socket.socket() as three:
-        for each in (one, two, three):
+def _free_ports() -> tuple[int, int, int, int]:
+    with contextlib.ExitStack() as stack:
+        taken = [stack.enter_context(socket.socket()) for _ in range(4)]
+        for each in taken:
             each.bind(("127.0.0.1", 0))
-        return one.getsockname()[1], two.getsockname()[1], three.getsockname()[1]
+        one, two, three, four = (each.getsockname()[1] for each in taken)
+        return one, two, three, four

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from delta_outbox.publishers.cloudevents_transport import Transport
 from delta_outbox.publishers.protocol import (
     Delivered,
     Event,
     EventBatch,
     Failed,
     JsonText,
+    LostClaim,
     NotSent,
     Publisher,
+    Recover,
+    Recovered,
     Rejected,
     Result,
     Unknown,
@@ -21,9 +25,13 @@ __all__ = [
     "EventBatch",
     "Failed",
     "JsonText",
+    "LostClaim",
     "NotSent",
     "Publisher",
+    "Recover",
+    "Recovered",
     "Rejected",
     "Result",
+    "Transport",
     "Unknown",
 ]

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from delta_outbox.publishers.cloudevents_transport import Transport
 from delta_outbox.publishers.protocol import (
     Delivered,
     Event,
@@ -40,6 +41,7 @@ class JsonlPublisher:
     """Write one JSON line per event; a line is Delivered once it is on the disk (fsync)."""
 
     ordered: ClassVar[bool] = True
+    cloudevents: ClassVar[Transport] = Transport.UNBOUND
 
     def __init__(self) -> None:
         self._folder: Path | None = None

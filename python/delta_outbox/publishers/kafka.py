@@ -19,21 +19,36 @@ from __future__ import annotations
 import logging
 import re
 import time
+import uuid
 from collections.abc import Mapping
+from functools import partial
 from typing import ClassVar, Final
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from delta_outbox.publishers.cloudevents_transport import Transport
 from delta_outbox.publishers.kafka_call import KafkaCall
 from delta_outbox.publishers.kafka_client import KafkaClient, Unreachable
+from delta_outbox.publishers.kafka_delivery import ExactlyOnce
+from delta_outbox.publishers.kafka_marker import check_marker_topic
+from delta_outbox.publishers.kafka_recovery import fence, recover
 from delta_outbox.publishers.kafka_settings import KafkaSettings, parse_settings
-from delta_outbox.publishers.protocol import EventBatch, Failed, NotSent, Rejected, Result
+from delta_outbox.publishers.kafka_transaction import NotCommitted, TransactionCall
+from delta_outbox.publishers.protocol import (
+    EventBatch,
+    Failed,
+    NotSent,
+    Recover,
+    Rejected,
+    Result,
+)
 from delta_outbox.publishers.scrub import scrub
 
 logger = logging.getLogger(__name__)
 
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _REACH_TIMEOUT: Final = 10.0  # seconds; a broker restarts within it, and a claim lasts longer
+_LONGEST_TRANSACTION: Final = 890.0  # seconds; brokers allow 15 minutes unless told otherwise
 _BEYOND_DEADLINE: Final = 0.5  # seconds; the purge at the deadline comes first
 
 
@@ -41,11 +56,13 @@ class KafkaPublisher:
     """Publish to Kafka through librdkafka."""
 
     ordered: ClassVar[bool] = True
+    cloudevents: ClassVar[Transport] = Transport.KAFKA
 
     def __init__(self) -> None:
         self._settings: KafkaSettings | None = None
         self._client: KafkaClient | None = None
         self._topics: set[str] = set()  # known to be allowed and to exist
+        self._seat = uuid.uuid4().hex  # where a batch names none
 
     @classmethod
     def validate(cls, settings: Mapping[str, object]) -> None:
@@ -74,9 +91,28 @@ class KafkaPublisher:
             timeout: seconds to wait.
 
         Raises:
-            ConnectionError: one sentence with the brokers and the cause.
+            ConnectionError: one sentence with the brokers and the cause, or what exactly once
+                needs and is not there.
         """
-        KafkaClient(parse_settings(settings), timeout=timeout, careful=True).reach(timeout=timeout)
+        parsed = parse_settings(settings)
+        KafkaClient(parsed, timeout=timeout, careful=True).reach(timeout=timeout)
+        if parsed.exactly_once is not None:
+            check_marker_topic(parsed, timeout)
+            try:
+                fence(parsed, [parsed.exactly_once.probe_id], timeout=timeout)
+            except KafkaException as error:
+                said = scrub(error.args[0].str(), secrets=parsed.secrets)
+                raise ConnectionError(f"transactions are not possible: {said}") from None
+
+    @classmethod
+    def recovery(cls, settings: Mapping[str, object]) -> Recover | None:
+        """Return what says of lost claims what was committed; None for at least once.
+
+        Args:
+            settings: as for `open`.
+        """
+        parsed = parse_settings(settings)
+        return partial(recover, parsed) if parsed.exactly_once is not None else None
 
     def open(self, settings: Mapping[str, object]) -> None:
         """Check the settings; the connection is made by the first `publish`."""
@@ -89,6 +125,8 @@ class KafkaPublisher:
             raise RuntimeError("KafkaPublisher: `open` comes before `publish`.")
         if not events or events.remaining_seconds() <= 0:
             return [NotSent()] * len(events)
+        if settings.exactly_once is not None:
+            return self._publish_in_transactions(events, settings, settings.exactly_once)
         client = self._client_for(events, careful=False)
         refused = self._refused_routes(client, events)
         call = KafkaCall(events, refused=refused, size_limit=settings.message_max_bytes)
@@ -100,15 +138,65 @@ class KafkaPublisher:
         if client is not None:
             client.abandon()
 
-    def _client_for(self, events: EventBatch, *, careful: bool) -> KafkaClient:
+    def _publish_in_transactions(
+        self, events: EventBatch, settings: KafkaSettings, exactly_once: ExactlyOnce
+    ) -> list[Result]:
+        seat = events.seat or self._seat
+        transactional_id = exactly_once.transactional_id(seat, events.destination)
+        try:
+            client = self._transactional(events, transactional_id, careful=False)
+        except NotCommitted as error:
+            return [Failed(error=str(error))] * len(events)
+        call = TransactionCall(
+            events,
+            refused=self._refused_routes(client, events),
+            marker_topic=exactly_once.marker_topic,
+            transactional_id=transactional_id,
+            size_limit=settings.message_max_bytes,
+        )
+        return call.run(lambda careful: self._transactional(events, transactional_id, careful))
+
+    def _transactional(
+        self, events: EventBatch, transactional_id: str, careful: bool
+    ) -> KafkaClient:
+        """Return a client whose transactions can begin.
+
+        Raises:
+            NotCommitted: there is none before the deadline.
+        """
+        before = self._client
+        client = self._client_for(events, careful=careful, transactional_id=transactional_id)
+        if client is not before:
+            try:
+                wait = max(0.01, min(_REACH_TIMEOUT, events.remaining_seconds()))
+                client.producer.init_transactions(wait)
+            except KafkaException as error:
+                client.abandon()
+                raise NotCommitted(f"no transaction can begin: {client.cause_of(error)}") from error
+        return client
+
+    def _client_for(
+        self, events: EventBatch, *, careful: bool, transactional_id: str | None = None
+    ) -> KafkaClient:
         assert self._settings is not None
         client = self._client
         # A message must not time out before the deadline: one that does is overtaken by the next
         # of its key. So a client made for a nearer deadline does not serve a later one.
         timeout = events.remaining_seconds()
-        if client is None or client.dead or client.careful != careful or client.timeout < timeout:
+        if transactional_id is not None:  # there, one that does only ends the transaction
+            timeout = min(timeout, _LONGEST_TRANSACTION)
+        if (
+            client is None
+            or client.dead
+            or client.careful != careful
+            or client.transactional_id != transactional_id
+            or client.timeout < timeout
+        ):
             self._client = client = KafkaClient(
-                self._settings, timeout=timeout + _BEYOND_DEADLINE, careful=careful
+                self._settings,
+                timeout=timeout + _BEYOND_DEADLINE,
+                careful=careful,
+                transactional_id=transactional_id,
             )
         return client
 

@@ -53,7 +53,7 @@ class KafkaCall:
         self._results: list[Result | None] = [None] * len(self._events)
         self._errors: dict[int, KafkaError] = {}
         self._rounds = KeyRounds(self._events)
-        self._report = _reporter(self._events, self._results, self._errors)
+        self._report = reporter(self._events, self._results, self._errors)
 
     def run(self, client: KafkaClient, renew: Callable[[], KafkaClient]) -> list[Result]:
         """Send until everything has a result, the deadline comes or Kafka gives up.
@@ -112,8 +112,8 @@ class KafkaCall:
                 return number
             if refusal is not None:
                 results[position] = refusal
-                if event.key is not None and event.key == event.ordering_key:
-                    refused.add(event.key)
+                if event.ordered_key is not None:
+                    refused.add(event.ordered_key)
         return len(taken)
 
     def _is_over(self, client: KafkaClient) -> bool:
@@ -169,16 +169,16 @@ class KafkaCall:
             meaning = meaning_of(error, alone=client.careful)
             result: Result | None
             if meaning is Meaning.REJECTED:
-                result = Rejected(error=_sentence(error))
+                result = Rejected(error=sentence_of(error))
             elif meaning is Meaning.FAILED:
-                result = Failed(error=_sentence(error))
+                result = Failed(error=sentence_of(error))
             elif meaning is Meaning.BATCH_REJECTED:
                 # The broker refuses a batch as a whole, the innocent with the guilty.
                 result, batch_refused = None, True
             elif meaning is Meaning.UNSENT and in_time and not client.troubled:
                 result = None  # the producer died while it was queued: the next one sends it
             else:
-                result = Unknown(error=_sentence(error) if in_time else _UNANSWERED.error)
+                result = Unknown(error=sentence_of(error) if in_time else _UNANSWERED.error)
             self._results[position] = result
         self._errors.clear()
         return batch_refused
@@ -188,9 +188,17 @@ class _Interrupted(Exception):
     """No more can be sent by this client or before this deadline."""
 
 
-def _reporter(
+def reporter(
     events: Sequence[Event], results: list[Result | None], errors: dict[int, KafkaError]
 ) -> Callable[[int, KafkaError | None, Message], None]:
+    """Return a report callback that sorts what Kafka said into results and errors.
+
+    Args:
+        events: of the call.
+        results: takes a Delivered for each event that was acknowledged.
+        errors: takes what was said of the others.
+    """
+
     def report(position: int, error: KafkaError | None, message: Message) -> None:
         if error is None:
             results[position] = Delivered(
@@ -205,5 +213,10 @@ def _reporter(
     return report
 
 
-def _sentence(error: KafkaError) -> str:
+def sentence_of(error: KafkaError) -> str:
+    """Return what an error says of one event.
+
+    Args:
+        error: of a delivery report.
+    """
     return f"Kafka: {error.str()} ({error.name()})"

@@ -17,6 +17,7 @@ _ERRORS_ONLY: Final = 3  # syslog level; below it librdkafka warns of every expe
 _POLL: Final = 0.1  # seconds
 _FATAL_GRACE: Final = 1.0  # seconds for answers that are under way when the producer dies
 _PURGE_GRACE: Final = 0.5  # seconds for the reports of purged messages
+TRANSACTION_GRACE: Final = 5000  # ms for which a broker keeps a transaction beyond its deadline
 _PATIENCE: Final = 2.0  # seconds; refused connections within it may be a broker that restarts
 
 
@@ -40,18 +41,30 @@ class KafkaClient:
             defence behind `abandon` for a process that was frozen past its deadline.
         careful: every message in a batch of its own and no end of the producer at a gap, for
             callers that have at most one message of a key under way.
+        transactional_id: of a producer whose messages are sent in transactions.
     """
 
-    def __init__(self, settings: KafkaSettings, *, timeout: float, careful: bool) -> None:
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        *,
+        timeout: float,
+        careful: bool,
+        transactional_id: str | None = None,
+    ) -> None:
         self.timeout = timeout
         self.careful = careful
+        self.transactional_id = transactional_id
         self.dead = False
         self.troubled = False  # a connection broke: something may have been sent twice
         self._settings = settings
         self._complaint: KafkaError | None = None
-        particular: dict[str, object] = (
-            {"batch.num.messages": 1} if careful else {"enable.gapless.guarantee": True}
-        )
+        particular: dict[str, object] = {"batch.num.messages": 1} if careful else {}
+        if transactional_id is not None:  # a gap ends the transaction, not the producer
+            last = int(timeout * 1000) + TRANSACTION_GRACE
+            particular |= {"transactional.id": transactional_id, "transaction.timeout.ms": last}
+        elif not careful:
+            particular["enable.gapless.guarantee"] = True
         self.producer = Producer(
             {
                 **settings.client,
@@ -147,6 +160,15 @@ class KafkaClient:
                 refused = self._complaint is not None and waited >= _PATIENCE
                 if waited >= timeout or refused:
                     raise Unreachable(self._sentence(waited, error)) from error
+
+    def cause_of(self, error: KafkaException) -> str:
+        """Return why something failed: the last trouble with a connection, else the error itself.
+
+        Args:
+            error: of the library.
+        """
+        complaint = self._complaint if error.args[0].retriable() else None
+        return scrub((complaint or error.args[0]).str(), secrets=self._settings.secrets)
 
     def _sentence(self, waited: float, error: KafkaException) -> str:
         cause = self._complaint.str() if self._complaint is not None else error.args[0].str()

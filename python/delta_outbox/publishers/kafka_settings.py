@@ -10,6 +10,7 @@ from typing import Final
 
 from delta_outbox.config import dotted
 from delta_outbox.globs import glob_to_regex
+from delta_outbox.publishers.kafka_delivery import ExactlyOnce, parse_delivery
 from delta_outbox.publishers.secrets import secrets_of
 
 # Whatever could weaken the promises (acknowledgement, order, deadline, peer verification), load
@@ -59,7 +60,9 @@ _RESERVED: Final[Mapping[str, str]] = {
     "max.in.flight.requests.per.connection": "it belongs to the promise of order",
     "enable.gapless.guarantee": "it belongs to the promise of order",
     "allow.auto.create.topics": "a misspelt route must not create a topic",
-    "transactional.id": "the publisher is not transactional",
+    "transactional.id": "it follows from `transactional_id_prefix` and who sends",
+    "transaction.timeout.ms": "it follows from the lease of the claim",
+    "isolation.level": "it belongs to the promise of `delivery`",
 }
 _DEFAULTS: Final[Mapping[str, str | int]] = {
     "client.id": "delta-outbox",
@@ -75,6 +78,10 @@ _SERVER: Final = re.compile(
 )
 _USER: Final = re.compile(r"[^\s,'\"/]*@")
 _INTERNAL: Final = "__"  # Kafka's own topics begin so
+_CONNECTION: Final = (
+    *("bootstrap.", "broker.", "client.", "connections.", "enable.ssl.", "metadata."),
+    *("reconnect.", "retry.", "sasl.", "security.", "socket.", "ssl."),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,17 +91,24 @@ class KafkaSettings:
     Args:
         client: the configuration of the client, without what the publisher adds.
         topics: globs of the topics that may be written.
+        exactly_once: how `delivery = "exactly_once"` is done; None for at least once.
         secrets: values that must never be shown.
     """
 
     client: Mapping[str, str | int | float | bool] = field(repr=False)
     topics: tuple[str, ...]
+    exactly_once: ExactlyOnce | None = None
     secrets: tuple[str, ...] = field(repr=False, default=())
 
     @property
     def bootstrap(self) -> str:
         """Return the addresses of the brokers."""
         return str(self.client["bootstrap.servers"])
+
+    @property
+    def connection(self) -> Mapping[str, str | int | float | bool]:
+        """Return what of the configuration concerns connections: all that a reader needs."""
+        return {name: value for name, value in self.client.items() if name.startswith(_CONNECTION)}
 
     @property
     def message_max_bytes(self) -> int:
@@ -105,11 +119,13 @@ class KafkaSettings:
         """Return whether the topic is on the allow-list.
 
         As a shell hides dot files, a glob finds Kafka's internal topics only if it names their
-        first two characters.
+        first two characters. The marker topic is never among them.
 
         Args:
             topic: the rendered route.
         """
+        if self.exactly_once is not None and topic == self.exactly_once.marker_topic:
+            return False
         return any(
             re.match(glob_to_regex(glob), topic)
             for glob in self.topics
@@ -121,20 +137,24 @@ def parse_settings(settings: Mapping[str, object]) -> KafkaSettings:
     """Check the settings of a destination of type `kafka`.
 
     Args:
-        settings: names of the Kafka client, and `topics`: a list of topics or shell globs.
+        settings: names of the Kafka client, `topics`: a list of topics or shell globs, and those
+            of `kafka_delivery`.
 
     Raises:
         ValueError: one sentence about the first setting that breaks a rule.
     """
     flat = dotted(settings)
     topics = _topics(flat.pop("topics", None))
+    exactly_once = parse_delivery(flat)
     for name, value in flat.items():
         _check(name, value)
     _check_bootstrap(flat.get("bootstrap.servers"))
     # Two names of one option: the user's must win over the default of the other.
     defaults = {k: v for k, v in _DEFAULTS.items() if not _ALIASES.get(k, set()) & flat.keys()}
     client = {**defaults, **{name: _scalar(name, value) for name, value in flat.items()}}
-    return KafkaSettings(client=client, topics=topics, secrets=secrets_of(flat))
+    return KafkaSettings(
+        client=client, topics=topics, exactly_once=exactly_once, secrets=secrets_of(flat)
+    )
 
 
 _ALIASES: Final[Mapping[str, set[str]]] = {

@@ -26,11 +26,7 @@ class KeyRounds:
     """
 
     def __init__(self, events: Sequence[Event]) -> None:
-        # Only a key that is the ordering key is one of order; any other merely places the event.
-        self._scopes = [
-            event.key if event.key is not None and event.key == event.ordering_key else None
-            for event in events
-        ]
+        self._scopes = [event.ordered_key for event in events]
         self._routes = [event.route for event in events]
         self._blocked: set[str] = set()
         self._confirmed: dict[str, str] = {}  # key -> topic of its last confirmed event

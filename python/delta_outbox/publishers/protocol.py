@@ -11,7 +11,7 @@ import json
 import math
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Final, Protocol, overload
@@ -21,6 +21,7 @@ from delta_outbox.publishers.scrub import scrub
 EVENT_ID_HEADER: Final = "outbox-event-id"
 EVENT_TYPE_HEADER: Final = "outbox-event-type"
 LIFECYCLE_HEADER: Final = "outbox-lifecycle"
+KEY_HEADER: Final = "outbox-key"  # only where a transport has no other place for the key
 RESERVED_HEADERS: Final = (EVENT_ID_HEADER, EVENT_TYPE_HEADER, LIFECYCLE_HEADER)
 
 
@@ -79,6 +80,14 @@ class Event:
         """Return the identity on the wire: a retry repeats it, a replay has a new one."""
         return self.event_id if self.lifecycle == 0 else f"{self.event_id}:{self.lifecycle}"
 
+    @property
+    def ordered_key(self) -> str | None:
+        """Return the key whose events must stay in order, None if the event is in no order.
+
+        Only a key that is the ordering key is one of order; any other merely places the event.
+        """
+        return self.key if self.key == self.ordering_key else None
+
     def transport_headers(self) -> dict[str, str | None]:
         """Return the producer's headers and ours; a producer's header of our name wins."""
         ours: dict[str, str | None] = {
@@ -97,13 +106,20 @@ class EventBatch(Sequence[Event]):
     Args:
         events: the events; those of one key are in their order.
         deadline: `time.monotonic()` seconds of this process after which nothing may be sent.
+        destination: the name under which the settings describe it.
+        seat: who sends. Never are two calls of a destination under way from one seat, and there
+            are few of them, so that it can be the name of a broker's transactions.
     """
 
-    __slots__ = ("_events", "deadline")
+    __slots__ = ("_events", "deadline", "destination", "seat")
 
-    def __init__(self, events: Iterable[Event], *, deadline: float) -> None:
+    def __init__(
+        self, events: Iterable[Event], *, deadline: float, destination: str = "", seat: str = ""
+    ) -> None:
         self._events = tuple(events)
         self.deadline = deadline
+        self.destination = destination
+        self.seat = seat
 
     @overload
     def __getitem__(self, index: int) -> Event: ...
@@ -111,7 +127,12 @@ class EventBatch(Sequence[Event]):
     def __getitem__(self, index: slice) -> EventBatch: ...
     def __getitem__(self, index: int | slice) -> Event | EventBatch:
         if isinstance(index, slice):
-            return EventBatch(self._events[index], deadline=self.deadline)
+            return EventBatch(
+                self._events[index],
+                deadline=self.deadline,
+                destination=self.destination,
+                seat=self.seat,
+            )
         return self._events[index]
 
     def __len__(self) -> int:
@@ -220,13 +241,41 @@ class NotSent:
 Result = Delivered | Failed | Rejected | Unknown | NotSent
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LostClaim:
+    """A claim of which nobody can say any more what was delivered, but perhaps the destination.
+
+    Args:
+        claim_id: as the events of its calls had it.
+        destination: as the batches of its calls had it.
+        since: nothing of it was sent before (aware, UTC; what clocks may differ by is left off).
+    """
+
+    claim_id: str
+    destination: str
+    since: datetime
+
+
+Recovered = Mapping[str, Mapping[str, Delivered]]
+"""What of each claim was delivered: claim_id to delivery_id to its result."""
+
+Recover = Callable[[Sequence[LostClaim], float], Recovered]
+"""Given claims and seconds: say what was delivered and see to it that nothing more will be."""
+
+
 class Publisher(Protocol):
     """A destination. One instance is used by one thread, opened once and closed once.
 
     A class may also offer, as class methods, `validate(settings)`, which raises a sentence about
     bad settings without connecting, and `probe(settings, timeout)`, which raises a sentence if
     the destination does not answer within `timeout` seconds. The relay calls them before it
-    claims anything.
+    claims anything. With a class variable `cloudevents`, a `Transport`, policies may have the
+    relay turn events into CloudEvents before it calls; without one they may not.
+
+    Where a destination knows for certain what was delivered under a claim, the class may offer
+    `recovery(settings)`, which returns a `Recover`, or None if these settings do not ask for it.
+    The relay calls that function before it ends a delivery whose result is lost or unknown, always
+    after the deadline of its calls; it raises ConnectionError as long as it cannot say.
     """
 
     ordered: ClassVar[bool] = False

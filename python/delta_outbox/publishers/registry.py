@@ -10,17 +10,32 @@ from pathlib import Path
 from typing import ClassVar, Final, cast
 
 from delta_outbox.errors import BadSettings, OutboxError, PublisherUnavailable, UnknownPublisher
+from delta_outbox.publishers.cloudevents_transport import Transport
 from delta_outbox.publishers.protocol import Publisher
 from delta_outbox.publishers.scrub import describe, scrub
 from delta_outbox.publishers.secrets import cause_to_show, hiding, secrets_of, without_secrets
 
 ENTRY_POINT_GROUP: Final = "delta_outbox.publishers"
 BUILT_IN: Final[Mapping[str, str]] = {
+    "http": "delta_outbox.publishers.http:HttpPublisher",
     "jsonl": "delta_outbox.publishers.jsonl:JsonlPublisher",
     "kafka": "delta_outbox.publishers.kafka:KafkaPublisher",
     "memory": "delta_outbox.publishers.memory:MemoryPublisher",
+    "nats": "delta_outbox.publishers.nats:NatsPublisher",
     "null": "delta_outbox.publishers.null:NullPublisher",
+    "rabbitmq": "delta_outbox.publishers.rabbitmq:RabbitPublisher",
+    "redis": "delta_outbox.publishers.redis:RedisPublisher",
+    "sqs": "delta_outbox.publishers.sqs:SqsPublisher",
 }
+EXTRAS: Final[Mapping[str, str]] = {
+    "boto3": "sqs",
+    "botocore": "sqs",
+    "h11": "http",
+    "hiredis": "redis",
+    "nats": "nats",
+    "pika": "rabbitmq",
+}
+"""Library to the extra of this package that brings it."""
 _METHODS: Final = ("open", "publish", "close")
 
 
@@ -63,6 +78,16 @@ def is_ordered(publisher: type[Publisher]) -> bool:
         publisher: the class.
     """
     return getattr(publisher, "ordered", False) is True
+
+
+def transport_of(publisher: type[Publisher]) -> Transport | None:
+    """Return how it carries CloudEvents, None if it does not.
+
+    Args:
+        publisher: the class.
+    """
+    transport = getattr(publisher, "cloudevents", None)
+    return transport if isinstance(transport, Transport) else None
 
 
 def prepare_settings(
@@ -152,10 +177,23 @@ def _imported(where: str, destination: str) -> object:
         raise PublisherNotLoaded(
             f"publishers.{destination}: {where!r} cannot be imported: {describe(error)}"
         ) from error
-    except Exception as error:  # importing runs anybody's code
+    except ModuleNotFoundError as error:
+        library = (error.name or "").partition(".")[0]
+        if library not in EXTRAS or where not in BUILT_IN.values():
+            raise _not_imported(module, destination, error) from error
         raise PublisherNotLoaded(
-            f"publishers.{destination}: the module {module!r} cannot be imported: {describe(error)}"
+            f"publishers.{destination}: the Python package {library!r} is missing.",
+            remedy=f"Install it where relay and executors run: "
+            f"pip install 'delta-outbox[{EXTRAS[library]}]'.",
         ) from error
+    except Exception as error:  # importing runs anybody's code
+        raise _not_imported(module, destination, error) from error
+
+
+def _not_imported(module: str, destination: str, error: Exception) -> PublisherNotLoaded:
+    return PublisherNotLoaded(
+        f"publishers.{destination}: the module {module!r} cannot be imported: {describe(error)}"
+    )
 
 
 def _is_missing_class(module: str) -> bool:

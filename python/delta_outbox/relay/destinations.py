@@ -8,6 +8,7 @@ from pathlib import Path
 from delta_outbox.errors import UnknownDestination
 from delta_outbox.policy import PolicySet
 from delta_outbox.publishers.registry import find_publisher, prepare_settings, probe
+from delta_outbox.relay.forms import CLOUDEVENTS
 from delta_outbox.settings import Settings
 
 
@@ -33,7 +34,8 @@ def prepare_destinations(
         if described is None:
             raise UnknownDestination(destination=name, known=settings.publishers)
         publisher = find_publisher(described.type, destination=name)
-        ready = prepare_settings(publisher, described.settings, destination=name, home=home)
+        own = {key: value for key, value in described.settings.items() if key != CLOUDEVENTS}
+        ready = prepare_settings(publisher, own, destination=name, home=home)
         probe(publisher, ready, destination=name)
         prepared[name] = (described.type, ready)
     return prepared

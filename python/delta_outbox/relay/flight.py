@@ -8,18 +8,18 @@ one of its deliveries is slow to fail, is overtaken: one more may fly beside it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Final
 
 from delta_outbox.claims import Claim
 from delta_outbox.clock import Clock
-from delta_outbox.lifecycle import EndOfClaim
 from delta_outbox.publishers.protocol import Delivered
 from delta_outbox.relay.schedule import Kind
+from delta_outbox.settling import Outcome
 
-Publish = Callable[["Held"], list[EndOfClaim]]
+Publish = Callable[["Held"], Sequence[Outcome]]
 
 SLOW_SECONDS: Final = 10.0  # a claim of new deliveries that flies longer may be overtaken
 
@@ -51,7 +51,7 @@ class Held:
 class _Flying:
     held: Held
     since: float  # monotonic seconds
-    answer: Future[list[EndOfClaim]]
+    answer: Future[Sequence[Outcome]]
 
 
 class Flight:
@@ -69,6 +69,7 @@ class Flight:
         self._pool = ThreadPoolExecutor(len(Kind) + 1, thread_name_prefix="publish")
         self._flying: list[_Flying] = []
         self._waiting: Held | None = None
+        self._took: float | None = None  # seconds, by the last claim of new deliveries
         self._lock = threading.RLock()  # what waits is started by the thread that has landed
 
     def __len__(self) -> int:
@@ -96,10 +97,16 @@ class Flight:
         with self._lock:
             return sum(not one.answer.done() for one in self._flying)
 
-    def may_queue(self) -> bool:
-        """Say whether a claim of new deliveries may be made that waits for the one in flight."""
+    def may_queue(self, *, within: float) -> bool:
+        """Say whether a claim of new deliveries may be made that waits for the one in flight.
+
+        Args:
+            within: seconds that the last one of its kind may have taken, for what waits uses up its
+                lease; as long as none has landed, nobody knows.
+        """
         with self._lock:
-            return self._waiting is None and len(self._of_kind(Kind.NEW)) == 1
+            is_fast = self._took is not None and self._took <= within
+            return is_fast and self._waiting is None and len(self._of_kind(Kind.NEW)) == 1
 
     def start(self, held: Held) -> None:
         """Begin to publish a claim.
@@ -150,7 +157,7 @@ class Flight:
             waiting = [self._waiting] if self._waiting is not None else []
             return [*(one.held for one in self._flying), *waiting]
 
-    def landed(self) -> Iterator[tuple[Held, list[EndOfClaim]]]:
+    def landed(self) -> Iterator[tuple[Held, Sequence[Outcome]]]:
         """Yield the claims that have been published since the last call, and what became of them.
 
         Raises:
@@ -185,6 +192,8 @@ class Flight:
 
     def _has_landed(self, one: _Flying) -> None:
         with self._lock:
+            if one.held.kind is Kind.NEW:
+                self._took = self._clock.monotonic() - one.since
             if self._waiting is not None:
                 self._waiting.barred |= _undelivered(one)
                 self._go_on()

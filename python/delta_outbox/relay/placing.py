@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from delta_outbox.claims import Claim
 from delta_outbox.policy import DeliveryPolicy, render_route
-from delta_outbox.policy_columns import Ordering, placeholders
+from delta_outbox.policy_columns import Ordering, PayloadFormat, placeholders
 from delta_outbox.scopes import within
 
 PLACED: Final = pa.schema(
@@ -27,9 +27,10 @@ PLACED: Final = pa.schema(
         ("key", pa.string()),
         ("scope", pa.string()),
         ("route", pa.string()),
+        ("format", pa.string()),
     ]
 )
-"""A delivery and where it goes; place: its position in the claim."""
+"""A delivery and where it goes; place: its position in the claim; format: null if raw."""
 
 
 def place(claim: Claim, *, slices: int) -> tuple[pa.Table, list[int]]:
@@ -72,6 +73,8 @@ def place(claim: Claim, *, slices: int) -> tuple[pa.Table, list[int]]:
         within(policy, destination) if is_strict else None
         for (policy, _, destination), is_strict in zip(firsts, strict, strict=True)
     ]
+    raw = PayloadFormat.RAW
+    formats = [None if policy.format is raw else policy.format for policy, _, _ in firsts]
     routes = _routes(claim, firsts, codes)
     placed = pa.table(
         {
@@ -91,6 +94,7 @@ def place(claim: Claim, *, slices: int) -> tuple[pa.Table, list[int]]:
                 by_kind(prefix, pa.string()), ordering_key, pa.scalar("\x00")
             ),
             "route": routes,
+            "format": by_kind(formats, pa.string()),
         },
         schema=PLACED,
     )

@@ -67,6 +67,7 @@ class Planning:
         self._commands_seen = 0
         # Open deliveries that were neither planned nor ours at the last look, or failed since.
         self._loose = 0
+        self._unsettled = False  # whether lost claims have to stay as they are for now
 
     @property
     def schedule(self) -> Schedule | None:
@@ -129,7 +130,7 @@ class Planning:
         found = self._outbox.overview(picture)
         self._leases.observe(found.claims, since=self._at_rest[1])
         self._standing_by = not takes_over and self._is_owned_by_another(found.claims)
-        self._schedule, self._heads = None, heads
+        self._schedule, self._heads, self._unsettled = None, heads, False
         if not self._standing_by:
             if self._end_claims(picture, found.claims, alive=alive) or self._carry_out(heads):
                 picture = self._outbox.picture()  # with what that has set free
@@ -142,6 +143,10 @@ class Planning:
             self._note(found)
         else:  # what is left may be taken as soon as this is used up
             self._next_due = float("inf") if self._loose == 0 else 0.0
+        if self._unsettled:  # to be asked again, whether anything moves or not
+            self._heads = {}
+            pause = self._outbox.settling.seconds_to_wait()
+            self._next_due = min(self._next_due, self._clock.monotonic() + pause)
         took = self._clock.monotonic() - started
         self._stale_at = self._clock.monotonic() + max(STALE_SECONDS, STALE_FACTOR * took)
 
@@ -174,9 +179,9 @@ class Planning:
         policies = self._outbox.policies_in_force
         ends = heads["commands"] > 0 or policies.any_age
         self.to_end = self._outbox.endable(picture) if ends else NOTHING
-        found = self._outbox.takeable(
-            picture, self._batch_size * ahead, held_by=self._outbox.worker_id
-        )
+        # What is ours and lost, and cannot be settled yet, holds up its keys.
+        held_by = None if self._unsettled else self._outbox.worker_id
+        found = self._outbox.takeable(picture, self._batch_size * ahead, held_by=held_by)
         if self.to_end.num_rows:
             found = without(found, self.to_end)
         if not found.num_rows:
@@ -205,7 +210,9 @@ class Planning:
                 or self._outbox.is_long_over(claim["lease_expires_at"])
             ):
                 over.append(claim_id)
-        return self._outbox.expire(picture, over)
+        count = self._outbox.expire(picture, over)
+        self._unsettled = self._outbox.has_unsettled
+        return count
 
     def _leaves_it(self, *, moved: bool, now: float) -> bool:
         """Say whether to go on standing by without another look at what is open.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -13,6 +15,7 @@ import pyarrow.compute as pc
 from delta_outbox.claims import Claim
 from delta_outbox.failpoints import reach
 from delta_outbox.lifecycle import Crashed, EndOfClaim
+from delta_outbox.publishers.cloudevents import CloudEventForm
 from delta_outbox.publishers.protocol import (
     Delivered,
     Failed,
@@ -26,11 +29,12 @@ from delta_outbox.relay import slice as worker
 from delta_outbox.relay.deadline import Deadline
 from delta_outbox.relay.modules import folders_of
 from delta_outbox.relay.placing import place
+from delta_outbox.relay.seats import Seats
 from delta_outbox.statements import Statements
 from delta_outbox.tables import Tables
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +71,10 @@ class Publishing:
         tables: the names of the relations.
         statements: the compiled SQL.
         destinations: name to (publisher type, prepared settings).
+        forms: name to the form of CloudEvents, for destinations that have one.
         parallelism: slices per claim.
+        tracing: whether publish attempts become spans; only then `metadata` is read.
+        seats: of the relay; its own if left out.
     """
 
     def __init__(
@@ -77,15 +84,21 @@ class Publishing:
         statements: Statements,
         *,
         destinations: Mapping[str, tuple[str, Mapping[str, object]]],
+        forms: Mapping[str, CloudEventForm],
         parallelism: int,
+        tracing: bool = False,
+        seats: Seats | None = None,
     ) -> None:
         """Keep what every claim needs."""
+        self._seats = seats or Seats(uuid.uuid4().hex)
         self._spark = spark
         self._tables = tables
         self._statements = statements
         self._destinations = destinations
+        self._forms = forms
         self._folders = folders_of(type_ for type_, _ in destinations.values())
         self._parallelism = parallelism
+        self._tracing = tracing
         self.not_opened: dict[str, str] = {}
 
     def warm_up(self) -> None:
@@ -133,9 +146,11 @@ class Publishing:
         job = worker.Job(
             claim_id=claim.claim_id,
             destinations=self._destinations,
+            forms=self._forms,
             deadline=Deadline.after(budget),
             budget=budget,
             folders=self._folders,
+            tracing=self._tracing,
         )
         reach("publish.before")
         try:
@@ -169,10 +184,12 @@ class Publishing:
     def _run(self, job: worker.Job, claim: Claim, placed: pa.Table, slices: int) -> pa.Table:
         from pyspark.sql import functions as sf
 
+        traced = ("metadata",) if self._tracing else ()
         batch = sf.broadcast(self._spark.createDataFrame(placed))
         content = self._spark.sql(
             "select event_id, event_type, ordering_key, partition_key, created_at, available_at, "
-            "ordinal, payload, headers, _metadata.row_commit_version as arrival "
+            f"ordinal, payload, {', '.join(('headers', *traced))}, "
+            "_metadata.row_commit_version as arrival "
             f"from {self._tables.events} where {_where(claim.deliveries)}"
         )
         rows = content.join(
@@ -204,15 +221,22 @@ class Publishing:
                 "attempt",
                 "lifecycle",
                 "route",
+                "format",
+                *traced,
             )
         )
 
+        with self._seats.taken() as seat:
+            return self._send(replace(job, seat=seat), rows)
+
+    def _send(self, job: worker.Job, rows: DataFrame) -> pa.Table:
         def publish(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             from pyspark import TaskContext
 
             context = TaskContext.get()
             number = context.attemptNumber() if context is not None else 0
-            return worker.publish_slice(job, batches, attempt_number=number)
+            part = context.partitionId() if context is not None else 0
+            return worker.publish_slice(job, batches, attempt_number=number, part=part)
 
         # One action, its answers collected and never cached: a second one would publish again.
         return rows.mapInArrow(publish, worker.RESULTS_DDL).toArrow()

@@ -19,21 +19,27 @@ import pyarrow as pa
 from delta_outbox.claims import claim_rows, ending_rows, results_without_sending, still_live
 from delta_outbox.errors import PublisherUnavailable, SequenceTaken
 from delta_outbox.heartbeat import Heartbeat
-from delta_outbox.lifecycle import EndOfClaim
 from delta_outbox.outbox import Outbox
 from delta_outbox.policy import PolicySet
 from delta_outbox.presence import Presence
+from delta_outbox.publishers.cloudevents import CloudEventForm
 from delta_outbox.publishers.protocol import NotSent
 from delta_outbox.relay.destinations import prepare_destinations
 from delta_outbox.relay.flight import Flight, Held
+from delta_outbox.relay.forms import prepare_forms
+from delta_outbox.relay.lost import settle_results, settled_part
 from delta_outbox.relay.planning import BATCHES_PER_PLAN, Planning
 from delta_outbox.relay.publishing import Publishing, margin_seconds
 from delta_outbox.relay.schedule import Kind
+from delta_outbox.relay.seats import Seats
 from delta_outbox.relay.summary import Mode, Summary
+from delta_outbox.relay.tracing import check_tracing
 from delta_outbox.scopes import scopes_of
+from delta_outbox.settling import Outcome
 
 logger = logging.getLogger(__name__)
 
+QUEUE_SHARE: Final = 0.25  # of a lease: what waits so long, and then takes as long, has half left
 LANDING_SECONDS: Final = 1.0  # between looks at the rest while something is in flight
 
 
@@ -63,7 +69,9 @@ class Relay:
         self._planning = Planning(outbox, self._heart, batch_size=self._batch_size)
         self._flight = Flight(self._publish, outbox.clock)
         self._publishing: Publishing | None = None
+        self._seats = Seats(outbox.worker_id)
         self._destinations: Mapping[str, tuple[str, Mapping[str, object]]] = {}
+        self._forms: Mapping[str, CloudEventForm] = {}
         self._endings: list[tuple[int, pa.Table]] = []  # decided, by the position of the claim
         self._summary = Summary()
         self._taken = False
@@ -188,7 +196,7 @@ class Relay:
         for kind in (Kind.TROUBLED, Kind.NEW):
             other = Kind.NEW if kind is Kind.TROUBLED else Kind.TROUBLED
             admitted = self._flight.admits(kind)
-            waits = not admitted and kind is Kind.NEW and not once and self._flight.may_queue()
+            waits = kind is Kind.NEW and not admitted and not once and self._may_queue()
             if not (admitted or waits):
                 continue
             room = self._room(chosen)
@@ -206,6 +214,10 @@ class Relay:
             if batch.num_rows:
                 chosen.append(self._held(kind, batch, waits=waits))
         return chosen
+
+    def _may_queue(self) -> bool:
+        lease = self._outbox.policies_in_force.shortest_lease
+        return self._flight.may_queue(within=QUEUE_SHARE * lease)
 
     def _room(self, chosen: Sequence[Held]) -> int:
         """Return how many deliveries may be claimed besides what is in work."""
@@ -260,14 +272,20 @@ class Relay:
 
     # --- publishing --------------------------------------------------------------------------
 
-    def _publish(self, held: Held) -> list[EndOfClaim]:
+    def _publish(self, held: Held) -> list[Outcome]:
         assert self._publishing is not None
         seconds = held.until - self._clock.monotonic()
-        return self._publishing.publish(
+        results = self._publishing.publish(
             held.claim,
             seconds=seconds,
             is_alone=self._flight.in_the_air < 2,
             barred=held.barred,
+        )
+        return settle_results(
+            self._outbox.settling,
+            held.claim,
+            results,
+            wait_until_over=lambda: self._clock.sleep(held.until - self._clock.monotonic()),
         )
 
     def _land(self, on_progress: Callable[[Summary], None] | None) -> None:
@@ -277,10 +295,16 @@ class Relay:
             if on_progress:
                 on_progress(self._summary)
 
-    def _settle(self, held: Held, results: Sequence[EndOfClaim]) -> None:
+    def _settle(self, held: Held, outcomes: Sequence[Outcome]) -> None:
         """Decide how a claim ends; the endings go with the next append."""
-        endings = self._outbox.decide(held.claim, results)
-        rows = ending_rows(held.claim, endings, now=self._clock.now())
+        size = len(held.claim)
+        held, results = settled_part(held, outcomes)
+        if len(results) < size:  # the rest stays claimed: the next look asks again
+            self._planning.forget()
+            if not results:
+                return
+        endings = self._outbox.decide(held.claim, results, claim_size=size)
+        rows = ending_rows(held.claim, endings, now=self._clock.now(), claim_size=size)
         self._endings.append((held.sequence, rows))
         self._summary = self._summary.plus(len(held.claim), endings)
         stopped = {
@@ -320,17 +344,24 @@ class Relay:
 
     def _prepare_for(self, policies: PolicySet) -> None:
         """Check the destinations of policies before they are put into force."""
+        outbox = self._outbox
+        forms = prepare_forms(policies, outbox.settings)
         if policies.destinations <= set(self._destinations):
             return
-        outbox = self._outbox
+        if outbox.settings.relay.tracing:
+            check_tracing()
         prepared = prepare_destinations(policies, outbox.settings, home=outbox.folder)
         # Those of former policies stay: a delivery keeps the destination of its first claim.
         self._destinations = {**self._destinations, **prepared}
+        self._forms = {**self._forms, **forms}
         self._publishing = Publishing(
             outbox.spark,
             outbox.tables,
             outbox.statements,
             destinations=self._destinations,
+            forms=self._forms,
             parallelism=outbox.settings.relay.parallelism or os.cpu_count() or 1,
+            tracing=outbox.settings.relay.tracing,
+            seats=self._seats,
         )
         self._publishing.warm_up()

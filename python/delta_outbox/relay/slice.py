@@ -13,6 +13,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from delta_outbox.failpoints import reach
+from delta_outbox.publishers.cloudevents import CloudEventForm
+from delta_outbox.publishers.cloudevents_transport import Mode
 from delta_outbox.publishers.echo import without_echo
 from delta_outbox.publishers.protocol import (
     Delivered,
@@ -33,6 +35,7 @@ from delta_outbox.publishers.secrets import hiding, secrets_of, without_secrets
 from delta_outbox.relay.calls import plan_calls
 from delta_outbox.relay.deadline import Deadline
 from delta_outbox.relay.modules import make_importable
+from delta_outbox.relay.tracing import open_tracing
 
 logger = logging.getLogger(__name__)
 
@@ -70,16 +73,22 @@ class Job:
     Args:
         claim_id: the claim.
         destinations: name to (publisher type, prepared settings).
+        forms: name to the form of CloudEvents, for destinations that have one.
         deadline: after it nothing may be sent.
         budget: seconds that a slice may take from its own start, whatever the clocks say.
         folders: where publishers are imported from that a worker does not find by itself.
+        tracing: whether publish attempts become spans; then rows have `metadata`.
+        seat: who publishes; no other claim has it at the same time.
     """
 
     claim_id: str
     destinations: Mapping[str, tuple[str, Mapping[str, object]]] = field(repr=False)
     deadline: Deadline
     budget: float
+    forms: Mapping[str, CloudEventForm] = field(default_factory=dict)
     folders: tuple[str, ...] = ()
+    tracing: bool = False
+    seat: str = "seat"
 
     def deadline_here(self) -> float:
         """Return the deadline in monotonic seconds of this process, the earlier of the two."""
@@ -87,7 +96,7 @@ class Job:
 
 
 def publish_slice(
-    job: Job, batches: Iterable[pa.RecordBatch], *, attempt_number: int
+    job: Job, batches: Iterable[pa.RecordBatch], *, attempt_number: int, part: int = 0
 ) -> Iterator[pa.RecordBatch]:
     """Publish the rows of one slice and return what became of each.
 
@@ -96,6 +105,7 @@ def publish_slice(
         batches: rows in order of `place`, with payload; see `publishing.CONTENT`.
         attempt_number: of the task. Above 0 somebody has begun this slice before and nobody
             knows how far it came, so nothing is published (one publish per claim).
+        part: number of the slice within its claim.
     """
     if attempt_number > 0:
         for batch in batches:
@@ -104,7 +114,7 @@ def publish_slice(
             )
         return
     make_importable(job.folders)
-    work = _Slice(job)
+    work = _Slice(job, part=part)
     with hiding(one for _, settings in job.destinations.values() for one in secrets_of(settings)):
         try:
             for batch in batches:
@@ -118,13 +128,15 @@ def publish_slice(
 class _Slice:
     """One slice at work: its publishers, and the keys that may go no further."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, *, part: int) -> None:
         self._job = job
+        self._seat = f"{job.seat}.{part}"
         self._deadline = job.deadline_here()
         self._publishers: dict[str, Publisher] = {}
         self._not_opened: dict[str, str] = {}
         self._blocked: dict[str, str] = {}  # scope -> the event that failed first
         self._last_place = -1
+        self._tracing = open_tracing(job.destinations) if job.tracing else None
 
     def publish(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         rows = [row for row in batch.to_pylist() if self._is_first(row["place"])]
@@ -144,11 +156,27 @@ class _Slice:
                     said = f"the header {name!r} holds CR, LF or NUL"
                     answers.append((row["place"], REJECTED, said))
                     self._block([row])
+                elif row["format"] is not None and (refused := self._reform(row)) is not None:
+                    answers.append((row["place"], *refused))
+                    self._block([row])
                 else:
                     sent.append(row)
             if sent:
                 answers += self._call(sent)
         return _answers(answers)
+
+    def _reform(self, row: dict[str, Any]) -> tuple[str, str] | None:
+        """Give a row payload and headers of a CloudEvent; return the answer if it can have none."""
+        form, mode = self._job.forms.get(row["destination"]), Mode(row["format"])
+        if form is None or mode not in form.transport.modes:
+            # Its destination is that of its first claim, and the policy has changed since.
+            return FAILED, f"the destination {row['destination']!r} does not write {mode}"
+        try:
+            made = form.write(self._event(row), mode)
+        except ValueError as error:
+            return REJECTED, f"it has no form as a CloudEvent: {error}"
+        row["payload"], row["headers"] = made.payload, made.headers
+        return None
 
     def _is_first(self, place: int) -> bool:
         """Pass over a later row of the same id in the same commit: the first one is the event."""
@@ -185,7 +213,13 @@ class _Slice:
         if time.monotonic() >= self._deadline:
             self._block(rows)
             return [(row["place"], NOT_SENT, None) for row in rows]
-        events = EventBatch((self._event(row) for row in rows), deadline=self._deadline)
+        events = EventBatch(
+            (self._event(row) for row in rows),
+            deadline=self._deadline,
+            destination=destination,
+            seat=self._seat,
+        )
+        started = time.time_ns()
         try:
             results: list[Result] = publisher.publish(events)
         except Exception as error:  # noqa: BLE001 - anybody's code; how far it came nobody knows
@@ -201,6 +235,8 @@ class _Slice:
             if not isinstance(result, Delivered):
                 self._block([row])
             answers.append((row["place"], *_coded(result, event)))
+        if self._tracing is not None:
+            self._tracing.record(rows, events, results, started=started)
         return answers
 
     def _may_go(self, row: dict[str, Any]) -> bool:

@@ -1,0 +1,86 @@
+"""The forms of CloudEvents that policies ask for, checked before anything is claimed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from delta_outbox.errors import BadPolicy, BadSettings, UnknownDestination
+from delta_outbox.policy import DeliveryPolicy, PolicySet
+from delta_outbox.policy_columns import PayloadFormat
+from delta_outbox.publishers.cloudevents import CloudEventForm
+from delta_outbox.publishers.cloudevents_settings import parse_cloudevents
+from delta_outbox.publishers.cloudevents_transport import Transport
+from delta_outbox.publishers.registry import find_publisher, transport_of
+from delta_outbox.publishers.secrets import cause_to_show, secrets_of, without_secrets
+from delta_outbox.settings import PublisherSettings, Settings
+
+CLOUDEVENTS: Final = "cloudevents"
+"""The table within the settings of a destination that is not its publisher's."""
+
+
+def prepare_forms(policies: PolicySet, settings: Settings) -> dict[str, CloudEventForm]:
+    """Return the form of CloudEvents of each destination whose settings have one.
+
+    Args:
+        policies: the delivery policies.
+        settings: where the destinations are described.
+
+    Raises:
+        UnknownDestination: a policy names one that the settings do not have.
+        BadSettings: the table of a destination breaks a rule, or is missing.
+        BadPolicy: a policy asks for CloudEvents where the publisher does not carry them.
+    """
+    transports: dict[str, Transport | None] = {}
+    forms: dict[str, CloudEventForm] = {}
+    for name in sorted(policies.destinations):
+        described = settings.publishers.get(name)
+        if described is None:
+            raise UnknownDestination(destination=name, known=settings.publishers)
+        transport = transport_of(find_publisher(described.type, destination=name))
+        transports[name] = transport
+        if CLOUDEVENTS in described.settings:
+            forms[name] = _form(name, described, transport)
+    problems = [
+        problem
+        for number, policy in enumerate(policies.policies, start=1)
+        for name in policy.destinations
+        if (problem := _problem(number, policy, name, transports[name])) is not None
+    ]
+    if problems:
+        raise BadPolicy(problems)
+    for policy in policies.policies:
+        for name in policy.destinations:
+            if policy.format is not PayloadFormat.RAW and name not in forms:
+                raise BadSettings(
+                    f"publishers.{name}: the policy {policy.event_type!r} asks for "
+                    f"{policy.format}, so a table `{CLOUDEVENTS}` with `source` must be given."
+                )
+    return forms
+
+
+def _form(name: str, described: PublisherSettings, transport: Transport | None) -> CloudEventForm:
+    if transport is None:
+        raise BadSettings(
+            f"publishers.{name}: the type {described.type!r} does not carry CloudEvents, so "
+            f"`{CLOUDEVENTS}` must not be given."
+        )
+    secrets = secrets_of(described.settings)
+    try:
+        settings = parse_cloudevents(described.settings[CLOUDEVENTS])
+    except ValueError as error:
+        said = without_secrets(str(error), secrets)
+        raise BadSettings(f"publishers.{name}: {said}") from cause_to_show(error, secrets)
+    return CloudEventForm(settings=settings, transport=transport)
+
+
+def _problem(
+    number: int, policy: DeliveryPolicy, name: str, transport: Transport | None
+) -> str | None:
+    modes = () if transport is None else transport.modes
+    allowed = (PayloadFormat.RAW, *modes)
+    if policy.format in allowed:
+        return None
+    return (
+        f"row {number} ({policy.event_type!r}), column `format`: must be {' or '.join(allowed)} "
+        f"at the destination {name!r}. Got: {policy.format!s}"
+    )

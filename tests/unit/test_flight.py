@@ -10,6 +10,7 @@ import pytest
 from delta_outbox.claims import DELIVERIES, Claim
 from delta_outbox.conformance.clock import ManualClock
 from delta_outbox.lifecycle import EndOfClaim
+from delta_outbox.publishers.protocol import Delivered, Failed, Rejected, Unknown
 from delta_outbox.relay.flight import SLOW_SECONDS, Flight, Held
 from delta_outbox.relay.schedule import Kind
 
@@ -20,15 +21,28 @@ class Field:
     def __init__(self) -> None:
         """Let everything fly."""
         self.clock = ManualClock()
-        self.may_land = threading.Event()
+        self.may_land = threading.Semaphore(0)
+        self.answers: dict[str, EndOfClaim] = {}  # of scopes; Delivered for any other
         self.flight = Flight(self._publish, self.clock)
 
     def _publish(self, held: Held) -> list[EndOfClaim]:
-        self.may_land.wait()
-        return []
+        self.may_land.acquire()
+        return [self.answers.get(scope or "", Delivered()) for scope in held.scopes]
 
-    def start(self, kind: Kind) -> None:
-        """Start a claim of a kind."""
+    def start(self, kind: Kind, *scopes: str | None) -> Held:
+        """Start a claim of a kind, and return it."""
+        held = self.made(kind, *scopes)
+        self.flight.start(held)
+        return held
+
+    def queue(self, *scopes: str | None) -> Held:
+        """Let a claim of new deliveries wait for the one in flight, and return it."""
+        held = self.made(Kind.NEW, *scopes)
+        self.flight.queue(held)
+        return held
+
+    def made(self, kind: Kind, *scopes: str | None) -> Held:
+        """Return a claim of a kind."""
         claim = Claim(
             claim_id="c",
             deliveries=DELIVERIES.empty_table(),
@@ -36,7 +50,17 @@ class Field:
             policy_version="",
             claimed_at=self.clock.now(),
         )
-        self.flight.start(Held(kind=kind, claim=claim, scopes=[]))
+        return Held(kind=kind, claim=claim, scopes=list(scopes))
+
+    def land(self) -> list[Held]:
+        """Let one land, and return what has."""
+        self.may_land.release()
+        self.flight.wait(60.0)
+        return [held for held, _ in self.flight.landed()]
+
+    def may_queue(self) -> bool:
+        """Say whether a claim may wait, if the last one took no time to speak of."""
+        return self.flight.may_queue(within=1.0)
 
     def admitted(self) -> set[Kind]:
         """Return the kinds that may start."""
@@ -48,7 +72,7 @@ def field() -> Iterator[Field]:
     """Return flights, of which none is left in the air."""
     field = Field()
     yield field
-    field.may_land.set()
+    field.may_land.release(10)
     field.flight.close()
 
 
@@ -81,8 +105,88 @@ def test_what_has_landed_is_told_once(field: Field) -> None:
     """Each claim lands once, and then its kind may start again."""
     field.start(Kind.NEW)
     assert [] == list(field.flight.landed())
-    field.may_land.set()
-    field.flight.wait(60.0)
-    assert [Kind.NEW] == [held.kind for held, _ in field.flight.landed()]
+    assert [Kind.NEW] == [held.kind for held in field.land()]
     assert [] == list(field.flight.landed())
     assert Kind.NEW in field.admitted()
+
+
+def test_the_next_claim_waits_for_the_one_in_flight(field: Field) -> None:
+    """It is ours already, and starts when the other has landed, before anybody asks."""
+    field.start(Kind.NEW)
+    field.land()
+    assert not field.may_queue()
+    first = field.start(Kind.NEW, "a", "b", None)
+    assert field.may_queue()
+    second = field.queue("a", "c", None)
+    assert not field.may_queue()
+    assert [first, second] == field.flight.held()
+    assert 1 == len(field.flight)
+    assert [first] == field.land()
+    assert 1 == len(field.flight)
+    assert set() == second.barred
+    assert [second] == field.land()
+
+
+def test_what_follows_a_failure_is_barred(field: Field) -> None:
+    """In whatever claim it was: also one of troubled deliveries, which lands first."""
+    field.answers = {"t": Unknown(), "a": Failed(error="no")}
+    troubled = field.start(Kind.TROUBLED, "t")
+    assert 1 == len(field.flight)
+    waiting = field.made(Kind.NEW, "a", "b", "t")
+    field.may_land.release()
+    field.flight.wait(60.0)
+    new = field.start(Kind.NEW, "a", "b")
+    field.flight.queue(waiting)
+    assert [troubled] == [held for held, _ in field.flight.landed()]
+    assert {"t"} == waiting.barred
+    assert [new] == field.land()
+    assert {"a", "t"} == waiting.barred
+
+
+def test_what_landed_while_it_was_claimed_is_no_longer_waited_for(field: Field) -> None:
+    """Its failures count all the same."""
+    field.answers = {"a": Rejected(error="no")}
+    field.start(Kind.NEW, "a")
+    field.may_land.release()
+    field.flight.wait(60.0)
+    waiting = field.queue("a")
+    assert 2 == len(field.flight)
+    assert {"a"} == waiting.barred
+
+
+def test_a_claim_that_waits_overtakes_a_slow_one_without_its_scopes(field: Field) -> None:
+    """What follows a delivery in flight must not be sent beside it."""
+    field.start(Kind.NEW, "a", None)
+    waiting = field.queue("a", "b")
+    field.flight.overtake()
+    assert 1 == len(field.flight)
+    field.clock.sleep(SLOW_SECONDS)
+    assert {Kind.TROUBLED} == field.admitted()
+    field.flight.overtake()
+    assert 2 == len(field.flight)
+    assert {"a"} == waiting.barred
+    assert not field.may_queue()
+
+
+def test_a_claim_that_waits_can_be_taken_back(field: Field) -> None:
+    """Whoever stops releases it."""
+    field.start(Kind.NEW)
+    waiting = field.queue()
+    assert waiting is field.flight.take_back()
+    assert None is field.flight.take_back()
+    field.land()
+    assert 0 == len(field.flight)
+
+
+def test_nothing_waits_behind_what_takes_long(field: Field) -> None:
+    """A claim that waits uses up its lease, so only the fast are waited for."""
+    field.start(Kind.NEW)
+    assert not field.may_queue()
+    field.clock.sleep(1.1)
+    field.land()
+    field.start(Kind.NEW)
+    assert not field.may_queue()
+    field.clock.sleep(0.9)
+    field.land()
+    field.start(Kind.NEW)
+    assert field.may_queue()

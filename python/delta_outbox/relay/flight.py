@@ -1,12 +1,14 @@
 """Claims in flight: each kind is published beside the other, one claim of a kind at a time, and
 where destinations are kept apart, one of each.
 
-A claim of new deliveries that takes long, because one of them is slow to fail, is overtaken: one
-more may fly beside it.
+The next claim of new deliveries is made while one is being published, and waits for it: it starts
+as soon as the other has landed, without what follows a failure. A claim that takes long, because
+one of its deliveries is slow to fail, is overtaken: one more may fly beside it.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from typing import Final
 
 from delta_outbox.claims import Claim
 from delta_outbox.clock import Clock
+from delta_outbox.publishers.protocol import Delivered
 from delta_outbox.relay.schedule import Kind
 from delta_outbox.settling import Outcome
 
@@ -36,6 +39,8 @@ class Held:
         to: its destinations, joined by `|`, where they are kept apart; empty where they are not.
         tasks: publishing tasks that it may have; 0 for the usual number.
         is_put_back: taken only to be told apart from its other destinations, and not sent.
+        waits: it may hold what follows a delivery in flight, so it starts after that has landed.
+        barred: order scopes of which nothing is sent: what comes first was not delivered.
     """
 
     kind: Kind | None
@@ -46,6 +51,8 @@ class Held:
     to: str = ""
     tasks: int = 0
     is_put_back: bool = False
+    waits: bool = False
+    barred: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +63,7 @@ class _Flying:
 
 
 class Flight:
-    """What is being published.
+    """What is being published, and what waits for that.
 
     Args:
         publish: publishes a claim and answers for each delivery; called on another thread.
@@ -69,6 +76,9 @@ class Flight:
         self._clock = clock
         self._pool = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="publish")
         self._flying: list[_Flying] = []
+        self._waiting: Held | None = None
+        self._took: float | None = None  # seconds, by the last claim of new deliveries
+        self._lock = threading.RLock()  # what waits is started by the thread that has landed
 
     def __len__(self) -> int:
         return len(self._flying)
@@ -83,11 +93,29 @@ class Flight:
             kind: what it is made of.
             to: its destinations, where they are kept apart.
         """
-        same = [one for one in self._flying if one.held.kind is kind and one.held.to == to]
-        if not same:
-            return True
-        slow = self._clock.monotonic() - same[0].since >= SLOW_SECONDS
-        return kind is Kind.NEW and len(same) == 1 and slow
+        with self._lock:
+            same = [one for one in self._of_kind(kind) if one.held.to == to]
+            if not same:
+                return True
+            may_overtake = kind is Kind.NEW and len(same) == 1 and self._waiting is None
+            return may_overtake and self._is_slow(same[0])
+
+    @property
+    def in_the_air(self) -> int:
+        """The number of claims that are being published at this moment."""
+        with self._lock:
+            return sum(not one.answer.done() for one in self._flying)
+
+    def may_queue(self, *, within: float) -> bool:
+        """Say whether a claim of new deliveries may be made that waits for the one in flight.
+
+        Args:
+            within: seconds that the last one of its kind may have taken, for what waits uses up its
+                lease; as long as none has landed, nobody knows.
+        """
+        with self._lock:
+            is_fast = self._took is not None and self._took <= within
+            return is_fast and self._waiting is None and len(self._of_kind(Kind.NEW)) == 1
 
     def start(self, held: Held) -> None:
         """Begin to publish a claim.
@@ -96,13 +124,47 @@ class Flight:
             held: the claim, of a kind that is admitted.
         """
         assert held.kind is not None
-        assert self.admits(held.kind, to=held.to)
-        answer = self._pool.submit(self._publish, held)
-        self._flying.append(_Flying(held=held, since=self._clock.monotonic(), answer=answer))
+        with self._lock:
+            assert self.admits(held.kind, to=held.to)
+            self._start(held)
+
+    def queue(self, held: Held) -> None:
+        """Begin to publish a claim as soon as the one in flight has landed.
+
+        Of an order scope in which something was not delivered, nothing of it is sent.
+
+        Args:
+            held: a claim of new deliveries, made when `may_queue` said so.
+        """
+        with self._lock:
+            assert self._waiting is None
+            self._waiting = held
+            for one in self._flying:
+                if one.answer.done():
+                    held.barred |= _undelivered(one)
+            self._go_on()
+
+    def overtake(self) -> None:
+        """Start the claim that waits if the one in flight takes long, without what follows that."""
+        with self._lock:
+            held, before = self._waiting, self._of_kind(Kind.NEW)
+            if held is None or len(before) > 1 or not self._is_slow(before[0]):
+                return
+            held.barred |= {scope for scope in before[0].held.scopes if scope is not None}
+            self._waiting = None
+            self._start(held)
+
+    def take_back(self) -> Held | None:
+        """Return the claim that waits; it will not start."""
+        with self._lock:
+            held, self._waiting = self._waiting, None
+            return held
 
     def held(self) -> list[Held]:
-        """Return the claims in flight."""
-        return [one.held for one in self._flying]
+        """Return the claims in flight, and the one that waits."""
+        with self._lock:
+            waiting = [self._waiting] if self._waiting is not None else []
+            return [*(one.held for one in self._flying), *waiting]
 
     def age(self) -> float:
         """Return the seconds for which the oldest claim has been in flight; 0 if there is none."""
@@ -117,7 +179,8 @@ class Flight:
         """
         for one in list(self._flying):
             if one.answer.done():
-                self._flying.remove(one)
+                with self._lock:
+                    self._flying.remove(one)
                 yield one.held, one.answer.result()
 
     def wait(self, seconds: float) -> None:
@@ -131,3 +194,45 @@ class Flight:
     def close(self) -> None:
         """End the threads, once everything has landed."""
         self._pool.shutdown()
+
+    def _start(self, held: Held) -> None:
+        one = _Flying(
+            held=held,
+            since=self._clock.monotonic(),
+            answer=self._pool.submit(self._publish, held),
+        )
+        self._flying.append(one)
+        one.answer.add_done_callback(lambda _: self._has_landed(one))
+
+    def _has_landed(self, one: _Flying) -> None:
+        with self._lock:
+            if one.held.kind is Kind.NEW:
+                self._took = self._clock.monotonic() - one.since
+            if self._waiting is not None:
+                self._waiting.barred |= _undelivered(one)
+                self._go_on()
+
+    def _go_on(self) -> None:
+        """Start the claim that waits, if nothing of its kind is in the air any more."""
+        if all(one.answer.done() for one in self._of_kind(Kind.NEW)):
+            held, self._waiting = self._waiting, None
+            assert held is not None
+            self._start(held)
+
+    def _of_kind(self, kind: Kind) -> list[_Flying]:
+        return [one for one in self._flying if one.held.kind is kind]
+
+    def _is_slow(self, one: _Flying) -> bool:
+        return self._clock.monotonic() - one.since >= SLOW_SECONDS
+
+
+def _undelivered(one: _Flying) -> set[str]:
+    """Return the order scopes of a landed claim in which nothing further may be sent."""
+    scopes = one.held.scopes
+    if one.answer.exception() is not None:
+        return {scope for scope in scopes if scope is not None}
+    return {
+        scope
+        for scope, result in zip(scopes, one.answer.result(), strict=True)
+        if scope is not None and not isinstance(result, Delivered)
+    }

@@ -119,6 +119,7 @@ class Publishing:
         seconds: float | None = None,
         is_alone: bool = True,
         tasks: int = 0,
+        barred: frozenset[str] = frozenset(),
     ) -> list[EndOfClaim]:
         """Publish every delivery of a claim once and return what became of each.
 
@@ -129,6 +130,7 @@ class Publishing:
             seconds: left of its lease, less the margin; from the claim on if left out.
             is_alone: whether no other claim is being published.
             tasks: how many may publish at once; 0: by `is_alone`.
+            barred: order scopes of which nothing is sent.
         """
         results: list[EndOfClaim] = [Crashed(error="no answer from the worker")] * len(claim)
         # Beside another claim, take half of the workers: what is slow must not have them all.
@@ -136,6 +138,11 @@ class Publishing:
         placed, unroutable = place(claim, slices=slices)
         for lost in unroutable:
             results[lost] = Rejected(error="the route names a value that the event lacks")
+        if barred:
+            follows = pc.is_in(placed["scope"], value_set=pa.array(barred, pa.string()))
+            for held_up in placed["place"].filter(follows).to_pylist():
+                results[held_up] = NotSent()
+            placed = placed.filter(pc.invert(follows))
         budget = publish_seconds(claim.lease_seconds)
         budget = budget if seconds is None else min(budget, seconds)
         job = worker.Job(

@@ -2,7 +2,7 @@
 
 One append carries the endings of what was published and the claims of what comes next. What is
 believed has been read back; what lost against another writer is decided again; what is in flight
-is always finished. While a claim is being published, the next ones are planned.
+is always finished. While a claim is being published, the next one is made, and more are planned.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from delta_outbox.settling import Outcome
 
 logger = logging.getLogger(__name__)
 
+QUEUE_SHARE: Final = 0.25  # of a lease: what waits so long, and then takes as long, has half left
 LANDING_SECONDS: Final = 1.0  # between looks at the rest while something is in flight
 
 
@@ -144,6 +145,7 @@ class Relay:
         while not stop.is_set():
             self._heart.beat()
             self._land(on_progress)
+            self._flight.overtake()
             self._check_opened()
             if stop.is_set():
                 return
@@ -173,8 +175,11 @@ class Relay:
                     stop.wait(self._planning.pause())
 
     def _finish(self, on_progress: Callable[[Summary], None] | None) -> None:
-        """Finish what is in flight, and record it."""
+        """Finish what is in flight, release what waits for it, and record both."""
         try:
+            waiting = self._flight.take_back()
+            if waiting is not None:
+                self._settle(waiting, [NotSent()] * len(waiting.claim))
             while self._flight:
                 self._flight.wait(LANDING_SECONDS)
                 self._land(on_progress)
@@ -215,18 +220,30 @@ class Relay:
             return chosen
         for kind in (Kind.TROUBLED, Kind.NEW):
             other = Kind.NEW if kind is Kind.TROUBLED else Kind.TROUBLED
-            if not self._flight.admits(kind):
+            admitted = self._flight.admits(kind)
+            waits = kind is Kind.NEW and not admitted and not once and self._may_queue()
+            if not (admitted or waits):
                 continue
             room = self._room(chosen)
             if kind is Kind.TROUBLED and other not in self._flight and schedule.has(other):
                 room = (room + 1) // 2  # of a limit, a half is for the others
             if not room or (once and chosen):
                 continue
-            busy = {scope for held in (*self._flight.held(), *chosen) for scope in held.scopes}
+            busy = {
+                scope
+                for held in (*self._flight.held(), *chosen)
+                if not (waits and held.kind is kind)
+                for scope in held.scopes
+            }
             batch = schedule.take(kind, min(room, self._batch_size), busy=busy)
             if batch.num_rows:
-                chosen.append(self._held(kind, self._outbox.new_claim(batch)))
+                claim = self._outbox.new_claim(batch)
+                chosen.append(self._held(kind, claim, waits=waits))
         return chosen
+
+    def _may_queue(self) -> bool:
+        lease = self._outbox.policies_in_force.shortest_lease
+        return self._flight.may_queue(within=QUEUE_SHARE * lease)
 
     def _room(self, chosen: Sequence[Held]) -> int:
         """Return how many deliveries may be claimed besides what is in work."""
@@ -236,9 +253,9 @@ class Relay:
             0, self._limit - sum(len(held.claim) for held in (*self._flight.held(), *chosen))
         )
 
-    def _held(self, kind: Kind | None, claim: Claim) -> Held:
+    def _held(self, kind: Kind | None, claim: Claim, *, waits: bool = False) -> Held:
         scopes = scopes_of(claim.deliveries, self._outbox.policies_in_force).to_pylist()
-        return Held(kind=kind, claim=claim, scopes=scopes)
+        return Held(kind=kind, claim=claim, scopes=scopes, waits=waits)
 
     def _append(self, claims: list[Held]) -> None:
         """Append the endings that are decided and new claims at once.
@@ -268,6 +285,8 @@ class Relay:
                 self._settle(held, [NotSent()] * len(held.claim))
             elif held.kind is None:
                 self._settle(held, results_without_sending(held.claim))
+            elif held.waits:
+                self._flight.queue(held)
             else:
                 if held.to:
                     self._isolation.started(held.to.split("|"), held.claim)
@@ -286,7 +305,11 @@ class Relay:
         assert self._publishing is not None
         seconds = held.until - self._clock.monotonic()
         results = self._publishing.publish(
-            held.claim, seconds=seconds, is_alone=len(self._flight) < 2, tasks=held.tasks
+            held.claim,
+            seconds=seconds,
+            is_alone=self._flight.in_the_air < 2,
+            tasks=held.tasks,
+            barred=held.barred,
         )
         return settle_results(
             self._outbox.settling,

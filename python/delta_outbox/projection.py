@@ -187,11 +187,6 @@ class Projection:
             self._known = self.watermark()
         return self._known
 
-    def planned_at(self) -> datetime | None:
-        """Return when anybody last brought the projection up to date, None if nobody has."""
-        last = next(self._plans.last(), None)
-        return None if last is None else last.planned_at
-
     def tail(self, heads: Mapping[str, int]) -> int:
         """Return how many commits the logs have after the projection.
 

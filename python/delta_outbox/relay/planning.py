@@ -136,7 +136,8 @@ class Planning:
             self._at_rest = heads["transitions"], started
         if self._standing_by and self._leaves_it(moved=moved, now=started):
             return
-        if started - self._refreshed >= REFRESH_SECONDS and not self._others_refresh(started):
+        # Who stands by leaves it to the owner; where that has died, what it has left comes first.
+        if started - self._refreshed >= REFRESH_SECONDS and not self._standing_by:
             self.refresh(touch=True, heads=heads)
         unavailable = self._isolation.unavailable()
         is_same = unavailable == self._unavailable
@@ -317,15 +318,6 @@ class Planning:
         else:
             age = (self._clock.now() - seen.planned_at).total_seconds()
             self._refreshed = self._clock.monotonic() - max(0.0, age)
-
-    def _others_refresh(self, now: float) -> bool:
-        """Say whether somebody else keeps the views up to date, while we stand by."""
-        at = self._outbox.projection.planned_at() if self._standing_by else None
-        if at is None:
-            return False
-        age = max(0.0, (self._clock.now() - at).total_seconds())
-        self._refreshed = max(self._refreshed, now - age)
-        return age < REFRESH_SECONDS
 
     def refresh(self, *, touch: bool = False, heads: Mapping[str, int] | None = None) -> None:
         """Bring the projection up to date.

@@ -8,7 +8,7 @@
     {%- set events = source("outbox", "outbox_events") -%}
     {%- set transitions = source("outbox", "outbox_transitions") -%}
     {%- set commands = source("outbox", "outbox_commands") -%}
-{%- for news in ["e", "t", "et", "etc"] %}
+{%- for news in ["e", "t", "et", "td", "etd", "etcd"] %}
 --- fold_{{ news }}
 {{ delta_outbox.fold(state, news) }}
 --- picture_{{ news }}
@@ -16,6 +16,8 @@
 {%- endfor %}
 --- merge
 {{ delta_outbox.merge_into_state(state, "select * from outbox_folded", "__from_states__") }}
+--- insert
+{{ delta_outbox.insert_into_state(state, "outbox_folded") }}
 --- overwrite
 {{ delta_outbox.overwrite_state(state, "outbox_folded") }}
 --- events_tail

@@ -1,4 +1,4 @@
-{% macro fold(state, news="etc", events_tail="outbox_events_tail", transitions_tail="outbox_transitions_tail", known_events="outbox_known_events", commands_tail="outbox_commands_tail") -%}
+{% macro fold(state, news="etcd", events_tail="outbox_events_tail", transitions_tail="outbox_transitions_tail", known_events="outbox_known_events", commands_tail="outbox_commands_tail") -%}
     {#-
         The state of every delivery that the tails touch: the projection as it was, folded with what is new.
 
@@ -9,8 +9,8 @@
 
         Arguments:
             state: relation, the projection before the tails
-            news: which tails may hold something: e(vents), t(ransitions), c(ommands). To plan what is empty takes longer
-                than to run the rest.
+            news: which tails may hold something: e(vents), t(ransitions), c(ommands); and whether the transitions may
+                be of different d(estinations). To plan what is empty takes longer than to run the rest.
             events_tail: name of the view of new rows of the event log (events_tail_select)
             transitions_tail: name of the view of new rows of the transition log (transitions_tail_select)
             known_events: name of the view of earlier events, against which identity is checked (known_events_select)
@@ -43,22 +43,35 @@
     {%- endif %}
     {%- if "t" in news %}
 
+    -- By windows, not by aggregates: those sort twice, and update a copy of the row each time.
+    transitions_so_far as (
+        select
+            *,
+            last_value(error) ignore nulls over so_far as error_so_far,
+            last_value(if(reason = 'replayed', occurred_at, null)) ignore nulls over so_far as replayed_at,
+            lead(sequence) over (partition by event_id, arrival, destination order by epoch, sequence) is null as is_last
+        from {{ transitions_tail }}
+        window
+            so_far as (
+                partition by event_id, arrival, destination
+                order by epoch, sequence
+                rows between unbounded preceding and current row
+            )
+    ),
+
     last_transitions as (
         select
             event_id,
             arrival,
             destination,
-            max_by(
-                struct(
-                    to_state, reason, lifecycle, attempt, publish_attempts, crashes, suspect, available_at, claim_id,
-                    relay_id, claim_size, lease_expires_at, occurred_at, outcome, policy_version, epoch, lane, sequence
-                ),
-                struct(epoch, sequence)
+            struct(
+                to_state, reason, lifecycle, attempt, publish_attempts, crashes, suspect, available_at, claim_id,
+                relay_id, claim_size, lease_expires_at, occurred_at, outcome, policy_version, epoch, lane, sequence
             ) as last,
-            max_by(error, struct(epoch, sequence)) filter (where error is not null) as error,
-            max_by(occurred_at, struct(epoch, sequence)) filter (where reason = 'replayed') as replayed_at
-        from {{ transitions_tail }}
-        group by event_id, arrival, destination
+            error_so_far as error,
+            replayed_at
+        from transitions_so_far
+        where is_last
     ),
     {%- endif %}
     {%- if "c" in news %}
@@ -75,8 +88,10 @@
     ),
     {%- endif %}
 
+    {%- if "c" in news or "t" not in news %}
+
     earlier as (
-        {%- if "t" in news or "c" in news %}
+        {%- if "c" in news %}
         select
             {{ delta_outbox.state_of("s") }},
             false as is_new
@@ -84,43 +99,73 @@
         left semi join (
             {%- if "t" in news %}
             select event_id, arrival from last_transitions
-            {%- endif %}
-            {%- if "t" in news and "c" in news %}
             union all
             {%- endif %}
-            {%- if "c" in news %}
             select event_id, arrival from kills
-            {%- endif %}
         ) as n
             on
                 s.event_id = n.event_id
                 and s.arrival = n.arrival
         where s.state in (__from_states__)
         {%- endif %}
-        {%- if "e" in news and ("t" in news or "c" in news) %}
+        {%- if "e" in news and "c" in news %}
         union all
         {%- endif %}
         {%- if "e" in news %}
         select * from new_events
         {%- endif %}
     ),
+    {%- endif %}
     {%- if "t" in news %}
+    {%- set of_transition = "t.destination as last_destination, t.last, t.error, t.replayed_at as replayed_again_at" %}
 
-    joined as (
+    pairs as (
+        {%- if "c" in news %}
         select
             e.*,
-            t.destination as last_destination,
-            t.last,
-            t.error,
-            t.replayed_at as replayed_again_at,
-            -- The first claim of an event with several destinations: one delivery takes the old row's place.
-            t.destination = min(t.destination) over (partition by e.event_id, e.arrival) as is_first
+            {{ of_transition }}
         from earlier as e
         left join last_transitions as t
             on
                 e.event_id = t.event_id
                 and e.arrival = t.arrival
                 and (e.destination = t.destination or e.destination = '')
+        {%- else %}
+        select
+            {{ delta_outbox.state_of("s") }},
+            false as is_new,
+            {{ of_transition }}
+        from {{ state }} as s
+        inner join last_transitions as t
+            on
+                s.event_id = t.event_id
+                and s.arrival = t.arrival
+                and (s.destination = t.destination or s.destination = '')
+        where s.state in (__from_states__)
+        {%- if "e" in news %}
+        union all
+        select
+            e.*,
+            {{ of_transition }}
+        from new_events as e
+        left join last_transitions as t
+            on
+                e.event_id = t.event_id
+                and e.arrival = t.arrival
+        {%- endif %}
+        {%- endif %}
+    ),
+
+    joined as (
+        select
+            *,
+            -- The first claim of an event with several destinations: one delivery takes the old row's place.
+            {% if "d" in news -%}
+            last_destination = min(last_destination) over (partition by event_id, arrival)
+            {%- else -%}
+            true
+            {%- endif %} as is_first
+        from pairs
     ),
 
     moved as (

@@ -114,7 +114,7 @@ class Projection:
             SequenceTaken: other writers were faster many times in a row.
         """
         heads = self.heads() if heads is None else heads
-        known, self._known = self._known, None
+        known = self._known
         seen = self.watermark(known.plan if known is not None else None)
         if seen is not None and seen.covers(heads) and not (rebuild or touch):
             self._known = seen

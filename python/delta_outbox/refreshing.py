@@ -27,7 +27,7 @@ from delta_outbox.tables import Tables
 from delta_outbox.tails import LOGS, Tails, listed
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 logger = logging.getLogger(__name__)
 
@@ -147,7 +147,9 @@ class Refreshing:
                 self._tails.between(after, to)
                 states, statement = self._tails.from_states(), "merge"
             fold = self._statements.fill(f"fold_{self._tails.news}", from_states=listed(states))
-            folded = kept(self._spark.sql(fold))
+            folded = self._spark.sql(fold)
+            if statement == "merge":
+                folded, statement = self._kept(folded)
             folded.createOrReplaceTempView("outbox_folded")
             reach("rows.before")
             with self._numbered(plan.number), writing_to(self._tables.state):
@@ -160,6 +162,16 @@ class Refreshing:
                 raise ChangeFeedGone(table=self._tables.events, version=to["events"]) from error
             raise
         return True
+
+    def _kept(self, folded: DataFrame) -> tuple[DataFrame, str]:
+        """Return folded rows, and the statement that writes them: where none of them takes the
+        place of another, as when all that came has been delivered since, they are inserted.
+        """
+        if self._tails.news == "e":
+            return folded, "insert"
+        folded = kept(folded)  # a merge reads them several times
+        replaces = folded.where("replaces_destination is not null")
+        return folded, "insert" if replaces.isEmpty() else "merge"
 
     def _stands_at(self, plan: NumberedPlan) -> int:
         """Return the number of a plan if its rows are there, else 0.

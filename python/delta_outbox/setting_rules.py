@@ -80,6 +80,7 @@ TRUTH: Final = Rule(
 RELAY: Final[Mapping[str, Rule]] = {
     "batch_size": whole(1, 1_000_000),
     "poll_seconds": seconds(0.01, 3600),
+    "refresh_seconds": seconds(1, 86_400),
     "max_lanes": whole(1, 1024),
     "clock_skew_seconds": seconds(0, 7 * 86_400),
     "parallelism": whole(1, 4096),

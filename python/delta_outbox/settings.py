@@ -53,6 +53,7 @@ class RelaySettings:
 
     batch_size: int = 10_000
     poll_seconds: float = 1.0
+    refresh_seconds: float = 45.0  # the views are at most a minute behind while a relay runs
     max_lanes: int = 64
     clock_skew_seconds: float = 3600.0
     parallelism: int | None = None  # None: what Spark has by default

@@ -30,6 +30,7 @@ class Tails:
         self._tables = tables
         self._statements = statements
         self._new: frozenset[str] = frozenset()
+        self._of_transitions: tuple[bool, bool] | None = None
 
     def between(self, after: Mapping[str, int], heads: Mapping[str, int]) -> None:
         """Make the views of a range of each log.
@@ -39,6 +40,7 @@ class Tails:
             heads: version of each log, included.
         """
         self._new = frozenset(log for log in LOGS if heads[log] > after[log])
+        self._of_transitions = None
         for log in LOGS:
             table = self._tables[f"outbox_{log}"]
             source = (
@@ -57,6 +59,7 @@ class Tails:
             heads: version of each log.
         """
         self._new = frozenset(LOGS)
+        self._of_transitions = None
         for log in LOGS:
             source = f"{self._tables[f'outbox_{log}']} version as of {heads[log]}"
             self._tail(log, source, arrival="_metadata.row_commit_version")
@@ -64,21 +67,41 @@ class Tails:
 
     @property
     def news(self) -> str:
-        """Return which tails may hold something, as the macro `fold` is told."""
+        """Return what the tails may hold, as the macro `fold` is told."""
         if "commands" in self._new:
-            return "etc"
-        return "".join(log[0] for log in LOGS if log in self._new)
+            return "etcd"
+        letters = "".join(log[0] for log in LOGS if log in self._new)
+        return letters + "d" if "t" in letters and self._has_several_destinations else letters
 
     def from_states(self) -> tuple[str, ...]:
         """Return the partitions of the projection that what is in the views comes from.
 
         Only a replay leaves a terminal one, and only a kill may touch the dead.
         """
-        if "transitions" in self._new and self._has("transitions", "reason = 'replayed'"):
+        if "transitions" in self._new and self._has_replays:
             return (*OPEN_STATES, "PUBLISHED", "DEAD")
-        if "commands" in self._new and self._has("commands", "kind = 'kill'"):
+        if "commands" in self._new and self._has_kills():
             return (*OPEN_STATES, "DEAD")
         return OPEN_STATES
+
+    @property
+    def _has_replays(self) -> bool:
+        return self._look_at_transitions()[0]
+
+    @property
+    def _has_several_destinations(self) -> bool:
+        return self._look_at_transitions()[1]
+
+    def _look_at_transitions(self) -> tuple[bool, bool]:
+        """Say of the transitions whether one is a replay, and whether their destinations differ."""
+        if self._of_transitions is None:
+            row = self._spark.sql(
+                "select bool_or(reason = 'replayed') as replays, "
+                "min(destination) <> max(destination) as several from outbox_transitions_tail"
+            ).first()
+            assert row is not None
+            self._of_transitions = bool(row["replays"]), bool(row["several"])
+        return self._of_transitions
 
     def _tail(self, log: str, source: str, *, arrival: str) -> None:
         text = self._statements.fill(f"{log}_tail", arrival=arrival, source=source)
@@ -110,8 +133,8 @@ class Tails:
     def _view(self, name: str, text: str) -> None:
         self._spark.sql(f"create or replace temporary view {name} as {text}")
 
-    def _has(self, log: str, condition: str) -> bool:
-        found = self._spark.sql(f"select 1 from outbox_{log}_tail where {condition} limit 1")
+    def _has_kills(self) -> bool:
+        found = self._spark.sql("select 1 from outbox_commands_tail where kind = 'kill' limit 1")
         return found.first() is not None
 
 

@@ -91,6 +91,7 @@ def test_all_settings_are_read(tmp_path: Path) -> None:
         [relay]
         batch_size = 5
         poll_seconds = 2
+        refresh_seconds = 600
         max_lanes = 3
         clock_skew_seconds = 0
         parallelism = 4
@@ -106,6 +107,7 @@ def test_all_settings_are_read(tmp_path: Path) -> None:
         RelaySettings(
             batch_size=5,
             poll_seconds=2.0,
+            refresh_seconds=600.0,
             max_lanes=3,
             clock_skew_seconds=0.0,
             parallelism=4,

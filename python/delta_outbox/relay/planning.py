@@ -11,6 +11,7 @@ import pyarrow as pa
 from delta_outbox.claims import DELIVERIES, without
 from delta_outbox.heartbeat import Heartbeat
 from delta_outbox.outbox import Outbox, Overview
+from delta_outbox.relay.freshness import Freshness
 from delta_outbox.relay.isolation import Isolation, goes_to
 from delta_outbox.relay.leases import LeaseWatch
 from delta_outbox.relay.schedule import Schedule
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 BATCHES_PER_PLAN: Final = 10
-REFRESH_SECONDS: Final = 45.0  # the views are at most a minute behind while a relay runs
-REFRESH_COMMITS: Final = 30  # a longer tail costs more to look at than to fold in
 STALE_SECONDS: Final = 5.0  # a plan older than this is made anew: retries, operators, policies
 STANDBY_SECONDS: Final = 3.0  # between looks at a lane on which another relay works
 OWNER_SECONDS: Final = 10.0  # while the log stands still, its owner's doings are looked at so often
@@ -57,6 +56,7 @@ class Planning:
         self._unavailable: frozenset[str] = frozenset()  # at the last look
         self._batch_size = batch_size
         self._leases = LeaseWatch(outbox.clock)
+        self._freshness = Freshness(outbox)
         self._schedule: Schedule | None = None
         self.to_end: pa.Table = NOTHING
         self.open = 0  # deliveries, when there was nothing to take
@@ -67,7 +67,6 @@ class Planning:
         self._look_again = 0.0  # monotonic seconds; until then whoever stands by need not look
         self._next_due = 0.0
         self._heads: dict[str, int] = {}
-        self._refreshed = float("-inf")
         self._stale_at = float("-inf")
         self._low_at = float("-inf")
         self._fresh_until = float("-inf")
@@ -137,8 +136,8 @@ class Planning:
         if self._standing_by and self._leaves_it(moved=moved, now=started):
             return
         # Who stands by leaves it to the owner; where that has died, what it has left comes first.
-        if started - self._refreshed >= REFRESH_SECONDS and not self._standing_by:
-            self.refresh(touch=True, heads=heads)
+        if not self._standing_by:
+            self._freshness.keep(heads, is_busy=bool(alive))
         unavailable = self._isolation.unavailable()
         is_same = unavailable == self._unavailable
         if is_same and self._is_known(heads) and started < self._next_due:
@@ -146,8 +145,6 @@ class Planning:
             return
         self._unavailable = unavailable
         self._outbox.log.catch_up(heads["transitions"])
-        if self._outbox.projection.tail(heads) > REFRESH_COMMITS:
-            self.refresh(heads=heads)
         picture = self._outbox.picture(heads)
         found = self._outbox.overview(picture)
         self._leases.observe(found.claims, since=self._at_rest[1])
@@ -283,7 +280,10 @@ class Planning:
 
     def finish(self) -> None:
         """Refresh the projection, and count what is open."""
-        self.refresh()
+        try:
+            self._freshness.refresh()
+        finally:
+            self._freshness.close()
         if self.is_settled:
             self.open = 0
             return
@@ -311,20 +311,5 @@ class Planning:
         self._next_due = self._clock.monotonic() + min(waits, default=float("inf"))
 
     def start(self) -> None:
-        """Refresh the projection if its views are old, or if there is none."""
-        seen = self._outbox.projection.known_watermark()
-        if seen is None:
-            self.refresh()
-        else:
-            age = (self._clock.now() - seen.planned_at).total_seconds()
-            self._refreshed = self._clock.monotonic() - max(0.0, age)
-
-    def refresh(self, *, touch: bool = False, heads: Mapping[str, int] | None = None) -> None:
-        """Bring the projection up to date.
-
-        Args:
-            touch: say so although there is nothing new.
-            heads: of the logs, if they have just been asked for.
-        """
-        self._outbox.refresh(planned_by=self._outbox.worker_id, touch=touch, heads=heads)
-        self._refreshed = self._clock.monotonic()
+        """Make sure that there is a projection to plan with."""
+        self._freshness.start()

@@ -10,7 +10,9 @@ from pathlib import Path
 from scripts.soak.processes import BATCH_SIZE
 from tests.faults.conftest import REPOSITORY
 
-IN_FLIGHT = 2  # claims of a relay, at most: new deliveries, and troubled ones beside them
+# Claims of a relay, at most: one that is being recorded, one that is being sent, and troubled ones
+# beside them.
+IN_FLIGHT = 3
 
 
 def test_seven_kills_break_no_promise(tmp_path: Path) -> None:

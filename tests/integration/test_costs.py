@@ -1,0 +1,97 @@
+"""What work costs, in things that no machine changes: appends, Spark jobs, bytes that are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from tests.integration.store import Store, events, open_store
+
+from delta_outbox.home import Home
+from delta_outbox.relay import Mode, Relay
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.local  # counted in the JVM of this process
+
+BATCHES = 4
+SIZE = 10
+OLD = 1_000  # events of the past, and ten times as many later
+JOBS_AROUND = 60  # of a relay, beside its batches: policies, heads, looks, the refresh at the end
+JOBS_PER_BATCH = 20
+
+
+@pytest.fixture(scope="module")
+def store(spark: SparkSession, home: Home) -> Iterator[Store]:
+    """Return an outbox that the tests of this file share."""
+    with open_store(spark, home, "t_costs") as store:
+        yield store
+
+
+def _jobs(spark: SparkSession) -> int:
+    return int(spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
+
+
+def _bytes_read(spark: SparkSession) -> int:
+    statistics = spark._jvm.org.apache.hadoop.fs.FileSystem.getAllStatistics()
+    return sum(one.getBytesRead() for one in statistics)
+
+
+def _commits(store: Store, log: str) -> int:
+    row = store.spark.sql(f"describe history {store.tables[log]} limit 1").first()
+    assert row is not None
+    return int(row["version"])
+
+
+def test_a_batch_costs_one_append_and_few_jobs(store: Store, tmp_path: Path) -> None:
+    """The endings of a batch and the claims of the next one are one append; a relay that grew a job
+    per event or per key would show.
+    """
+    outbox = store.outbox(tmp_path / "to", batch_size=SIZE)
+    outbox.append(events("warm", SIZE, keys=5)).raise_if_rejected()
+    Relay(outbox).run(Mode.DRAIN)
+    outbox.append(events("batch", BATCHES * SIZE, keys=5)).raise_if_rejected()
+    commits, jobs = _commits(store, "outbox_transitions"), _jobs(store.spark)
+    summary = Relay(outbox).run(Mode.DRAIN)
+    assert BATCHES * SIZE == summary.published
+    appends = _commits(store, "outbox_transitions") - commits
+    assert BATCHES + 1 <= appends <= BATCHES + 2
+    made = _jobs(store.spark) - jobs
+    assert made <= JOBS_AROUND + JOBS_PER_BATCH * BATCHES
+
+
+def _past(name: str, count: int) -> pa.Table:
+    """Return events of five days, before those within which an id is held against earlier ones."""
+    now = datetime.now(UTC)
+    rows = events(name, count, keys=50)
+    at = [now - timedelta(days=20 + n % 5) for n in range(count)]
+    return rows.append_column("created_at", pa.array(at, pa.timestamp("us", tz="UTC")))
+
+
+def test_the_past_is_not_read(store: Store, tmp_path: Path) -> None:
+    """With eleven times the past behind it, a drain reads no more than two commits more make it
+    read: the names of the files that they brought, until Delta's next checkpoint.
+    """
+    outbox = store.outbox(tmp_path / "to", batch_size=20_000)
+    spark = store.spark
+
+    def deliver(rows: pa.Table) -> None:
+        outbox.append(rows).raise_if_rejected()
+        Relay(outbox).run(Mode.DRAIN)
+
+    def measure(name: str) -> int:
+        before = _bytes_read(spark)
+        deliver(events(name, 20, keys=5))
+        return _bytes_read(spark) - before
+
+    deliver(_past("old", OLD))
+    measure("warm")
+    first, second = measure("first"), measure("second")
+    deliver(_past("older", 10 * OLD))
+    third = measure("third")
+    assert 0 < third - second <= 3 * (second - first)

@@ -4,16 +4,16 @@
         moves rows without changing them, a definition that touches none, or a purge that says so.
 
         Arguments:
-            commit: row with operation, operationParameters, operationMetrics and userMetadata
+            commit: row with operation, operationParameters, operationMetrics (JSON, as dbt shows maps) and userMetadata
     -#}
     {%- set operation = commit["operation"] -%}
     {%- set details = (commit["operationParameters"] or "") | string | lower -%}
-    {%- set counted = (commit["operationMetrics"] or "") | string -%}
+    {%- set counted = fromjson(commit["operationMetrics"] or "", {}) -%}
     {%- set purges = (commit["userMetadata"] or "").startswith(delta_outbox.purge_marker()) -%}
     {%- if operation in ("WRITE", "STREAMING UPDATE") -%}
         {{ return("overwrite" not in details and "complete" not in details) }}
     {%- elif operation == "MERGE" -%}
-        {{ return("'numTargetRowsUpdated': '0'" in counted and (purges or "'numTargetRowsDeleted': '0'" in counted)) }}
+        {{ return(counted.get("numTargetRowsUpdated") == "0" and (purges or counted.get("numTargetRowsDeleted") == "0")) }}
     {%- elif operation == "DELETE" -%}
         {{ return(purges) }}
     {%- endif -%}

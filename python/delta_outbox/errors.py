@@ -314,18 +314,19 @@ class SequenceTaken(OutboxError):
 
 
 class LogRewound(OutboxError):
-    """A number counts as used but its rows are gone (a restored table): begin a new epoch."""
+    """A number counts as used but its rows are gone: restore the table to what it held."""
 
     code = "LOG_REWOUND"
     remedy = (
-        "The table was restored to an older version. Begin a new epoch "
-        "(`outbox lanes --to N`), then run the command again."
+        "The table has lost rows, by a RESTORE or a DELETE. Restore it to its version before that "
+        "(`describe history` shows which), then run the command again."
     )
 
-    def __init__(self, *, writer: str, number: int, remedy: str | None = None) -> None:
-        """Name the log's writer id (`outbox/<epoch>/<lane>`) and the number without rows."""
+    def __init__(self, *, table: str, writer: str, number: int, remedy: str | None = None) -> None:
+        """Name the table, the writer id (`outbox/<epoch>/<lane>`) and the number without rows."""
         super().__init__(
-            f"Number {number} of {writer} is used, but no rows carry it: the log was rewound.",
+            f"{table}: number {number} of {writer} is used, but no rows carry it: "
+            "the table was rewound.",
             remedy=remedy,
         )
 

@@ -142,7 +142,7 @@ class TransitionLog:
             return
         if self.rows_after(number - 1).num_rows:
             raise SequenceTaken(writer=self.app_id, number=number)
-        raise LogRewound(writer=self.app_id, number=number)
+        raise LogRewound(table=self._table, writer=self.app_id, number=number)
 
     def append_until_won(self, rows: pa.Table, again: Callable[[pa.Table], pa.Table]) -> int:
         """Append rows, deciding anew after each race that was lost.

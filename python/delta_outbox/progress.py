@@ -174,5 +174,5 @@ class NumberedPlans:
         if version is None:
             newest = next(self.last(), None)
             if newest is None or newest.number < number:
-                raise LogRewound(writer=self.app_id, number=number)
+                raise LogRewound(table=self._table, writer=self.app_id, number=number)
         return version is not None

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from delta_outbox.clock import Clock
 from delta_outbox.commit_history import CommitHistory
@@ -23,11 +23,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 logger = logging.getLogger(__name__)
-
-_RESTORE_PLANS: Final = (
-    "outbox_progress has lost plans, by a RESTORE or a DELETE. Restore it to its version before "
-    "that; `describe history` shows which."
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,7 +170,7 @@ class Projection:
         if plan is None or plan.number != mark.plan:
             plan = self._plans.numbered(mark.plan)
         if plan is None:
-            raise LogRewound(writer=PLAN_APP_ID, number=mark.plan, remedy=_RESTORE_PLANS)
+            raise LogRewound(table=self._tables.progress, writer=PLAN_APP_ID, number=mark.plan)
         return Watermark(version=mark.version, plan=plan)
 
     def known_watermark(self) -> Watermark | None:

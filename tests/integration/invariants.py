@@ -229,13 +229,19 @@ def _seed(broken: Broken) -> None:
             ("command-2", "kill", "kill-1"),
             ("command-3", "replay", "redo-1"),
             ("command-4", "replay", "back-1"),
-            ("old", "kill", "kill-1"),
         )
     )
     broken.sql(
         "insert into {commands} "
         "(command_id, kind, event_id, arrival, destination, lifecycle, actor, reason) "
         f"values {values}"
+    )
+    broken.sql(
+        "merge into {commands} as t using (select 'old' as command_id) as s "
+        "on t.command_id = s.command_id when not matched then insert "
+        "(command_id, kind, event_id, arrival, destination, lifecycle, actor, reason, requested_at)"
+        f" values ('old', 'kill', 'kill-1', {broken.arrivals['kill-1']}, '', 0, 'me', 'why', "
+        "current_timestamp())"
     )
     broken.sql(
         "insert into {relays} (relay_id, kind, lanes, at, version) values "

@@ -164,6 +164,55 @@ def test_dead_events_end_a_relay_with_1(
     assert [("dead-1", "never")] == [(r["event_id"], r["last_error"]) for r in listed["events"]]
 
 
+def test_a_destination_is_paused_and_resumed(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A pause holds from the command on and says who asked for it and why, to the letter; what is
+    wrong is refused, and the destination stays as it was.
+    """
+
+    def shown() -> tuple[object, ...]:
+        [found] = [row for row in run("status")[1]["destinations"] if row["destination"] == here]
+        return found["paused"], found["paused_by"], found["pause_reason"]
+
+    def asked(command_id: str) -> tuple[object, ...]:
+        code, document = run("show", command_id)
+        command = document["command"]
+        [row] = command["deliveries"]
+        return code, command["kind"], command["actor"], command["reason"], row["destination"]
+
+    here, reason = "default", "x' or '1'='1\"; -- \\' {{ 7*7 }} ü"
+    refused = (
+        ("UNKNOWN_DESTINATION", "elsewhere' or '1'='1", "why", "ann"),
+        ("UNKNOWN_DESTINATION", "", "why", "ann"),
+        *(("WRONG_USAGE", here, text, "ann") for text in ("", " ", "two\nlines", "x" * 501)),
+        ("WRONG_USAGE", here, "why", "\x1b[2J"),
+    )
+    run("append", lines(tmp_path / "e.jsonl", order("pause-1")))
+    code, document = run("pause", here, "--reason", reason, "--actor", "O'Brien")
+    command_id = document["command_id"]
+    said = {"kind": "pause", "destination": here, "command_id": command_id, "status": "done"}
+    assert (0, said) == (code, document)
+    for kind in ("pause", "resume"):
+        for error, destination, why, who in refused:
+            code, document = run(kind, destination, "--reason", why, "--actor", who)
+            assert (2, error) == (code, document["error"]["code"]), (kind, destination, why, who)
+    assert (True, "O'Brien", reason) == shown()
+    assert (0, "pause", "O'Brien", reason, here) == asked(command_id)
+    for words, text in ((["status"], "O'Brien"), (["show", command_id], "pause")):
+        assert 0 == main(words)
+        assert text in capsys.readouterr().out
+    assert 0 == run("relay", "--once")[1]["published"]
+    assert "PENDING" == run("show", "pause-1")[1]["event"]["state"]
+
+    code, document = run("resume", here, "--actor", "ann")
+    assert (0, "done") == (code, document["status"])
+    assert (False, None, None) == shown()
+    assert (0, "resume", "ann", "not given", here) == asked(document["command_id"])
+    assert run("relay", "--once")[1]["published"]
+    assert "PUBLISHED" == run("show", "pause-1")[1]["event"]["state"]
+
+
 def test_errors_of_spark_are_a_sentence(
     run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

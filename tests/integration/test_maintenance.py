@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from tests.integration.invariants import build
 from tests.integration.purging import Past, live_long_ago, purge
 from tests.integration.store import (
     Store,
@@ -25,7 +26,7 @@ from tests.integration.store import (
 from tests.integration.test_projection import rewrite
 
 from delta_outbox import event_life
-from delta_outbox.dbt import check_result, run_dbt
+from delta_outbox.dbt import check_result
 from delta_outbox.errors import UnknownEvent, WrongUsage
 from delta_outbox.home import Home
 from delta_outbox.maintenance.maintain import Maintenance, MaintenanceReport
@@ -65,11 +66,6 @@ def maintain(store: Store, *, dry_run: bool = False) -> MaintenanceReport:
         outbox.close()
 
 
-def build(store: Store) -> None:
-    """Do what a schedule does: everything, with the invariants."""
-    check_result(run_dbt(["build"], home=store.home, schema=SCHEMA))
-
-
 def test_a_purge_is_shown_before_it_is_done(store: Store, past: Past, tmp_path: Path) -> None:
     """A dry run names the days that would go, and why others stay; nothing is written."""
     report = purge(store, tmp_path, past)
@@ -98,7 +94,7 @@ def test_a_drain_beside_everything(store: Store, past: Past, tmp_path: Path) -> 
         relay = pool.submit(_drain, store, folder, over)
         try:
             purged = purge(store, tmp_path, past, dry_run=False)
-            build(store)
+            check_result(build(store))
             maintained = maintain(store)
         finally:
             over.set()
@@ -128,7 +124,7 @@ def test_a_drain_beside_everything(store: Store, past: Past, tmp_path: Path) -> 
 
 def check_all(store: Store) -> None:
     """Demand that every invariant holds over all of the past, and that a rebuild is the same."""
-    check_result(run_dbt(["build"], home=store.home, schema=SCHEMA, variables={"audit": "full"}))
+    check_result(build(store, audit="full"))
     check_derived(store)
 
 
@@ -167,7 +163,7 @@ def test_an_interrupted_purge_is_finished(
         patched.setattr(Purge, "_remove_transitions", die)
         with pytest.raises(KeyboardInterrupt):
             purge(store, tmp_path, past, include_dead=True, dry_run=False)
-    build(store)
+    check_result(build(store))
     assert "DEAD" == store.states("dead")["dead-000"]
     beat(store, at="current_timestamp() - interval 9 days")
     preview = maintain(store, dry_run=True)
@@ -183,6 +179,12 @@ def test_an_interrupted_purge_is_finished(
     assert {} == store.states("dead")
     Relay(store.outbox(tmp_path / "late")).run(Mode.DRAIN)
     assert dict.fromkeys(late.values(), "PUBLISHED") == store.states("late")
+
+    # Their transitions stay, with those of today: no invariant may miss what was purged.
+    gone = {"outbox_events": 2, "outbox_transitions": 0, "outbox_state": 2}
+    assert gone == purge(store, tmp_path, past, dry_run=False).removed
+    assert 4 == len(store.transitions("late"))
+    check_result(build(store))
     check_all(store)
 
 

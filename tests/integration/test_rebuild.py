@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlparse
 
 import pytest
-from tests.integration.store import Store, check_derived, differences, events, open_store
+from tests.integration.store import (
+    Store,
+    check_derived,
+    check_lives,
+    delivered,
+    differences,
+    events,
+    open_store,
+)
 from tests.integration.test_projection import live_a_little, rewrite
 
 from delta_outbox.dbt import check_result, run_dbt
@@ -19,6 +27,7 @@ from delta_outbox.home import Home
 from delta_outbox.outbox import Outbox
 from delta_outbox.publishers.protocol import Delivered
 from delta_outbox.refreshing import APP_ID
+from delta_outbox.relay import Mode, Relay
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -162,7 +171,7 @@ def test_lost_plans_are_noticed(store: Store, tmp_path: Path) -> None:
     store.spark.sql(f"delete from {progress} where writer = 'projection' and number = {last}")
     store.insert(("plan-2", "x", "p"))
     fresh = store.outbox(tmp_path)
-    with pytest.raises(LogRewound, match=f"Number {last} ") as lost:
+    with pytest.raises(LogRewound, match=f"{progress}: number {last} ") as lost:
         fresh.refresh()
     assert "Restore it to its version before" in lost.value.remedy
     with pytest.raises(DbtFailed, match="LOG_REWOUND"):
@@ -170,4 +179,27 @@ def test_lost_plans_are_noticed(store: Store, tmp_path: Path) -> None:
     store.spark.sql(f"restore table {progress} to version as of {version}")
     fresh.refresh()
     assert 1 == len(store.states("plan-2"))
+    check_derived(store)
+
+
+def test_lost_transitions_are_noticed(store: Store, tmp_path: Path) -> None:
+    """Where the transition log was restored to what it held earlier, no relay delivers anything,
+    and the remedy helps: each event is delivered once.
+    """
+    folder, log = tmp_path / "to", store.tables.transitions
+    versions = []
+    for event_id in ("rewound-1", "rewound-2"):
+        store.insert((event_id, "x", "p"))
+        Relay(store.outbox(folder)).run(Mode.DRAIN)
+        versions.append(store.rows(f"describe history {log} limit 1")[0]["version"])
+    store.spark.sql(f"restore table {log} to version as of {versions[0]}")
+    store.insert(("rewound-3", "x", "p"))
+    with pytest.raises(LogRewound, match=f"{log}: number ") as lost:
+        Relay(store.outbox(folder)).run(Mode.DRAIN)
+    assert "Restore it to its version before" in lost.value.remedy
+    store.spark.sql(f"restore table {log} to version as of {versions[1]}")
+    Relay(store.outbox(folder)).run(Mode.DRAIN)
+    ids = [f"rewound-{number}" for number in (1, 2, 3)]
+    assert ids == [line["event_id"] for line in delivered(folder) if line["event_id"] in ids]
+    check_lives(store.transitions("rewound"))
     check_derived(store)

@@ -144,6 +144,7 @@ def test_boundaries(store: Store, home: Home) -> None:
     }
     assert {
         *("eligible_events", "blocked_events", "stuck_claims", "backlog", "duplicate_events"),
+        "outbox_destinations",
     } <= tested
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -100,6 +101,22 @@ def test_wrong_usage_has_one_shape(
     assert "" == captured.out
     assert error["message"] in captured.err
     assert error["remedy"] in captured.err
+
+
+def test_no_text_names_a_command_that_does_not_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever messages, remedies and documents advise to run is a command, with options it has."""
+    root = Path(__file__).parents[2]
+    kinds = ("python/**/*.py", "macros/**/*.sql", "models/**/*.md", "docs/**/*.md", "*.md")
+    texts = [path.read_text(encoding="utf-8") for kind in kinds for path in root.glob(kind)]
+    named = {found for text in texts for found in re.findall(r"`outbox ([a-z]+)([^`\n]*)`", text)}
+    assert set(COMMANDS) <= {name for name, _ in named} | {"dbt"}
+    for name in sorted({name for name, _ in named} - {"dbt"}):
+        assert name in COMMANDS
+        with pytest.raises(SystemExit):
+            parse([name, "--help"])
+        known = set(re.findall(r"--[a-z][a-z-]*", capsys.readouterr().out))
+        told = {word for one, rest in named if one == name for word in rest.split()}
+        assert set() == {word for word in told if word.startswith("--")} - known
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ EXAMPLES: list[OutboxError] = [
     errors.TopicNotAllowed(destination="kafka", topic="orders", allowed=[]),
     errors.RejectedRows(["line 1", "line 2"]),
     errors.SequenceTaken(writer="outbox/0/0", number=7),
-    errors.LogRewound(writer="outbox/0/0", number=7),
+    errors.LogRewound(table="outbox_transitions", writer="outbox/0/0", number=7),
     errors.FormatTooNew(table="outbox_events", found=2, supported=1),
     errors.ChangeFeedGone(table="outbox_events", version=12),
 ]

@@ -214,7 +214,7 @@ class Purge:
                 .saveAsTable(self._tables.purged)
             )
         if not self._is_recorded(plan.number):
-            raise LogRewound(writer=RECORDS_APP_ID, number=plan.number)
+            raise LogRewound(table=self._tables.purged, writer=RECORDS_APP_ID, number=plan.number)
 
     def _remove_events(self, plan: NumberedPlan) -> int:
         """Remove the events, and nothing that came to their days after the plan was made.

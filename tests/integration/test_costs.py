@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -38,7 +38,8 @@ def _jobs(spark: SparkSession) -> int:
 
 
 def _bytes_read(spark: SparkSession) -> int:
-    statistics = spark._jvm.org.apache.hadoop.fs.FileSystem.getAllStatistics()
+    jvm: Any = spark._jvm
+    statistics = jvm.org.apache.hadoop.fs.FileSystem.getAllStatistics()
     return sum(one.getBytesRead() for one in statistics)
 
 

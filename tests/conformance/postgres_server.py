@@ -6,7 +6,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from delta_outbox.demo.kafka_server import WATCHDOG
+from delta_outbox.demo.ports import free_ports
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 READY_TIMEOUT: Final = 60.0  # seconds
@@ -127,9 +127,7 @@ class PostgresServer:
 
     def _start_anywhere(self) -> None:
         for last in (*[False] * (_START_TRIES - 1), True):
-            with socket.socket() as free:
-                free.bind(("127.0.0.1", 0))
-                self._port = free.getsockname()[1]
+            [self._port] = free_ports(1)
             try:
                 self._start()
             except PostgresNotStarted:

@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from typing import Final, Self
 import psutil
 
 from delta_outbox.demo.kafka_server import WATCHDOG
+from delta_outbox.demo.ports import free_ports
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 READY_TIMEOUT: Final = 60.0  # seconds; on a busy machine
@@ -66,9 +66,7 @@ class LocalServer(ABC):
     def __enter__(self) -> Self:
         try:
             for last in (*[False] * (_START_TRIES - 1), True):
-                with socket.socket() as free:
-                    free.bind(("127.0.0.1", 0))
-                    self.port = free.getsockname()[1]
+                [self.port] = free_ports(1)
                 try:
                     return self.start()
                 except ServerNotStarted:

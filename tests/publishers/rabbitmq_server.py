@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from delta_outbox.demo.kafka_server import WATCHDOG
+from delta_outbox.demo.ports import free_ports
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 USER: Final = "outbox"
@@ -57,22 +58,6 @@ def find_programs() -> Path:
             "(Debian, Ubuntu: sudo apt-get install rabbitmq-server), then run the tests again."
         )
     return _FOLDER
-
-
-def free_ports(count: int) -> list[int]:
-    """Return ports of loopback that nobody has, as of now.
-
-    Args:
-        count: how many.
-    """
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
 
 
 class RabbitServer:

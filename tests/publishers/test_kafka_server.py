@@ -33,6 +33,21 @@ def test_a_broker_does_not_outlive_its_owner():
         broker.wait(timeout=20)
 
 
+def test_the_last_words_of_a_broker_are_its_own():
+    """When it ends by itself, what stands between us and it adds nothing to its log."""
+    broker = [sys.executable, "-c", "import sys; sys.exit('no such port')"]
+    with subprocess.Popen(
+        [sys.executable, "-c", WATCHDOG, "5", *broker],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as between:
+        assert between.stderr is not None
+        assert between.stderr.read() == "no such port\n"
+    assert between.returncode == 0
+
+
 def test_no_java_is_one_sentence(monkeypatch, tmp_path):
     """Without Java the server says so, with the remedy, and starts nothing."""
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 
 import pytest
-from tests.publishers.proxy import Proxy
 from tests.publishers.redis_server import RedisServer, check_answers, make_certificates
 
+from delta_outbox.demo.ports import free_ports
 from delta_outbox.errors import PublisherUnavailable
 from delta_outbox.publishers import Delivered, Failed, NotSent
 from delta_outbox.publishers.redis import RedisPublisher
@@ -148,8 +148,7 @@ def test_a_certificate_is_always_verified(tmp_path, new_event, publish):
     authority, certificate, key = make_certificates(tmp_path)
     with RedisServer() as plain:
         with plain.client() as client:
-            with Proxy() as free:
-                port = free.port
+            [port] = free_ports(1)
             client.config_set("tls-auth-clients", "no")
             files = ("tls-cert-file", str(certificate), "tls-key-file", str(key))
             client.config_set(*files, "tls-ca-cert-file", str(authority))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -23,6 +21,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from delta_outbox.demo.kafka_jars import kafka_jars
+from delta_outbox.demo.ports import free_ports
 from delta_outbox.errors import OutboxError
 from delta_outbox.java import find_java
 
@@ -35,7 +34,7 @@ _HEAP: Final = "-Xmx512m"
 # gone, whatever the reason, because the pipe that it reads closes with us. Linux alone could do
 # without (PR_SET_PDEATHSIG); this works on macOS too. A frozen broker needs SIGKILL to end.
 WATCHDOG: Final = """
-import signal, subprocess, sys, threading
+import os, signal, subprocess, sys, threading
 broker = subprocess.Popen(sys.argv[2:], stdin=subprocess.DEVNULL, stdout=sys.stderr)
 print(broker.pid, flush=True)
 def end():
@@ -50,6 +49,7 @@ def watch():
 signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=end).start())
 threading.Thread(target=watch, daemon=True).start()
 broker.wait()
+os._exit(0)  # an end of the usual kind may abort while a thread reads stdin
 """
 
 
@@ -88,7 +88,7 @@ class KafkaServer:
         self._settings = dict(settings or {})
         self._proxy_port = proxy_port
         self._secure = dict(secure or {})
-        self._ports: tuple[int, int, int, int] | None = None
+        self._ports: list[int] | None = None
         self._watchdog: subprocess.Popen[str] | None = None
         self._broker_pid: int | None = None
 
@@ -148,7 +148,7 @@ class KafkaServer:
         first = self._ports is None
         for last in (*[False] * (_START_TRIES - 1), True):
             if self._ports is None:
-                self._ports = _free_ports()
+                self._ports = free_ports(4)
             self._configure(java, jars)
             self._launch(java, jars)
             try:
@@ -317,12 +317,3 @@ class KafkaServer:
                 time.sleep(0.05)
         said = " ".join(self._log.read_text(errors="replace").splitlines()[-3:])[-500:]
         raise KafkaNotStarted(f"The local Kafka did not start. Its log ends with: {said}")
-
-
-def _free_ports() -> tuple[int, int, int, int]:
-    with contextlib.ExitStack() as stack:
-        taken = [stack.enter_context(socket.socket()) for _ in range(4)]
-        for each in taken:
-            each.bind(("127.0.0.1", 0))
-        one, two, three, four = (each.getsockname()[1] for each in taken)
-        return one, two, three, four

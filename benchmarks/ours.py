@@ -29,40 +29,59 @@ CHECKS: Final = (
 )
 
 _SETTINGS: Final = """\
-[publishers.default]
+[publishers.{name}]
 type = "{type}"
 {settings}
 """
 
 
 @contextlib.contextmanager
-def outbox_for(type_: str, settings: Mapping[str, object]) -> Iterator[Outbox]:
+def outbox_for(
+    type_: str,
+    settings: Mapping[str, object],
+    *,
+    others: Mapping[str, tuple[str, Mapping[str, object]]] | None = None,
+) -> Iterator[Outbox]:
     """Open a new outbox with a destination for a block; it is removed afterwards.
 
     Args:
         type_: of the destination's publisher.
         settings: of the publisher.
+        others: type and settings of further destinations, by name.
     """
     os.environ[DRIVER_MEMORY_VARIABLE] = DRIVER_MEMORY
-    lines = "\n".join(f'"{name}" = {_toml(value)}' for name, value in settings.items())
+    publishers = {"default": (type_, settings), **(others or {})}
     with tempfile.TemporaryDirectory(
         prefix="delta-outbox-benchmark-", ignore_cleanup_errors=True
     ) as folder:
         home = find_home(environ={"OUTBOX_HOME": str(Path(folder) / "home")}, create=True)
-        home.write_settings(_SETTINGS.format(type=type_, settings=lines))
+        home.write_settings(
+            "".join(
+                _SETTINGS.format(name=name, type=kind, settings=_lines(given))
+                for name, (kind, given) in publishers.items()
+            )
+        )
         with open_outbox(home=home, create=True) as outbox:
             yield outbox
 
 
 @contextlib.contextmanager
-def outbox_to_kafka(bootstrap: str) -> Iterator[Outbox]:
+def outbox_to_kafka(
+    bootstrap: str, *, others: Mapping[str, tuple[str, Mapping[str, object]]] | None = None
+) -> Iterator[Outbox]:
     """Open a new outbox whose destination is a Kafka for a block.
 
     Args:
         bootstrap: address of the broker.
+        others: type and settings of further destinations, by name.
     """
-    with outbox_for("kafka", {"bootstrap.servers": bootstrap, "topics": ["bench.*"]}) as outbox:
+    settings = {"bootstrap.servers": bootstrap, "topics": ["bench.*"]}
+    with outbox_for("kafka", settings, others=others) as outbox:
         yield outbox
+
+
+def _lines(settings: Mapping[str, object]) -> str:
+    return "\n".join(f'"{name}" = {_toml(value)}' for name, value in settings.items())
 
 
 def _toml(value: object) -> str:

@@ -94,6 +94,17 @@ def hot_key(document: Document) -> str:
     return _table((f"{what['others']:,} other events", "events/s"), rows)
 
 
+def dead_destination(document: Document) -> str:
+    """Return what a destination that hangs costs the others."""
+    what, rates = document["what"], document["rate"]
+    rows = [
+        ("alone", _events(rates["without"])),
+        (f"beside {what['hanging']:,} that hang", _events(rates["with"])),
+        ("with to without", f"{document['ratios']['with to without']:g}"),
+    ]
+    return _table((f"{what['events']:,} events for Kafka", "events/s"), rows)
+
+
 def failing(document: Document) -> str:
     """Return what failures cost."""
     rows = [
@@ -140,6 +151,7 @@ TABLES: Final[Mapping[str, Callable[[Document], str]]] = {
     "trickle": trickle,
     "hot_key": hot_key,
     "failing": failing,
+    "dead_destination": dead_destination,
     "old_retry": old_retry,
     "publishers": publishers,
     "commands": commands,

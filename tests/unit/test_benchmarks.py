@@ -242,6 +242,11 @@ def measured() -> dict[str, dict[str, Any]]:
             "rate": {"with": 9.0, "without": 10.0},
             "ratios": {"with to without": 0.9},
         },
+        "dead_destination": {
+            "what": {"events": 100, "hanging": 10},
+            "rate": {"with": 9.0, "without": 10.0},
+            "ratios": {"with to without": 0.9},
+        },
         "failing": {
             "what": {"failing": 0.05},
             "rate": {"clean": 10.0, "failing": 8.0},

@@ -134,18 +134,27 @@ class Scene:
         """Return how many plans of the projection have no rows in it, though they are to have some:
         one that only says that there is nothing new has none.
         """
-        plans = [
-            row["number"]
-            for row in rows_of(self.house.log("progress"))
-            if row["writer"] == "projection" and _has_news(json.loads(row["plan"]))
-        ]
         applied = 0
         for commit in sorted((self.house.log("state") / "_delta_log").glob("*.json")):
             for action in map(json.loads, commit.read_text().splitlines()):
                 mark = str(action.get("commitInfo", {}).get("userMetadata"))
                 if mark.startswith(MARK):
                     applied = int(mark.removeprefix(MARK))
-        return sum(number > applied for number in plans)
+        return sum(is_news for number, is_news in self._plans() if number > applied)
+
+    def refresh_after_no_news(self) -> None:
+        """Refresh if the last plan has no rows: whoever is next finds its number taken."""
+        _, is_news = max(self._plans())
+        if not is_news:
+            self.sql(self.some(1))
+            self.house.run("refresh")
+
+    def _plans(self) -> list[tuple[int, bool]]:
+        return [
+            (row["number"], _has_news(json.loads(row["plan"])))
+            for row in rows_of(self.house.log("progress"))
+            if row["writer"] == "projection"
+        ]
 
     def published(self) -> str:
         """Return the id of an event that is PUBLISHED; deliver some if there is none."""

@@ -147,6 +147,7 @@ def test_killed_relay_leaves_what_its_point_says(
 @pytest.mark.parametrize(("point", "unfinished"), REFRESHES, ids=[point for point, _ in REFRESHES])
 def test_killed_refresh_leaves_at_most_its_plan(scene: Scene, point: str, unfinished: int) -> None:
     """A refresh that is killed leaves nothing, or a plan whose rows the next one writes."""
+    scene.refresh_after_no_news()
     scene.sql(scene.some(1))
 
     assert KILLED == scene.killed(f"{point}=driver", "refresh")

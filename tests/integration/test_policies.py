@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.integration.store import Store, open_store
+from tests.integration.store import Store, delivered, open_store
 
 from delta_outbox import dbt, opening
 from delta_outbox.cli.main import main
@@ -20,11 +20,14 @@ from delta_outbox.clock import SystemClock
 from delta_outbox.dbt import check_result, project_dir, run_dbt
 from delta_outbox.errors import BadPolicy, LogRewound, UnknownDestination
 from delta_outbox.home import Home
+from delta_outbox.outbox import Outbox
 from delta_outbox.policy import PolicySet
 from delta_outbox.progress import NumberedPlan, NumberedPlans
+from delta_outbox.publishers.protocol import Failed
 from delta_outbox.relay.relay import Relay
 from delta_outbox.relay.summary import Mode
 from delta_outbox.session import own_session
+from delta_outbox.settings import PublisherSettings, RelaySettings, SecretMapping, Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -242,6 +245,48 @@ def test_a_running_relay_takes_new_policies_and_refuses_those_it_cannot_serve(
     assert {"version": second, "problem": problem} == outbox.policy_status()
     with pytest.raises(UnknownDestination):
         Relay(store.outbox(folder)).run(Mode.ONCE)
+
+
+def test_a_delivery_stays_with_the_destination_of_its_first_claim(store: Store, tmp_path: Path):
+    """Policies that name another one by now change nothing for it: a relay that starts then still
+    serves the former one, and where the settings have lost it, the event fails and says so.
+    """
+    both = {
+        name: PublisherSettings(
+            type="jsonl", settings=SecretMapping({"path": str(tmp_path / name)})
+        )
+        for name in ("default", "former")
+    }
+    relay_settings = RelaySettings(poll_seconds=0.05, parallelism=2)
+    full = Settings(relay=relay_settings, publishers=both)
+    poor = Settings(relay=relay_settings, publishers={"default": both["default"]})
+
+    def outbox(settings: Settings) -> Outbox:
+        return Outbox(
+            store.spark,
+            tables=store.tables,
+            settings=settings,
+            statements=store.statements,
+            home=store.home,
+        )
+
+    change_rows(store, "destination = 'former', backoff_initial_seconds = '0', max_attempts = '9'")
+    store.insert(("stay-1", "order.created", "{}"), ("stay-2", "order.created", "{}"))
+    with contextlib.closing(outbox(full)) as first:
+        claim = first.claim(10)
+        first.end(claim, [Failed(error="not now")] * len(claim))
+    change_rows(store, "destination = 'default'")
+    store.insert(("stay-3", "order.created", "{}"))
+    with contextlib.closing(outbox(poor)) as second:
+        assert 0 == Relay(second).run(Mode.ONCE).published
+    failed = {row["error"] for row in store.transitions("stay") if row["reason"] == "failed"}
+    assert {"not now", "the settings no longer have the destination 'former'"} == failed
+    with contextlib.closing(outbox(full)) as third:
+        assert 3 == Relay(third).run(Mode.DRAIN).published
+    arrived = {
+        name: sorted(line["event_id"] for line in delivered(tmp_path / name)) for name in both
+    }
+    assert {"default": ["stay-3"], "former": ["stay-1", "stay-2"]} == arrived
 
 
 def wait_for(event_id: str, folder: Path) -> None:

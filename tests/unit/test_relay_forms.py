@@ -119,5 +119,5 @@ def test_an_unknown_destination_is_named():
 def test_the_publisher_does_not_see_the_table(tmp_path: Path):
     """The table is the relay's: settings of the publisher are prepared and checked without it."""
     given = settings(default={"type": "jsonl", "cloudevents": SHOP})
-    prepared = prepare_destinations(policies(), given, home=tmp_path)
+    prepared = prepare_destinations(["default"], given, home=tmp_path)
     assert {"default": ("jsonl", {"path": str(tmp_path / "delivered")})} == prepared

@@ -260,6 +260,16 @@ def test_a_destination_that_does_not_open_is_said_to():
     assert [["e1"]] == SENT
 
 
+def test_a_destination_that_is_gone_fails_its_events():
+    """Where the settings no longer have the destination of a first claim, the event fails, and can
+    go on once they have it again; its key waits, and other destinations go on.
+    """
+    answers = run(rows({"destination": "gone", "scope": "k"}, {"scope": "k"}, {"scope": "other"}))
+    assert "FND" == codes(answers)
+    assert "the settings no longer have the destination 'gone'" == answers[0]["error"]
+    assert [["e2"]] == SENT
+
+
 def test_only_the_first_row_of_a_place_is_sent():
     """A later row of one id in one commit is passed over, also at the border of two batches."""
     answers = run(rows({}, {"place": 1}, {"place": 1}), rows({"place": 1}, {"place": 2}))

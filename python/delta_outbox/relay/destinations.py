@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from delta_outbox.errors import PublisherUnavailable, UnknownDestination
-from delta_outbox.policy import PolicySet
 from delta_outbox.publishers.registry import find_publisher, prepare_settings, probe
 from delta_outbox.settings import Settings
 
 
 def prepare_destinations(
-    policies: PolicySet,
+    names: Iterable[str],
     settings: Settings,
     *,
     home: Path,
     tolerates: Callable[[str, str], bool] = lambda _destination, _cause: False,
 ) -> dict[str, tuple[str, Mapping[str, object]]]:
-    """Return the destinations that the policies name: publisher type and prepared settings.
+    """Return destinations by name: publisher type and prepared settings.
 
     Args:
-        policies: the delivery policies.
+        names: of the destinations.
         settings: where the destinations are described.
         home: the folder that relative paths of the settings start from.
         tolerates: says of a destination that does not answer, and of the cause, whether the relay
             can go on without it.
 
     Raises:
-        UnknownDestination: a policy names one that the settings do not have.
+        UnknownDestination: the settings do not have one of them.
         BadSettings: a setting breaks a rule.
         UnknownPublisher: no publisher has this type.
         PublisherUnavailable: the destination does not answer, and that is not tolerated.
     """
     prepared: dict[str, tuple[str, Mapping[str, object]]] = {}
-    for name in sorted(policies.destinations):
+    for name in sorted(names):
         described = settings.publishers.get(name)
         if described is None:
             raise UnknownDestination(destination=name, known=settings.publishers)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -193,6 +193,11 @@ class Relay:
 
     def _look(self, mode: Mode) -> None:
         self._prepare_destinations()
+        self._plan(mode)
+        if self._prepare_former():
+            self._plan(mode)
+
+    def _plan(self, mode: Mode) -> None:
         self._planning.look(
             alive={held.claim.claim_id for held in self._flight.held()},
             ahead=1 if mode is Mode.ONCE else BATCHES_PER_PLAN,
@@ -384,8 +389,26 @@ class Relay:
             return
         if outbox.settings.relay.tracing:
             check_tracing()
+        self._take_destinations(policies.destinations, forms)
+
+    def _prepare_former(self) -> bool:
+        """Check destinations that planned deliveries have and the policies no longer name; say
+        whether there are any. One that the settings no longer have either fails its deliveries.
+        """
+        schedule = self._planning.schedule
+        if schedule is None:
+            return False
+        described = self._outbox.settings.publishers.keys()
+        former = (schedule.claimed_for - self._destinations.keys()) & described
+        if former:
+            self._take_destinations(former, {})
+        return bool(former)
+
+    def _take_destinations(self, names: Iterable[str], forms: Mapping[str, CloudEventForm]) -> None:
+        """Check destinations, and publish to them as well from now on."""
+        outbox = self._outbox
         prepared = prepare_destinations(
-            policies,
+            names,
             outbox.settings,
             home=outbox.folder,
             tolerates=self._isolation.tolerates,

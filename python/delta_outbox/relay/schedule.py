@@ -71,6 +71,11 @@ class Schedule:
         self._left = np.ones(deliveries.num_rows, dtype=bool)
         self._closed = np.zeros(len(self._codes) + 1, dtype=bool)  # the last one is for _FREE
 
+    @property
+    def claimed_for(self) -> set[str]:
+        """The destinations of what was claimed before: a delivery keeps that of its first claim."""
+        return set(self._deliveries["destination"].unique().drop_null().to_pylist())
+
     def __len__(self) -> int:
         return int(np.count_nonzero(self._left & ~self._closed[self._scope]))
 

@@ -190,7 +190,7 @@ class _Slice:
 
     def _publisher(self, destination: str) -> Publisher | None:
         """Return the open publisher of a destination, None if it does not open."""
-        if destination in self._not_opened:
+        if destination in self._not_opened or destination not in self._job.destinations:
             return None
         if destination not in self._publishers:
             type_, settings = self._job.destinations[destination]
@@ -206,6 +206,11 @@ class _Slice:
     def _call(self, rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
         """Call a publisher once; whatever it does, every row gets an answer."""
         destination = rows[0]["destination"]
+        if destination not in self._job.destinations:
+            # That of its first claim, which neither policies nor settings name any more.
+            self._block(rows)
+            said = f"the settings no longer have the destination {destination!r}"
+            return [(row["place"], FAILED, said) for row in rows]
         publisher = self._publisher(destination)
         if publisher is None:
             self._block(rows)

@@ -32,6 +32,7 @@ logger = logging.getLogger(__name__)
 
 WRITER: Final = "purge"
 RECORDS_APP_ID: Final = "outbox/purge-records"
+EVENTS_APP_ID: Final = "outbox/purge-events"
 
 
 class Purge:
@@ -217,10 +218,11 @@ class Purge:
             raise LogRewound(table=self._tables.purged, writer=RECORDS_APP_ID, number=plan.number)
 
     def _remove_events(self, plan: NumberedPlan) -> int:
-        """Remove the events, and nothing that came to their days after the plan was made.
+        """Remove the events, once, and nothing that came to their days after the plan was made.
 
         A DELETE of whole partitions would take that, too, and one that asks for the version at
-        which a row came is refused by Delta.
+        which a row came is refused by Delta. A second MERGE would take an event that was appended
+        under a purged id after the first.
         """
         dates = dates_listed(plan.plan["dates"])
         table = self._tables.events
@@ -233,6 +235,7 @@ class Purge:
             f"on t.event_id = s.event_id and t.created_date in ({dates}) "
             "when matched then delete",
             mark=str(plan.number),
+            once=(EVENTS_APP_ID, plan.number),
         )
 
     def _remove_transitions(self, plan: NumberedPlan) -> int:

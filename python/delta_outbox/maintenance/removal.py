@@ -19,25 +19,40 @@ MARKER: Final = "outbox/purge/"
 """How the user metadata of the commits begins; the macro `purge_marker` names it, too."""
 
 _USER_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
+_APP_ID: Final = "spark.databricks.delta.write.txnAppId"
+_VERSION: Final = "spark.databricks.delta.write.txnVersion"
 
 
-def remove(spark: SparkSession, table: str, statement: str, *, mark: str) -> int:
+def remove(
+    spark: SparkSession,
+    table: str,
+    statement: str,
+    *,
+    mark: str,
+    once: tuple[str, int] | None = None,
+) -> int:
     """Run a DELETE, or a MERGE that only deletes, and return how many rows are gone.
 
     Args:
-        spark: a session of its own: every commit of it carries the mark meanwhile.
+        spark: a session of its own: every commit of it carries the mark and the number meanwhile.
         table: its full name.
         statement: of our own making; the partitions that it names by literals are all that
             writers beside it can conflict over.
         mark: what follows `MARKER`.
+        once: the writer id and the number under which Delta takes a MERGE, and skips it from then
+            on: nothing is gone then.
 
     Raises:
         SequenceTaken: other writers were faster many times in a row.
         DiskFull: there is no room; nothing was deleted.
     """
+    settings = {_USER_METADATA: MARKER + mark}
+    if once is not None:
+        settings |= {_APP_ID: once[0], _VERSION: str(once[1])}
     for _ in range(ATTEMPTS):
-        spark.conf.set(_USER_METADATA, MARKER + mark)
         try:
+            for name, value in settings.items():
+                spark.conf.set(name, value)
             with writing_to(table):
                 row = spark.sql(statement).first()
         except Exception as error:
@@ -45,8 +60,9 @@ def remove(spark: SparkSession, table: str, statement: str, *, mark: str) -> int
                 raise
             continue
         finally:
-            spark.conf.unset(_USER_METADATA)
-        count = 0 if row is None else max(0, int(row[0]))
+            for name in settings:
+                spark.conf.unset(name)
+        count = 0 if row is None else max(0, int(row[0]))  # None: skipped
         logger.info("purged", extra={"table": table, "rows": count, "mark": mark})
         return count
     raise SequenceTaken(writer=MARKER + mark, number=ATTEMPTS)

@@ -1,8 +1,10 @@
 """Purge: remove the past by whole days of the event log, once all that they hold has ended.
 
 A purge is a numbered plan. What it removes is written down first, one row per delivery in
-`outbox_purged`, then it goes from the event log, the transition log and the projection. A purge
-that was interrupted is finished by the next one, or by `outbox maintain`.
+`outbox_purged`; the next number says so, and from then on it is certain that all of it goes: from
+the event log, the transition log and the projection. The number after that says that it is done.
+A purge that was interrupted is finished by the next one, or by `outbox maintain`; one that had not
+come so far is given up, since its events may have been opened again meanwhile.
 """
 
 from __future__ import annotations
@@ -16,13 +18,19 @@ from typing import TYPE_CHECKING, Any, Final
 from delta_outbox.commits import ATTEMPTS
 from delta_outbox.errors import LogRewound, NoOutboxHere, SequenceTaken, WrongUsage
 from delta_outbox.maintenance.purge_counts import TERMINAL, PurgeCounts
+from delta_outbox.maintenance.purge_records import RECORDS_APP_ID, PurgeRecords
 from delta_outbox.maintenance.purge_request import PurgeReport, PurgeRequest
-from delta_outbox.maintenance.purge_rules import Choice, choose, dates_listed, reached
+from delta_outbox.maintenance.purge_rules import (
+    Choice,
+    choose,
+    dates_listed,
+    deliveries_of,
+    reached,
+)
 from delta_outbox.maintenance.removal import remove
 from delta_outbox.progress import NumberedPlan, NumberedPlans
 from delta_outbox.projection import Watermark
 from delta_outbox.session import end_own_session, own_session
-from delta_outbox.storage import writing_to
 from delta_outbox.tails import OPEN_STATES, listed
 
 if TYPE_CHECKING:
@@ -31,7 +39,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 WRITER: Final = "purge"
-RECORDS_APP_ID: Final = "outbox/purge-records"
 EVENTS_APP_ID: Final = "outbox/purge-events"
 
 
@@ -48,6 +55,7 @@ class Purge:
         self._tables = outbox.tables
         self._spark = own_session(outbox.spark)
         self._plans = NumberedPlans(self._spark, outbox.tables, writer=WRITER, clock=outbox.clock)
+        self._records = PurgeRecords(self._spark, outbox.tables)
 
     def close(self) -> None:
         """End the session."""
@@ -64,16 +72,19 @@ class Purge:
             SequenceTaken: other writers were faster many times in a row.
         """
         self._check_before(request.before)
-        if not request.dry_run:
-            self.finish()
         for _ in range(ATTEMPTS):
+            if not request.dry_run:
+                self.finish()
+            # Whatever another purge writes down from here on, we come second, and look again.
+            last = next(self._plans.last(), None)
+            if not request.dry_run and _step(last) in ("planned", "recorded"):
+                continue
             self._outbox.refresh(planned_by=self._outbox.worker_id)
             seen = self._seen()
             counts = PurgeCounts(self._spark, self._tables, seen, before=request.before)
             choice = choose(counts.days(), include_dead=request.include_dead)
             if request.dry_run or not choice.days:
                 return PurgeReport(choice=choice)
-            last = next(self._plans.last(), None)
             plan = self._plans.append_after(
                 last,
                 self._planned(request, choice, counts.transitions(choice), seen, last),
@@ -81,24 +92,31 @@ class Purge:
             )
             if plan is None:
                 continue
-            removed = self._carry_out(plan)
-            if removed is not None:
+            recorded = self._record(plan)
+            if recorded is not None:
+                removed = self._carry_out(recorded)
                 return PurgeReport(choice=choice, number=plan.number, removed=removed)
         raise SequenceTaken(writer=f"outbox/{WRITER}", number=ATTEMPTS)
 
     def unfinished(self) -> int | None:
-        """Return the number of a purge that was interrupted, None if there is none."""
+        """Return the number of an interrupted purge that is to be finished, None if none is."""
         last = next(self._plans.last(), None)
-        return last.number if last is not None and last.plan["step"] == "planned" else None
+        return int(last.plan["purge"]) if last is not None and _step(last) == "recorded" else None
 
     def finish(self) -> int | None:
-        """Finish a purge that was interrupted, and return its number; None if there is none."""
+        """Finish a purge that was interrupted, and return its number; None if none was finished.
+
+        One that had not yet written down what it removes has removed nothing, and is given up.
+        """
         last = next(self._plans.last(), None)
-        if last is None or last.plan["step"] != "planned":
+        if last is not None and _step(last) == "planned":
+            self._give_up(last)
+        if last is None or _step(last) != "recorded":
             return None
-        logger.warning("purge_finished_late", extra={"purge": last.number})
+        number = int(last.plan["purge"])
+        logger.warning("purge_finished_late", extra={"purge": number})
         self._carry_out(last)
-        return last.number
+        return number
 
     # --- what may go ------------------------------------------------------------------------
 
@@ -149,98 +167,88 @@ class Purge:
             "lanes": reached(before.get("lanes", []), transitions),
         }
 
-    def _carry_out(self, plan: NumberedPlan) -> dict[str, int] | None:
-        """Remove what a plan names; None if one of its events has been opened again meanwhile."""
-        given = plan.plan
-        # A day may hold nothing but later copies.
-        if sum(given["counts"].values()) and not self._is_recorded(plan.number):
-            self._outbox.refresh(planned_by=self._outbox.worker_id)
-            if self._left(given, OPEN_STATES):
-                self._plans.append_after(
-                    plan,
-                    {
-                        **given,
-                        "step": "given up",
-                        "purge": plan.number,
-                        "lanes": given["lanes_before"],
-                    },
-                    planned_by=self._outbox.worker_id,
+    def _record(self, plan: NumberedPlan) -> NumberedPlan | None:
+        """Write down what goes, and take the next number: it is certain then that all of it goes.
+
+        None if one of its events has been opened again meanwhile, or somebody gave the plan up.
+        """
+        self._outbox.refresh(planned_by=self._outbox.worker_id)
+        if self._left(plan.plan, OPEN_STATES):
+            self._give_up(plan)
+            return None
+        deliveries = sum(plan.plan["counts"].values())  # none: only later copies go
+        if deliveries and not self._records.write(plan.number, plan.plan):
+            # Given up by a purge that came later and was faster.
+            if self._plans.numbered(plan.number + 1) is None:
+                raise LogRewound(
+                    table=self._tables.purged, writer=RECORDS_APP_ID, number=plan.number
                 )
-                return None
-            self._record(plan)
+            return None
+        recorded = self._plans.append_after(
+            plan,
+            {**plan.plan, "step": "recorded", "purge": plan.number},
+            planned_by=self._outbox.worker_id,
+        )
+        if recorded is None:
+            self._records.forget(plan.number)
+        return recorded
+
+    def _give_up(self, plan: NumberedPlan) -> None:
+        """Let a plan be for good, unless it is certain by now."""
+        given_up = {
+            **plan.plan,
+            "step": "given up",
+            "purge": plan.number,
+            "lanes": plan.plan["lanes_before"],
+        }
+        if self._plans.append_after(plan, given_up, planned_by=self._outbox.worker_id) is not None:
+            logger.warning("purge_given_up", extra={"purge": plan.number})
+            self._records.forget(plan.number)
+
+    def _carry_out(self, recorded: NumberedPlan) -> dict[str, int]:
+        """Remove what was written down; what somebody has removed already is not counted."""
+        given = recorded.plan
         removed = {
-            "outbox_events": self._remove_events(plan),
-            "outbox_transitions": self._remove_transitions(plan),
-            "outbox_state": self._remove_state(plan),
+            "outbox_events": self._remove_events(given),
+            "outbox_transitions": self._remove_transitions(given),
+            "outbox_state": self._remove_state(given),
         }
         done = {
             **given,
             "step": "done",
-            "purge": plan.number,
             "reached": {
                 "events": given["reached"]["events"],
                 "transitions": self._outbox.projection.head(self._tables.transitions),
             },
         }
-        self._plans.append_after(plan, done, planned_by=self._outbox.worker_id)
+        # If the number is taken, another has finished the same purge.
+        self._plans.append_after(recorded, done, planned_by=self._outbox.worker_id)
         return removed
 
-    def _is_recorded(self, number: int) -> bool:
-        found = self._spark.sql(f"select 1 from {self._tables.purged} where number = {number}")
-        return found.limit(1).first() is not None
-
-    def _record(self, plan: NumberedPlan) -> None:
-        """Write down every delivery that goes, once."""
-        given = plan.plan
-        frame = self._spark.sql(
-            f"select {plan.number}L as number, s.event_id, s.arrival, s.destination, "
-            "s.event_type, s.created_at, s.state, s.changed_at as ended_at, "
-            "array_compact(array_append(coalesce(c.command_ids, array()), s.kill_command_id)) "
-            "as command_ids, "
-            f"{given['versions']['events']}L as events_version "
-            f"from {self._tables.state} version as of {given['state_version']} as s "
-            "left join (select event_id, arrival, destination, "
-            "collect_set(command_id) as command_ids "
-            f"from {self._tables.transitions} version as of {given['versions']['transitions']} "
-            "where command_id is not null group by event_id, arrival, destination) as c "
-            "on s.event_id = c.event_id and s.arrival = c.arrival "
-            f"and s.destination = c.destination where {_deliveries(given, 's.')}"
-        )
-        with writing_to(self._tables.purged):
-            (
-                frame.write.format("delta")
-                .mode("append")
-                .option("txnAppId", RECORDS_APP_ID)
-                .option("txnVersion", plan.number)
-                .saveAsTable(self._tables.purged)
-            )
-        if not self._is_recorded(plan.number):
-            raise LogRewound(table=self._tables.purged, writer=RECORDS_APP_ID, number=plan.number)
-
-    def _remove_events(self, plan: NumberedPlan) -> int:
+    def _remove_events(self, given: Mapping[str, Any]) -> int:
         """Remove the events, once, and nothing that came to their days after the plan was made.
 
         A DELETE of whole partitions would take that, too, and one that asks for the version at
         which a row came is refused by Delta. A second MERGE would take an event that was appended
         under a purged id after the first.
         """
-        dates = dates_listed(plan.plan["dates"])
+        dates = dates_listed(given["dates"])
         table = self._tables.events
         return remove(
             self._spark,
             table,
             f"merge into {table} as t using (select distinct event_id "
-            f"from {table} version as of {plan.plan['versions']['events']} "
+            f"from {table} version as of {given['versions']['events']} "
             f"where created_date in ({dates})) as s "
             f"on t.event_id = s.event_id and t.created_date in ({dates}) "
             "when matched then delete",
-            mark=str(plan.number),
-            once=(EVENTS_APP_ID, plan.number),
+            mark=str(given["purge"]),
+            once=(EVENTS_APP_ID, int(given["purge"])),
         )
 
-    def _remove_transitions(self, plan: NumberedPlan) -> int:
+    def _remove_transitions(self, given: Mapping[str, Any]) -> int:
         of_lane: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
-        for row in plan.plan["transitions"]:
+        for row in given["transitions"]:
             of_lane[int(row["lane"])].append(row)
         removed = 0
         for lane, rows in sorted(of_lane.items()):
@@ -253,11 +261,11 @@ class Purge:
                 self._tables.transitions,
                 f"delete from {self._tables.transitions} "
                 f"where lane = {lane} and occurred_date in ({dates}) and ({positions})",
-                mark=str(plan.number),
+                mark=str(given["purge"]),
             )
         return removed
 
-    def _remove_state(self, plan: NumberedPlan) -> int:
+    def _remove_state(self, given: Mapping[str, Any]) -> int:
         """Remove the deliveries from the projection.
 
         What has ended lies apart from what refreshes write. Only a replay that came in between,
@@ -270,30 +278,23 @@ class Purge:
                 self._spark,
                 self._tables.state,
                 f"delete from {self._tables.state} "
-                f"where state in ({listed(states)}) and {_deliveries(plan.plan)}",
-                mark=str(plan.number),
+                f"where state in ({listed(states)}) and {deliveries_of(given)}",
+                mark=str(given["purge"]),
             )
             self._outbox.refresh(planned_by=self._outbox.worker_id)
             states = (*TERMINAL, *OPEN_STATES)
-            if not self._left(plan.plan, states):
+            if not self._left(given, states):
                 return removed
-        raise SequenceTaken(writer=f"outbox/{WRITER}", number=plan.number)
+        raise SequenceTaken(writer=f"outbox/{WRITER}", number=int(given["purge"]))
 
     def _left(self, given: Mapping[str, Any], states: Sequence[str]) -> bool:
         found = self._spark.sql(
             f"select 1 from {self._tables.state} "
-            f"where state in ({listed(states)}) and {_deliveries(given)} limit 1"
+            f"where state in ({listed(states)}) and {deliveries_of(given)} limit 1"
         )
         return found.first() is not None
 
 
-def _deliveries(given: Mapping[str, Any], alias: str = "") -> str:
-    """Return the rows of the projection that a plan removes, as a condition."""
-    first = min(given["dates"])
-    after = date.fromisoformat(max(given["dates"])) + timedelta(days=1)
-    return (
-        f"cast({alias}created_at as date) in ({dates_listed(given['dates'])}) "
-        f"and {alias}created_at >= timestamp'{first} 00:00:00' "
-        f"and {alias}created_at < timestamp'{after} 00:00:00' "
-        f"and {alias}arrival <= {given['versions']['events']}"
-    )
+def _step(plan: NumberedPlan | None) -> str | None:
+    """Return how far a plan is: planned, recorded, done or given up."""
+    return None if plan is None else str(plan.plan["step"])

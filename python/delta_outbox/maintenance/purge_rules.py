@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
-from typing import Final
+from datetime import date, timedelta
+from typing import Any, Final
 
 OPEN: Final = frozenset({"PENDING", "CLAIMED"})
 
@@ -168,3 +168,20 @@ def dates_listed(dates: Iterable[object]) -> str:
         dates: days, or their ISO form as we wrote it.
     """
     return ", ".join(f"date'{one}'" for one in dates)
+
+
+def deliveries_of(given: Mapping[str, Any], alias: str = "") -> str:
+    """Return the rows of the projection that a plan removes, as a condition.
+
+    Args:
+        given: the plan, with its dates and versions.
+        alias: of the projection, with its dot.
+    """
+    first = min(given["dates"])
+    after = date.fromisoformat(max(given["dates"])) + timedelta(days=1)
+    return (
+        f"cast({alias}created_at as date) in ({dates_listed(given['dates'])}) "
+        f"and {alias}created_at >= timestamp'{first} 00:00:00' "
+        f"and {alias}created_at < timestamp'{after} 00:00:00' "
+        f"and {alias}arrival <= {given['versions']['events']}"
+    )

@@ -141,15 +141,24 @@ def test_no_file_goes_that_a_derived_writer_has_not_read() -> None:
     a position that the invariants would not go on from holds up nothing.
     """
     plans = [
-        {"writer": "projection", "plan": {"events": {"to": 9}, "transitions": {"to": 7}}},
+        {
+            "writer": "projection",
+            "plan": {"events": {"to": 9}, "transitions": {"to": 7}, "commands": {"to": 5}},
+        },
+        {"writer": "commands", "plan": {"commands": {"after": 1, "to": 3}}},
+        {"writer": "destinations", "plan": {"commands": {"to": 1}, "destinations": {}}},
         {"writer": "capture", "plan": {"events": {"after": 0, "to": 4}}},
         {"writer": "policy", "plan": {"version": "x", "rows": []}},
         {"writer": "invariants", "plan": {"events": {"to": 2}, "heads": {"events": 1}}},
     ]
     fresh = [{**one, "planned_at": NOW - STALE} for one in plans]
-    assert {"events": 2, "transitions": 7} == oldest_positions(fresh, now=NOW)
+    assert {"events": 2, "transitions": 7, "commands": 3} == oldest_positions(fresh, now=NOW)
     stale = [{**one, "planned_at": NOW - STALE - timedelta(seconds=1)} for one in plans]
-    assert {"events": 4, "transitions": 7} == oldest_positions(stale, now=NOW)
+    assert {"events": 4, "transitions": 7, "commands": 3} == oldest_positions(stale, now=NOW)
+    # Commands that nobody has carried out yet are read from the first on.
+    unasked = [one for one in fresh if one["writer"] != "commands"]
+    assert 0 == oldest_positions(unasked, now=NOW)["commands"]
+    assert {"commands": 0} == oldest_positions([], now=NOW)
     assert RETAIN_HOURS == hours_to_retain(None, now=NOW)
     assert RETAIN_HOURS == hours_to_retain(NOW - timedelta(hours=3), now=NOW)
     long_ago = timedelta(hours=RETAIN_HOURS)

@@ -10,6 +10,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.commit_history import CommitHistory
+from delta_outbox.destination_states import WRITER as DESTINATIONS
+from delta_outbox.sequencing import WRITER as COMMANDS
 
 if TYPE_CHECKING:
     from delta_outbox.outbox import Outbox
@@ -24,13 +26,20 @@ def oldest_positions(plans: Iterable[Mapping[str, Any]], *, now: datetime) -> di
     """Return up to which version every derived writer has read each log.
 
     A derived writer is whoever writes down `{"<log>": {"to": <version>}}` (docs/decisions/0002).
+    Whoever carries out commands reads them from the first on, and says so with its first plan; the
+    plans of destinations name the last command that they knew, and nobody reads on from there.
 
     Args:
         plans: writer, plan (a mapping) and planned_at, the newest plan of each writer.
         now: the current instant.
     """
     found: dict[str, list[int]] = defaultdict(list)
-    for row in plans:
+    rows = list(plans)
+    if all(row["writer"] != COMMANDS for row in rows):
+        found["commands"].append(0)
+    for row in rows:
+        if row["writer"] == DESTINATIONS:
+            continue
         if row["writer"] == "invariants" and now - row["planned_at"] > STALE:
             continue
         for log in LOGS:

@@ -68,11 +68,16 @@ def append_pausing(outbox: Outbox, request: Pausing) -> str:
         request: checked.
 
     Raises:
-        UnknownDestination: neither the settings nor the policies have it; nothing was written.
+        UnknownDestination: neither the settings nor the policies have it, and it is not on record as
+            paused; nothing was written.
     """
     import pyarrow as pa
 
-    known = {*outbox.settings.publishers, *outbox.policies_in_force.destinations}
+    known = {
+        *outbox.settings.publishers,
+        *outbox.policies_in_force.destinations,
+        *outbox.destinations.read().paused,  # some of them may have been removed since
+    }
     if request.destination not in known:
         raise UnknownDestination(
             destination=request.destination,

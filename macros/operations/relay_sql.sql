@@ -64,5 +64,7 @@
 {{ delta_outbox.append_pausing(commands, "__request__", "__now__") }}
 --- command_status
 {{ delta_outbox.command_status("__command__", transitions, state, source("outbox", "outbox_purged"), "__since__") }}
+--- identity_horizon_days
+{{ var("identity_horizon_days", 7) | int }}
 --- end
 {%- endmacro %}

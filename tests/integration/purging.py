@@ -11,6 +11,7 @@ import pyarrow as pa
 from tests.integration.operating import clock
 from tests.integration.store import Store, events
 
+from delta_outbox.candidate import complete
 from delta_outbox.clock import SystemClock
 from delta_outbox.lifecycle import EndOfClaim
 from delta_outbox.maintenance.purge import Purge
@@ -51,7 +52,10 @@ def live_long_ago(store: Store, folder: Path) -> Past:
         if name == "held":
             waits = [None, None, then.now() + timedelta(days=1000)]
             new = new.append_column("available_at", pa.array(waits, pa.timestamp("us", tz="UTC")))
-        outbox.append(new).raise_if_rejected()
+        rows = complete(new, now=then.now())
+        rows = rows.append_column("appended_at", rows["created_at"])
+        frame = store.spark.createDataFrame(rows)
+        frame.write.format("delta").mode("append").saveAsTable(store.tables.events)
         claim = outbox.claim(10)
         assert claim is not None
         results: list[EndOfClaim] = [Delivered()] * len(claim)
@@ -61,7 +65,8 @@ def live_long_ago(store: Store, folder: Path) -> Past:
         outbox.close()
     for event_id, on in (("gone-000", "gone"), ("copied-000", "held")):
         created = f"timestamp'{days[on]} 00:00:00'"
-        store.insert((event_id, "order.created", "again"), created_at=created)
+        again = (event_id, "order.created", "again")
+        store.insert(again, created_at=created, appended_at=created)
     return Past(days=days)
 
 

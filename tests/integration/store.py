@@ -99,15 +99,20 @@ class Store:
         rows: list[dict[str, Any]] = self.spark.sql(text).toArrow().to_pylist()
         return rows
 
-    def insert(self, *rows: tuple[str, str, str], created_at: str = "current_timestamp()") -> None:
+    def insert(
+        self,
+        *rows: tuple[str, str, str],
+        created_at: str = "current_timestamp()",
+        appended_at: str = "current_timestamp()",
+    ) -> None:
         """Insert (event_id, event_type, payload) with plain SQL, in one commit."""
         values = ", ".join(
-            f"('{event_id}', '{kind}', cast('{payload}' as binary), {created_at})"
+            f"('{event_id}', '{kind}', cast('{payload}' as binary), {created_at}, {appended_at})"
             for event_id, kind, payload in rows
         )
         self.spark.sql(
-            f"insert into {self.tables.events} (event_id, event_type, payload, created_at) "
-            f"values {values}"
+            f"insert into {self.tables.events} "
+            f"(event_id, event_type, payload, created_at, appended_at) values {values}"
         )
 
     def add_policy(self, event_type: str, **given: str) -> None:

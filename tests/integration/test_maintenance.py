@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -31,7 +31,7 @@ from delta_outbox.errors import UnknownEvent, WrongUsage
 from delta_outbox.home import Home
 from delta_outbox.maintenance.maintain import Maintenance, MaintenanceReport
 from delta_outbox.maintenance.purge import Purge
-from delta_outbox.progress import NumberedPlan
+from delta_outbox.maintenance.purge_records import PurgeRecords
 from delta_outbox.relay import Mode, Relay
 
 if TYPE_CHECKING:
@@ -144,19 +144,50 @@ def test_what_was_purged_is_told_apart(store: Store, tmp_path: Path) -> None:
         assert [] == store.rows(f"select 1 from {name} where startswith(event_id, 'gone')")
 
 
+def test_a_purge_that_is_not_on_record_is_given_up(
+    store: Store, past: Past, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A purge that dies before it is certain is not finished by maintenance, nothing is gone, and
+    what it had written down already is forgotten.
+    """
+    write = PurgeRecords.write
+
+    def die(records: PurgeRecords, number: int, given: Mapping[str, Any]) -> bool:
+        write(records, number, given)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PurgeRecords, "write", die)
+        with pytest.raises(KeyboardInterrupt):
+            purge(store, tmp_path, past, include_dead=True, dry_run=False)
+    recorded = f"select 1 from {store.tables.purged} where startswith(event_id, 'dead')"
+    assert 3 == len(store.rows(recorded))
+    assert maintain(store).purge is None
+    assert [] == store.rows(recorded)
+    left = {"dead-000": "DEAD", "dead-001": "PUBLISHED", "dead-002": "PUBLISHED"}
+    assert left == store.states("dead")
+    in_log = f"select event_id from {store.tables.events} where startswith(event_id, 'dead')"
+    assert set(left) == {row["event_id"] for row in store.rows(in_log)}
+
+
 def test_an_interrupted_purge_is_finished(
     store: Store, past: Past, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A purge that dies half-way is finished by the next maintenance, DEAD events included, and
-    an event that came to one of its days meanwhile is not lost.
+    an event that came to one of its days meanwhile is not lost, be its id new or a purged one.
     """
     late = {name: f"late-{name}" for name in ("dead", "gone")}
     created = {name: f"timestamp'{past.days[name]} 12:00:00'" for name in late}
-    store.insert((late["gone"], "x", "p"), created_at=created["gone"])
 
-    def die(purging: Purge, plan: NumberedPlan) -> int:
-        store.insert((late["dead"], "x", "p"), created_at=created["dead"])
-        Purge._remove_events(purging, plan)
+    def come(name: str) -> None:
+        row = (late[name], "x", "p")
+        store.insert(row, created_at=created[name], appended_at=created[name])
+
+    come("gone")
+
+    def die(purging: Purge, given: Mapping[str, Any]) -> int:
+        come("dead")
+        Purge._remove_events(purging, given)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
@@ -165,6 +196,7 @@ def test_an_interrupted_purge_is_finished(
             purge(store, tmp_path, past, include_dead=True, dry_run=False)
     check_result(build(store))
     assert "DEAD" == store.states("dead")["dead-000"]
+    store.insert(("dead-001", "x", "again"), created_at=created["dead"])
     beat(store, at="current_timestamp() - interval 9 days")
     preview = maintain(store, dry_run=True)
     assert preview.purge is not None
@@ -176,13 +208,19 @@ def test_an_interrupted_purge_is_finished(
         again.heartbeats,
         sum(one.compacted for one in again.tables),
     )
-    assert {} == store.states("dead")
+    assert {"dead-001": "PENDING"} == store.states("dead")
     Relay(store.outbox(tmp_path / "late")).run(Mode.DRAIN)
+    assert {"dead-001", *late.values()} == {
+        line["event_id"] for line in delivered(tmp_path / "late")
+    }
     assert dict.fromkeys(late.values(), "PUBLISHED") == store.states("late")
 
-    # Their transitions stay, with those of today: no invariant may miss what was purged.
-    gone = {"outbox_events": 2, "outbox_transitions": 0, "outbox_state": 2}
-    assert gone == purge(store, tmp_path, past, dry_run=False).removed
+    # Its transitions stay, with those of today: no invariant may miss what was purged.
+    report = purge(store, tmp_path, past, dry_run=False)
+    gone = {"outbox_events": 1, "outbox_transitions": 0, "outbox_state": 1}
+    assert ([past.days["gone"]], gone) == (report.choice.dates, report.removed)
+    kept = {one.created_date: one.why for one in report.choice.kept}
+    assert "1 appended lately: they may be appended once more" == kept[past.days["dead"]]
     assert 4 == len(store.transitions("late"))
     check_result(build(store))
     check_all(store)

@@ -48,6 +48,7 @@ def day(number: int, **given: Any) -> Day:
         ({"states": {"CLAIMED": 2, "PENDING": 1}}, "3 open"),
         ({"waiting_replays": 2}, "2 to be replayed"),
         ({"unknown": 3}, "3 unknown to the projection"),
+        ({"recent": 6}, "6 appended lately: they may be appended once more"),
         ({"states": {"DEAD": 4}}, "4 DEAD; --include-dead purges them, too"),
     ],
 )

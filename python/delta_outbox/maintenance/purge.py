@@ -81,7 +81,10 @@ class Purge:
                 continue
             self._outbox.refresh(planned_by=self._outbox.worker_id)
             seen = self._seen()
-            counts = PurgeCounts(self._spark, self._tables, seen, before=request.before)
+            recent_from = self._outbox.clock.now() - timedelta(days=self._horizon_days)
+            counts = PurgeCounts(
+                self._spark, self._tables, seen, before=request.before, recent_from=recent_from
+            )
             choice = choose(counts.days(), include_dead=request.include_dead)
             if request.dry_run or not choice.days:
                 return PurgeReport(choice=choice)
@@ -120,13 +123,20 @@ class Purge:
 
     # --- what may go ------------------------------------------------------------------------
 
+    @property
+    def _horizon_days(self) -> int:
+        """Return for how long new events are held against known ids, by `append` or by dbt."""
+        projection = int(self._outbox.statements.texts["identity_horizon_days"])
+        return max(self._outbox.settings.append.horizon_days, projection)
+
     def _check_before(self, before: date) -> None:
-        days = self._outbox.settings.append.horizon_days
+        days = self._horizon_days
         latest = self._outbox.clock.now().date() - timedelta(days=days)
         if before > latest:
             raise WrongUsage(
                 f"purge: `before` must be {latest} or earlier: the ids of {days} days "
-                f"(append.horizon_days) are held against new events. Got: {before}."
+                "(append.horizon_days or identity_horizon_days) are held against new events. "
+                f"Got: {before}."
             )
 
     def _seen(self) -> Watermark:

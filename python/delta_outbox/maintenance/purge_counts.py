@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from datetime import date
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from delta_outbox.instants import instant_literal
 from delta_outbox.maintenance.purge_rules import Choice, Day, dates_listed, removable
 from delta_outbox.projection import Watermark
 from delta_outbox.tables import Tables
@@ -25,14 +26,22 @@ class PurgeCounts:
         tables: the names of the relations.
         seen: the version of the projection, and how far it has seen the logs.
         before: younger days are left out.
+        recent_from: rows that were appended since then are recent.
     """
 
     def __init__(
-        self, spark: SparkSession, tables: Tables, seen: Watermark, *, before: date
+        self,
+        spark: SparkSession,
+        tables: Tables,
+        seen: Watermark,
+        *,
+        before: date,
+        recent_from: datetime,
     ) -> None:
         """Read nothing yet."""
         self._spark = spark
         self._before = before
+        self._recent_from = recent_from
         self._state = f"{tables.state} version as of {seen.version}"
         self._events = f"{tables.events} version as of {seen.versions['events']}"
         self._log = f"{tables.transitions} version as of {seen.versions['transitions']}"
@@ -65,6 +74,7 @@ class PurgeCounts:
             else:
                 repeated[row["first_date"]].add(row["created_date"])
         replays = self._waiting_replays()
+        recent = self._recent()
         copies = {one for days in repeated.values() for one in days}
         names = {one for one in {*counts, *unknown, *repeated, *copies} if one < before}
         return [
@@ -74,9 +84,18 @@ class PurgeCounts:
                 waiting_replays=replays[name],
                 repeated_on=frozenset(repeated[name]),
                 unknown=unknown[name],
+                recent=recent[name],
             )
             for name in sorted(names)
         ]
+
+    def _recent(self) -> Counter[date]:
+        rows = self._rows(
+            f"select created_date, count(*) as events from {self._events} "
+            f"where created_date < date'{self._before}' "
+            f"and appended_at >= {instant_literal(self._recent_from)} group by created_date"
+        )
+        return Counter({row["created_date"]: row["events"] for row in rows})
 
     def _waiting_replays(self) -> Counter[date]:
         rows = self._rows(

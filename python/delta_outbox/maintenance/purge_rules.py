@@ -21,6 +21,7 @@ class Day:
         waiting_replays: replays of its events that nobody has carried out.
         repeated_on: other days that hold a later copy of one of its events.
         unknown: rows of events that the projection does not show.
+        recent: rows that were appended so lately that the same ids may come once more.
     """
 
     created_date: date
@@ -28,6 +29,7 @@ class Day:
     waiting_replays: int = 0
     repeated_on: frozenset[date] = frozenset()
     unknown: int = 0
+    recent: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +112,8 @@ def _hindrance(day: Day, *, include_dead: bool) -> str | None:
         return f"{day.waiting_replays} to be replayed"
     if day.unknown:
         return f"{day.unknown} unknown to the projection"
+    if day.recent:
+        return f"{day.recent} appended lately: they may be appended once more"
     if dead and not include_dead:
         return f"{dead} DEAD; --include-dead purges them, too"
     return None

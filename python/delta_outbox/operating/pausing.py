@@ -68,8 +68,8 @@ def append_pausing(outbox: Outbox, request: Pausing) -> str:
         request: checked.
 
     Raises:
-        UnknownDestination: neither the settings nor the policies have it, and it is not on record as
-            paused; nothing was written.
+        UnknownDestination: neither the settings nor the policies have it, and it is not paused;
+            nothing was written.
     """
     import pyarrow as pa
 

@@ -13,8 +13,10 @@ import pytest
 from delta_outbox.errors import WrongUsage
 from delta_outbox.maintenance.compaction_rules import (
     MANY_FILES,
+    SMALL_FILE,
     condition,
     partition_of,
+    small,
     with_many_files,
 )
 from delta_outbox.maintenance.purge_request import PurgeRequest
@@ -135,6 +137,15 @@ def test_only_partitions_with_many_files_are_compacted() -> None:
     assert [] == with_many_files(hostile, ("writer",))
     flat = [f"file:/w/outbox_purged/{n}.parquet" for n in range(MANY_FILES)]
     assert [()] == with_many_files(flat, ())
+
+
+def test_a_partition_of_large_files_is_not_compacted_again() -> None:
+    """Only small files count, so that a day of many large ones is not written anew every hour."""
+    root = "file:/w/outbox.db/outbox_events/created_date=2026-01-01"
+    sizes = {f"{root}/{n}.parquet": SMALL_FILE for n in range(2 * MANY_FILES)}
+    assert [] == with_many_files(small(sizes), ("created_date",))
+    sizes |= {f"{root}/small-{n}.parquet": SMALL_FILE - 1 for n in range(MANY_FILES)}
+    assert [("2026-01-01",)] == with_many_files(small(sizes), ("created_date",))
 
 
 def test_no_file_goes_that_a_derived_writer_has_not_read() -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 from urllib.parse import unquote
 
 MANY_FILES: Final = 8  # in one partition; fewer are not worth a rewrite
+SMALL_FILE: Final = 32 * 1024 * 1024  # bytes; what is larger is not written again for its size
 
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_-]+")
@@ -45,6 +46,15 @@ def with_many_files(paths: Iterable[str], columns: Sequence[str]) -> list[tuple[
         for values, files in counted.items()
         if files >= MANY_FILES and all(map(_is_plain, values))
     )
+
+
+def small(sizes: Mapping[str, int]) -> list[str]:
+    """Return the files that are small: a partition of large ones is not compacted once more.
+
+    Args:
+        sizes: path to bytes.
+    """
+    return [path for path, size in sizes.items() if size < SMALL_FILE]
 
 
 def _is_plain(value: str) -> bool:

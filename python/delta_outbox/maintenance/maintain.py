@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, Final
 
 from delta_outbox.commits import ATTEMPTS
 from delta_outbox.conflicts import is_conflict
-from delta_outbox.maintenance.compaction_rules import condition, with_many_files
+from delta_outbox.maintenance.compaction_rules import (
+    SMALL_FILE,
+    condition,
+    small,
+    with_many_files,
+)
 from delta_outbox.maintenance.purge import Purge
 from delta_outbox.maintenance.removal import remove
 from delta_outbox.maintenance.watermarks import RETAIN_HOURS, retention
@@ -27,7 +32,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 HEARTBEAT_DAYS: Final = 7  # nobody asks for an older one
-SMALL_FILE: Final = 32 * 1024 * 1024  # bytes; what is larger is not written again
 LARGE_FILE: Final = 256 * 1024 * 1024  # bytes; a compaction makes none larger
 
 
@@ -197,12 +201,11 @@ class Maintenance:
         return int(row["numFiles"]), int(row["sizeInBytes"])
 
     def _compact(self, table: Table, *, dry_run: bool) -> int:
-        """Compact the partitions with many files, and return how many these are.
+        """Compact the partitions with many small files, and return how many these are.
 
         A day that is over is put in order, as well: its files then tell ranges apart.
         """
-        paths = self._spark.table(self._tables[table.name]).inputFiles()
-        found = with_many_files(paths, table.partitions)
+        found = self._to_compact(table)
         if dry_run or not found:
             return len(found)
         today = self._outbox.clock.now().date().isoformat()
@@ -213,6 +216,19 @@ class Maintenance:
                 where = f"where {condition(partitions, table.partitions)} "
                 self._optimize(table.name, where if table.partitions else "", order)
         return len(found)
+
+    def _to_compact(self, table: Table) -> list[tuple[str, ...]]:
+        """Return the partitions with many small files; sizes cost more to ask for than paths."""
+        name = self._tables[table.name]
+        found = with_many_files(self._spark.table(name).inputFiles(), table.partitions)
+        if not found:
+            return []
+        where = f" where {condition(found, table.partitions)}" if table.partitions else ""
+        rows = self._spark.sql(
+            "select distinct _metadata.file_path as path, _metadata.file_size as size "
+            f"from {name}{where}"
+        ).collect()
+        return with_many_files(small({row["path"]: row["size"] for row in rows}), table.partitions)
 
     def _optimize(self, name: str, where: str, order: str) -> None:
         """Compact; beside a refresh of the projection the one that comes second tries again."""

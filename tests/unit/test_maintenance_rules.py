@@ -25,6 +25,7 @@ from delta_outbox.maintenance.watermarks import (
     RETAIN_HOURS,
     STALE,
     hours_to_retain,
+    hours_told,
     oldest_positions,
 )
 
@@ -176,3 +177,18 @@ def test_no_file_goes_that_a_derived_writer_has_not_read() -> None:
     long_ago = timedelta(hours=RETAIN_HOURS)
     assert RETAIN_HOURS + 1 == hours_to_retain(NOW - long_ago, now=NOW)
     assert RETAIN_HOURS + 2 == hours_to_retain(NOW - long_ago - timedelta(seconds=1), now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("interval", "hours"),
+    [
+        ("interval 30 days", 720),
+        ("INTERVAL 1 week", 168),
+        ("36 hours", 36),
+        ("interval 1 day 2 hours", 0),
+        (None, 0),
+    ],
+)
+def test_a_table_may_ask_for_more(interval: str | None, hours: int) -> None:
+    """An operator may let a table keep its files for longer; else VACUUM would be refused."""
+    assert hours == hours_told(interval)

@@ -22,7 +22,12 @@ from delta_outbox.maintenance.compaction_rules import (
 )
 from delta_outbox.maintenance.purge import Purge
 from delta_outbox.maintenance.removal import remove
-from delta_outbox.maintenance.watermarks import RETAIN_HOURS, retention
+from delta_outbox.maintenance.watermarks import (
+    RETAIN_HOURS,
+    RETENTION_PROPERTY,
+    hours_told,
+    retention,
+)
 from delta_outbox.session import end_own_session, own_session
 from delta_outbox.storage import writing_to
 
@@ -178,9 +183,10 @@ class Maintenance:
         name = self._tables[table.name]
         files, size = self._size(name)
         compacted = self._compact(table, dry_run=dry_run)
-        retain = None if table.short_lived else RETAIN_HOURS
-        if table.retained_as is not None:
-            retain = hours[table.retained_as]
+        retain = None
+        if not table.short_lived:
+            needed = RETAIN_HOURS if table.retained_as is None else hours[table.retained_as]
+            retain = max(needed, self._hours_told(name))
         removed = self._vacuum(name, retain, dry_run=dry_run)
         files_after, size_after = self._size(name)
         report = TableReport(
@@ -199,6 +205,10 @@ class Maintenance:
     def _size(self, table: str) -> tuple[int, int]:
         row = self._spark.sql(f"describe detail {table}").collect()[0]
         return int(row["numFiles"]), int(row["sizeInBytes"])
+
+    def _hours_told(self, table: str) -> int:
+        rows = self._spark.sql(f"show tblproperties {table}").collect()
+        return hours_told({row["key"]: row["value"] for row in rows}.get(RETENTION_PROPERTY))
 
     def _compact(self, table: Table, *, dry_run: bool) -> int:
         """Compact the partitions with many small files, and return how many these are.

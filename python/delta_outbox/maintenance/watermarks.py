@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
 LOGS: Final = ("events", "transitions", "commands")
 RETAIN_HOURS: Final = 168  # Delta's own default: whoever reads an old version is safe for a week
 STALE: Final = timedelta(days=6)  # then the invariants read everything anew (invariant_range.sql)
+RETENTION_PROPERTY: Final = "delta.deletedFileRetentionDuration"
 _MARGIN_HOURS: Final = 1
+_HOURS: Final = {"hour": 1, "day": 24, "week": 168}
+_INTERVAL: Final = re.compile(r"(?:interval\s+)?([0-9]+)\s+(hour|day|week)s?", re.IGNORECASE)
 
 
 def oldest_positions(plans: Iterable[Mapping[str, Any]], *, now: datetime) -> dict[str, int]:
@@ -64,6 +68,16 @@ def hours_to_retain(unread_since: datetime | None, *, now: datetime) -> int:
         return RETAIN_HOURS
     hours = math.ceil((now - unread_since).total_seconds() / 3600) + _MARGIN_HOURS
     return max(RETAIN_HOURS, hours)
+
+
+def hours_told(interval: str | None) -> int:
+    """Return for how long a table itself says that removed files stay; Delta refuses to keep less.
+
+    Args:
+        interval: the table property, as in "interval 30 days"; 0 for what is not so simple.
+    """
+    found = _INTERVAL.fullmatch((interval or "").strip())
+    return int(found[1]) * _HOURS[found[2].lower()] if found else 0
 
 
 def retention(outbox: Outbox) -> dict[str, int]:

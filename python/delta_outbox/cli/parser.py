@@ -34,16 +34,17 @@ dbt, export OUTBOX_HOME and SPARK_REMOTE="<address>/;token=<token>".
 _MAINTAIN_EPILOG = """\
 It refreshes, finishes a purge that was interrupted, compacts the partitions with many small files,
 forgets heartbeats of more than a week ago, and deletes files that nobody needs any more: a week
-after they were replaced, later where a derived writer (the projection, the invariants of
-`dbt build`) has not read them yet. It may run at any time, beside anything; run it every hour.
+after they were replaced (those of heartbeats a day), later where a derived writer (the projection,
+the invariants of `dbt build`) has not read them yet. It may run at any time, beside anything, but
+is refused while another process has a local home without `outbox serve`; run it every hour.
 """
 
 _PURGE_EPILOG = """\
 A day goes as a whole, and only if every event of it has ended: one that holds an open event, a
-replay to be carried out, a DEAD event (without --include-dead), or the first row of an event that
-is repeated on a day that stays, is left as it is, which is said, and makes the exit code 1. What
-was purged stays on record (`outbox show ID`), but can never be delivered again. Its room is freed
-by the `outbox maintain` of a week later.
+replay to be carried out, something that was appended lately, a DEAD event (without
+--include-dead), or the first row of an event that is repeated on a day that stays, is left as it
+is, which is said, and makes the exit code 1. What was purged stays on record (`outbox show ID`),
+but can never be delivered again. Its room is freed by the `outbox maintain` of a week later.
 """
 
 
@@ -313,7 +314,8 @@ def _purge(parser: argparse.ArgumentParser) -> None:
         type=arguments.day,
         required=True,
         metavar="DATE",
-        help="events created on DATE (UTC) and later stay; at the latest a week ago",
+        help="events created on DATE (UTC) and later stay; at the latest as long ago as ids "
+        "are held against new events (append.horizon_days, or dbt's identity_horizon_days)",
     )
     parser.add_argument(
         "--include-dead",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -84,6 +85,7 @@ class Projection:
         self._refreshing = Refreshing(own_session(spark), tables, statements, clock=clock)
         self._plans = NumberedPlans(spark, tables, writer=WRITER, clock=clock)
         self._known: Watermark | None = None
+        self._lock = threading.Lock()
 
     def refresh(
         self,
@@ -94,6 +96,8 @@ class Projection:
         heads: Mapping[str, int] | None = None,
     ) -> int:
         """Bring the projection up to all that was committed before this call.
+
+        Threads may call it at once; they take turns.
 
         Args:
             planned_by: who asks, for the record.
@@ -108,20 +112,21 @@ class Projection:
             ChangeFeedGone: the feed of a log no longer reaches back to the watermark.
             SequenceTaken: other writers were faster many times in a row.
         """
-        heads = self.heads() if heads is None else heads
-        known = self._known
-        seen = self.watermark(known.plan if known is not None else None)
-        if seen is not None and seen.covers(heads) and not (rebuild or touch):
-            self._known = seen
-            return seen.plan.number
-        plan = self._refreshing.run(
-            heads,
-            applied=seen.plan if seen is not None else None,
-            planned_by=planned_by,
-            rebuild=rebuild,
-        )
-        self._known = self.watermark(plan)
-        return plan.number
+        with self._lock:  # the session has one set of views and numbers
+            heads = self.heads() if heads is None else heads
+            known = self._known
+            seen = self.watermark(known.plan if known is not None else None)
+            if seen is not None and seen.covers(heads) and not (rebuild or touch):
+                self._known = seen
+                return seen.plan.number
+            plan = self._refreshing.run(
+                heads,
+                applied=seen.plan if seen is not None else None,
+                planned_by=planned_by,
+                rebuild=rebuild,
+            )
+            self._known = self.watermark(plan)
+            return plan.number
 
     def close(self) -> None:
         """End the session of the refreshes."""

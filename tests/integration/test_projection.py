@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.integration.store import Store, differences, events, open_store
@@ -14,7 +16,9 @@ from delta_outbox.dbt import check_result, run_dbt
 from delta_outbox.home import Home
 from delta_outbox.lifecycle import EndOfClaim
 from delta_outbox.outbox import Outbox
+from delta_outbox.progress import NumberedPlan
 from delta_outbox.publishers.protocol import Delivered, Failed, NotSent, Rejected
+from delta_outbox.refreshing import Refreshing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,6 +52,35 @@ def test_a_rebuild_changes_nothing(store: Store, tmp_path: Path) -> None:
     outbox.refresh()
     assert "PENDING" == store.states("after")["after"]
     assert 11 == len(store.states())
+
+
+def test_threads_of_one_store_refresh_in_turns(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A relay refreshes beside its publishing, and again before it replays: both use one session,
+    with one view of the folded rows and one number of the write.
+    """
+    outbox = store.outbox(tmp_path)
+    store.insert(("turns-1", "x", "p"))
+    run, inside = Refreshing.run, threading.Semaphore(1)
+    met: list[bool] = []
+
+    def watched(refreshing: Refreshing, *args: Any, **given: Any) -> NumberedPlan:
+        is_alone = inside.acquire(blocking=False)
+        met.append(not is_alone)
+        try:
+            time.sleep(1.0)  # for another one, if that is let in
+            return run(refreshing, *args, **given)
+        finally:
+            if is_alone:
+                inside.release()
+
+    monkeypatch.setattr(Refreshing, "run", watched)
+    with ThreadPoolExecutor(2) as pool:
+        refreshes = [pool.submit(outbox.refresh, touch=True) for _ in range(2)]
+    assert [False, False] == met
+    assert 2 == len({refresh.result() for refresh in refreshes})
+    assert {"turns-1": "PENDING"} == store.states("turns")
 
 
 def live_a_little(store: Store, outbox: Outbox) -> None:

@@ -98,13 +98,13 @@ class Field:
             limit=limit,
         )
 
-    def another(self) -> Isolation:
+    def another(self, *, knows: Sequence[str] = ("a", "b")) -> Isolation:
         """Return what a relay knows that starts now."""
         outbox = SimpleNamespace(
             settings=self.settings, destinations=self.states, clock=self.clock, worker_id="me"
         )
         isolation = Isolation(cast("Outbox", outbox))
-        isolation.know(["a", "b"])
+        isolation.know(knows)
         return isolation
 
     def _publish(self, _: Held) -> list[EndOfClaim]:
@@ -120,19 +120,19 @@ class Field:
         scopes = scopes_of(claim.deliveries, POLICIES).to_pylist()
         return Held(kind=kind, claim=claim, scopes=scopes)
 
-    def schedule(self, *rows: Row) -> Schedule:
-        """Return a schedule of events `0`, `1`, ..., none of which was claimed before."""
+    def schedule(self, *given: Row, failed: Row | None = None) -> Schedule:
+        """Return a schedule of events `0`, `1`, ..., of which only the last may have failed."""
+        rows = [*given, failed] if failed is not None else given
         columns: dict[str, Any] = {
             "event_id": [str(number) for number in range(len(rows))],
             "event_type": [row[0] for row in rows],
             "ordering_key": [row[1] for row in rows],
-            "destination": [""] * len(rows),
+            "destination": [*[""] * len(given), *[row[0] for row in rows[len(given) :]]],
+            "publish_attempts": [*[0] * len(given), *[1] * (len(rows) - len(given))],
         }
         zeros = dict.fromkeys(("attempts", "publish_attempts", "crashes", "suspect", "arrival"), 0)
-        given = {
-            name: columns.get(name, [zeros.get(name)] * len(rows)) for name in DELIVERIES.names
-        }
-        table = pa.table(given, schema=DELIVERIES)
+        full = {name: columns.get(name, [zeros.get(name)] * len(rows)) for name in DELIVERIES.names}
+        table = pa.table(full, schema=DELIVERIES)
         return Schedule(
             table, scopes_of(table, POLICIES), batch_size=8, to=goes_to(table, POLICIES)
         )
@@ -245,6 +245,16 @@ def test_an_event_for_both_is_told_apart_when_one_is_not_well(
     assert 2 == len(chosen[0].claim.policies)
 
 
+def test_no_two_claims_of_a_kind_start_at_once_for_a_destination(fields: list[Field]) -> None:
+    """Half of its tasks are free, for what has failed and waits for its key, but the part of an
+    event for both does not start beside the others for the same destination.
+    """
+    fields.append(field := Field(workers=8, limits={"rate_per_second": 1000, "workers": 1}))
+    assert [("a", ["0"], True)] == shown(field.choose(field.schedule(("a", "k"))))
+    schedule = field.schedule(("b", None), ("both", None), failed=("b", "k"))
+    assert [("b", ["0"], True)] == shown(field.choose(schedule))
+
+
 def test_rates_cut_a_claim(fields: list[Field]) -> None:
     """Of a destination no more than its tokens, of a key no more than its own, and the others are
     not concerned; later there is more.
@@ -284,6 +294,7 @@ def test_a_probe_is_one_delivery(fields: list[Field]) -> None:
     assert [] == field.choose(schedule)
     field.clock.sleep(10)
     assert set() == field.isolation.unavailable() | restarted.unavailable()
+    assert NEVER == field.isolation.hope()  # with nothing to probe, time changes nothing
     [probe] = field.choose(schedule)
     assert 1 == len(probe.claim)
     assert [] == field.choose(field.schedule(("a", None)))
@@ -322,6 +333,20 @@ def test_a_breaker_without_settings_is_closed_for_all(fields: list[Field]) -> No
     field.states.breakers["a"] = field.states.breaker(wait=100, error="x")
     field.isolation.reload()
     assert ({}, frozenset()) == (field.states.breakers, field.isolation.unavailable())
+
+
+def test_a_breaker_that_was_left_open_stays_open_until_it_is_known(fields: list[Field]) -> None:
+    """A relay that starts, and first meets another destination that does not answer, closes none
+    of those that it has yet to check.
+    """
+    fields.append(field := Field(limits={"breaker_failures": 1}))
+    field.states.breakers["a"] = field.states.breaker(wait=20, error="x")
+    starting = field.another(knows=())
+    assert not starting.tolerates("b", "no connection")
+    assert {"a"} == field.states.breakers.keys()
+    starting.know(["a", "b"])
+    starting.load()
+    assert {"a"} == starting.unavailable()
 
 
 def test_one_destination_without_limits_is_not_kept_apart(fields: list[Field]) -> None:

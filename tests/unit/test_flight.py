@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -166,6 +167,32 @@ def test_a_claim_that_waits_overtakes_a_slow_one_without_its_scopes(field: Field
     assert 2 == len(field.flight)
     assert {"a"} == waiting.barred
     assert not field.may_queue()
+
+
+def test_what_lands_elsewhere_is_not_waited_for(field: Field) -> None:
+    """What waits goes by the claims for all destinations, not by those for one of them."""
+    field.start(Kind.NEW)
+    field.land()
+    field.flight.start(replace(field.made(Kind.NEW), to="shop"))
+    assert not field.may_queue()
+    field.start(Kind.NEW)
+    assert field.may_queue()
+    field.queue()
+    assert not field.flight.admits(Kind.NEW)
+    assert not field.flight.admits(Kind.NEW, to="shop")
+    assert field.flight.admits(Kind.NEW, to="other")
+
+
+def test_a_look_between_a_landing_and_its_word_breaks_nothing(field: Field) -> None:
+    """The claim in flight is settled before its thread has said that it is over: what waits keeps
+    waiting for that word, and nothing starts before it.
+    """
+    field.start(Kind.NEW, "a")
+    waiting = field.queue("b")
+    field.flight._flying.clear()  # as `landed` leaves it
+    field.flight.overtake()
+    assert not field.flight.admits(Kind.NEW)
+    assert waiting is field.flight.take_back()
 
 
 def test_a_claim_that_waits_can_be_taken_back(field: Field) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from delta_outbox.claims import DELIVERIES, make_claim
 from delta_outbox.policy import PolicySet, message_key, render_route
 from delta_outbox.policy_columns import PayloadFormat
-from delta_outbox.relay.placing import PLACED, place
+from delta_outbox.relay.placing import PLACED, place, sendable
 from delta_outbox.scopes import scope_of
 from delta_outbox.tables import lane_of
 
@@ -76,15 +76,12 @@ def test_columns_say_what_the_rules_say(
         schema=DELIVERIES,
     )
     claim = make_claim(takeable, policies=policies, now=NOW, claim_id="c")
-    expected, lost = [], []
+    expected = []
     for number, (policy, row) in enumerate(
         zip(claim.policies, claim.deliveries.to_pylist(), strict=True)
     ):
         keys = {"ordering_key": row["ordering_key"], "partition_key": row["partition_key"]}
         route = render_route(policy, event_type=row["event_type"], event_id=row["event_id"], **keys)
-        if route is None:
-            lost.append(number)
-            continue
         expected.append(
             {
                 "place": number,
@@ -104,5 +101,37 @@ def test_columns_say_what_the_rules_say(
                 "format": None if policy.format is PayloadFormat.RAW else policy.format,
             }
         )
-    placed, unroutable = place(claim, slices=slices)
-    assert (PLACED, expected, lost) == (placed.schema, placed.to_pylist(), unroutable)
+    placed = place(claim, slices=slices)
+    assert (PLACED, expected) == (placed.schema, placed.to_pylist())
+
+
+@given(
+    rows=st.lists(st.tuples(st.sampled_from([None, "a", "b", "c"]), st.booleans()), max_size=12),
+    barred=st.sets(st.sampled_from(["a", "b"])),
+)
+def test_nothing_is_sent_behind_what_has_no_route(
+    rows: list[tuple[str | None, bool]], barred: set[str]
+) -> None:
+    """What is not barred is sent if it has a route and all before it in its scope has one."""
+    placed = pa.Table.from_pylist(
+        [
+            {"place": number, "scope": scope, "route": "r" if has_route else None}
+            for number, (scope, has_route) in enumerate(rows)
+        ],
+        schema=PLACED,
+    )
+    sent, lost, later = sendable(placed, barred=barred)
+    expected: dict[str, list[int]] = {"sent": [], "lost": [], "later": []}
+    for number, (scope, has_route) in enumerate(rows):
+        before = [route for other, route in rows[:number] if other == scope and scope is not None]
+        if scope in barred:
+            expected["later"].append(number)
+        elif not has_route:
+            expected["lost"].append(number)
+        else:
+            expected["sent" if all(before) else "later"].append(number)
+    assert expected == {
+        "sent": sent["place"].to_pylist(),
+        "lost": lost,
+        "later": sorted(later),
+    }

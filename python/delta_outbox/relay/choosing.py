@@ -127,7 +127,7 @@ class Choosing:
             room = self._isolation.room(to, room) - sum(
                 len(held.claim) for held in chosen if held.to == to and held.kind
             )
-        if not (tasks and room > 0 and self._flight.admits(kind, to=to)):
+        if not (tasks and room > 0 and self._admits(kind, to, chosen)):
             return []
         batch = schedule.take(
             kind,
@@ -150,7 +150,7 @@ class Choosing:
         well = {}
         for name in filter(self._isolation.is_free, to.split("|")):
             well[name] = self._tasks(schedule, kind, name, chosen)
-            if not (well[name] and self._flight.admits(kind, to=name)):
+            if not (well[name] and self._admits(kind, name, chosen)):
                 return []
         batch = schedule.take(kind, room, busy=self._busy(chosen), to=to, one_per_scope=True)
         if not batch.num_rows:
@@ -161,6 +161,11 @@ class Choosing:
             held = self._hold(kind if name in well else None, _part(whole, name))
             parts.append(replace(held, to=name, tasks=well.get(name, 0), is_put_back=not held.kind))
         return parts
+
+    def _admits(self, kind: Kind, to: str, chosen: Sequence[Held]) -> bool:
+        """Say whether a claim may start beside what is in flight, and what is to start with it."""
+        same = any(held.kind is kind and held.to == to for held in chosen)
+        return not same and self._flight.admits(kind, to=to)
 
     def _busy(self, chosen: Sequence[Held]) -> set[str | None]:
         return {scope for held in (*self._flight.held(), *chosen) for scope in held.scopes}

@@ -94,11 +94,12 @@ class Flight:
             to: its destinations, where they are kept apart.
         """
         with self._lock:
-            same = [one for one in self._of_kind(kind) if one.held.to == to]
+            if kind is Kind.NEW and self._waiting is not None and self._waiting.to == to:
+                return False
+            same = self._like(kind, to)
             if not same:
                 return True
-            may_overtake = kind is Kind.NEW and len(same) == 1 and self._waiting is None
-            return may_overtake and self._is_slow(same[0])
+            return kind is Kind.NEW and len(same) == 1 and self._is_slow(same[0])
 
     @property
     def in_the_air(self) -> int:
@@ -115,7 +116,7 @@ class Flight:
         """
         with self._lock:
             is_fast = self._took is not None and self._took <= within
-            return is_fast and self._waiting is None and len(self._of_kind(Kind.NEW)) == 1
+            return is_fast and self._waiting is None and len(self._like(Kind.NEW, "")) == 1
 
     def start(self, held: Held) -> None:
         """Begin to publish a claim.
@@ -147,8 +148,11 @@ class Flight:
     def overtake(self) -> None:
         """Start the claim that waits if the one in flight takes long, without what follows that."""
         with self._lock:
-            held, before = self._waiting, self._of_kind(Kind.NEW)
-            if held is None or len(before) > 1 or not self._is_slow(before[0]):
+            held = self._waiting
+            if held is None:
+                return
+            before = self._like(Kind.NEW, held.to)
+            if len(before) != 1 or not self._is_slow(before[0]):
                 return
             held.barred |= {scope for scope in before[0].held.scopes if scope is not None}
             self._waiting = None
@@ -214,13 +218,14 @@ class Flight:
 
     def _go_on(self) -> None:
         """Start the claim that waits, if nothing of its kind is in the air any more."""
-        if all(one.answer.done() for one in self._of_kind(Kind.NEW)):
-            held, self._waiting = self._waiting, None
-            assert held is not None
+        held = self._waiting
+        assert held is not None
+        if all(one.answer.done() for one in self._like(Kind.NEW, held.to)):
+            self._waiting = None
             self._start(held)
 
-    def _of_kind(self, kind: Kind) -> list[_Flying]:
-        return [one for one in self._flying if one.held.kind is kind]
+    def _like(self, kind: Kind, to: str) -> list[_Flying]:
+        return [one for one in self._flying if one.held.kind is kind and one.held.to == to]
 
     def _is_slow(self, one: _Flying) -> bool:
         return self._clock.monotonic() - one.since >= SLOW_SECONDS

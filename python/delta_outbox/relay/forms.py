@@ -33,8 +33,9 @@ def prepare_forms(policies: PolicySet, settings: Settings) -> dict[str, CloudEve
             raise UnknownDestination(destination=name, known=settings.publishers)
         transport = transport_of(find_publisher(described.type, destination=name))
         transports[name] = transport
-        if CLOUDEVENTS in described.settings:
-            forms[name] = _form(name, described, transport)
+        form = form_of(name, described)
+        if form is not None:
+            forms[name] = form
     problems = [
         problem
         for number, policy in enumerate(policies.policies, start=1)
@@ -53,7 +54,19 @@ def prepare_forms(policies: PolicySet, settings: Settings) -> dict[str, CloudEve
     return forms
 
 
-def _form(name: str, described: PublisherSettings, transport: Transport | None) -> CloudEventForm:
+def form_of(name: str, described: PublisherSettings) -> CloudEventForm | None:
+    """Return the form of CloudEvents of a destination; None if its settings have none.
+
+    Args:
+        name: of the destination.
+        described: its settings.
+
+    Raises:
+        BadSettings: its table breaks a rule, or its publisher does not carry CloudEvents.
+    """
+    if CLOUDEVENTS not in described.settings:
+        return None
+    transport = transport_of(find_publisher(described.type, destination=name))
     if transport is None:
         raise BadSettings(
             f"publishers.{name}: the type {described.type!r} does not carry CloudEvents, so "

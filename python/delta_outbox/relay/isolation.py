@@ -80,6 +80,7 @@ class Isolation:
         for name in destinations:
             if name in self._limits:
                 continue
+            self._is_loaded = False  # what is known of it has not been asked for
             described = self._settings.publishers.get(name)  # gone, for an old delivery
             limits = described.limits if described else DestinationLimits()
             self._limits[name] = limits
@@ -116,9 +117,10 @@ class Isolation:
         gone: dict[str, OpenBreaker | None] = {}
         for name, found in known.breakers.items():
             breaker = self._breakers.get(name)
-            if breaker is None or not breaker.opens:
+            described = self._settings.publishers.get(name)
+            if described is None or described.limits.breaker_failures is None:
                 gone[name] = None  # its settings no longer have one
-            elif not breaker.is_open:
+            elif breaker is not None and not breaker.is_open:
                 breaker.reopen(found.error, now=now, seconds=self._states.wait(found))
         if gone:
             self._states.record(gone, planned_by=self._worker_id)
@@ -238,7 +240,8 @@ class Isolation:
         """Return the seconds until a breaker may close, as far as this run has reason to hope.
 
         A destination whose probe has failed in this run may be away for long: a relay that is to
-        end does not wait for it.
+        end does not wait for it. Nor is there anything to wait for once a probe is due: what there
+        is for it has been looked for by then.
         """
         now = self._clock.monotonic()
         waits = [
@@ -246,7 +249,7 @@ class Isolation:
             for name, one in self._breakers.items()
             if one.failed_probes == 0 and name not in self._paused
         ]
-        return min((wait for wait in waits if wait is not None), default=NEVER)
+        return min((wait for wait in waits if wait), default=NEVER)
 
     # --- what has happened -------------------------------------------------------------------
 

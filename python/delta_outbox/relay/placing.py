@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Final
 
 import numpy as np
@@ -33,7 +33,7 @@ PLACED: Final = pa.schema(
 """A delivery and where it goes; place: its position in the claim; format: null if raw."""
 
 
-def place(claim: Claim, *, slices: int) -> tuple[pa.Table, list[int]]:
+def place(claim: Claim, *, slices: int) -> pa.Table:
     """Say where each delivery goes; what has one key is in one slice.
 
     Each column is what `policy.message_key`, `policy.render_route`, `scopes.scope_of` and
@@ -44,7 +44,7 @@ def place(claim: Claim, *, slices: int) -> tuple[pa.Table, list[int]]:
         slices: at least 1.
 
     Returns:
-        Columns of `PLACED`, and the places of those whose route names a value that they lack.
+        Columns of `PLACED`; the route is null where it names a value that the delivery lacks.
     """
     given = claim.deliveries
     kinds: dict[tuple[int, str, str], int] = {}
@@ -76,7 +76,7 @@ def place(claim: Claim, *, slices: int) -> tuple[pa.Table, list[int]]:
     raw = PayloadFormat.RAW
     formats = [None if policy.format is raw else policy.format for policy, _, _ in firsts]
     routes = _routes(claim, firsts, codes)
-    placed = pa.table(
+    return pa.table(
         {
             "place": np.arange(len(claim), dtype=np.int32),
             "slice": _slices(pc.coalesce(ordering_key, given["event_id"]), slices),
@@ -98,10 +98,45 @@ def place(claim: Claim, *, slices: int) -> tuple[pa.Table, list[int]]:
         },
         schema=PLACED,
     )
-    if not routes.null_count:
-        return placed, []
-    lost = pc.is_null(routes)
-    return placed.filter(pc.invert(lost)), np.flatnonzero(lost.to_numpy(False)).tolist()
+
+
+def sendable(placed: pa.Table, *, barred: Set[str]) -> tuple[pa.Table, list[int], list[int]]:
+    """Tell apart what may be sent, what has no route, and what must not be sent now.
+
+    Args:
+        placed: as `place` returns it.
+        barred: order scopes of which nothing is sent.
+
+    Returns:
+        Columns of `PLACED` of what may be sent; the places of those without a route; the places of
+        those that are barred, or that follow one without a route in its order scope.
+    """
+    held_up: list[int] = []
+    if barred:
+        follows = pc.is_in(placed["scope"], value_set=pa.array(barred, pa.string()))
+        held_up += placed["place"].filter(follows).to_pylist()
+        placed = placed.filter(pc.invert(follows))
+    if not placed["route"].null_count:
+        return placed, [], held_up
+    is_lost = pc.is_null(placed["route"])
+    lost = placed.filter(is_lost)
+    placed = placed.filter(pc.invert(is_lost))
+    first: dict[str, int] = {}
+    for place_, scope in zip(lost["place"].to_pylist(), lost["scope"].to_pylist(), strict=True):
+        if scope is not None:
+            first.setdefault(scope, place_)
+    behind = [
+        scope in first and place_ > first[scope]
+        for place_, scope in zip(
+            placed["place"].to_pylist(), placed["scope"].to_pylist(), strict=True
+        )
+    ]
+    held_up += placed["place"].filter(pa.array(behind, pa.bool_())).to_pylist()
+    return (
+        placed.filter(pc.invert(pa.array(behind, pa.bool_()))),
+        lost["place"].to_pylist(),
+        held_up,
+    )
 
 
 def _slices(scopes: pa.ChunkedArray, slices: int) -> pa.Array:

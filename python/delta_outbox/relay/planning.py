@@ -71,6 +71,8 @@ class Planning:
         self._low_at = float("-inf")
         self._fresh_until = float("-inf")
         self._commands_seen = 0
+        self._planned_by = ""  # the version of the policies
+        self._of_others: frozenset[str] = frozenset()  # claims that were alive when it changed
         # Open deliveries that were neither planned nor ours at the last look, or failed since.
         self._loose = 0
         self._unsettled = False  # whether lost claims have to stay as they are for now
@@ -83,6 +85,7 @@ class Planning:
     def forget(self) -> None:
         """Make the plan void: it was made of a log that has moved on."""
         self._schedule = None
+        self.to_end = NOTHING
         self._heads = {}
 
     def is_low(self, *, is_idle: bool = False) -> bool:
@@ -151,6 +154,7 @@ class Planning:
         stood_by = self._standing_by
         self._standing_by = not takes_over and self._is_owned_by_another(found.claims)
         self._schedule, self._heads, self._unsettled = None, heads, False
+        self.to_end = NOTHING
         if not self._standing_by:
             if stood_by:
                 self._isolation.load(again=True)  # the other one may have left a breaker open
@@ -158,7 +162,7 @@ class Planning:
             if self._carry_out(heads) or ended:
                 picture = self._outbox.picture()  # with what that has set free
                 self._heads = {}
-            self._plan(picture, heads, ahead=ahead)
+            self._plan(picture, heads, ahead=ahead, alive=alive)
         ours = sum(claim["deliveries"] for claim in found.claims if claim["claim_id"] in alive)
         planned = self.schedule
         self._loose = found.open - ours - self.to_end.num_rows - (len(planned) if planned else 0)
@@ -199,12 +203,18 @@ class Planning:
             and all(heads[log] == self._heads.get(log) for log in others)
         )
 
-    def _plan(self, picture: DataFrame, heads: dict[str, int], *, ahead: int) -> None:
+    def _plan(
+        self, picture: DataFrame, heads: dict[str, int], *, ahead: int, alive: Set[str]
+    ) -> None:
         policies = self._outbox.policies_in_force
+        if policies.version != self._planned_by:
+            self._planned_by, self._of_others = policies.version, frozenset(alive)
         ends = heads["commands"] > 0 or policies.any_age
         self.to_end = self._outbox.endable(picture) if ends else NOTHING
-        # What is ours and lost, and cannot be settled yet, holds up its keys.
-        held_by = None if self._unsettled else self._outbox.worker_id
+        # What is ours holds up its keys if it is lost and cannot be settled yet, and while it is in
+        # flight by other policies: what it keeps in order is not told by the names of their scopes.
+        is_held = self._unsettled or bool(self._of_others & alive)
+        held_by = None if is_held else self._outbox.worker_id
         apart = self._isolation.apart(batch_size=self._batch_size, ahead=ahead)
         self._unavailable = apart.unavailable if apart else frozenset()
         found = self._outbox.takeable(
@@ -305,6 +315,8 @@ class Planning:
             for claim in found.claims
             if claim["claimed_by"] != self._outbox.worker_id
         ]
+        if self._unsettled:  # what is over, and stays as it is for now, is asked for when it says
+            leases = [seconds for seconds in leases if seconds > 0]
         waits += leases
         self.open = found.open
         self._look_again = self._clock.monotonic() + min([OWNER_SECONDS, *leases])

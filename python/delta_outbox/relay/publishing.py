@@ -28,7 +28,7 @@ from delta_outbox.publishers.scrub import describe
 from delta_outbox.relay import slice as worker
 from delta_outbox.relay.deadline import Deadline
 from delta_outbox.relay.modules import folders_of
-from delta_outbox.relay.placing import place
+from delta_outbox.relay.placing import place, sendable
 from delta_outbox.relay.seats import Seats
 from delta_outbox.statements import Statements
 from delta_outbox.tables import Tables
@@ -135,14 +135,11 @@ class Publishing:
         results: list[EndOfClaim] = [Crashed(error="no answer from the worker")] * len(claim)
         # Beside another claim, take half of the workers: what is slow must not have them all.
         slices = tasks or (self._parallelism if is_alone else max(1, self._parallelism // 2))
-        placed, unroutable = place(claim, slices=slices)
+        placed, unroutable, held_up = sendable(place(claim, slices=slices), barred=barred)
         for lost in unroutable:
             results[lost] = Rejected(error="the route names a value that the event lacks")
-        if barred:
-            follows = pc.is_in(placed["scope"], value_set=pa.array(barred, pa.string()))
-            for held_up in placed["place"].filter(follows).to_pylist():
-                results[held_up] = NotSent()
-            placed = placed.filter(pc.invert(follows))
+        for later in held_up:
+            results[later] = NotSent()
         budget = publish_seconds(claim.lease_seconds)
         budget = budget if seconds is None else min(budget, seconds)
         job = worker.Job(

@@ -27,7 +27,7 @@ from delta_outbox.publishers.protocol import NotSent
 from delta_outbox.relay.choosing import Choosing
 from delta_outbox.relay.destinations import prepare_destinations
 from delta_outbox.relay.flight import Flight, Held
-from delta_outbox.relay.forms import prepare_forms
+from delta_outbox.relay.forms import form_of, prepare_forms
 from delta_outbox.relay.isolation import Isolation
 from delta_outbox.relay.lost import settle_results, settled_part
 from delta_outbox.relay.planning import BATCHES_PER_PLAN, Planning
@@ -180,10 +180,16 @@ class Relay:
             waiting = self._flight.take_back()
             if waiting is not None:
                 self._settle(waiting, [NotSent()] * len(waiting.claim))
+            failed: Exception | None = None
             while self._flight:
                 self._flight.wait(LANDING_SECONDS)
-                self._land(on_progress)
+                try:
+                    self._land(on_progress)
+                except Exception as error:  # noqa: BLE001 - what else has landed is recorded first
+                    failed = failed or error
                 self._heart.beat()
+            if failed is not None:
+                raise failed
         finally:
             self._flight.close()
             endings = self._live_endings()
@@ -385,6 +391,7 @@ class Relay:
         """Check the destinations of policies before they are put into force."""
         outbox = self._outbox
         forms = prepare_forms(policies, outbox.settings)
+        self._planning.forget()  # it was made by other policies
         if policies.destinations <= set(self._destinations):
             return
         if outbox.settings.relay.tracing:
@@ -401,7 +408,10 @@ class Relay:
         described = self._outbox.settings.publishers.keys()
         former = (schedule.claimed_for - self._destinations.keys()) & described
         if former:
-            self._take_destinations(former, {})
+            forms = {name: form_of(name, self._outbox.settings.publishers[name]) for name in former}
+            self._take_destinations(
+                former, {name: form for name, form in forms.items() if form is not None}
+            )
         return bool(former)
 
     def _take_destinations(self, names: Iterable[str], forms: Mapping[str, CloudEventForm]) -> None:
@@ -414,6 +424,7 @@ class Relay:
             tolerates=self._isolation.tolerates,
         )
         self._isolation.know(prepared)
+        self._isolation.load()
         self._planning.forget()  # it may not have been made for several destinations
         # Those of former policies stay: a delivery keeps the destination of its first claim.
         self._destinations = {**self._destinations, **prepared}

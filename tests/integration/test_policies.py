@@ -274,6 +274,7 @@ def test_a_delivery_stays_with_the_destination_of_its_first_claim(store: Store, 
     store.insert(("stay-1", "order.created", "{}"), ("stay-2", "order.created", "{}"))
     with contextlib.closing(outbox(full)) as first:
         claim = first.claim(10)
+        assert claim is not None
         first.end(claim, [Failed(error="not now")] * len(claim))
     change_rows(store, "destination = 'default'")
     store.insert(("stay-3", "order.created", "{}"))

@@ -84,6 +84,20 @@ def spread(values: Sequence[float]) -> float:
     return rounded(max(values) / min(values) - 1)
 
 
+def with_and_without(rates: Mapping[str, Sequence[float]]) -> dict[str, object]:
+    """Return what a document says of rates beside something and without it.
+
+    Args:
+        rates: those of each round, as "with" and "without".
+    """
+    medians = {name: median(found) for name, found in rates.items()}
+    return {
+        "rates": rates,
+        "rate": medians,
+        "ratios": {"with to without": ratio(medians["with"], medians["without"])},
+    }
+
+
 def scaled(count: int, size: float, *, at_least: int = 1000) -> int:
     """Return how many there are at a size factor.
 

@@ -19,6 +19,7 @@ from delta_outbox.home import find_home
 from delta_outbox.opening import open_outbox
 from delta_outbox.outbox import Outbox
 from delta_outbox.relay import Mode, Relay
+from delta_outbox.settings import PublisherSettings, SecretMapping
 from delta_outbox.spark_settings import DRIVER_MEMORY_VARIABLE
 
 DRIVER_MEMORY: Final = "2g"
@@ -102,6 +103,18 @@ def batches_of(outbox: Outbox, size: int) -> None:
     outbox.settings = replace(
         outbox.settings, relay=replace(outbox.settings.relay, batch_size=size)
     )
+
+
+def deliver_to(outbox: Outbox, type_: str, settings: Mapping[str, object]) -> None:
+    """Let the destination of an outbox be another one from now on.
+
+    Args:
+        outbox: the store, between two relays.
+        type_: of the publisher.
+        settings: of the publisher.
+    """
+    default = PublisherSettings(type=type_, settings=SecretMapping(settings))
+    outbox.settings = replace(outbox.settings, publishers={"default": default})
 
 
 def append(outbox: Outbox, *streams: Stream) -> None:

@@ -20,6 +20,7 @@ from benchmarks.tables import TABLES
 TEXT: Final = Path(__file__).with_name("performance.md")
 DOCS: Final = Path(__file__).resolve().parents[1] / "docs"
 _PLACE: Final = re.compile(r"^<!-- table: (\w+) -->$", re.MULTILINE)
+_PLOT: Final = re.compile(r"^!\[.*\]\(performance\.png\)\n\n", re.MULTILINE)  # of the case `drain`
 _MARK: Final = "<!-- Written by `make bench-report` from benchmarks/performance.md. -->\n"
 
 
@@ -46,7 +47,8 @@ def page(text: str, documents: Mapping[str, Mapping[str, Any]]) -> str:
             return f"Not measured: `python -m benchmarks.run {name}`."
         return f"{TABLES[name](documents[name])}\n\n{measured_on(documents[name])}"
 
-    return _MARK + _PLACE.sub(table, text)
+    shown = text if "drain" in documents else _PLOT.sub("", text)
+    return _MARK + _PLACE.sub(table, shown)
 
 
 def measured_on(document: Mapping[str, Any]) -> str:

@@ -85,24 +85,16 @@ def trickle(document: Document) -> str:
 
 def hot_key(document: Document) -> str:
     """Return what a hot key costs the others."""
-    what, rates = document["what"], document["rate"]
-    rows = [
-        ("the others alone", _events(rates["without"])),
-        (f"beside {what['hot']:,} events of one key", _events(rates["with"])),
-        ("with to without", f"{document['ratios']['with to without']:g}"),
-    ]
-    return _table((f"{what['others']:,} other events", "events/s"), rows)
+    what = document["what"]
+    beside = f"beside {what['hot']:,} events of one key"
+    return _with_and_without(document, f"{what['others']:,} other events", beside)
 
 
 def dead_destination(document: Document) -> str:
     """Return what a destination that hangs costs the others."""
-    what, rates = document["what"], document["rate"]
-    rows = [
-        ("alone", _events(rates["without"])),
-        (f"beside {what['hanging']:,} that hang", _events(rates["with"])),
-        ("with to without", f"{document['ratios']['with to without']:g}"),
-    ]
-    return _table((f"{what['events']:,} events for Kafka", "events/s"), rows)
+    what = document["what"]
+    beside = f"beside {what['hanging']:,} that hang"
+    return _with_and_without(document, f"{what['events']:,} events for Kafka", beside)
 
 
 def failing(document: Document) -> str:
@@ -156,6 +148,16 @@ TABLES: Final[Mapping[str, Callable[[Document], str]]] = {
     "publishers": publishers,
     "commands": commands,
 }
+
+
+def _with_and_without(document: Document, counted: str, beside: str) -> str:
+    rates = document["rate"]
+    rows = [
+        ("alone", _events(rates["without"])),
+        (beside, _events(rates["with"])),
+        ("with to without", f"{document['ratios']['with to without']:g}"),
+    ]
+    return _table((counted, "events/s"), rows)
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -13,13 +13,12 @@ from typing import Any, Final
 
 from benchmarks import ours
 from benchmarks.broker import broker
-from benchmarks.figures import median, rate, ratio, scaled
+from benchmarks.figures import rate, scaled, with_and_without
 from benchmarks.messages import Stream
 from benchmarks.processes import in_own_process
 from tests.integration.store import Store
 from tests.publishers.http_server import OK, SECRET, RawServer, read_request
 
-from delta_outbox.opening import load_statements
 from delta_outbox.outbox import Outbox
 from delta_outbox.relay import Mode, Relay
 from delta_outbox.relay.summary import Summary
@@ -53,13 +52,8 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
         for kind, start, (well, *_) in list(zip(kinds, starts, drains, strict=True))[1:]:
             kafka.check(well)
             rates[kind].append(rate(count, max(kafka.instants(well).values()) - start))
-    medians = {name: median(found) for name, found in rates.items()}
-    return {
-        "what": {"events": count, "hanging": hanging, "batch": BATCH, "rounds": rounds},
-        "rates": rates,
-        "rate": medians,
-        "ratios": {"with to without": ratio(medians["with"], medians["without"])},
-    }
+    what = {"events": count, "hanging": hanging, "batch": BATCH, "rounds": rounds}
+    return {"what": what, **with_and_without(rates)}
 
 
 def drain(bootstrap: str, drains: list[list[Stream]]) -> list[float]:
@@ -106,7 +100,7 @@ def _add_policy(outbox: Outbox) -> None:
         spark=outbox.spark,
         home=outbox.home,
         tables=outbox.tables,
-        statements=load_statements(outbox.home, outbox.tables),
+        statements=outbox.statements,
     ).add_policy(f"{DEAD}.*", destination=DEAD, lease_seconds=str(LEASE))
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from benchmarks import ours
 from benchmarks.broker import Broker, broker
-from benchmarks.figures import median, rate, ratio, scaled
+from benchmarks.figures import rate, scaled, with_and_without
 from benchmarks.messages import Stream
 from benchmarks.processes import in_own_process
 
@@ -45,13 +45,8 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
             rates["without" if len(streams) == 1 else "with"].append(
                 _rate_of(kafka, streams[0], since=start)
             )
-    medians = {name: median(found) for name, found in rates.items()}
-    return {
-        "what": {"others": scaled(OTHERS, size), "hot": scaled(HOT, size), "rounds": rounds},
-        "rates": rates,
-        "rate": medians,
-        "ratios": {"with to without": ratio(medians["with"], medians["without"])},
-    }
+    what = {"others": scaled(OTHERS, size), "hot": scaled(HOT, size), "rounds": rounds}
+    return {"what": what, **with_and_without(rates)}
 
 
 def _rate_of(kafka: Broker, stream: Stream, *, since: float) -> float:

@@ -8,7 +8,7 @@
     {%- set events = source("outbox", "outbox_events") -%}
     {%- set transitions = source("outbox", "outbox_transitions") -%}
     {%- set commands = source("outbox", "outbox_commands") -%}
-{%- for news in ["e", "t", "et", "td", "etd", "etcd"] %}
+{%- for news in ["e", "er", "t", "tm", "tmd", "et", "etm", "ertm", "ertmd", "ertmcd"] %}
 --- fold_{{ news }}
 {{ delta_outbox.fold(state, news) }}
 --- picture_{{ news }}
@@ -36,6 +36,8 @@
 {{ delta_outbox.no_changes(commands) }}
 --- eligible
 {{ delta_outbox.eligible("__deliveries__", "outbox_policies", "__now__") }}
+--- eligible_all
+{{ delta_outbox.eligible_all("__deliveries__") }}
 --- eligible_apart
 {{ delta_outbox.eligible_apart(
     "__deliveries__", "outbox_policies", "__now__", "__unavailable__", "__each__"

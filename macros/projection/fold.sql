@@ -1,4 +1,4 @@
-{% macro fold(state, news="etcd", events_tail="outbox_events_tail", transitions_tail="outbox_transitions_tail", known_events="outbox_known_events", commands_tail="outbox_commands_tail") -%}
+{% macro fold(state, news="ertmcd", events_tail="outbox_events_tail", transitions_tail="outbox_transitions_tail", known_events="outbox_known_events", commands_tail="outbox_commands_tail") -%}
     {#-
         The state of every delivery that the tails touch: the projection as it was, folded with what is new.
 
@@ -9,8 +9,10 @@
 
         Arguments:
             state: relation, the projection before the tails
-            news: which tails may hold something: e(vents), t(ransitions), c(ommands); and whether the transitions may
-                be of different d(estinations). To plan what is empty takes longer than to run the rest.
+            news: which tails may hold something: e(vents), t(ransitions), c(ommands); and whether an id of the events may be
+                r(epeated), among them or earlier, a delivery may have m(ore) than one of the transitions, and these may be
+                of different d(estinations). What cannot be need not be looked for: to plan what is empty takes longer
+                than to run the rest, and to sort a million rows longer than to learn that none is there twice.
             events_tail: name of the view of new rows of the event log (events_tail_select)
             transitions_tail: name of the view of new rows of the transition log (transitions_tail_select)
             known_events: name of the view of earlier events, against which identity is checked (known_events_select)
@@ -22,7 +24,14 @@
     -#}
     {%- set columns = delta_outbox.state_columns() -%}
     with
-    {%- if "e" in news %}
+    {%- if "e" in news and "r" not in news %}
+    new_events as (
+        select
+            {{ delta_outbox.first_state("a") }},
+            true as is_new
+        from (select *, false as ambiguous from {{ events_tail }}) as a
+    ),
+    {%- elif "e" in news %}
     arrivals as (
         select
             *,
@@ -42,6 +51,7 @@
     ),
     {%- endif %}
     {%- if "t" in news %}
+    {%- if "m" in news %}
 
     -- By windows, not by aggregates: those sort twice, and update a copy of the row each time.
     transitions_so_far as (
@@ -58,6 +68,7 @@
                 rows between unbounded preceding and current row
             )
     ),
+    {%- endif %}
 
     last_transitions as (
         select
@@ -68,10 +79,16 @@
                 to_state, reason, lifecycle, attempt, publish_attempts, crashes, suspect, available_at, claim_id,
                 relay_id, claim_size, lease_expires_at, occurred_at, outcome, policy_version, epoch, lane, sequence
             ) as last,
+            {% if "m" in news -%}
             error_so_far as error,
             replayed_at
         from transitions_so_far
         where is_last
+            {%- else -%}
+            error,
+            cast(null as timestamp) as replayed_at
+        from {{ transitions_tail }}
+            {%- endif %}
     ),
     {%- endif %}
     {%- if "c" in news %}

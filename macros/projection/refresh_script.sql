@@ -49,6 +49,8 @@ begin
     declare commands_source string;
     declare news_from date;
     declare news_to date;
+    declare first_id string;
+    declare last_id string;
     declare from_states string;
     declare fold_text string default r"
 {{ fold }}
@@ -142,7 +144,10 @@ begin
                 );
 
             if events_to > events_after and not plan_rebuilds then
-                set (news_from, news_to) = (select min(created_date), max(created_date) from outbox_events_tail);
+                set (news_from, news_to, first_id, last_id) = (
+                    select min(created_date), max(created_date), hex(min(event_id)), hex(max(event_id))
+                    from outbox_events_tail
+                );
             end if;
             -- Only a replay leaves a terminal state, and only a kill may let the key of a dead event go, so only then are
             -- the partitions of terminal states touched.
@@ -157,13 +162,15 @@ begin
                 else '\'PENDING\', \'CLAIMED\''
             end;
             execute immediate 'create or replace temporary view outbox_known_events as '
-                || replace(replace(replace(replace(replace(
+                || replace(replace(replace(replace(replace(replace(replace(
                     r"{{ delta_outbox.known_events_select(events) }}",
                     '__any_news__', if(plan_rebuilds or news_from is null, 'false', 'true')),
                     '__events_to__', cast(events_to as string)),
                     '__events_after__', cast(events_after as string)),
                     '__news_from__', coalesce('date\'' || news_from || '\'', 'current_date()')),
-                    '__news_to__', coalesce('date\'' || news_to || '\'', 'current_date()'));
+                    '__news_to__', coalesce('date\'' || news_to || '\'', 'current_date()')),
+                    '__first_id__', 'string(x\'' || coalesce(first_id, '') || '\')'),
+                    '__last_id__', 'string(x\'' || coalesce(last_id, '') || '\')');
 
             -- A new outbox has nothing to fold, which is said sooner than planned.
             set is_empty = plan_rebuilds and not exists (select 1 from outbox_events_tail);

@@ -23,6 +23,7 @@
                 "event_type_given": "length(event_type) > 0",
             },
             extra={"delta.feature.allowColumnDefaults": "supported"},
+            statistics=["event_id", "event_type", "created_at", "appended_at", "ordinal"],
         ) }}
     )
 {%- endmacro %}

@@ -44,6 +44,7 @@
                 "operator_named": "reason not in ('replayed', 'operator') or (actor is not null and command_id is not null)",
                 "replay_starts_over": "reason <> 'replayed' or (lifecycle >= 1 and attempt = 0 and publish_attempts = 0 and crashes = 0 and suspect = 0)",
             },
+            statistics=["epoch", "sequence", "event_id", "occurred_at"],
         ) }}
     )
 {%- endmacro %}

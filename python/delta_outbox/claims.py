@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,9 +22,12 @@ from delta_outbox.lifecycle import (
     Killed,
     Reason,
     State,
+    counters_at_claim,
     decide_ending,
+    delivered_ending,
 )
 from delta_outbox.policy import DeliveryPolicy, PolicySet
+from delta_outbox.publishers.protocol import Delivered
 
 logger = logging.getLogger(__name__)
 
@@ -201,6 +205,18 @@ def results_without_sending(claim: Claim) -> list[EndOfClaim]:
     ]
 
 
+def in_order(deliveries: pa.Table) -> pa.Table:
+    """Return deliveries in the order of the outbox: the macro `position` says which that is.
+
+    Args:
+        deliveries: columns of `DELIVERIES`.
+    """
+    position = deliveries.select(["arrival", "ordinal", "created_at", "event_id"])
+    last = pc.fill_null(position["ordinal"], np.iinfo(np.int64).max)
+    keys = [(name, "ascending") for name in position.column_names]
+    return deliveries.take(pc.sort_indices(position.set_column(1, "ordinal", last), sort_keys=keys))
+
+
 def claim_rows(claim: Claim) -> pa.Table:
     """Return the transitions PENDING to CLAIMED, one per delivery.
 
@@ -255,26 +271,34 @@ def decide_endings(
         given["publish_attempts"].to_pylist(),
         given["crashes"].to_pylist(),
         given["suspect"].to_pylist(),
-        given["started_at"].to_pylist(),
         strict=True,
     )
     size = claim_size or len(claim)
     # Of most deliveries the same has been counted; they share it.
-    counted = functools.cache(Counters)
+    counted = functools.cache(_after_claim)
     return [
-        decide_ending(
-            counters=counted(
-                attempt=attempts + 1, publish_attempts=failures, crashes=crashes, suspect=suspect
-            ),
+        # The most frequent one first: of it nothing has to be asked.
+        delivered_ending(counted(*counters), result)
+        if isinstance(result, Delivered)
+        else decide_ending(
+            counters=counted(*counters),
             result=result,
             claim_size=size,
             policy=policy,
             now=now,
-            started_at=started_at,
+            started_at=given["started_at"][row].as_py(),
             jitter=jitter(),
         )
-        for result, policy, attempts, failures, crashes, suspect, started_at in columns
+        for row, (result, policy, *counters) in enumerate(columns)
     ]
+
+
+def _after_claim(attempts: int, publish_attempts: int, crashes: int, suspect: int) -> Counters:
+    return counters_at_claim(
+        Counters(
+            attempt=attempts, publish_attempts=publish_attempts, crashes=crashes, suspect=suspect
+        )
+    )
 
 
 def ending_rows(

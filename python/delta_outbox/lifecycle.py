@@ -224,6 +224,23 @@ def is_expired(policy: DeliveryPolicy, *, started_at: datetime, now: datetime) -
     return limit is not None and now - started_at >= timedelta(seconds=limit)
 
 
+def delivered_ending(counters: Counters, result: Delivered) -> Ending:
+    """Return how a claim ends that was delivered: PUBLISHED, whatever the policy.
+
+    Args:
+        counters: of the claim, as `counters_at_claim` made them.
+        result: what the publisher said.
+    """
+    return Ending(
+        to_state=State.PUBLISHED,
+        reason=Reason.DELIVERED,
+        counters=_calm(counters),
+        receipt=_json(result.receipt),
+        outcome=result.outcome,
+        outcome_data=_json(result.outcome_data),
+    )
+
+
 def decide_ending(
     *,
     counters: Counters,
@@ -255,17 +272,10 @@ def decide_ending(
         started_at: the latest of arrival in the log, the producer's available_at, the last replay.
         jitter: a random number from 0 up to, not including, 1.
     """
-    calm = replace(counters, suspect=0) if counters.suspect else counters
+    calm = _calm(counters)
     match result:
         case Delivered():
-            return Ending(
-                to_state=State.PUBLISHED,
-                reason=Reason.DELIVERED,
-                counters=calm,
-                receipt=_json(result.receipt),
-                outcome=result.outcome,
-                outcome_data=_json(result.outcome_data),
-            )
+            return delivered_ending(counters, result)
         case NotSent():
             return Ending(to_state=State.PENDING, reason=Reason.RELEASED, counters=calm)
         case Rejected():
@@ -313,6 +323,10 @@ def decide_ending(
             )
         case _:
             assert_never(result)
+
+
+def _calm(counters: Counters) -> Counters:
+    return replace(counters, suspect=0) if counters.suspect else counters
 
 
 def _retry(

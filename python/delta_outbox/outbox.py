@@ -24,6 +24,7 @@ from delta_outbox.claims import (
     decide_endings,
     ending_rows,
     held_claim,
+    in_order,
     make_claim,
     new_claim_id,
     results_without_sending,
@@ -100,6 +101,19 @@ class Overview:
     due: int
     next_due: datetime | None
     claims: Sequence[Mapping[str, Any]]
+
+    @property
+    def pending(self) -> int:
+        """Return how many deliveries wait."""
+        return self.open - sum(int(claim["deliveries"]) for claim in self.claims)
+
+    def holds(self, *, but: str | None) -> bool:
+        """Say whether something open may hold up what is due.
+
+        Args:
+            but: a worker whose claims do not count.
+        """
+        return self.due < self.pending or any(claim["claimed_by"] != but for claim in self.claims)
 
 
 class Outbox:
@@ -265,6 +279,7 @@ class Outbox:
         *,
         held_by: str | None = None,
         apart: Apart | None = None,
+        found: Overview | None = None,
     ) -> pa.Table:
         """Return what is takeable in a picture, never more than a limit, in order.
 
@@ -274,6 +289,7 @@ class Outbox:
             held_by: a worker behind whose claims more may be taken: it keeps the order itself.
             apart: nothing for some destinations, and so many for each other one instead of the
                 limit.
+            found: what is open in the picture, if that is known: then less has to be asked.
 
         Returns:
             Columns of `claims.DELIVERIES`.
@@ -286,7 +302,10 @@ class Outbox:
             return self._asked(
                 "eligible_apart", picture, "order by position", unavailable=without, each=apart.each
             )
-        return self._asked("eligible", picture, f"order by position limit {int(limit)}")
+        if found is None or found.pending > limit:
+            return self._asked("eligible", picture, f"order by position limit {int(limit)}")
+        holds = self.policies_in_force.any_hold or found.holds(but=held_by)
+        return in_order(self._asked("eligible" if holds else "eligible_all", picture, ""))
 
     def endable(self, picture: DataFrame) -> pa.Table:
         """Return what waits and is to be ended without being sent: killed, or past its age.

@@ -167,7 +167,7 @@ class Refreshing:
         """Return folded rows, and the statement that writes them: where none of them takes the
         place of another, as when all that came has been delivered since, they are inserted.
         """
-        if self._tails.news == "e":
+        if not {"t", "c"} & set(self._tails.news):
             return folded, "insert"
         folded = kept(folded)  # a merge reads them several times
         replaces = folded.where("replaces_destination is not null")

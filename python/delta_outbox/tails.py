@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+import re
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.statements import Statements
 from delta_outbox.tables import Tables
@@ -13,6 +15,29 @@ if TYPE_CHECKING:
 
 OPEN_STATES: Final = ("PENDING", "CLAIMED")
 LOGS: Final = ("events", "transitions", "commands")
+VARIANTS: Final = ("e", "er", "t", "tm", "tmd", "et", "etm", "ertm", "ertmd", "ertmcd")
+"""The variants of the macro `fold` that relay_sql.sql compiles, the shorter ones first."""
+
+MANY: Final = 20_000  # rows; of fewer it costs more to ask whether one is there twice than to look
+MOST_OVER: Final = 1000  # claims that are named in a condition
+_CLAIM_ID: Final = re.compile(r"[0-9a-f]{32}")  # as `claims.new_claim_id` makes them
+
+
+@dataclass(frozen=True, kw_only=True)
+class TailClaims:
+    """What was found of the transitions of a tail, looked at claim by claim.
+
+    Args:
+        replays: one is a replay.
+        several_destinations: they are of more than one.
+        more_than_one: a delivery may have more than one of them that is not over.
+        over: the claims all of whose endings are there as well.
+    """
+
+    replays: bool
+    several_destinations: bool
+    more_than_one: bool
+    over: Sequence[str]
 
 
 class Tails:
@@ -30,7 +55,10 @@ class Tails:
         self._tables = tables
         self._statements = statements
         self._new: frozenset[str] = frozenset()
-        self._of_transitions: tuple[bool, bool] | None = None
+        self._transitions = ""  # the text of their view, all of them
+        self._of_transitions: TailClaims | None = None
+        self._new_events = 0  # how many
+        self._repeats: bool | None = None  # whether one may be there twice, once that was asked
 
     def between(self, after: Mapping[str, int], heads: Mapping[str, int]) -> None:
         """Make the views of a range of each log.
@@ -68,56 +96,76 @@ class Tails:
     @property
     def news(self) -> str:
         """Return what the tails may hold, as the macro `fold` is told."""
-        if "commands" in self._new:
-            return "etcd"
-        letters = "".join(log[0] for log in LOGS if log in self._new)
-        return letters + "d" if "t" in letters and self._has_several_destinations else letters
+        if "commands" in self._new:  # also where everything is derived anew
+            return VARIANTS[-1]
+        letters = {log[0] for log in LOGS if log in self._new}
+        if "e" in letters and self._may_repeat():
+            letters.add("r")
+        if "t" in letters:
+            found = self._look_at_transitions()
+            letters |= {"m"} if found.more_than_one else set()
+            letters |= {"d"} if found.several_destinations else set()
+        return variant(letters)
 
     def from_states(self) -> tuple[str, ...]:
         """Return the partitions of the projection that what is in the views comes from.
 
         Only a replay leaves a terminal one, and only a kill may touch the dead.
         """
-        if "transitions" in self._new and self._has_replays:
+        if "transitions" in self._new and self._look_at_transitions().replays:
             return (*OPEN_STATES, "PUBLISHED", "DEAD")
         if "commands" in self._new and self._has_kills():
             return (*OPEN_STATES, "DEAD")
         return OPEN_STATES
 
-    @property
-    def _has_replays(self) -> bool:
-        return self._look_at_transitions()[0]
-
-    @property
-    def _has_several_destinations(self) -> bool:
-        return self._look_at_transitions()[1]
-
-    def _look_at_transitions(self) -> tuple[bool, bool]:
-        """Say of the transitions whether one is a replay, and whether their destinations differ."""
+    def _look_at_transitions(self) -> TailClaims:
+        """Look at the transitions claim by claim, once, and leave out of the view what is over: a
+        claim all of whose endings are there as well says nothing about any delivery.
+        """
         if self._of_transitions is None:
-            row = self._spark.sql(
-                "select bool_or(reason = 'replayed') as replays, "
-                "min(destination) <> max(destination) as several from outbox_transitions_tail"
-            ).first()
-            assert row is not None
-            self._of_transitions = bool(row["replays"]), bool(row["several"])
+            by_claim = (
+                self._spark.sql(
+                    "select claim_id, bool_or(reason = 'replayed') as replays, "
+                    "min(destination) as first, max(destination) as last, count(*) as transitions, "
+                    "count_if(to_state = 'CLAIMED') as claimed, "
+                    "count_if(to_state = 'PENDING') as set_free "
+                    "from outbox_transitions_tail group by claim_id"
+                )
+                .toArrow()
+                .to_pylist()
+            )
+            self._of_transitions = read_claims(by_claim)
+            if self._of_transitions.over:
+                over = listed(self._of_transitions.over)
+                self._view(
+                    "outbox_transitions_tail",
+                    f"select * from ({self._transitions}) "
+                    f"where not (to_state = 'CLAIMED' and claim_id in ({over}))",
+                )
         return self._of_transitions
 
     def _tail(self, log: str, source: str, *, arrival: str) -> None:
         text = self._statements.fill(f"{log}_tail", arrival=arrival, source=source)
+        if log == "transitions":
+            self._transitions = text
         self._view(f"outbox_{log}_tail", text)
 
     def _known(self, to: int, *, after: int, any_news: bool) -> None:
         """Make the view of the earlier events that a new one could repeat."""
         first = last = None
+        first_id, last_id = "", ""
+        self._new_events, self._repeats = 0, None
         if any_news:
             bounds = self._spark.sql(
                 # As text: Python knows no year after 9999.
-                "select string(min(created_date)) as first, string(max(created_date)) as last "
-                "from outbox_events_tail"
+                "select string(min(created_date)) as first, string(max(created_date)) as last, "
+                "hex(min(event_id)) as first_id, hex(max(event_id)) as last_id, "
+                "count(*) as events from outbox_events_tail"
             ).first()
             if bounds is not None:
                 first, last = bounds["first"], bounds["last"]
+                first_id, last_id = bounds["first_id"] or "", bounds["last_id"] or ""
+                self._new_events = bounds["events"]
         self._view(
             "outbox_known_events",
             self._statements.fill(
@@ -127,8 +175,23 @@ class Tails:
                 events_after=after,
                 news_from=f"date'{first}'" if first is not None else "current_date()",
                 news_to=f"date'{last}'" if last is not None else "current_date()",
+                first_id=f"string(x'{first_id}')",
+                last_id=f"string(x'{last_id}')",
             ),
         )
+
+    def _may_repeat(self) -> bool:
+        """Say whether a new event may have the id of another one; asked once, of many only."""
+        if self._repeats is None:
+            self._repeats = True
+            if self._new_events >= MANY:
+                repeated = self._spark.sql(
+                    "select event_id from (select event_id, true as is_new from outbox_events_tail "
+                    "union all select event_id, false as is_new from outbox_known_events) "
+                    "group by event_id having count(*) > 1 and bool_or(is_new) limit 1"
+                )
+                self._repeats = not repeated.isEmpty()
+        return self._repeats
 
     def _view(self, name: str, text: str) -> None:
         self._spark.sql(f"create or replace temporary view {name} as {text}")
@@ -136,6 +199,46 @@ class Tails:
     def _has_kills(self) -> bool:
         found = self._spark.sql("select 1 from outbox_commands_tail where kind = 'kill' limit 1")
         return found.first() is not None
+
+
+def variant(letters: Set[str]) -> str:
+    """Return the variant of the macro `fold` that does least and allows for everything named.
+
+    Args:
+        letters: as the argument `news` of `fold` lists them.
+    """
+    return next(name for name in VARIANTS if letters <= set(name))
+
+
+def read_claims(by_claim: Sequence[Mapping[str, Any]]) -> TailClaims:
+    """Tell what a tail holds from its transitions.
+
+    Args:
+        by_claim: of each claim, and of what has none: claim_id; replays, whether one is a replay;
+            first and last, its least and greatest destination; transitions, how many; claimed and
+            set_free, how many of them lead to CLAIMED and to PENDING.
+    """
+    over: list[str] = []
+    more = False
+    for claim in by_claim:
+        claimed, ended = claim["claimed"], claim["transitions"] - claim["claimed"]
+        if claimed and claimed == ended and _CLAIM_ID.fullmatch(claim["claim_id"] or ""):
+            over.append(claim["claim_id"])
+        # What has ended for good, or is only claimed, has nothing after or before it in the tail.
+        elif claimed and ended:
+            more = True
+        more = more or claim["set_free"] > 0
+    if len(over) > MOST_OVER:
+        over, more = [], True
+    return TailClaims(
+        replays=any(claim["replays"] for claim in by_claim),
+        several_destinations=len(
+            {name for claim in by_claim for name in (claim["first"], claim["last"])}
+        )
+        > 1,
+        more_than_one=more,
+        over=over,
+    )
 
 
 def listed(states: Iterable[str]) -> str:

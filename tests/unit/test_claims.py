@@ -7,6 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from delta_outbox.claims import (
     DELIVERIES,
@@ -14,6 +16,7 @@ from delta_outbox.claims import (
     claim_rows,
     decide_endings,
     ending_rows,
+    in_order,
     make_claim,
     new_claim_id,
     still_live,
@@ -25,6 +28,7 @@ from delta_outbox.lifecycle import (
     LeaseExpired,
     State,
 )
+from delta_outbox.outbox import Overview
 from delta_outbox.policy import PolicySet
 from delta_outbox.publishers.protocol import Delivered, Failed, NotSent, Rejected, Unknown
 from delta_outbox.tables import TRANSITIONS
@@ -200,3 +204,48 @@ def test_an_ending_is_void_once_its_claim_has_been_ended(
 def test_claim_ids_differ():
     """No two claims share an id."""
     assert 100 == len({new_claim_id() for _ in range(100)})
+
+
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.integers(0, 2),
+            st.none() | st.integers(-1, 2),
+            st.integers(0, 2),
+            st.text(alphabet="aZ\u00e9\U0001f600", max_size=2),
+        ),
+        unique=True,
+    )
+)
+def test_deliveries_are_put_in_the_order_of_the_outbox(
+    rows: list[tuple[int, int | None, int, str]],
+):
+    """By arrival, ordinal with null last, created_at and the bytes of the id, like `position`."""
+    deliveries = [
+        delivery(
+            event_id, arrival=arrival, ordinal=ordinal, created_at=NOW + timedelta(seconds=seconds)
+        )
+        for arrival, ordinal, seconds, event_id in rows
+    ]
+    ordered = in_order(pa.Table.from_pylist(deliveries, schema=DELIVERIES))
+    expected = sorted(
+        rows, key=lambda row: (row[0], row[1] is None, row[1] or 0, row[2], row[3].encode())
+    )
+    assert [row[3] for row in expected] == ordered["event_id"].to_pylist()
+    assert [row[1] for row in expected] == ordered["ordinal"].to_pylist()
+
+
+def test_what_may_hold_up_others():
+    """What waits and is not due, and what others have claimed; not what the asker has claimed."""
+
+    def overview(*claimed_by: str, due: int) -> Overview:
+        claims = [{"claimed_by": name, "deliveries": 2} for name in claimed_by]
+        return Overview(open=5, due=due, next_due=None, claims=claims)
+
+    assert 3 == overview("a", due=3).pending
+    assert not overview(due=5).holds(but=None)
+    assert overview(due=4).holds(but=None)
+    assert not overview("a", due=3).holds(but="a")
+    assert overview("a", due=3).holds(but="b")
+    assert overview("a", due=3).holds(but=None)
+    assert overview("a", "b", due=1).holds(but="a")

@@ -32,6 +32,8 @@ from delta_outbox.session import end_own_session, own_session
 from delta_outbox.storage import writing_to
 
 if TYPE_CHECKING:
+    from pyspark.sql import Row
+
     from delta_outbox.outbox import Outbox
 
 logger = logging.getLogger(__name__)
@@ -181,20 +183,20 @@ class Maintenance:
 
     def _maintain(self, table: Table, hours: Mapping[str, int], *, dry_run: bool) -> TableReport:
         name = self._tables[table.name]
-        files, size = self._size(name)
+        before = self._detail(name)
         compacted = self._compact(table, dry_run=dry_run)
         retain = None
         if not table.short_lived:
             needed = RETAIN_HOURS if table.retained_as is None else hours[table.retained_as]
-            retain = max(needed, self._hours_told(name))
+            retain = max(needed, hours_told(before["properties"].get(RETENTION_PROPERTY)))
         removed = self._vacuum(name, retain, dry_run=dry_run)
-        files_after, size_after = self._size(name)
+        after = self._detail(name)
         report = TableReport(
             table=table.name,
-            files_before=files,
-            files_after=files_after,
-            bytes_before=size,
-            bytes_after=size_after,
+            files_before=before["numFiles"],
+            files_after=after["numFiles"],
+            bytes_before=before["sizeInBytes"],
+            bytes_after=after["sizeInBytes"],
             compacted=compacted,
             removed=removed,
             retain_hours=retain,
@@ -202,13 +204,8 @@ class Maintenance:
         logger.info("maintained", extra=asdict(report))
         return report
 
-    def _size(self, table: str) -> tuple[int, int]:
-        row = self._spark.sql(f"describe detail {table}").collect()[0]
-        return int(row["numFiles"]), int(row["sizeInBytes"])
-
-    def _hours_told(self, table: str) -> int:
-        rows = self._spark.sql(f"show tblproperties {table}").collect()
-        return hours_told({row["key"]: row["value"] for row in rows}.get(RETENTION_PROPERTY))
+    def _detail(self, table: str) -> Row:
+        return self._spark.sql(f"describe detail {table}").collect()[0]
 
     def _compact(self, table: Table, *, dry_run: bool) -> int:
         """Compact the partitions with many small files, and return how many these are.

@@ -33,7 +33,7 @@ def prepare_forms(policies: PolicySet, settings: Settings) -> dict[str, CloudEve
             raise UnknownDestination(destination=name, known=settings.publishers)
         transport = transport_of(find_publisher(described.type, destination=name))
         transports[name] = transport
-        form = form_of(name, described)
+        form = _form(name, described, transport)
         if form is not None:
             forms[name] = form
     problems = [
@@ -64,9 +64,14 @@ def form_of(name: str, described: PublisherSettings) -> CloudEventForm | None:
     Raises:
         BadSettings: its table breaks a rule, or its publisher does not carry CloudEvents.
     """
+    return _form(name, described, transport_of(find_publisher(described.type, destination=name)))
+
+
+def _form(
+    name: str, described: PublisherSettings, transport: Transport | None
+) -> CloudEventForm | None:
     if CLOUDEVENTS not in described.settings:
         return None
-    transport = transport_of(find_publisher(described.type, destination=name))
     if transport is None:
         raise BadSettings(
             f"publishers.{name}: the type {described.type!r} does not carry CloudEvents, so "

@@ -122,21 +122,20 @@ def sendable(placed: pa.Table, *, barred: Set[str]) -> tuple[pa.Table, list[int]
     lost = placed.filter(is_lost)
     placed = placed.filter(pc.invert(is_lost))
     first: dict[str, int] = {}
-    for place_, scope in zip(lost["place"].to_pylist(), lost["scope"].to_pylist(), strict=True):
+    for position, scope in zip(lost["place"].to_pylist(), lost["scope"].to_pylist(), strict=True):
         if scope is not None:
-            first.setdefault(scope, place_)
-    behind = [
-        scope in first and place_ > first[scope]
-        for place_, scope in zip(
-            placed["place"].to_pylist(), placed["scope"].to_pylist(), strict=True
-        )
-    ]
-    held_up += placed["place"].filter(pa.array(behind, pa.bool_())).to_pylist()
-    return (
-        placed.filter(pc.invert(pa.array(behind, pa.bool_()))),
-        lost["place"].to_pylist(),
-        held_up,
+            first.setdefault(scope, position)
+    behind = pa.array(
+        [
+            scope in first and position > first[scope]
+            for position, scope in zip(
+                placed["place"].to_pylist(), placed["scope"].to_pylist(), strict=True
+            )
+        ],
+        pa.bool_(),
     )
+    held_up += placed["place"].filter(behind).to_pylist()
+    return placed.filter(pc.invert(behind)), lost["place"].to_pylist(), held_up
 
 
 def _slices(scopes: pa.ChunkedArray, slices: int) -> pa.Array:

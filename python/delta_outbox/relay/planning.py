@@ -161,8 +161,9 @@ class Planning:
             ended = self._end_claims(picture, found.claims, alive=alive)
             if self._carry_out(heads) or ended:
                 picture = self._outbox.picture()  # with what that has set free
+                found = self._outbox.overview(picture)
                 self._heads = {}
-            self._plan(picture, heads, ahead=ahead, alive=alive)
+            self._plan(picture, heads, ahead=ahead, alive=alive, found=found)
         ours = sum(claim["deliveries"] for claim in found.claims if claim["claim_id"] in alive)
         planned = self.schedule
         self._loose = found.open - ours - self.to_end.num_rows - (len(planned) if planned else 0)
@@ -204,7 +205,13 @@ class Planning:
         )
 
     def _plan(
-        self, picture: DataFrame, heads: dict[str, int], *, ahead: int, alive: Set[str]
+        self,
+        picture: DataFrame,
+        heads: dict[str, int],
+        *,
+        ahead: int,
+        alive: Set[str],
+        found: Overview,
     ) -> None:
         policies = self._outbox.policies_in_force
         if policies.version != self._planned_by:
@@ -217,18 +224,18 @@ class Planning:
         held_by = None if is_held else self._outbox.worker_id
         apart = self._isolation.apart(batch_size=self._batch_size, ahead=ahead)
         self._unavailable = apart.unavailable if apart else frozenset()
-        found = self._outbox.takeable(
-            picture, self._batch_size * ahead, held_by=held_by, apart=apart
+        takeable = self._outbox.takeable(
+            picture, self._batch_size * ahead, held_by=held_by, apart=apart, found=found
         )
         if self.to_end.num_rows:
-            found = without(found, self.to_end)
-        if not found.num_rows:
+            takeable = without(takeable, self.to_end)
+        if not takeable.num_rows:
             return
         self._schedule = Schedule(
-            found,
-            scopes_of(found, policies),
+            takeable,
+            scopes_of(takeable, policies),
             batch_size=self._batch_size,
-            to=goes_to(found, policies) if apart else None,
+            to=goes_to(takeable, policies) if apart else None,
         )
 
     def _carry_out(self, heads: dict[str, int]) -> int:

@@ -117,7 +117,6 @@ class Relay:
         stop = stop or threading.Event()
         started = self._clock.monotonic()
         self._prepare_destinations()
-        self._isolation.load()
         self._planning.start()
         self._heart.beat("started")
         try:
@@ -391,12 +390,11 @@ class Relay:
         """Check the destinations of policies before they are put into force."""
         outbox = self._outbox
         forms = prepare_forms(policies, outbox.settings)
+        if not policies.destinations <= set(self._destinations):
+            if outbox.settings.relay.tracing:
+                check_tracing()
+            self._take_destinations(policies.destinations, forms)
         self._planning.forget()  # it was made by other policies
-        if policies.destinations <= set(self._destinations):
-            return
-        if outbox.settings.relay.tracing:
-            check_tracing()
-        self._take_destinations(policies.destinations, forms)
 
     def _prepare_former(self) -> bool:
         """Check destinations that planned deliveries have and the policies no longer name; say
@@ -412,6 +410,7 @@ class Relay:
             self._take_destinations(
                 former, {name: form for name, form in forms.items() if form is not None}
             )
+            self._planning.forget()  # it may not have been made for several destinations
         return bool(former)
 
     def _take_destinations(self, names: Iterable[str], forms: Mapping[str, CloudEventForm]) -> None:
@@ -425,7 +424,6 @@ class Relay:
         )
         self._isolation.know(prepared)
         self._isolation.load()
-        self._planning.forget()  # it may not have been made for several destinations
         # Those of former policies stay: a delivery keeps the destination of its first claim.
         self._destinations = {**self._destinations, **prepared}
         self._forms = {**self._forms, **forms}

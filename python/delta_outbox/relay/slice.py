@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import pyarrow as pa
@@ -34,10 +35,13 @@ from delta_outbox.publishers.scrub import describe
 from delta_outbox.publishers.secrets import hiding, secrets_of, without_secrets
 from delta_outbox.relay.calls import plan_calls
 from delta_outbox.relay.deadline import Deadline
+from delta_outbox.relay.garbage import seldom_collected
 from delta_outbox.relay.modules import make_importable
 from delta_outbox.relay.tracing import open_tracing
 
 logger = logging.getLogger(__name__)
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 DELIVERED: Final = "D"
 FAILED: Final = "F"
@@ -115,7 +119,8 @@ def publish_slice(
         return
     make_importable(job.folders)
     work = _Slice(job, part=part)
-    with hiding(one for _, settings in job.destinations.values() for one in secrets_of(settings)):
+    secrets = [one for _, settings in job.destinations.values() for one in secrets_of(settings)]
+    with hiding(secrets), seldom_collected():
         try:
             for batch in batches:
                 answers = work.publish(batch)
@@ -139,7 +144,7 @@ class _Slice:
         self._tracing = open_tracing(job.destinations) if job.tracing else None
 
     def publish(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        rows = [row for row in batch.to_pylist() if self._is_first(row["place"])]
+        rows = [row for row in _rows(batch) if self._is_first(row["place"])]
         answers: list[tuple[Any, ...]] = []
         ordered = {name: self._ordered(name) for name in {row["destination"] for row in rows}}
         for call in plan_calls(
@@ -277,6 +282,22 @@ class _Slice:
         for publisher in self._publishers.values():
             with contextlib.suppress(Exception):
                 publisher.close()
+
+
+def _rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """Return the rows of a batch; it has few different instants, and to make one takes long."""
+    instants: dict[int, datetime] = {}
+    columns = []
+    for column in batch.columns:
+        if pa.types.is_timestamp(column.type):
+            numbers = column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
+            for number in numbers.unique().drop_null().to_pylist():
+                instants[number] = _EPOCH + timedelta(microseconds=number)
+            columns.append([None if n is None else instants[n] for n in numbers.to_pylist()])
+        else:
+            columns.append(column.to_pylist())
+    names = batch.schema.names
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
 def _coded(result: object, event: Event) -> tuple[Any, ...]:

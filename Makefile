@@ -21,11 +21,11 @@ launcher: .venv/.installed
 java:
 	@sh scripts/ensure_java.sh
 
-demo: setup ## Deliver 300,000 real events to files, and prove it
-	@.venv/bin/python -m delta_outbox.demo
+demo: setup ## Deliver 300,000 real events to files, and prove it (DAYS=30: a tenth of them)
+	@.venv/bin/python -m delta_outbox.demo $(if $(DAYS),--days $(DAYS))
 
 demo-kafka: setup ## The same through a real Kafka, started and stopped here
-	@.venv/bin/python -m delta_outbox.demo --publisher kafka
+	@.venv/bin/python -m delta_outbox.demo --publisher kafka $(if $(DAYS),--days $(DAYS))
 
 test-unit: .venv/.installed ## Run the tests that need no Java, in seconds
 	@.venv/bin/python scripts/run_tests.py unit
@@ -49,6 +49,7 @@ soak: setup ## For hours: 260 kills, a poison event among 100,000, 30,000 steps 
 	@OUTBOX_MODEL_STEPS=30000 .venv/bin/python -m pytest tests/unit/test_outbox_model.py
 	@OUTBOX_MODEL_RUNS_ON_DELTA=10 OUTBOX_MODEL_STEPS_ON_DELTA=30 .venv/bin/python -m pytest tests/integration/test_model.py
 	@.venv/bin/python -m scripts.run_soak --docs docs
+	@OUTBOX_CRASH_POINTS=all .venv/bin/python -m pytest tests/faults/crashes
 	@OUTBOX_EXACTLY_ONCE_KILLS=60 .venv/bin/python -m pytest tests/faults/exactly_once
 	@OUTBOX_POISON_AMONG=100000 .venv/bin/python -m pytest tests/integration/test_troubled_events.py -k poison
 

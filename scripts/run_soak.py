@@ -25,7 +25,7 @@ from scripts.soak.run import Soak
 from delta_outbox.cli.logs import quieten_pyspark
 from delta_outbox.errors import OutboxError
 
-SHORT = 7  # kills: a JVM, a worker, five relays
+SHORT = 3  # kills: a JVM, a worker, a relay
 INTERRUPTED = 130
 
 

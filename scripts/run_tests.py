@@ -4,22 +4,25 @@ Usage: run_tests.py [tier ...]      (default: every tier)
 
 A process can hold one SparkSession, of one kind; hence a process for each folder that holds tests
 (the unit tests need no Spark and share one). Most of what Spark does for small tables occupies one
-core, so the files of the long folders are shared out to two workers where the machine has room;
-those of publishers, which mostly wait, by the server that they start (conftest.py there). A skipped
-or expected failure counts as a failure, because a promise that was not tried is not kept; so does a
-tier without tests.
+core. So where the machine has room, the files of the long folders are shared out to two workers
+(those of publishers, which mostly wait, by the server that they start: conftest.py there), and of
+the other folders two are tested at a time. A skipped or expected failure counts as a failure,
+because a promise that was not tried is not kept; so does a tier without tests.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,8 +35,15 @@ TIERS = ("unit", "conformance", "mutants", "integration", "publishers", "faults"
 WORKER_MEMORY = 5 * 1024**3  # bytes: a Spark, a broker, Python
 # For two workers; others start many processes.
 SHARED = ("unit", "integration", "publishers", "publishers/kit", "acceptance")
-SUITE_LIMIT = 45 * 60  # seconds; a hung suite must end before a CI does
+# Of the others, those that take longest, so that they begin first.
+LONG = ("faults/crashes", "faults/soak", "faults/exactly_once", "faults/served")
+# Files that take longer than their size says.
+LONG_FILES = ("test_maintenance.py", "test_rebuild.py", "test_documents.py")
+SUITE_LIMIT = 60 * 60  # seconds; a hung suite must end before a CI does
+SLOW = 20  # seconds; of tests that take longer, the ten slowest are named
 ROOT = Path(__file__).resolve().parent.parent
+
+_running: set[subprocess.Popen[str]] = set()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,37 +78,73 @@ def suites(tier: str) -> Iterator[tuple[str, list[Path]]]:
         name = parent.relative_to(ROOT / "tests").as_posix()
         own = [file for file in files if file.parent == parent]
         # The long ones first, so that neither worker waits for the other in the end.
-        yield name, sorted(own, key=lambda file: file.stat().st_size, reverse=True)
+        own.sort(key=lambda file: (file.name in LONG_FILES, file.stat().st_size), reverse=True)
+        yield name, own
 
 
 def run(name: str, files: list[Path]) -> Outcome:
     """Run some test files in a pytest process of their own.
 
     Args:
-        name: of the suite.
+        name: of the suite; begins each line that the process prints.
         files: the test files.
     """
     with tempfile.TemporaryDirectory(prefix="outbox-tests-") as folder:
         report = Path(folder) / "report.xml"
         command = [sys.executable, "-m", "pytest", f"--junitxml={report}"]
-        command += workers(name)
+        command += ["--durations=10", f"--durations-min={SLOW}", *workers(name)]
         command += [str(file.relative_to(ROOT)) for file in files]
         # A session of its own, so that a hung suite ends together with the servers it started.
         with subprocess.Popen(
-            command, cwd=ROOT, stdin=subprocess.DEVNULL, start_new_session=True
+            command,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
         ) as process:
+            _running.add(process)
+            echo = threading.Thread(target=_echo, args=(name, process), daemon=True)
+            echo.start()
             try:
                 exit_code = process.wait(timeout=SUITE_LIMIT)
             except subprocess.TimeoutExpired:
-                print(f"tests: ended after {SUITE_LIMIT} s", flush=True)
-                os.killpg(process.pid, signal.SIGKILL)
+                print(f"tests: {name}: ended after {SUITE_LIMIT} s", flush=True)
+                _end(process, signal.SIGKILL)
                 exit_code = 124
-            except BaseException:  # Ctrl-C and SIGTERM reach this process alone: pass them on
-                os.killpg(process.pid, signal.SIGTERM)
-                raise
+            finally:
+                _running.discard(process)
+            echo.join(timeout=10)  # not longer, should something that it left running hold the pipe
         if not report.exists():
             return Outcome(exit_code=exit_code)
         return read_report(report, exit_code=exit_code)
+
+
+def _echo(name: str, process: subprocess.Popen[str]) -> None:
+    assert process.stdout is not None
+    for line in process.stdout:
+        print(f"{name}| {line}", end="", flush=True)
+
+
+def _end(process: subprocess.Popen[str], by: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, by)
+
+
+def _stop(*_: object) -> None:
+    """Pass Ctrl-C and SIGTERM, which reach this process alone, on to the suites."""
+    for process in tuple(_running):
+        _end(process, signal.SIGTERM)
+    sys.exit(128 + signal.SIGTERM)
+
+
+def has_room() -> bool:
+    """Tell whether the machine is large enough for two Sparks beside each other."""
+    memory = psutil.virtual_memory().available
+    return (os.cpu_count() or 1) >= 2 and memory >= 2 * WORKER_MEMORY
 
 
 def workers(name: str) -> list[str]:
@@ -107,8 +153,11 @@ def workers(name: str) -> list[str]:
     Args:
         name: of the suite.
     """
-    enough = (os.cpu_count() or 1) >= 2 and psutil.virtual_memory().available >= 2 * WORKER_MEMORY
-    return ["-n", "2", "--dist", "loadfile"] if name in SHARED and enough else []
+    return (
+        ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
+        if name in SHARED and has_room()
+        else []
+    )
 
 
 def prepare() -> None:
@@ -126,7 +175,7 @@ def read_report(report: Path, *, exit_code: int) -> Outcome:
 
     Args:
         report: the file that pytest wrote.
-        exit_code: pytest's.
+        exit_code: pytest's; 124 if it was ended for taking too long.
     """
     total = failed = skipped = 0
     for suite in ET.parse(report).getroot().iter("testsuite"):
@@ -151,26 +200,42 @@ def main(tiers: list[str]) -> int:
     if unknown:
         print(f"tests: a tier must be one of {', '.join(TIERS)}. Got: {', '.join(sorted(unknown))}")
         return 2
-    outcomes: list[Outcome] = []
-    complaints: list[str] = []
-    if set(tiers or TIERS) - {"unit", "conformance", "mutants"}:
+    found = {tier: list(suites(tier)) for tier in tiers or TIERS}
+    complaints = [f"tests: {tier}: there are no tests" for tier in found if not found[tier]]
+    if set(found) - {"unit", "conformance", "mutants"}:
         prepare()
-    for tier in tiers or TIERS:
-        found = False
-        for name, files in suites(tier):
-            found = True
-            print(f"--- {name}", flush=True)
-            started = time.monotonic()
-            outcome = run(name, files)
-            print(f"--- {name}: {time.monotonic() - started:.0f} s", flush=True)
-            outcomes.append(outcome)
-            if not outcome.good:
-                complaints.append(
-                    f"tests: {name}: {outcome.passed} passed, {outcome.failed} failed, "
-                    f"{outcome.skipped} skipped, pytest exit {outcome.exit_code}"
-                )
-        if not found:
-            complaints.append(f"tests: {tier}: there are no tests")
+    outcomes: list[Outcome] = []
+
+    def tried(suite: tuple[str, list[Path]]) -> None:
+        name, files = suite
+        print(f"--- {name}", flush=True)
+        started = time.monotonic()
+        outcome = run(name, files)
+        print(f"--- {name}: {time.monotonic() - started:.0f} s", flush=True)
+        outcomes.append(outcome)
+        if not outcome.good:
+            complaints.append(
+                f"tests: {name}: {outcome.passed} passed, {outcome.failed} failed, "
+                f"{outcome.skipped} skipped, pytest exit {outcome.exit_code}"
+            )
+
+    every = [suite for tier in found for suite in found[tier]]
+    alone = [suite for suite in every if suite[0] in SHARED]
+    others = [suite for suite in every if suite[0] not in SHARED]
+    others.sort(key=lambda suite: LONG.index(suite[0]) if suite[0] in LONG else len(LONG))
+    for suite in alone[:1]:  # the unit tests first: whoever broke one knows soon
+        tried(suite)
+    with ThreadPoolExecutor(2 if has_room() else 1) as two:
+        waiting = [two.submit(tried, suite) for suite in others]
+        try:
+            for one in waiting:
+                one.result()
+        except BaseException:  # Ctrl-C and SIGTERM
+            for one in waiting:
+                one.cancel()
+            raise
+    for suite in alone[1:]:
+        tried(suite)
     print(*complaints, sep="\n")
     print(
         f"{sum(o.passed for o in outcomes)} passed, {sum(o.failed for o in outcomes)} failed, "
@@ -180,5 +245,6 @@ def main(tiers: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGINT, _stop)
     sys.exit(main(sys.argv[1:]))

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from delta_outbox.spark_settings import SHORT_LIVED
+
 
 @pytest.fixture(scope="session")
 def repository() -> Path:
@@ -18,7 +20,7 @@ def repository() -> Path:
 
 @pytest.fixture(scope="session")
 def clone(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a clone with what is committed, and nothing else; whoever is first sets it up."""
+    """Return a clone with what is committed, and nothing else."""
     folder = tmp_path_factory.mktemp("stranger") / "delta-outbox"
     subprocess.run(["git", "clone", "--quiet", str(repository), str(folder)], check=True)
     return folder
@@ -26,12 +28,13 @@ def clone(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def strangers_environment() -> dict[str, str]:
-    """Return the environment variables without those that lead to this repository or an outbox."""
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("OUTBOX_", "PYTHON", "SPARK_", "PYSPARK_", "DBT_", "VIRTUAL_ENV"))
-    }
+    """Return the environment variables without those that lead to this repository or an outbox.
+
+    Each Spark lives for a minute or two, in which an optimising compiler does not pay off.
+    """
+    dropped = ("OUTBOX_", "PYTHON", "SPARK_", "PYSPARK_", "DBT_", "VIRTUAL_ENV")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
+    return {**kept, "SPARK_SUBMIT_OPTS": " ".join(SHORT_LIVED)}
 
 
 @pytest.fixture(scope="session")

@@ -91,7 +91,11 @@ def spark(home: Home, remote_url: str | None) -> Iterator[SparkSession]:
         yield session
         session.stop()
         return
-    yield local_session(home, app_name="tests", short_lived=True)
+    with pytest.MonkeyPatch.context() as patch:
+        # These processes live long enough for the optimising compiler to pay off.
+        patch.setattr("delta_outbox.spark_settings.SHORT_LIVED", ())
+        session = local_session(home, app_name="tests", short_lived=True)
+    yield session
     stop_session()
     home.lock.release()
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
+import shutil
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import functions as sf
+from tests.integration.template import Template
 
 from delta_outbox.globs import glob_to_regex
 from delta_outbox.home import Home
-from delta_outbox.opening import create_outbox, load_statements
 from delta_outbox.outbox import Outbox
 from delta_outbox.publishers.jsonl import read_lines
 from delta_outbox.session import is_remote
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _folders = itertools.count(1)
+_templates: dict[Path, Template] = {}  # by the home
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,14 +72,22 @@ class Store:
             relay=RelaySettings(batch_size=batch_size, poll_seconds=0.05, parallelism=2),
             publishers={"default": PublisherSettings(type=publisher, settings=own)},
         )
+        return self.open(settings, **given)
+
+    def open(self, settings: Settings, **given: Any) -> Outbox:
+        """Open a worker with settings of its own.
+
+        Args:
+            settings: of the outbox.
+            given: more for `Outbox`.
+        """
         return Outbox(
             self.spark,
             tables=self.tables,
             settings=settings,
             statements=self.statements,
             home=self.home,
-            exclusive=not is_remote(self.spark),
-            **given,
+            **{"exclusive": not is_remote(self.spark), **given},
         )
 
     def transitions(self, prefix: str = "") -> list[dict[str, Any]]:
@@ -98,6 +109,15 @@ class Store:
         """Return the rows of a query."""
         rows: list[dict[str, Any]] = self.spark.sql(text).toArrow().to_pylist()
         return rows
+
+    def drop(self, name: str) -> None:
+        """Drop a table with its files, which do not go by themselves (template.py).
+
+        Args:
+            name: without the schema.
+        """
+        self.spark.sql(f"drop table {self.tables[name]}")
+        shutil.rmtree(self.home.warehouse / f"{self.tables.schema}.db" / name)
 
     def insert(
         self,
@@ -146,11 +166,23 @@ class Store:
 
 @contextmanager
 def open_store(spark: SparkSession, home: Home, schema: str) -> Iterator[Store]:
-    """Build an outbox in a schema and drop it afterwards."""
-    tables = Tables(schema=schema)
-    create_outbox(spark, home, tables)
-    yield Store(spark=spark, home=home, tables=tables, statements=load_statements(home, tables))
+    """Make an outbox in a schema and drop it afterwards."""
+    if home.root not in _templates:
+        _templates[home.root] = Template.build(spark, home)
+    statements = _templates[home.root].copy(spark, schema)
+    yield Store(spark=spark, home=home, tables=Tables(schema=schema), statements=statements)
     spark.sql(f"drop schema if exists {schema} cascade")
+    _forget_tables(spark)
+
+
+def _forget_tables(spark: SparkSession) -> None:
+    """Let the JVM forget tables that are gone: Delta keeps what it knows of each for an hour, and
+    the plans of a DataFrame stay until Python has found that nobody holds it.
+    """
+    gc.collect()
+    if not is_remote(spark):
+        jvm: Any = spark.sparkContext._jvm
+        jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
 
 def events(

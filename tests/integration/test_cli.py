@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.integration.store import open_store
 
 from delta_outbox import opening
 from delta_outbox.cli.main import main
 from delta_outbox.config import load_settings
 from delta_outbox.home import Home
-from delta_outbox.opening import create_outbox, load_statements
 from delta_outbox.outbox import Outbox
-from delta_outbox.tables import Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,21 +32,13 @@ Run = Callable[..., tuple[int, Any]]
 @pytest.fixture(scope="module")
 def opened(spark: SparkSession, home: Home) -> Iterator[Callable[..., Any]]:
     """Return what stands for `open_outbox`: the same outbox, on the session there is."""
-    tables = Tables(schema=SCHEMA)
-    create_outbox(spark, home, tables)
+    with open_store(spark, home, SCHEMA) as store:
 
-    @contextlib.contextmanager
-    def open_outbox(*, config: Path | None = None, **_: object) -> Iterator[Outbox]:
-        yield Outbox(
-            spark,
-            tables=tables,
-            settings=load_settings(home=home.root, path=config),
-            statements=load_statements(home, tables),
-            home=home,
-        )
+        @contextlib.contextmanager
+        def open_outbox(*, config: Path | None = None, **_: object) -> Iterator[Outbox]:
+            yield store.open(load_settings(home=home.root, path=config))
 
-    yield open_outbox
-    spark.sql(f"drop schema if exists {SCHEMA} cascade")
+        yield open_outbox
 
 
 @pytest.fixture

@@ -183,13 +183,7 @@ def place(
 
         @contextlib.contextmanager
         def open_outbox(*, config: Path | None = None, **_: object) -> Iterator[Outbox]:
-            yield Outbox(
-                spark,
-                tables=store.tables,
-                settings=load_settings(home=home.root, path=config),
-                statements=store.statements,
-                home=home,
-            )
+            yield store.open(load_settings(home=home.root, path=config), exclusive=False)
 
         patch.setattr(opening, "open_outbox", open_outbox)
         given: dict[str, list[dict[str, Any]]] = {name: [] for name in NAMES}

@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from tests.integration.store import open_store
 
 from delta_outbox import event_life, inspection
 from delta_outbox.config import load_settings
-from delta_outbox.dbt import BUILD, check_result, run_dbt
 from delta_outbox.errors import UnknownEvent
 from delta_outbox.home import Home
 from delta_outbox.inspection_filter import Filter, Sort
 from delta_outbox.lifecycle import State
-from delta_outbox.opening import load_statements
 from delta_outbox.outbox import Outbox
 from delta_outbox.publishers.protocol import Delivered, Failed, Rejected
-from delta_outbox.tables import Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,23 +61,16 @@ SCHEMA_OF_EVENTS = pa.schema(
 @pytest.fixture(scope="module")
 def outbox(spark: SparkSession, home: Home) -> Iterator[Outbox]:
     """Return an outbox with an event in each state, refreshed; the tests only read it."""
-    check_result(run_dbt(BUILD, home=home, schema=SCHEMA))
-    tables = Tables(schema=SCHEMA)
-    opened = Outbox(
-        spark,
-        tables=tables,
-        settings=load_settings(home=home.root),
-        statements=load_statements(home, tables),
-        home=home,
-    )
-    opened.append(pa.Table.from_pylist(EVENTS, schema=SCHEMA_OF_EVENTS)).raise_if_rejected()
-    claim = opened.claim(10)
-    assert claim is not None
-    assert ["done", "failed", "dead"] == claim.deliveries["event_id"].to_pylist()
-    opened.end(claim, [Delivered(receipt={"line": 1}), Failed(error="busy"), Rejected(error="no")])
-    opened.refresh()
-    yield opened
-    spark.sql(f"drop schema if exists {SCHEMA} cascade")
+    with open_store(spark, home, SCHEMA) as store:
+        opened = store.open(load_settings(home=home.root))
+        opened.append(pa.Table.from_pylist(EVENTS, schema=SCHEMA_OF_EVENTS)).raise_if_rejected()
+        claim = opened.claim(10)
+        assert claim is not None
+        assert ["done", "failed", "dead"] == claim.deliveries["event_id"].to_pylist()
+        first, second = Delivered(receipt={"line": 1}), Failed(error="busy")
+        opened.end(claim, [first, second, Rejected(error="no")])
+        opened.refresh()
+        yield opened
 
 
 def ids(outbox: Outbox, **wanted: Any) -> list[object]:

@@ -85,15 +85,7 @@ class Two:
                 ),
             },
         )
-        return Outbox(
-            self.store.spark,
-            tables=self.store.tables,
-            settings=settings,
-            statements=self.store.statements,
-            home=self.store.home,
-            exclusive=False,
-            clock=clock,
-        )
+        return self.store.open(settings, exclusive=False, clock=clock)
 
     def shown(self, outbox: Outbox) -> dict[str, object]:
         """Return what the view shows of the shop."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 
+from delta_outbox.dbt import check_result, run_dbt
 from delta_outbox.errors import LogRewound, SequenceTaken
+from delta_outbox.home import Home
 from delta_outbox.log import TransitionLog
 from delta_outbox.tables import Tables
 
@@ -19,11 +21,22 @@ if TYPE_CHECKING:
 NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
 
+@pytest.fixture(scope="module")
+def empty(spark: SparkSession, home: Home) -> Iterator[str]:
+    """Return the name of a transition log to which nobody writes."""
+    schema = "t_log"
+    check_result(run_dbt(["run-operation", "create_logs"], home=home, schema=schema))
+    yield Tables(schema=schema).transitions
+    spark.sql(f"drop schema {schema} cascade")
+
+
 @pytest.fixture
-def tables(dbt: Callable[..., Any], outbox_schema: str) -> Tables:
-    """Return new logs."""
-    dbt("run-operation", "create_logs")
-    return Tables(schema=outbox_schema)
+def tables(spark: SparkSession, empty: str, outbox_schema: str) -> Tables:
+    """Return a new log, a copy of the empty one with its rules."""
+    tables = Tables(schema=outbox_schema)
+    spark.sql(f"create schema {outbox_schema}")
+    spark.sql(f"create table {tables.transitions} like {empty}")
+    return tables
 
 
 def claim_of(*event_ids: str) -> pa.Table:

@@ -20,13 +20,11 @@ from delta_outbox.clock import SystemClock
 from delta_outbox.dbt import check_result, project_dir, run_dbt
 from delta_outbox.errors import BadPolicy, LogRewound, UnknownDestination
 from delta_outbox.home import Home
-from delta_outbox.outbox import Outbox
 from delta_outbox.policy import PolicySet
-from delta_outbox.progress import NumberedPlan, NumberedPlans
+from delta_outbox.progress import NumberedPlans
 from delta_outbox.publishers.protocol import Failed
 from delta_outbox.relay.relay import Relay
 from delta_outbox.relay.summary import Mode
-from delta_outbox.session import own_session
 from delta_outbox.settings import PublisherSettings, RelaySettings, SecretMapping, Settings
 
 if TYPE_CHECKING:
@@ -261,28 +259,19 @@ def test_a_delivery_stays_with_the_destination_of_its_first_claim(store: Store, 
     full = Settings(relay=relay_settings, publishers=both)
     poor = Settings(relay=relay_settings, publishers={"default": both["default"]})
 
-    def outbox(settings: Settings) -> Outbox:
-        return Outbox(
-            store.spark,
-            tables=store.tables,
-            settings=settings,
-            statements=store.statements,
-            home=store.home,
-        )
-
     change_rows(store, "destination = 'former', backoff_initial_seconds = '0', max_attempts = '9'")
     store.insert(("stay-1", "order.created", "{}"), ("stay-2", "order.created", "{}"))
-    with contextlib.closing(outbox(full)) as first:
+    with contextlib.closing(store.open(full)) as first:
         claim = first.claim(10)
         assert claim is not None
         first.end(claim, [Failed(error="not now")] * len(claim))
     change_rows(store, "destination = 'default'")
     store.insert(("stay-3", "order.created", "{}"))
-    with contextlib.closing(outbox(poor)) as second:
+    with contextlib.closing(store.open(poor)) as second:
         assert 0 == Relay(second).run(Mode.ONCE).published
     failed = {row["error"] for row in store.transitions("stay") if row["reason"] == "failed"}
     assert {"not now", "the settings no longer have the destination 'former'"} == failed
-    with contextlib.closing(outbox(full)) as third:
+    with contextlib.closing(store.open(full)) as third:
         assert 3 == Relay(third).run(Mode.DRAIN).published
     arrived = {
         name: sorted(line["event_id"] for line in delivered(tmp_path / name)) for name in both
@@ -298,37 +287,6 @@ def wait_for(event_id: str, folder: Path) -> None:
             return
         time.sleep(0.1)
     raise AssertionError(f"{event_id} was not delivered within {WAIT:g} s")
-
-
-def test_plans_are_numbered_without_gaps_by_racing_writers(store: Store):
-    """Each plan is there once, under the next number, whoever was faster."""
-    barrier = threading.Barrier(2)
-
-    def plan(name: str) -> None:
-        writer = NumberedPlans(
-            own_session(store.spark), store.tables, writer="race", clock=SystemClock()
-        )
-
-        def decide(last: NumberedPlan | None) -> dict[str, Any]:
-            with contextlib.suppress(threading.BrokenBarrierError):
-                barrier.wait(2)  # both have read the same last plan
-            return {"by": name, "after": last.number if last else 0}
-
-        for _ in range(2):
-            writer.append(decide, planned_by=name)
-
-    threads = [threading.Thread(target=plan, args=(name,)) for name in ("a", "b")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    rows = store.rows(
-        f"select number, plan from {store.tables.progress} where writer = 'race' order by number"
-    )
-    assert [1, 2, 3, 4] == [row["number"] for row in rows]
-    written = [json.loads(row["plan"]) for row in rows]
-    assert [0, 1, 2, 3] == [plan["after"] for plan in written]
-    assert ["a", "a", "b", "b"] == sorted(plan["by"] for plan in written)
 
 
 def test_a_rewound_log_of_plans_is_noticed(store: Store):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.integration.store import Store, differences, events, open_store
+from tests.integration.store import Store, check_derived, differences, events, open_store
 
+from delta_outbox import tails
 from delta_outbox.dbt import check_result, run_dbt
 from delta_outbox.home import Home
 from delta_outbox.lifecycle import EndOfClaim
@@ -19,6 +20,7 @@ from delta_outbox.outbox import Outbox
 from delta_outbox.progress import NumberedPlan
 from delta_outbox.publishers.protocol import Delivered, Failed, NotSent, Rejected
 from delta_outbox.refreshing import Refreshing
+from delta_outbox.tails import variant
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,7 +35,7 @@ def store(spark: SparkSession, home: Home) -> Iterator[Store]:
 
 def test_a_rebuild_changes_nothing(store: Store, tmp_path: Path) -> None:
     """Rows derived anew equal those derived step by step: with copies in one commit and in
-    several, with every ending; also after OPTIMIZE and VACUUM have rewritten both logs.
+    several, with every ending (test_rebuild.py: also when the logs were rewritten).
     """
     outbox = store.outbox(tmp_path)
     live_a_little(store, outbox)
@@ -43,15 +45,58 @@ def test_a_rebuild_changes_nothing(store: Store, tmp_path: Path) -> None:
     outbox.refresh(rebuild=True)
     assert [] == differences(store, copy)
 
-    rewrite(store)
-    outbox.refresh(rebuild=True)
-    assert [] == differences(store, copy)
-
     # And it goes on from there.
     store.insert(("after", "x", "p"), ("copied", "x", "third"))
     outbox.refresh()
     assert "PENDING" == store.states("after")["after"]
     assert 11 == len(store.states())
+
+
+def test_much_news_is_folded_with_what_it_needs(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of much news it is asked first whether an id is there twice, and which claims are over; the
+    rows are those of a fold that looks for everything.
+    """
+    monkeypatch.setattr(tails, "MANY", 2)
+    used: list[str] = []
+
+    def watched(letters: Set[str]) -> str:
+        used.append(variant(letters))
+        return used[-1]
+
+    monkeypatch.setattr(tails, "variant", watched)
+    outbox = store.outbox(tmp_path)
+    outbox.refresh()
+
+    def refreshed() -> set[str]:
+        used.clear()
+        outbox.refresh()
+        return set(used)
+
+    def claimed(count: int, result: EndOfClaim | None) -> None:
+        claim = outbox.claim(count)
+        assert claim is not None
+        if result is not None:
+            outbox.end(claim, [result] * len(claim))
+
+    outbox.append(events("much", 9)).raise_if_rejected()
+    assert {"e"} == refreshed()
+    claimed(2, Delivered())
+    claimed(1, None)
+    assert {"t"} == refreshed()
+    outbox.append(events("more", 4)).raise_if_rejected()
+    claimed(2, Delivered())
+    assert {"et"} == refreshed()
+    claimed(2, Failed(error="busy"))
+    claimed(1, Rejected(error="no"))
+    assert {"tm"} == refreshed()
+    store.insert(("much-001", "x", "earlier"), ("twin", "x", "a"), ("twin", "x", "b"))
+    assert {"er"} == refreshed()
+    store.insert(("late-1", "x", "a"), ("late-2", "x", "b"), ("much-002", "x", "earlier"))
+    claimed(1, None)
+    assert {"ertm"} == refreshed()
+    check_derived(store)
 
 
 def test_threads_of_one_store_refresh_in_turns(

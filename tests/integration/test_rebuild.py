@@ -96,7 +96,6 @@ def test_expired_logs_change_nothing(store: Store, tmp_path: Path) -> None:
     store.insert(("copied", "x", "one more"))
     outbox.refresh()
     assert 3 == len(store.states("after"))
-    check_derived(store)
 
 
 @pytest.mark.parametrize(("lost", "way"), [("files", "dbt"), ("commits", "store")])
@@ -127,7 +126,7 @@ def test_a_feed_that_is_gone_is_said(store: Store, tmp_path: Path, lost: str, wa
 
 @pytest.mark.parametrize(
     ("damage", "way"),
-    [("restored", "store"), ("restored", "dbt"), ("dropped", "dbt"), ("skipped", "store")],
+    [("restored", "store"), ("dropped", "dbt"), ("skipped", "store")],
 )
 def test_a_projection_that_lost_rows_is_derived_anew(
     store: Store, tmp_path: Path, damage: str, way: str
@@ -152,7 +151,7 @@ def test_a_projection_that_lost_rows_is_derived_anew(
     if damage == "restored":
         store.spark.sql(f"restore table {state} to version as of {version}")
     if damage == "dropped":
-        store.spark.sql(f"drop table {state}")
+        store.drop("outbox_state")
     refresh(store.outbox(tmp_path), way)
     assert (2 if damage == "skipped" else 3) == len(store.states(prefix))
     twice = f"select event_id from {state} group by event_id, arrival having count(*) > 1"

@@ -17,12 +17,29 @@ WARM_LIMIT = 0.5  # seconds; parsing the project alone takes more
 
 
 def test_dbt_runs_on_the_session_of_the_process(
-    dbt: Callable[..., Any], spark: SparkSession, outbox_schema: str
+    dbt: Callable[..., Any],
+    spark: SparkSession,
+    home: Home,
+    outbox_schema: str,
+    capfd: pytest.CaptureFixture[str],
 ):
-    """A dbt command works on the session that is there and on the schema that is asked for."""
+    """A dbt command works on the session that is there and on the schema that is asked for, leaves
+    standard output to the command that it is part of, and writes into the home alone.
+    """
+    before = _places_of_dbts_own()
     dbt("run-operation", "create_logs")
+    assert ("", "") == tuple(capfd.readouterr())
+    assert (home.dbt_target / outbox_schema / "manifest.json").is_file()
+    assert (home.logs / "dbt.log").is_file()
+    assert before == _places_of_dbts_own()
     tables = {row.tableName for row in spark.sql(f"show tables in {outbox_schema}").collect()}
     assert "outbox_events" in tables
+
+
+def _places_of_dbts_own() -> dict[str, int]:
+    """Return when the folders that dbt uses by default were changed, if they exist."""
+    folders = [project_dir() / name for name in ("target", "logs")]
+    return {folder.name: folder.stat().st_mtime_ns for folder in folders if folder.exists()}
 
 
 def test_failed_run_is_an_error_in_dbts_words(dbt: Callable[..., Any]):
@@ -36,27 +53,6 @@ def test_failed_operation_says_why(dbt: Callable[..., Any], outbox_schema: str):
     """An operation whose SQL fails ends with the reason that Spark gave."""
     with pytest.raises(DbtFailed, match="no_such_schema_anywhere"):
         dbt("run-operation", "head_version", "--args", "{log: no_such_schema_anywhere.t}")
-
-
-def test_nothing_is_printed(dbt: Callable[..., Any], capfd: pytest.CaptureFixture[str]):
-    """A quiet run leaves standard output to the command that it is part of."""
-    dbt("run-operation", "create_logs")
-    assert ("", "") == tuple(capfd.readouterr())
-
-
-def test_dbt_writes_into_the_home(dbt: Callable[..., Any], home: Home, outbox_schema: str):
-    """The target folder and the log of dbt lie in the home; the project is left alone."""
-    before = _places_of_dbts_own()
-    dbt("run-operation", "create_logs")
-    assert (home.dbt_target / outbox_schema / "manifest.json").is_file()
-    assert (home.logs / "dbt.log").is_file()
-    assert before == _places_of_dbts_own()
-
-
-def _places_of_dbts_own() -> dict[str, int]:
-    """Return when the folders that dbt uses by default were changed, if they exist."""
-    folders = [project_dir() / name for name in ("target", "logs")]
-    return {folder.name: folder.stat().st_mtime_ns for folder in folders if folder.exists()}
 
 
 def test_compiled_sql_is_kept(home: Home):

@@ -12,11 +12,9 @@ import pytest
 from tests.integration.store import Store, open_store
 
 from delta_outbox.home import Home
-from delta_outbox.outbox import Outbox
 from delta_outbox.publishers.protocol import Delivered, EventBatch, Result
 from delta_outbox.relay import Mode, Relay
 from delta_outbox.relay.tracing import TracingUnavailable
-from delta_outbox.session import is_remote
 from delta_outbox.settings import PublisherSettings, RelaySettings, SecretMapping, Settings
 
 if TYPE_CHECKING:
@@ -67,16 +65,7 @@ def relay(store: Store, file: Path) -> Relay:
             )
         },
     )
-    return Relay(
-        Outbox(
-            store.spark,
-            tables=store.tables,
-            settings=settings,
-            statements=store.statements,
-            home=store.home,
-            exclusive=not is_remote(store.spark),
-        )
-    )
+    return Relay(store.open(settings))
 
 
 def insert(store: Store, *rows: tuple[str, str, str]) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from tests.integration import template
 from tests.integration.store import Store, open_store
 
 from delta_outbox.dbt import check_result, run_dbt
@@ -75,7 +76,7 @@ def store(spark: SparkSession, home: Home) -> Iterator[Store]:
 
 
 def _manifest(home: Home) -> dict[str, Any]:
-    text = (home.dbt_target / SCHEMA / "manifest.json").read_text(encoding="utf-8")
+    text = (home.dbt_target / template.SCHEMA / "manifest.json").read_text(encoding="utf-8")
     manifest: dict[str, Any] = json.loads(text)
     return manifest
 

@@ -8,6 +8,7 @@ with the product.
 from __future__ import annotations
 
 import json
+import os
 import signal
 import time
 from collections import Counter
@@ -28,24 +29,24 @@ CLAIMED = {"claimed": BLOCK}  # a claim is on record, and nothing of it was sent
 SENT = {"claimed": BLOCK, "sent": BLOCK}  # all of it was sent, and nothing of that is on record
 RECORDED = {"sent": BLOCK, "recorded": BLOCK}
 
-CRASHES = [
-    ("transitions.before@1", {}),
-    ("transitions.committed@1", CLAIMED),
-    ("transitions.after@1", CLAIMED),
-    ("publish.before@1", CLAIMED),
-    ("publish.after@1", SENT),
-    ("transitions.before@2", SENT),
-    ("transitions.committed@2", RECORDED),
-]
+EVERY_POINT = os.environ.get("OUTBOX_CRASH_POINTS") == "all"  # `make soak` wants them all
+
+# One that leaves a claim, one that leaves what was sent.
+CRASHES = [("transitions.committed@1", CLAIMED), ("publish.after@1", SENT)]
+if EVERY_POINT:
+    CRASHES += [
+        ("transitions.before@1", {}),
+        ("transitions.after@1", CLAIMED),
+        ("publish.before@1", CLAIMED),
+        ("transitions.before@2", SENT),
+        ("transitions.committed@2", RECORDED),
+    ]
 
 # A refresh finishes what others have begun before it plans: so does the next one with what it left.
-REFRESHES = [
-    ("plan.before@1", 0),
-    ("plan.committed@1", 1),
-    ("rows.before@1", 1),
-    ("rows.after@1", 0),
-    ("plan.after@1", 1),
-]
+REFRESHES = [("plan.committed@1", 1)]
+if EVERY_POINT:
+    REFRESHES += [("plan.before@1", 0), ("plan.after@1", 1), ("rows.before@1", 1)]
+    REFRESHES += [("rows.after@1", 0)]
 
 
 def test_thawed_relay_changes_nothing(scene: Scene, record_testsuite_property) -> None:

@@ -1,4 +1,4 @@
-"""The short form of `make soak`: everything that it does, with seven kills."""
+"""The short form of `make soak`: everything that it does, with three kills."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.faults.conftest import REPOSITORY
 IN_FLIGHT = 3
 
 
-def test_seven_kills_break_no_promise(tmp_path: Path) -> None:
-    """Five relays, a worker and a JVM, each killed in the middle of its work, lose nothing, give up
+def test_three_kills_break_no_promise(tmp_path: Path) -> None:
+    """A relay, a worker and a JVM, killed in the middle of their work, lose nothing, give up
     nothing, make no illegal step and disturb no order; each repeats at most what it had in flight.
     """
     folder = tmp_path / "soak"
@@ -31,12 +31,11 @@ def test_seven_kills_break_no_promise(tmp_path: Path) -> None:
     report = json.loads((folder / "report.json").read_text())
     kills = report["kills"]
     # A worker whose death nobody notices was idle: then another one is killed.
-    assert [5, 1] == [kills[kind]["kills"] for kind in ("relay", "jvm")]
+    assert [1, 1] == [kills[kind]["kills"] for kind in ("relay", "jvm")]
     assert {0} == set(report["violations"].values())
     assert report["kept"]
     # They hit something: a kill between two batches would prove little.
     assert 0 < kills["worker"]["with_events_in_flight"]
-    assert 0 < kills["relay"]["with_events_in_flight"]
     assert 0 < kills["all"]["recovery_seconds"]["measured"]
     assert kills["all"]["duplicates"]["max"] <= IN_FLIGHT * BATCH_SIZE
     assert report["events"] <= report["messages"]

@@ -1,4 +1,4 @@
-"""The tutorial, followed literally, in one terminal, in a clone."""
+"""The README and the tutorial, followed literally, one after the other, in a fresh clone."""
 
 from __future__ import annotations
 
@@ -8,24 +8,16 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import pytest
-
-PATIENCE = 1200.0  # seconds for all of it, a set-up from nothing included, on a busy machine
+DAYS = "30"  # of the README's demo: some 27,000 events, in seconds
+PATIENCE = 1500.0  # seconds for a document, a set-up from nothing included, on a busy machine
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 STEP = re.compile(r"^=== step \d+, after \d+ s$\n", re.MULTILINE)
 
 
-@pytest.fixture
-def desk(clone: Path) -> Iterator[Path]:
-    """Return the clone to work in, and put back what the tutorial changes."""
-    yield clone
-    subprocess.run(["git", "-C", str(clone), "checkout", "--quiet", "seeds"], check=True)
-
-
-def follow(blocks: list[str], *, folder: Path, environment: dict[str, str]) -> list[str]:
+def follow(blocks: Sequence[str], *, folder: Path, environment: Mapping[str, str]) -> list[str]:
     """Run blocks as they stand, in one shell, and return what each printed."""
     script = "".join(
         f'echo "=== step {n}, after $SECONDS s"\n{block}' for n, block in enumerate(blocks, start=1)
@@ -50,12 +42,43 @@ def follow(blocks: list[str], *, folder: Path, environment: dict[str, str]) -> l
     return STEP.split(told)[1:]
 
 
+def blocks_of(document: Path) -> list[str]:
+    """Return what a document tells its reader to type."""
+    return BLOCK.findall(document.read_text(encoding="utf-8"))
+
+
+def lines_in(folder: Path) -> list[str]:
+    """Return the lines that were delivered into a folder."""
+    files = folder.rglob("*.jsonl")
+    return [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def test_every_command_of_the_readme_works(
+    clone: Path, strangers_environment: dict[str, str]
+) -> None:
+    """The commands of the README, in its order, set up, prove the demo, and deliver an event."""
+    blocks = blocks_of(clone / "README.md")
+    assert len(blocks) == 3
+    told: list[str] = []
+    for block in blocks:  # each in a shell of its own: a reader may come back another day
+        less = {**strangers_environment, "DAYS": DAYS}
+        told += follow([block], folder=clone, environment=less)
+    demo, looked, own = told
+
+    assert re.search(r"\bmissing\s+0\b", demo)
+    assert re.search(r"\bunexpected\s+0\b", demo)
+    assert "PUBLISHED" in looked
+    assert "order.created" in own
+    (line,) = lines_in(clone / "my-outbox" / "delivered")
+    assert '"event_id":"o-1"' in line
+
+
 def test_the_tutorial_ends_with_a_dead_letter_replayed(
-    desk: Path, strangers_environment: dict[str, str]
+    clone: Path, strangers_environment: dict[str, str]
 ) -> None:
     """From an empty folder: three orders, one dead letter, its cause, its replay, its life."""
-    text = (desk / "docs" / "tutorial.md").read_text(encoding="utf-8")
-    told = follow(BLOCK.findall(text), folder=desk, environment=strangers_environment)
+    blocks = blocks_of(clone / "docs" / "tutorial.md")
+    told = follow(blocks, folder=clone, environment=strangers_environment)
     assert len(told) == 11
     delivered, asked, preview, applied, life = told[4], told[5], told[7], told[8], told[9]
 
@@ -77,10 +100,6 @@ def test_the_tutorial_ends_with_a_dead_letter_replayed(
         "CLAIMED -> PUBLISHED",
     ]
     assert "ada@shop.example" in life
-    lines = [
-        json.loads(line)
-        for file in (desk / "shop" / "delivered").glob("*.jsonl")
-        for line in file.read_text(encoding="utf-8").splitlines()
-    ]
+    lines = [json.loads(line) for line in lines_in(clone / "shop" / "delivered")]
     assert {"o-1": 0, "o-2": 1, "o-3": 0} == {one["event_id"]: one["lifecycle"] for one in lines}
     assert len(lines) == 3

@@ -1,0 +1,92 @@
+"""Copies of an outbox that dbt has built once: its tables and views, in a sixth of the time."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
+from typing import TYPE_CHECKING, Self
+
+from delta_outbox.dbt import compile_sql
+from delta_outbox.home import Home
+from delta_outbox.opening import create_outbox
+from delta_outbox.statements import INLINE, Statements
+from delta_outbox.tables import Tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SCHEMA = "t_template"
+
+# What dbt replaces with each build: its files must go with it, as those of a managed table do.
+REPLACED = ("delivery_policies", "policy_rows")
+
+_NAME = re.compile(rf"\b{SCHEMA}\b")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Template:
+    """An outbox in which nothing has happened.
+
+    Args:
+        home: where it is.
+        tables: the names of its tables.
+        views: what creates each view, in an order in which that works.
+        statements: the text of the compiled SQL.
+    """
+
+    home: Home
+    tables: tuple[str, ...]
+    views: tuple[str, ...]
+    statements: str
+
+    @classmethod
+    def build(cls, spark: SparkSession, home: Home) -> Self:
+        """Let dbt build it.
+
+        Args:
+            spark: the session of the process.
+            home: where it will be.
+        """
+        create_outbox(spark, home, Tables(schema=SCHEMA))
+        relations = spark.sql(f"show tables in {SCHEMA}").collect()
+        names = {row["tableName"] for row in relations if not row["isTemporary"]}
+        views = {
+            row["viewName"]: str(
+                spark.sql(f"show create table {SCHEMA}.{row['viewName']}").collect()[0][0]
+            )
+            for row in spark.sql(f"show views in {SCHEMA}").collect()
+            if not row["isTemporary"]
+        }
+        needs = {
+            name: {other for other in views if re.search(rf"\b{SCHEMA}\.{other}\b", text)} - {name}
+            for name, text in views.items()
+        }
+        return cls(
+            home=home,
+            tables=tuple(sorted(names - set(views))),
+            views=tuple(views[name] for name in TopologicalSorter(needs).static_order()),
+            statements=compile_sql(INLINE, home=home, schema=SCHEMA),
+        )
+
+    def copy(self, spark: SparkSession, schema: str) -> Statements:
+        """Make an outbox like it.
+
+        Args:
+            spark: the session of the process.
+            schema: the name of the new one.
+
+        Returns:
+            Its compiled SQL.
+        """
+        spark.sql(f"create schema {schema}")
+        for name in REPLACED:
+            spark.sql(f"create table {schema}.{name} using delta as select * from {SCHEMA}.{name}")
+        for name in set(self.tables) - set(REPLACED):
+            folder = self.home.warehouse / f"{schema}.db" / name
+            shutil.copytree(self.home.warehouse / f"{SCHEMA}.db" / name, folder)
+            spark.sql(f"create table {schema}.{name} using delta location '{folder.as_uri()}'")
+        for text in self.views:
+            spark.sql(_NAME.sub(schema, text))
+        return Statements.parse(_NAME.sub(schema, self.statements))

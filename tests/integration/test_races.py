@@ -21,12 +21,16 @@ from delta_outbox import heartbeat
 from delta_outbox.claims import Claim
 from delta_outbox.clock import SystemClock
 from delta_outbox.errors import SequenceTaken
+from delta_outbox.heartbeat import Heartbeat
 from delta_outbox.home import Home
 from delta_outbox.log import TransitionLog
 from delta_outbox.outbox import WORKERS, Outbox
 from delta_outbox.progress import NumberedPlan, NumberedPlans
 from delta_outbox.publishers.protocol import Delivered
 from delta_outbox.relay import Mode, Relay
+from delta_outbox.relay.isolation import Isolation
+from delta_outbox.relay.planning import Planning
+from delta_outbox.relay.schedule import Kind
 from delta_outbox.sequencing import Sequencing
 from delta_outbox.tables import Tables
 
@@ -258,6 +262,37 @@ def _carry_out(store: Store, folder: Path, gate: Gate) -> None:
     stop_before(outbox.log, "append", gate)
     stop_before(sequencing._plans, "append_after", gate)
     sequencing.carry_out()
+
+
+@pytest.mark.parametrize("claimed", [2, 4])
+def test_a_plan_knows_what_its_position_has_passed(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, claimed: int
+) -> None:
+    """What another relay claims while commands are carried out that change nothing is not planned
+    as well: part of what is due, or all of it.
+    """
+    one, other = (store.outbox(tmp_path) for _ in range(2))
+    prefix = f"passed-{claimed}"
+    one.append(events(prefix, 4)).raise_if_rejected()
+    _ask_for_replay(store, one.retrieve(1).deliveries.to_pylist()[0])  # void: it is PENDING
+    claims: list[Claim] = []
+
+    def carry_out() -> int:
+        claim = other.claim(claimed)
+        assert claim is not None
+        claims.append(claim)
+        return Sequencing(one).carry_out()
+
+    monkeypatch.setattr(one, "carry_out_commands", carry_out)
+    heart = Heartbeat(one.spark, one.tables, relay_id=one.worker_id, clock=one.clock)
+    planning = Planning(one, heart, batch_size=4, isolation=Isolation(one))
+    planning.look(alive=set(), ahead=1, takes_over=True)
+    (claim,) = claims
+    schedule = planning.schedule
+    planned = schedule.take(Kind.NEW, 4)["event_id"].to_pylist() if schedule else []
+    assert [f"{prefix}-{n:03}" for n in range(claimed, 4)] == planned
+    other.end(claim, [Delivered()] * claimed)
+    _deliver_all(other)
 
 
 def _check_replayed_once(store: Store, event_id: str, *since: str) -> None:

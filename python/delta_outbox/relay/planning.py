@@ -158,10 +158,14 @@ class Planning:
         if not self._standing_by:
             if stood_by:
                 self._isolation.load(again=True)  # the other one may have left a breaker open
-            ended = self._end_claims(picture, found.claims, alive=alive)
-            if self._carry_out(heads) or ended:
-                picture = self._outbox.picture()  # with what that has set free
+            seen = self._outbox.log.sequence
+            freed = self._end_claims(picture, found.claims, alive=alive) + self._carry_out(heads)
+            # Either may have gone past what others appended, also if it appended nothing itself:
+            # a claim that is planned without that would not lose to it.
+            if freed or self._outbox.log.sequence != seen:
+                picture = self._outbox.picture()
                 found = self._outbox.overview(picture)
+                self._leases.observe(found.claims)
                 self._heads = {}
             self._plan(picture, heads, ahead=ahead, alive=alive, found=found)
         ours = sum(claim["deliveries"] for claim in found.claims if claim["claim_id"] in alive)

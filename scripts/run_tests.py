@@ -44,6 +44,7 @@ SLOW = 20  # seconds; of tests that take longer, the ten slowest are named
 ROOT = Path(__file__).resolve().parent.parent
 
 _running: set[subprocess.Popen[str]] = set()
+_stopped_by: list[int] = []  # signals
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +96,7 @@ def run(name: str, files: list[Path]) -> Outcome:
         command += ["--durations=10", f"--durations-min={SLOW}", *workers(name)]
         command += [str(file.relative_to(ROOT)) for file in files]
         # A session of its own, so that a hung suite ends together with the servers it started.
-        with subprocess.Popen(
+        process = subprocess.Popen(
             command,
             cwd=ROOT,
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
@@ -105,19 +106,21 @@ def run(name: str, files: list[Path]) -> Outcome:
             text=True,
             errors="replace",
             start_new_session=True,
-        ) as process:
-            _running.add(process)
-            echo = threading.Thread(target=_echo, args=(name, process), daemon=True)
-            echo.start()
-            try:
-                exit_code = process.wait(timeout=SUITE_LIMIT)
-            except subprocess.TimeoutExpired:
-                print(f"tests: {name}: ended after {SUITE_LIMIT} s", flush=True)
-                _end(process, signal.SIGKILL)
-                exit_code = 124
-            finally:
-                _running.discard(process)
-            echo.join(timeout=10)  # not longer, should something that it left running hold the pipe
+        )
+        _running.add(process)
+        if _stopped_by:
+            _end(process, signal.SIGTERM)
+        echo = threading.Thread(target=_echo, args=(name, process), daemon=True)
+        echo.start()
+        try:
+            exit_code = process.wait(timeout=SUITE_LIMIT)
+        except subprocess.TimeoutExpired:
+            print(f"tests: {name}: ended after {SUITE_LIMIT} s", flush=True)
+            _end(process, signal.SIGKILL)
+            exit_code = 124
+        finally:
+            _running.discard(process)
+        echo.join(timeout=10)  # not longer, should something that it left running hold the pipe
         if not report.exists():
             return Outcome(exit_code=exit_code)
         return read_report(report, exit_code=exit_code)
@@ -125,8 +128,10 @@ def run(name: str, files: list[Path]) -> Outcome:
 
 def _echo(name: str, process: subprocess.Popen[str]) -> None:
     assert process.stdout is not None
-    for line in process.stdout:
-        print(f"{name}| {line}", end="", flush=True)
+    with process.stdout as lines:
+        for line in lines:
+            with contextlib.suppress(OSError):  # nobody listens any more; the suite goes on
+                print(f"{name}| {line}", end="", flush=True)
 
 
 def _end(process: subprocess.Popen[str], by: signal.Signals) -> None:
@@ -134,11 +139,11 @@ def _end(process: subprocess.Popen[str], by: signal.Signals) -> None:
         os.killpg(process.pid, by)
 
 
-def _stop(*_: object) -> None:
-    """Pass Ctrl-C and SIGTERM, which reach this process alone, on to the suites."""
+def _stop(number: int, _: object) -> None:
+    """Pass Ctrl-C and SIGTERM, which reach this process alone, on to the suites; begin no other."""
+    _stopped_by.append(number)
     for process in tuple(_running):
         _end(process, signal.SIGTERM)
-    sys.exit(128 + signal.SIGTERM)
 
 
 def has_room() -> bool:
@@ -208,6 +213,8 @@ def main(tiers: list[str]) -> int:
 
     def tried(suite: tuple[str, list[Path]]) -> None:
         name, files = suite
+        if _stopped_by:
+            return
         print(f"--- {name}", flush=True)
         started = time.monotonic()
         outcome = run(name, files)
@@ -226,14 +233,8 @@ def main(tiers: list[str]) -> int:
     for suite in alone[:1]:  # the unit tests first: whoever broke one knows soon
         tried(suite)
     with ThreadPoolExecutor(2 if has_room() else 1) as two:
-        waiting = [two.submit(tried, suite) for suite in others]
-        try:
-            for one in waiting:
-                one.result()
-        except BaseException:  # Ctrl-C and SIGTERM
-            for one in waiting:
-                one.cancel()
-            raise
+        for one in [two.submit(tried, suite) for suite in others]:
+            one.result()
     for suite in alone[1:]:
         tried(suite)
     print(*complaints, sep="\n")
@@ -241,7 +242,7 @@ def main(tiers: list[str]) -> int:
         f"{sum(o.passed for o in outcomes)} passed, {sum(o.failed for o in outcomes)} failed, "
         f"{sum(o.skipped for o in outcomes)} skipped"
     )
-    return 1 if complaints else 0
+    return 128 + _stopped_by[0] if _stopped_by else int(bool(complaints))
 
 
 if __name__ == "__main__":

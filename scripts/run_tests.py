@@ -36,7 +36,10 @@ WORKER_MEMORY = 5 * 1024**3  # bytes: a Spark, a broker, Python
 # For two workers; others start many processes.
 SHARED = ("unit", "integration", "publishers", "publishers/kit", "acceptance")
 # Of the others, those that take longest, so that they begin first.
-LONG = ("faults/crashes", "faults/soak", "faults/exactly_once", "faults/served")
+LONG = (
+    *("faults/crashes", "faults/soak", "faults/exactly_once", "faults/served"),
+    "integration/connect",
+)
 # Files that take longer than their size says.
 LONG_FILES = ("test_maintenance.py", "test_rebuild.py", "test_documents.py")
 SUITE_LIMIT = 60 * 60  # seconds; a hung suite must end before a CI does

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "t_maintenance"
 KEYS = 3
+PAUSE = 5.0  # seconds between two appends, and two drains, which take several times as long
 LEFT = ("held-000", "held-001", "dead-001", "dead-002", "copied-000", "copied-001", "copied-002")
 
 
@@ -255,7 +256,7 @@ def _produce(store: Store, folder: Path, over: threading.Event) -> list[str]:
         own.insert((f"plain-{number:04}", "x", "p"))
         produced += [*ids, f"plain-{number:04}"]
         number += 1
-        over.wait(1.0)  # what is proven is that they are beside each other, not how much they do
+        over.wait(PAUSE)
     return produced
 
 
@@ -264,6 +265,7 @@ def _drain(store: Store, folder: Path, over: threading.Event) -> None:
     outbox = store.outbox(folder, batch_size=8)
     while not over.is_set():
         Relay(outbox).run(Mode.DRAIN)
+        over.wait(PAUSE)
 
 
 def test_a_relay_survives_the_end_of_what_it_has_pinned(store: Store, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -126,24 +125,6 @@ def test_failures_are_retried_then_dead(store: Store, tmp_path: Path) -> None:
     assert ["claimed", "delivered"] == [row["reason"] for row in fine]
     dead = store.rows(f"select event_id from {store.tables['dead_letters']}")
     assert [{"event_id": "trouble-000"}] == dead
-
-
-def test_stop_leaves_nothing_claimed(store: Store, tmp_path: Path) -> None:
-    """Told to stop in the middle, a relay records what it delivered and holds nothing."""
-    folder = tmp_path / "to"
-    outbox = store.outbox(folder, batch_size=5)
-    outbox.append(events("stop", 20, keys=2)).raise_if_rejected()
-    stop = threading.Event()
-    summary = Relay(outbox).run(Mode.DRAIN, stop=stop, on_progress=lambda _: stop.set())
-    assert (5, 15) == (summary.published, summary.waiting)
-    assert summary.claimed == summary.published + summary.released
-    states = store.states("stop")
-    assert Counter({"PENDING": 15, "PUBLISHED": 5}) == Counter(states.values())
-    written = {line["event_id"] for line in delivered(folder)}
-    assert {name for name, state in states.items() if state == "PUBLISHED"} == written
-
-    rest = Relay(outbox).run(Mode.DRAIN)
-    assert (15, 0) == (rest.published, rest.waiting)
 
 
 def test_once_is_one_batch_within_the_limit(store: Store, tmp_path: Path) -> None:

@@ -195,13 +195,14 @@ def test_killed_writers_write_once(scene: Scene, tmp_path: Path) -> None:
 def test_killed_relay_jvm_and_group_leave_nothing_running(scene: Scene) -> None:
     """A relay with a session of its own that is killed takes its JVM with it. Without its JVM, in
     the middle of taking over from others, a relay ends with an error; with all that it has started,
-    in the middle of a batch, it ends at once.
+    in the middle of a batch, it ends at once (in `make soak`).
     """
     scene.sql(scene.some(3 * LARGE))
     scene.stop_serving()
     assert KILLED == scene.killed("publish.after@2=driver", "relay", "--drain")
     assert 2 == scene.killed("transitions.committed@2=jvm", "relay", "--drain")
-    assert KILLED == scene.killed("kafka.sending@2=group", "relay", "--drain")
+    if EVERY_POINT:
+        assert KILLED == scene.killed("kafka.sending@2=group", "relay", "--drain")
 
 
 def test_everything_arrives(scene: Scene, tmp_path: Path, record_testsuite_property) -> None:

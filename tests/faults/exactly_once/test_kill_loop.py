@@ -17,7 +17,7 @@ from tests.faults.conftest import BATCH_SIZE, KEYS, TOPIC, House, Topic, event_i
 
 from delta_outbox.demo.kafka_reader import consume_all
 
-ROUNDS = int(os.environ.get("OUTBOX_EXACTLY_ONCE_KILLS", "2"))  # `make soak` wants 60
+ROUNDS = int(os.environ.get("OUTBOX_EXACTLY_ONCE_KILLS", "1"))  # `make soak` wants 60
 MARKERS = "outbox.markers"
 KILLED = -signal.SIGKILL
 

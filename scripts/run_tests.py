@@ -37,7 +37,10 @@ WORKER_MEMORY = 5 * 1024**3  # bytes: a Spark, a broker, Python
 SHARED = ("unit", "integration", "publishers", "publishers/kit", "acceptance")
 # Of the others, those that take longest, so that they begin first.
 LONG = (
-    *("faults/crashes", "faults/soak", "faults/exactly_once", "faults/served"),
+    "faults/crashes",
+    "faults/soak",
+    "faults/exactly_once",
+    "faults/served",
     "integration/connect",
 )
 # Files that take longer than their size says.

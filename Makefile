@@ -47,7 +47,7 @@ mutants: setup ## Put deliberate faults into the code and see each noticed; writ
 
 soak: setup ## For hours: 260 kills, a poison event among 100,000, 30,000 steps of the model and 300 on Delta; writes docs/soak.md
 	@OUTBOX_MODEL_STEPS=30000 .venv/bin/python -m pytest tests/unit/test_outbox_model.py
-	@OUTBOX_MODEL_RUNS_ON_DELTA=10 OUTBOX_MODEL_STEPS_ON_DELTA=30 .venv/bin/python -m pytest tests/integration/test_model.py
+	@OUTBOX_MODEL_RUNS_ON_DELTA=10 OUTBOX_MODEL_STEPS_ON_DELTA=30 .venv/bin/python -m pytest tests/integration/long
 	@.venv/bin/python -m scripts.run_soak --docs docs
 	@OUTBOX_CRASH_POINTS=all .venv/bin/python -m pytest tests/faults/crashes
 	@OUTBOX_EXACTLY_ONCE_KILLS=60 .venv/bin/python -m pytest tests/faults/exactly_once

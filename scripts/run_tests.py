@@ -1,6 +1,6 @@
 """Run the tests, one pytest process per folder, and let nothing pass that did not run.
 
-Usage: run_tests.py [tier ...]      (default: every tier)
+Usage: run_tests.py [tier ...]      (default: every tier but the long ones, which `make soak` runs)
 
 A process can hold one SparkSession, of one kind; hence a process for each folder that holds tests
 (the unit tests need no Spark and share one). Most of what Spark does for small tables occupies one
@@ -32,6 +32,7 @@ from delta_outbox.java import find_java
 from delta_outbox.spark_settings import class_archive
 
 TIERS = ("unit", "conformance", "mutants", "integration", "publishers", "faults", "acceptance")
+LONG_TIERS = {"integration/long"}  # left out unless named; `make soak` has them
 WORKER_MEMORY = 5 * 1024**3  # bytes: a Spark, a broker, Python
 # For two workers; others start many processes.
 SHARED = ("unit", "integration", "publishers", "publishers/kit", "acceptance")
@@ -83,6 +84,8 @@ def suites(tier: str) -> Iterator[tuple[str, list[Path]]]:
         return
     for parent in sorted({file.parent for file in files}):
         name = parent.relative_to(ROOT / "tests").as_posix()
+        if name in LONG_TIERS - {tier}:
+            continue
         own = [file for file in files if file.parent == parent]
         # The long ones first, so that neither worker waits for the other in the end.
         own.sort(key=lambda file: (file.name in LONG_FILES, file.stat().st_size), reverse=True)
@@ -207,9 +210,10 @@ def main(tiers: list[str]) -> int:
     Args:
         tiers: names of folders below tests/; none means all.
     """
-    unknown = set(tiers) - set(TIERS)
+    known = (*TIERS, *LONG_TIERS)
+    unknown = set(tiers) - set(known)
     if unknown:
-        print(f"tests: a tier must be one of {', '.join(TIERS)}. Got: {', '.join(sorted(unknown))}")
+        print(f"tests: a tier must be one of {', '.join(known)}. Got: {', '.join(sorted(unknown))}")
         return 2
     found = {tier: list(suites(tier)) for tier in tiers or TIERS}
     complaints = [f"tests: {tier}: there are no tests" for tier in found if not found[tier]]

@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-DAYS = "30"  # of the README's demo: some 27,000 events, in seconds
+DAYS = "3"  # of the README's demo: some 2,700 events, in seconds
 PATIENCE = 1500.0  # seconds for a document, a set-up from nothing included, on a busy machine
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 STEP = re.compile(r"^=== step \d+, after \d+ s$\n", re.MULTILINE)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import threading
-import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +21,6 @@ PUBLISHER = "tests.integration.trouble:Trouble"
 QUICK = {"backoff_initial_seconds": "0.01", "backoff_jitter": "0", "lease_seconds": "60"}
 AMONG = int(os.environ.get("OUTBOX_POISON_AMONG", "20"))  # events; `make soak` wants 100,000
 LIMIT = max(8, AMONG // 10)  # deliveries per claim
-PATIENCE = 600.0  # seconds on a busy machine
 
 
 @pytest.fixture(scope="module")
@@ -34,9 +30,6 @@ def store(spark: SparkSession, home: Home) -> Iterator[Store]:
         store.add_policy("order.*", **QUICK, max_crashes="2")
         store.add_policy("old.*", **QUICK, expires_after_seconds="0.001")
         store.add_policy("held.*", **QUICK, max_attempts="1", on_dead="hold")
-        store.add_policy(
-            "stubborn.*", **QUICK | {"backoff_initial_seconds": "2"}, max_attempts="99"
-        )
         yield store
 
 
@@ -144,58 +137,3 @@ def test_a_dead_event_holds_its_key_until_an_operator_lets_it_go(
     assert ["held-001", "held-002"] == [
         row["event_id"] for row in rows if row["to_state"] == "PUBLISHED"
     ]
-
-
-def test_operators_are_heard_beside_a_busy_relay_and_a_producer(
-    store: Store, tmp_path: Path
-) -> None:
-    """A replay and a kill are carried out while a relay works without a pause and a producer
-    appends; what the producer appends is delivered once.
-    """
-    relay, producer, operator = (store.outbox(tmp_path, publisher=PUBLISHER) for _ in range(3))
-    operator.append(events("heard", 1)).raise_if_rejected()
-    assert 1 == Relay(operator).run(Mode.DRAIN).published
-    table = events("stub", 1, event_type="stubborn.one", payloads=[b"fail"])
-    operator.append(table).raise_if_rejected()
-    stop = threading.Event()
-
-    def produce() -> int:
-        batches = 0
-        while not stop.wait(4.0):
-            producer.append(events(f"busy-{batches:03}", 3, keys=1)).raise_if_rejected()
-            batches += 1
-        return batches
-
-    with ThreadPoolExecutor(2) as pool:
-        working = pool.submit(Relay(relay).run, Mode.CONTINUOUS, stop=stop)
-        producing = pool.submit(produce)
-        try:
-            operator.replay(
-                state="PUBLISHED",
-                event_ids=["heard-000"],
-                actor="me",
-                reason="ask",
-                dry_run=False,
-            )
-            operator.kill(["stub-000"], actor="me", reason="ask", dry_run=False)
-            given_up = time.monotonic() + PATIENCE
-            while True:
-                heard = store.transitions("heard")[-1]
-                stub = store.transitions("stub")
-                if (heard["lifecycle"], heard["to_state"]) == (1, "PUBLISHED") and (
-                    stub and stub[-1]["to_state"] == "DEAD"
-                ):
-                    break
-                assert time.monotonic() < given_up, (heard, stub)
-                time.sleep(3.0)  # to ask is work for the same two cores
-        finally:
-            stop.set()
-        batches = producing.result()
-        working.result()
-    Relay(operator).run(Mode.DRAIN)
-    last = store.transitions("stub")[-1]
-    assert ("operator", "me") == (last["reason"], last["actor"])
-    rows = store.transitions("busy")
-    check_lives(rows)
-    ended = [row["event_id"] for row in rows if row["to_state"] == "PUBLISHED"]
-    assert 3 * batches == len(ended) == len(set(ended))

@@ -125,9 +125,6 @@ def local_settings(
         # G1 marks the whole heap for every large array that a Parquet file takes (measured: 140
         # collections of 340 in three minutes of small batches, and a tenth of the CPU time).
         "-XX:+UseParallelGC",
-        # Below this the JVM collects the whole heap each time that its classes need more room
-        # (measured: 4 times, 3 s of CPU time, in the first two minutes).
-        "-XX:MetaspaceSize=384m",
         # What makes plans runs often enough to be made fast by default, but not long enough to pay
         # for it; what is done for each row reaches these soon (a drain takes 13 % less CPU).
         "-XX:Tier4InvocationThreshold=30000",

@@ -24,7 +24,7 @@ SIZE = 10
 OLD = 1_000  # events of the past, and ten times as many later
 JOBS_AROUND = 60  # of a relay, beside its batches: policies, heads, looks, the refresh at the end
 JOBS_PER_BATCH = 20
-OF_THE_PAST = 0.1  # what may be read of it; to read one of its tables would be a third
+OF_THE_PAST = 0.2  # what may be read for it: names of files; one of its tables would be a third
 
 
 @pytest.fixture(scope="module")

@@ -48,6 +48,7 @@ LONG = (
 LONG_FILES = ("test_maintenance.py", "test_rebuild.py", "test_documents.py")
 SUITE_LIMIT = 60 * 60  # seconds; a hung suite must end before a CI does
 SLOW = 20  # seconds; of tests that take longer, the ten slowest are named
+LAST_WORDS = 1200  # characters of each failure that are said again at the end
 ROOT = Path(__file__).resolve().parent.parent
 
 _running: set[subprocess.Popen[str]] = set()
@@ -61,12 +62,14 @@ class Outcome:
     Args:
         passed, failed, skipped: numbers of tests; errors count as failed, xfail as skipped.
         exit_code: pytest's; 124 if it was ended for taking too long.
+        failures: of each test that failed, its name and the end of what it said.
     """
 
     passed: int = 0
     failed: int = 0
     skipped: int = 0
     exit_code: int
+    failures: tuple[str, ...] = ()
 
     @property
     def good(self) -> bool:
@@ -192,15 +195,23 @@ def read_report(report: Path, *, exit_code: int) -> Outcome:
         exit_code: pytest's; 124 if it was ended for taking too long.
     """
     total = failed = skipped = 0
+    failures: list[str] = []
     for suite in ET.parse(report).getroot().iter("testsuite"):
         total += int(suite.get("tests", "0"))
         failed += int(suite.get("failures", "0")) + int(suite.get("errors", "0"))
         skipped += int(suite.get("skipped", "0"))
+        failures += [
+            f"tests: {test.get('classname')}::{test.get('name')}:\n"
+            f"{(found.text or '')[-LAST_WORDS:].strip()}"
+            for test in suite.iter("testcase")
+            for found in (*test.iter("failure"), *test.iter("error"))
+        ]
     return Outcome(
         passed=max(0, total - failed - skipped),
         failed=failed,
         skipped=skipped,
         exit_code=exit_code,
+        failures=tuple(failures),
     )
 
 
@@ -231,6 +242,7 @@ def main(tiers: list[str]) -> int:
         print(f"--- {name}: {time.monotonic() - started:.0f} s", flush=True)
         outcomes.append(outcome)
         if not outcome.good:
+            complaints.extend(outcome.failures)
             complaints.append(
                 f"tests: {name}: {outcome.passed} passed, {outcome.failed} failed, "
                 f"{outcome.skipped} skipped, pytest exit {outcome.exit_code}"
@@ -243,8 +255,7 @@ def main(tiers: list[str]) -> int:
     for suite in alone[:1]:  # the unit tests first: whoever broke one knows soon
         tried(suite)
     with ThreadPoolExecutor(2 if has_room() else 1) as two:
-        for one in [two.submit(tried, suite) for suite in others]:
-            one.result()
+        list(two.map(tried, others))
     for suite in alone[1:]:
         tried(suite)
     print(*complaints, sep="\n")

@@ -103,8 +103,10 @@ class Tails:
             letters.add("r")
         if "t" in letters:
             found = self._look_at_transitions()
-            letters |= {"m"} if found.more_than_one else set()
-            letters |= {"d"} if found.several_destinations else set()
+            if found.more_than_one:
+                letters.add("m")
+            if found.several_destinations:
+                letters.add("d")
         return variant(letters)
 
     def from_states(self) -> tuple[str, ...]:

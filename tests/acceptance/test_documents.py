@@ -59,11 +59,11 @@ def test_every_command_of_the_readme_works(
     """The commands of the README, in its order, set up, prove the demo, and deliver an event."""
     blocks = blocks_of(clone / "README.md")
     assert len(blocks) == 3
-    told: list[str] = []
-    for block in blocks:  # each in a shell of its own: a reader may come back another day
-        less = {**strangers_environment, "DAYS": DAYS}
-        told += follow([block], folder=clone, environment=less)
-    demo, looked, own = told
+    less = {**strangers_environment, "DAYS": DAYS}
+    # Each in a shell of its own: a reader may come back another day.
+    demo, looked, own = [
+        text for block in blocks for text in follow([block], folder=clone, environment=less)
+    ]
 
     assert re.search(r"\bmissing\s+0\b", demo)
     assert re.search(r"\bunexpected\s+0\b", demo)

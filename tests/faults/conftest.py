@@ -7,7 +7,6 @@ neither the projection nor a Spark session nor code of ours stands between a tes
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from typing import Any
 import psutil
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from tests import environment
 from tests.faults.oracle import Row, histories_of, rows_of
 
 from delta_outbox.demo.kafka_server import KafkaServer
@@ -141,19 +141,8 @@ class House:
 
 @pytest.fixture(scope="session")
 def plain_environment() -> dict[str, str]:
-    """Return the environment for another process: ours, without Spark's and the outbox's words."""
-    dropped = ("SPARK_", "PYSPARK_", "DBT_", "OUTBOX_")
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(dropped) or name == "OUTBOX_CACHE"
-    }
-    path = [str(REPOSITORY / "python"), kept.get("PYTHONPATH", "")]
-    return {
-        **kept,
-        "PYTHONPATH": os.pathsep.join(filter(None, path)),
-        "SPARK_SUBMIT_OPTS": " ".join(SHORT_LIVED),
-    }
+    """Return the environment for another process."""
+    return {**environment.plain(), "SPARK_SUBMIT_OPTS": " ".join(SHORT_LIVED)}
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests import environment
 from tests.integration.serving import served
 
 from delta_outbox.dbt import check_result, run_dbt
@@ -129,15 +130,5 @@ def dbt(spark: SparkSession, home: Home, outbox_schema: str) -> Callable[..., db
 
 @pytest.fixture(scope="session")
 def plain_environment() -> dict[str, str]:
-    """Return the environment for another process: ours, without Spark's and the outbox's words.
-
-    The cache folder stays: the jars are fetched once.
-    """
-    dropped = ("SPARK_", "PYSPARK_", "DBT_", "OUTBOX_")
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(dropped) or name == "OUTBOX_CACHE"
-    }
-    source = str(REPOSITORY / "python")
-    return {**kept, "PYTHONPATH": os.pathsep.join(filter(None, [source, kept.get("PYTHONPATH")]))}
+    """Return the environment for another process."""
+    return environment.plain()

@@ -76,8 +76,8 @@ def test_a_purge_is_shown_before_it_is_done(store: Store, past: Past, tmp_path: 
 
 
 def test_whole_days_are_purged(store: Store, past: Past, tmp_path: Path) -> None:
-    """What has ended on the days that were shown goes, and no more; maintenance compacts what is
-    left, and the projection is that of the logs (beside producers and relays: long/).
+    """What has ended on the days that were shown goes, and no more, also when maintenance and a
+    relay have worked since, and the projection is that of the logs (beside each other: long/).
     """
     purged = purge(store, tmp_path, past, dry_run=False)
     # A row more of the events: the second one of `gone-000`.

@@ -132,6 +132,7 @@ class Soak:
             time.sleep(0.5)
             if (now := count()) < least:
                 progress, least = time.monotonic(), now
+        self._folder.note_time()  # until here it ran: what the last kills left was sent as well
         self._processes.end()
         self._say("reading what became of it")
         return Evidence(

@@ -1,8 +1,9 @@
 """The newest commit of a table: which one, and what its writer said of it.
 
 `describe history` runs a Spark job for each question, a tenth of what a relay does on a quiet
-outbox. Where Spark's driver works on this machine, it is asked once; from then on it is enough to
-look whether a file follows the commit that is known, as Delta's own readers do.
+outbox. Where Spark's driver works on this machine, it is only asked where the table lies; from the
+last checkpoint on, and later from the commit that is known, it is enough to look whether a file
+follows, as Delta's own readers do.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlparse
 
 from delta_outbox.session import Machine, spark_here
 
@@ -74,23 +74,17 @@ class CommitHistory:
             table: its full name.
         """
         folders, versions = self._learned.folders, self._learned.versions
-        folder, version = folders.get(table), versions.pop(table, None)
-        if folder is not None and version is not None:
-            commit = _follow(folder, version)
+        if table not in folders:
+            folders[table] = self._folder(table)
+        folder, known = folders[table], versions.pop(table, None)
+        if folder is not None:
+            commit = _follow(folder, known) if known is not None else None
+            # If what is known is gone, the table was made anew, or Delta has removed what is old.
+            commit = commit or _follow(folder, _last_checkpoint(folder))
             if commit is not None:
                 versions[table] = commit.version
                 return commit
-        told = next(self.commits(table, limit=1), None)
-        if told is None:
-            return None
-        if table not in folders:
-            folders[table] = self._folder(table)
-        folder = folders[table]
-        commit = _follow(folder, told.version) if folder is not None else None
-        if commit is None or commit.version != told.version:  # not its log, or it has just grown
-            return told
-        versions[table] = commit.version
-        return commit
+        return next(self.commits(table, limit=1), None)
 
     def back(self, table: str, *limits: int | None) -> Iterator[Commit]:
         """Yield the commits of a table, the newest first, fetched as far as they are asked for.
@@ -127,14 +121,14 @@ class CommitHistory:
             )
 
     def _folder(self, table: str) -> Path | None:
-        """Return where the log of a managed table is, if its schema is on this machine."""
+        """Return where the log of a table is, if Spark and the table are on this machine."""
         if self._here is None:
             return None
-        schema, _, name = table.rpartition(".")
-        rows = self._spark.sql(f"describe schema {schema}").collect()
-        location = {row["info_name"]: row["info_value"] for row in rows}.get("Location", "")
-        parsed = urlparse(location)
-        return Path(unquote(parsed.path)) / name / "_delta_log" if parsed.scheme == "file" else None
+        rows = self._spark.sql(f"describe table extended {table}").collect()
+        # Behind the columns, of which one may have that name as well.
+        found = (row["data_type"] for row in reversed(rows) if row["col_name"] == "Location")
+        scheme, _, path = next(found, "").partition(":")
+        return Path(path) / "_delta_log" if scheme == "file" else None
 
 
 _of_sparks: weakref.WeakKeyDictionary[SparkContext | Machine, _Learned] = (
@@ -159,6 +153,15 @@ def _follow(folder: Path, version: int) -> Commit | None:
         mark=info.get("userMetadata"),
         at=int(info.get("inCommitTimestamp", info.get("timestamp", 0))),
     )
+
+
+def _last_checkpoint(folder: Path) -> int:
+    """Return the version of the last checkpoint of a log; 0 if it has none that can be read."""
+    try:
+        told = json.loads((folder / "_last_checkpoint").read_text(encoding="utf-8"))
+        return int(told["version"])
+    except (FileNotFoundError, ValueError, KeyError):  # it may just be being written
+        return 0
 
 
 def _file(folder: Path, version: int) -> Path:

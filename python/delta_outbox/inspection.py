@@ -85,8 +85,9 @@ def freshness(outbox: Outbox) -> dict[str, object] | None:
 def destinations(outbox: Outbox) -> list[dict[str, object]]:
     """Return the destinations: paused or not, how their breakers stand, what limits they have."""
     limits = {name: asdict(one.limits) for name, one in outbox.settings.publishers.items()}
-    shown = outbox.spark.table(outbox.tables["outbox_destinations"]).orderBy("destination")
-    return [row | {"limits": limits.get(str(row["destination"]))} for row in rows_of(shown)]
+    shown = rows_of(outbox.spark.table(outbox.tables["outbox_destinations"]))
+    shown.sort(key=lambda row: str(row["destination"]))
+    return [row | {"limits": limits.get(str(row["destination"]))} for row in shown]
 
 
 def relays_alive(outbox: Outbox) -> list[dict[str, object]]:
@@ -98,21 +99,17 @@ def relays_alive(outbox: Outbox) -> list[dict[str, object]]:
         # The date only saves reading old partitions.
         (F.col("beat_date") >= F.to_date(_instant(since))) & (F.col("at") >= _instant(since))
     )
-    # Of two words at the same instant the end is the last.
-    word = F.struct("at", (F.col("kind") == "stopped").alias("is_end"), "lanes", "version")
-    last = (
-        beats.groupBy("relay_id")
-        .agg(F.max(word).alias("last"))
-        .where(~F.col("last.is_end"))
-        .select(
-            "relay_id",
-            F.col("last.lanes").alias("lanes"),
-            F.col("last.at").alias("last_beat_at"),
-            F.col("last.version").alias("version"),
-        )
-        .orderBy("relay_id")
+    said = rows_of(
+        beats.select("relay_id", "kind", "lanes", F.col("at").alias("last_beat_at"), "version")
     )
-    return rows_of(last)
+    # Of two words at the same instant the end is the last.
+    said.sort(key=lambda row: (str(row["last_beat_at"]), row["kind"] == "stopped"))
+    last = {str(row["relay_id"]): row for row in said}
+    return [
+        {name: value for name, value in row.items() if name != "kind"}
+        for _, row in sorted(last.items())
+        if row["kind"] != "stopped"
+    ]
 
 
 def list_deliveries(outbox: Outbox, filter_: Filter) -> tuple[list[dict[str, object]], bool]:

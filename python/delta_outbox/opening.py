@@ -147,8 +147,10 @@ def check_logs(spark: SparkSession, tables: Tables) -> None:
     """
     if not spark.catalog.databaseExists(tables.schema):
         raise NoOutboxHere(where=f"schema {tables.schema}")
+    shown = spark.sql(f"show tables in {tables.schema}").collect()
+    existing = {row["tableName"] for row in shown}
     for name in LOGS:
-        if not spark.catalog.tableExists(tables[name]):
+        if name not in existing:
             raise NoOutboxHere(where=f"table {tables[name]}")
         properties = {
             row["key"]: row["value"]

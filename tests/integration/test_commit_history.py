@@ -86,8 +86,28 @@ def test_a_table_made_anew_is_another_one(spark: SparkSession, table: str) -> No
     assert before != after
 
 
-def test_removed_commits_are_asked_of_delta(spark: SparkSession, table: str) -> None:
-    """When Delta has cleaned up beyond the commit that is known, it is asked again."""
+@pytest.mark.local
+def test_a_log_is_found_wherever_it_lies(
+    spark: SparkSession, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind checkpoints, and in a folder of any name, the newest commit is found without a job."""
+    elsewhere = f"{table}_elsewhere"
+    location = (tmp_path / "a b%20c#d").as_uri()
+    spark.sql(f"create table {elsewhere} (n int) using delta location '{location}'")
+    spark.sql(f"alter table {elsewhere} set tblproperties (delta.checkpointInterval = 3)")
+    for number in range(5):
+        _append(spark, elsewhere, f"mark/{number}")
+    monkeypatch.setattr(CommitHistory, "commits", _not_asked)
+    newest = [CommitHistory(spark).newest(name) for name in (elsewhere, table)]
+    assert [(6, "mark/4"), (0, None)] == [(one.version, one.mark) for one in newest if one]
+
+
+def _not_asked(*_: object, **__: object) -> Iterator[None]:
+    raise AssertionError("Delta was asked")
+
+
+def test_removed_commits_change_nothing(spark: SparkSession, table: str) -> None:
+    """When Delta has cleaned up beyond the commit that is known, the newest is found again."""
     history = CommitHistory(spark)
     known = history.newest(table)
     spark.sql(f"alter table {table} set tblproperties (delta.checkpointInterval = 1)")

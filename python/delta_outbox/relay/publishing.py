@@ -102,7 +102,7 @@ class Publishing:
         self.not_opened: dict[str, str] = {}
 
     def warm_up(self) -> None:
-        """Start the workers before anything is claimed: a lease is not spent on a cold start."""
+        """Start the workers before the first claim: a lease is not spent on a cold start."""
 
         def ready(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             assert worker.RESULTS  # imported here, as it will be by a slice

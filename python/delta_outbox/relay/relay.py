@@ -276,6 +276,9 @@ class Relay:
         rows = [*self._live_endings(), *(claim_rows(held.claim) for held in claims)]
         if not rows:
             return
+        if claims and not self._taken:
+            assert self._publishing is not None
+            self._publishing.warm_up()
         claimed_at = self._clock.monotonic()
         try:
             self._outbox.log.append(pa.concat_tables(rows, promote_options="default"))
@@ -437,4 +440,3 @@ class Relay:
             tracing=outbox.settings.relay.tracing,
             seats=self._seats,
         )
-        self._publishing.warm_up()

@@ -75,8 +75,9 @@ def test_a_drain_beside_everything(store: Store, past: Past, tmp_path: Path) -> 
     assert {key: sorted(of_key) for key, of_key in by_key.items()} == by_key
     rows = [row for row in store.transitions() if row["event_id"] not in left]
     check_lives(rows)
-    steps_taken = Counter(row["to_state"] for row in rows)
-    assert {"CLAIMED": len(ids), "PUBLISHED": len(ids)} == steps_taken
+    steps = Counter(row["to_state"] for row in rows)
+    # On a busy machine a claim may run out of time before it is sent, and is released.
+    assert len(ids) == steps["PUBLISHED"] == steps["CLAIMED"] - steps["PENDING"]
     check_result(build(store, audit="full"))
     check_derived(store)
 

@@ -178,4 +178,5 @@ def _batch(contender: Mapping[str, Any]) -> str:
 
 
 def _times(rate: float, to: Mapping[str, Any]) -> str:
-    return f"{rate / to['rate']:.2g}"
+    times = rate / to["rate"]
+    return f"{times:.2g}" if times < 1 else f"{times:.1f}" if times < 10 else f"{times:,.0f}"

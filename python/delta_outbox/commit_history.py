@@ -78,9 +78,7 @@ class CommitHistory:
             folders[table] = self._folder(table)
         folder, known = folders[table], versions.pop(table, None)
         if folder is not None:
-            commit = _follow(folder, known) if known is not None else None
-            # If what is known is gone, the table was made anew, or Delta has removed what is old.
-            commit = commit or _follow(folder, _last_checkpoint(folder))
+            commit = _follow(folder, _last_checkpoint(folder) if known is None else known)
             if commit is not None:
                 versions[table] = commit.version
                 return commit

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+from scripts import environment
 from scripts.soak.folder import Folder
 
 from delta_outbox.home import Home
@@ -221,27 +222,13 @@ class Processes:
         with self._said().open("wb") as said:
             return subprocess.Popen(
                 [sys.executable, "-c", COMMAND, *words, "--json"],
-                env=self._environment(),
+                env={**environment.plain(), "OUTBOX_HOME": str(self.home.root)},
                 cwd=self._folder.root,
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=said,
                 start_new_session=True,  # Ctrl-C is for us; we end them in order
             )
-
-    def _environment(self) -> dict[str, str]:
-        dropped = ("SPARK_", "PYSPARK_", "DBT_", "OUTBOX_")
-        kept = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(dropped) or name == "OUTBOX_CACHE"
-        }
-        path = [str(REPOSITORY / "python"), kept.get("PYTHONPATH", "")]
-        return {
-            **kept,
-            "PYTHONPATH": os.pathsep.join(filter(None, path)),
-            "OUTBOX_HOME": str(self.home.root),
-        }
 
 
 def _end(processes: list[subprocess.Popen[bytes]]) -> None:

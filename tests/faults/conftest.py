@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from tests import environment
+from scripts import environment
 from tests.faults.oracle import Row, histories_of, rows_of
 
 from delta_outbox.demo.kafka_server import KafkaServer

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests import environment
+from scripts import environment
 from tests.integration.serving import served
 
 from delta_outbox.dbt import check_result, run_dbt

@@ -106,8 +106,8 @@ def _not_asked(*_: object, **__: object) -> Iterator[None]:
     raise AssertionError("Delta was asked")
 
 
-def test_removed_commits_change_nothing(spark: SparkSession, table: str) -> None:
-    """When Delta has cleaned up beyond the commit that is known, the newest is found again."""
+def test_removed_commits_are_asked_of_delta(spark: SparkSession, table: str) -> None:
+    """When Delta has cleaned up beyond the commit that is known, it is asked again."""
     history = CommitHistory(spark)
     known = history.newest(table)
     spark.sql(f"alter table {table} set tblproperties (delta.checkpointInterval = 1)")

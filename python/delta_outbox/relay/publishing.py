@@ -99,10 +99,13 @@ class Publishing:
         self._folders = folders_of(type_ for type_, _ in destinations.values())
         self._parallelism = parallelism
         self._tracing = tracing
+        self._is_warm = False
         self.not_opened: dict[str, str] = {}
 
     def warm_up(self) -> None:
         """Start the workers before the first claim: a lease is not spent on a cold start."""
+        if self._is_warm:
+            return
 
         def ready(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             assert worker.RESULTS  # imported here, as it will be by a slice
@@ -111,6 +114,7 @@ class Publishing:
         self._spark.range(self._parallelism, numPartitions=self._parallelism).mapInArrow(
             ready, "id bigint"
         ).toArrow()
+        self._is_warm = True
 
     def publish(
         self,

@@ -217,11 +217,14 @@ class Relay:
     def _choose(self, *, once: bool) -> list[Held]:
         """Take what may be claimed now, in claims that are not on record yet."""
         chosen: list[Held] = []
+        schedule = self._planning.schedule
+        if schedule is not None:
+            assert self._publishing is not None
+            self._publishing.warm_up()
         ends = self._planning.to_end.slice(0, self._room(chosen))
         self._planning.to_end = self._planning.to_end.slice(ends.num_rows)
         if ends.num_rows:
             chosen.append(self._held(None, self._outbox.new_claim(ends)))
-        schedule = self._planning.schedule
         if schedule is None:
             return chosen
         if self._isolation.is_apart:
@@ -276,9 +279,6 @@ class Relay:
         rows = [*self._live_endings(), *(claim_rows(held.claim) for held in claims)]
         if not rows:
             return
-        if claims and not self._taken:
-            assert self._publishing is not None
-            self._publishing.warm_up()
         claimed_at = self._clock.monotonic()
         try:
             self._outbox.log.append(pa.concat_tables(rows, promote_options="default"))

@@ -78,6 +78,7 @@ def test_a_drain_beside_everything(store: Store, past: Past, tmp_path: Path) -> 
     steps = Counter(row["to_state"] for row in rows)
     # On a busy machine a claim may run out of time before it is sent, and is released.
     assert len(ids) == steps["PUBLISHED"] == steps["CLAIMED"] - steps["PENDING"]
+    assert {row["reason"] for row in rows if row["to_state"] == "PENDING"} <= {"released"}
     check_result(build(store, audit="full"))
     check_derived(store)
 

@@ -1,4 +1,4 @@
-"""The environment of the processes that tests start."""
+"""The environment of the processes that tests and the soak start."""
 
 from __future__ import annotations
 

@@ -14,6 +14,8 @@
 --- picture_{{ news }}
 {{ delta_outbox.picture("__state__", news) }}
 {%- endfor %}
+--- arrivals
+{{ delta_outbox.fold(state, "e", "(" ~ delta_outbox.events_tail_select("__source__", "_commit_version") ~ ")") }}
 --- merge
 {{ delta_outbox.merge_into_state(state, "select * from outbox_folded", "__from_states__") }}
 --- insert

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -102,6 +102,47 @@ class CommitHistory:
         for limit in limits:
             yield from self.commits(table, limit=limit)
 
+    def at(self, table: str, version: int | None) -> Commit | None:
+        """Return a commit of a table, None if it is not there (any more).
+
+        Args:
+            table: its full name.
+            version: its number; the newest one if None.
+        """
+        newest = self.newest(table)
+        if newest is None or version is None or newest.version == version:
+            return newest
+        folder = self._learned.folders[table]
+        if folder is not None:
+            return _read(folder, version)
+        found = self.commits(table, limit=max(1, newest.version - version + 1))
+        return next((commit for commit in found if commit.version == version), None)
+
+    def after(self, table: str, known: Commit, *, most: int) -> list[Commit] | None:
+        """Return the commits after a known one, the oldest first.
+
+        Args:
+            table: its full name.
+            known: of this table, as it was once told.
+            most: how many are read.
+
+        Returns:
+            None if there are more, or if the known one is not there any more.
+        """
+        newest = self.newest(table)
+        if newest is None or not 0 <= newest.version - known.version <= most:
+            return None
+        folder = self._learned.folders[table]
+        found: Sequence[Commit | None]
+        if newest.version == known.version:
+            found = [newest]
+        elif folder is not None:
+            found = [_read(folder, at) for at in range(known.version, newest.version + 1)]
+        else:
+            found = [*self.commits(table, limit=newest.version - known.version + 1)][::-1]
+        commits = [commit for commit in found if commit is not None]
+        return commits[1:] if len(commits) == len(found) and commits[0] == known else None
+
     def commits(self, table: str, *, limit: int | None = None) -> Iterator[Commit]:
         """Yield the newest commits of a table, the newest first, as Delta tells them.
 
@@ -138,6 +179,11 @@ def _follow(folder: Path, version: int) -> Commit | None:
     """Return the newest commit from a known one on; None if that is no longer there."""
     while _file(folder, version + 1).exists():
         version += 1
+    return _read(folder, version)
+
+
+def _read(folder: Path, version: int) -> Commit | None:
+    """Return a commit; None if it is not there."""
     try:
         with _file(folder, version).open(encoding="utf-8") as lines:
             actions = map(json.loads, lines)

@@ -16,6 +16,7 @@ from delta_outbox.commit_history import CommitHistory
 from delta_outbox.conflicts import is_conflict
 from delta_outbox.errors import SequenceTaken
 from delta_outbox.failpoints import Point, reach
+from delta_outbox.few_rows import interpreted
 from delta_outbox.storage import writing_to
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def append_numbered(
     """
     mark = f"{app_id}/{number}/{uuid.uuid4().hex}"
     try:
-        with writing_to(table):
+        with writing_to(table), interpreted(spark, rows.num_rows):
             (
                 spark.createDataFrame(rows)
                 .coalesce(1)

@@ -141,8 +141,7 @@ def local_settings(
         compute["spark.sql.codegen.factoryMode"] = "NO_CODEGEN"
         # What is asked of a few rows is soonest answered by one task, and as it was planned first:
         # most of the work is Delta's own queries about its log (measured: 10 % less CPU time of an
-        # append for the one, 10 % for the other).
-        compute["spark.databricks.delta.snapshotPartitions"] = "1"
+        # append).
         compute["spark.sql.files.minPartitionNum"] = "1"
         compute["spark.sql.adaptive.enabled"] = "false"
         java_options += SHORT_LIVED
@@ -179,9 +178,10 @@ def local_settings(
         ),
         "spark.hadoop.hive.exec.scratchdir": str(home.scratch / "hive"),
         "spark.hadoop.hive.exec.local.scratchdir": str(home.scratch / "hive-local"),
-        # Small jobs on few cores: about three times faster than the defaults (200 and 50).
+        # Small jobs on few cores: about three times faster than the defaults (200 and 50). What
+        # Delta asks of a log is a few hundred rows, and each task writes Java for all their fields.
         "spark.sql.shuffle.partitions": "4",
-        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.databricks.delta.snapshotPartitions": "1",
         # Spark writes Java for every query and keeps 100 classes of it. One cycle of a relay needs
         # more, so that each was written, compiled and made fast anew (measured: half of the CPU
         # time of a drain).

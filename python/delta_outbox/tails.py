@@ -70,10 +70,8 @@ class Tails:
         self._new = frozenset(log for log in LOGS if heads[log] > after[log])
         self._of_transitions = None
         for log in LOGS:
-            table = self._tables[f"outbox_{log}"]
             source = (
-                f"table_changes('{table}', {after[log] + 1}, {heads[log]}) "
-                "where _change_type = 'insert'"
+                changes(self._tables[f"outbox_{log}"], after=after[log], to=heads[log])
                 if log in self._new
                 else self._statements.fill(f"no_{log}")
             )
@@ -201,6 +199,17 @@ class Tails:
     def _has_kills(self) -> bool:
         found = self._spark.sql("select 1 from outbox_commands_tail where kind = 'kill' limit 1")
         return found.first() is not None
+
+
+def changes(log: str, *, after: int, to: int) -> str:
+    """Return what was appended to a log between two versions, to select from.
+
+    Args:
+        log: its full name.
+        after: version, not included.
+        to: version, included; later than the other.
+    """
+    return f"table_changes('{log}', {after + 1}, {to}) where _change_type = 'insert'"
 
 
 def variant(letters: Set[str]) -> str:

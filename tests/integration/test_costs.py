@@ -21,6 +21,7 @@ pytestmark = pytest.mark.local  # counted in the JVM of this process
 
 BATCHES = 4
 SIZE = 10
+JOBS_PER_APPEND = 5  # of a producer that knows the ids: Delta's state, and the file
 OLD = 1_000  # events of the past, and ten times as many later
 JOBS_AROUND = 60  # of a relay, beside its batches: policies, heads, looks, the refresh at the end
 JOBS_PER_BATCH = 20
@@ -71,6 +72,18 @@ def test_a_batch_costs_one_append_and_few_jobs(store: Store, tmp_path: Path) -> 
     assert BATCHES + 1 <= appends <= BATCHES + 2
     made = _jobs(store.spark) - jobs
     assert made <= JOBS_AROUND + JOBS_PER_BATCH * BATCHES
+
+
+def test_a_producer_that_goes_on_asks_little(store: Store, tmp_path: Path) -> None:
+    """From its third append on a producer alone neither looks ids up nor reads them."""
+    producer = store.outbox(tmp_path / "to")
+    for number in range(2):
+        producer.append(events(f"known-{number}", SIZE)).raise_if_rejected()
+    jobs = _jobs(store.spark)
+    for number in range(2, 6):
+        producer.append(events(f"known-{number}", SIZE)).raise_if_rejected()
+    assert _jobs(store.spark) - jobs <= 4 * JOBS_PER_APPEND
+    Relay(producer).run(Mode.DRAIN)
 
 
 def _past(name: str, count: int) -> pa.Table:

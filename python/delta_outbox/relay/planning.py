@@ -146,6 +146,9 @@ class Planning:
         if is_same and self._is_known(heads) and started < self._next_due:
             self._stale_at = started + STALE_SECONDS
             return
+        if is_same and self._has_only_arrivals(heads, alive) and self._plan_arrivals(heads, ahead):
+            self._keep_until(started)
+            return
         self._unavailable = unavailable
         self._outbox.log.catch_up(heads["transitions"])
         picture = self._outbox.picture(heads)
@@ -179,6 +182,10 @@ class Planning:
             self._heads = {}
             pause = self._outbox.settling.seconds_to_wait()
             self._next_due = min(self._next_due, self._clock.monotonic() + pause)
+        self._keep_until(started)
+
+    def _keep_until(self, started: float) -> None:
+        """Note how long a look holds that has just been made."""
         took = self._clock.monotonic() - started
         self._fresh_until = self._clock.monotonic() + max(LOW_SECONDS, took)
         self._stale_at = self._clock.monotonic() + max(STALE_SECONDS, STALE_FACTOR * took)
@@ -200,13 +207,48 @@ class Planning:
         """
         if heads == self._heads:
             return True
-        others = ("events", "commands")
+        return self._is_all_ours(heads) and heads["events"] == self._heads.get("events")
+
+    def _is_all_ours(self, heads: Mapping[str, int]) -> bool:
         return (
             self._loose == 0
             and not self._standing_by
-            and heads["transitions"] == self._outbox.log.version
-            and all(heads[log] == self._heads.get(log) for log in others)
+            and heads["transitions"] in (self._outbox.log.version, self._heads.get("transitions"))
+            and heads["commands"] == self._heads.get("commands")
         )
+
+    def _has_only_arrivals(self, heads: Mapping[str, int], alive: Set[str]) -> bool:
+        """Say whether nothing that is open could hold up what came since the last look.
+
+        All of it is ours, and what is ours is kept in order by `Schedule`; nobody asks for anything
+        but that it be delivered.
+        """
+        policies = self._outbox.policies_in_force
+        return (
+            self._is_all_ours(heads)
+            and heads["events"] > self._heads["events"]
+            and self.schedule is None
+            and not (self.to_end.num_rows or self._unsettled)
+            and not (policies.any_hold or policies.any_age)
+            and policies.version == self._planned_by
+            and not self._of_others & alive
+        )
+
+    def _plan_arrivals(self, heads: dict[str, int], ahead: int) -> bool:
+        """Plan what came since the last look; False if everything has to be looked at."""
+        if self._isolation.apart(batch_size=self._batch_size, ahead=ahead) is not None:
+            return False
+        takeable = self._outbox.takeable_arrivals(
+            after=self._heads["events"], to=heads["events"], limit=self._batch_size * ahead
+        )
+        if takeable is None:
+            return False
+        self._heads, self._schedule = heads, None
+        if takeable.num_rows:
+            scopes = scopes_of(takeable, self._outbox.policies_in_force)
+            self._schedule = Schedule(takeable, scopes, batch_size=self._batch_size)
+        self._loose, self._next_due = 0, float("inf")
+        return True
 
     def _plan(
         self,

@@ -1,0 +1,178 @@
+"""The ids that the event log holds, as whoever goes on asking for them has to know them.
+
+To look ids up in the log is a query of all ids within the horizon (decision 0004): three quarters
+of what a small append costs, and half of a relay's look at a few new events. From the second time
+on, a number is kept for each of them, what others have appended since is read, and the log is asked
+only where a number says that an id may be known (decision 0023).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from datetime import date
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from delta_outbox.commit_history import Commit, CommitHistory
+from delta_outbox.conflicts import is_feed_gone
+from delta_outbox.tails import changes
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MOST_IDS: Final = 10_000_000  # 80 MB; who has more within the horizon is asked each time
+MOST_COMMITS: Final = 1000  # of others; after more of them it is as cheap to begin anew
+MOST_RECENT: Final = 100_000  # ids that are not in order yet
+_DIGITS: Final = 15  # of the hash, so that a number fits a bigint
+
+Numbers = npt.NDArray[np.int64]
+
+
+class IdNumbers:
+    """A number for each of many ids: 8 bytes, where the id itself would take a hundred."""
+
+    def __init__(self, numbers: Numbers) -> None:
+        """Take the numbers of ids, in any order; the array is not kept."""
+        self._sorted = np.sort(numbers)
+        self._recent: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self._sorted) + len(self._recent)
+
+    def add(self, numbers: Iterable[int]) -> None:
+        """Add the numbers of further ids."""
+        self._recent.update(numbers)
+        if len(self._recent) > MOST_RECENT:
+            recent = np.fromiter(self._recent, np.int64, len(self._recent))
+            self._sorted = np.union1d(self._sorted, recent)
+            self._recent = set()
+
+    def hold_any(self, numbers: Iterable[int]) -> bool:
+        """Say whether one of the numbers is here."""
+        asked = list(numbers)
+        if not self._recent.isdisjoint(asked):
+            return True
+        wanted = np.array(asked, np.int64)
+        places = np.searchsorted(self._sorted, wanted)
+        inside = places < len(self._sorted)
+        return bool(np.any(self._sorted[places[inside]] == wanted[inside]))
+
+
+def number_of(event_id: str) -> int:
+    """Return the number of an id, as `_NUMBER` makes it in SQL.
+
+    Args:
+        event_id: any text.
+    """
+    digest = hashlib.md5(event_id.encode(), usedforsecurity=False).hexdigest()
+    return int(digest[:_DIGITS], 16)
+
+
+_NUMBER: Final = f"cast(conv(left(md5(event_id), {_DIGITS}), 16, 10) as bigint)"
+
+
+class KnownIds:
+    """The ids of one event log, as far as one producer or relay knows them.
+
+    Args:
+        spark: the session to read with.
+        events: the full name of the log.
+    """
+
+    def __init__(self, spark: SparkSession, events: str) -> None:
+        """Read nothing yet; who asks once has no use for it."""
+        self._spark = spark
+        self._events = events
+        self._history = CommitHistory(spark)
+        self._ids: IdNumbers | None = None
+        self._since = date.max  # ids of earlier days are not known
+        self._at: Commit | None = None  # the log up to here is known
+        self._was_asked = False
+        self._is_of_use = True
+
+    def may_hold(
+        self, event_ids: Iterable[str], *, since: date, version: int | None = None
+    ) -> bool:
+        """Say whether the log may hold one of these ids; False is certain.
+
+        Args:
+            event_ids: of a batch.
+            since: ids of earlier days do not count.
+            version: of the log, not earlier than what was added; its end if left out.
+        """
+        is_first, self._was_asked = not self._was_asked, True
+        if is_first or not self._is_of_use:
+            return True
+        if not self._is_up_to_date(since, version):
+            self._read(since, version)
+        return self._ids is None or self._ids.hold_any(map(number_of, event_ids))
+
+    def add(self, event_ids: Iterable[str], *, version: int) -> None:
+        """Note what the log has beyond what is known, all of it.
+
+        Args:
+            event_ids: of all new rows.
+            version: of the log that has them.
+        """
+        if self._ids is not None:
+            self._ids.add(map(number_of, event_ids))
+            self._at = self._history.at(self._events, version)
+
+    def appended(self, event_ids: Iterable[str], *, mark: str) -> None:
+        """Note what this producer has appended itself.
+
+        Args:
+            event_ids: all of the commit.
+            mark: the commit's `userMetadata`, which no other has.
+        """
+        if self._ids is None or self._at is None:
+            return
+        self._ids.add(map(number_of, event_ids))
+        commits = self._history.after(self._events, self._at, most=1)
+        if commits and commits[0].mark == mark:
+            self._at = commits[0]
+
+    def forget(self) -> None:
+        """Begin anew: an append may or may not have happened."""
+        self._ids = None
+
+    def _is_up_to_date(self, since: date, version: int | None) -> bool:
+        """Read what was appended since, and say whether that was possible."""
+        if self._ids is None or self._at is None or since < self._since:
+            return False
+        commits = self._history.after(self._events, self._at, most=MOST_COMMITS)
+        if commits is None or any(commit.operation == "RESTORE" for commit in commits):
+            return False
+        if version is not None:
+            commits = [commit for commit in commits if commit.version <= version]
+        if commits:
+            source = changes(self._events, after=self._at.version, to=commits[-1].version)
+            try:
+                self._ids.add(self._numbers(source).tolist())
+            except Exception as error:
+                if is_feed_gone(error):
+                    return False
+                raise
+            self._at = commits[-1]
+        return len(self._ids) <= MOST_IDS
+
+    def _read(self, since: date, version: int | None) -> None:
+        """Learn all ids from a day on, unless there are too many."""
+        self._ids, self._at = None, self._history.at(self._events, version)
+        if self._at is None:
+            return
+        numbers = self._numbers(
+            f"{self._events} version as of {self._at.version} "
+            f"where created_date >= date'{since}' limit {MOST_IDS + 1}"
+        )
+        self._is_of_use = len(numbers) <= MOST_IDS
+        if self._is_of_use:
+            self._ids, self._since = IdNumbers(numbers), since
+
+    def _numbers(self, source: str) -> Numbers:
+        table = self._spark.sql(f"select {_NUMBER} as number from {source}").toArrow()
+        numbers: Numbers = table["number"].to_numpy()
+        return numbers

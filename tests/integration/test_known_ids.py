@@ -1,0 +1,162 @@
+"""A producer that goes on appending knows the ids of the log, whoever brought them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from tests.integration.store import Store, events, open_store
+
+from delta_outbox import appending, known_ids
+from delta_outbox.home import Home
+from delta_outbox.known_ids import KnownIds, number_of
+from delta_outbox.outbox import Outbox
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# ascii, beyond ASCII, beyond the BMP, what SQL might take for its own, long
+IDS = ("a", "zürich-β", "🚲", "it's \\ \n ${x}", "x" * 512)
+
+
+@pytest.fixture(scope="module")
+def store(spark: SparkSession, home: Home) -> Iterator[Store]:
+    """Return an outbox that the tests of this file share; each names its events by itself."""
+    with open_store(spark, home, "t_known_ids") as store:
+        yield store
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that gets the size of each batch that is looked up in the log."""
+    sizes: list[int] = []
+    look_up = appending._known
+
+    def noted(spark: SparkSession, *args: object) -> pa.Table:
+        sizes.append(args[1].num_rows)  # type: ignore[attr-defined]
+        return look_up(spark, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(appending, "_known", noted)
+    return sizes
+
+
+@pytest.fixture
+def producer(store: Store, tmp_path: Path) -> Outbox:
+    """Return a producer that has appended twice, so that it knows the ids."""
+    producer = store.outbox(tmp_path)
+    for name in ("first", "second"):
+        producer.append(events(f"{tmp_path.name}-{name}", 3)).raise_if_rejected()
+    return producer
+
+
+def test_what_is_new_is_not_looked_up(producer: Outbox, tmp_path: Path, asked: list[int]) -> None:
+    """A producer alone looks up nothing; what it has brought itself, it finds again."""
+    for number in range(3):
+        assert 2 == producer.append(events(f"new-{number}", 2)).appended
+    assert [] == asked
+    first, second = f"{tmp_path.name}-first", f"{tmp_path.name}-second"
+    for known in (first, second, "new-0", "new-2"):
+        report = producer.append(events(known, 2))
+        assert (0, 2) == (report.appended, report.already_present)
+    assert [2] * 4 == asked
+
+
+def test_what_others_bring_is_known(
+    store: Store, producer: Outbox, tmp_path: Path, asked: list[int]
+) -> None:
+    """By another producer, by a plain INSERT, and beside an OPTIMIZE."""
+    other = store.outbox(tmp_path)
+    other.append(events("other", 4)).raise_if_rejected()
+    asked.clear()
+    producer.append(events("beside", 1)).raise_if_rejected()
+    assert [] == asked
+    assert 4 == producer.append(events("other", 4)).already_present
+    store.spark.sql(
+        f"insert into {store.tables.events} (event_id, event_type, payload, created_at) "
+        "values ('plain', 'x', x'70', current_timestamp())"
+    )
+    store.spark.sql(f"optimize {store.tables.events}")
+    (rejection,) = producer.append(pa.table(_row("plain", b"other"))).rejected
+    assert "same_id_same_content" == rejection.rule
+    assert 1 == producer.append(pa.table(_row("plain", b"p"))).already_present
+    assert 1 == producer.append(events("newer", 1)).appended
+
+
+def test_older_days_are_read_when_they_count(producer: Outbox, asked: list[int]) -> None:
+    """A batch of long ago is held against the ids of its own days."""
+    then = datetime.now(UTC) - timedelta(days=400)
+
+    def old(name: str, count: int) -> pa.Table:
+        at = pa.array([then] * count, pa.timestamp("us", tz="UTC"))
+        return events(name, count).append_column("created_at", at)
+
+    assert 2 == producer.append(old("old", 2)).appended
+    assert 2 == producer.append(old("old", 2)).already_present
+    assert 1 == producer.append(events("today", 1)).appended
+    assert [2] == asked
+
+
+@pytest.mark.parametrize("limit", ["MOST_IDS", "MOST_COMMITS"])
+def test_too_much_is_looked_up(
+    store: Store,
+    tmp_path: Path,
+    asked: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+    limit: str,
+) -> None:
+    """With more ids or commits than a producer keeps or reads, nothing is missed either."""
+    monkeypatch.setattr(known_ids, limit, 2)
+    producer, other = store.outbox(tmp_path), store.outbox(tmp_path)
+    for number in range(3):
+        producer.append(events(f"{limit}-own-{number}", 1)).raise_if_rejected()
+    for number in range(4):
+        other.append(events(f"{limit}-other-{number}", 1)).raise_if_rejected()
+    for name in ("own-1", "other-0", "other-3", "own-2"):
+        assert 1 == producer.append(events(f"{limit}-{name}", 1)).already_present
+    assert 1 == producer.append(events(f"{limit}-new", 1)).appended
+
+
+def test_an_append_whose_answer_was_lost_is_found(
+    producer: Outbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that a producer does not know to be there are found when it appends them again."""
+
+    def lost(*_: object, **__: object) -> None:
+        raise ConnectionError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(KnownIds, "appended", lost)
+        with pytest.raises(ConnectionError):
+            producer.append(events("lost", 2))
+    assert 2 == producer.append(events("lost", 2)).already_present
+
+
+@pytest.mark.parametrize("event_id", IDS)
+def test_spark_numbers_ids_alike(spark: SparkSession, event_id: str) -> None:
+    """The number of an id is the same in SQL and in Python."""
+    frame = spark.createDataFrame(pa.table({"event_id": [event_id]}))
+    (row,) = frame.selectExpr(f"{known_ids._NUMBER} as number").collect()
+    assert number_of(event_id) == row["number"]
+
+
+def test_a_table_made_anew_is_read_anew(store: Store, producer: Outbox, tmp_path: Path) -> None:
+    """After a RESTORE and a purge of the log nothing that is there is taken for new."""
+    producer.append(events("third", 3)).raise_if_rejected()
+    before = store.rows(f"describe history {store.tables.events} limit 1")[0]["version"]
+    store.spark.sql(f"delete from {store.tables.events} where created_date >= '2000-01-01'")
+    assert 3 == producer.append(events("third", 3)).appended  # asked, and found to be new
+    store.spark.sql(f"restore table {store.tables.events} to version as of {before}")
+    assert 3 == producer.append(events(f"{tmp_path.name}-second", 3)).already_present
+    assert 3 == producer.append(events("third", 3)).already_present
+
+
+def _row(event_id: str, payload: bytes) -> dict[str, pa.Array]:
+    return {
+        "event_id": pa.array([event_id]),
+        "event_type": pa.array(["x"]),
+        "payload": pa.array([payload], pa.binary()),
+    }

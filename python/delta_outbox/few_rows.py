@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 FEW: Final = 5_000
 _MODE: Final = "spark.sql.codegen.factoryMode"
+_INTERPRETED: Final = "NO_CODEGEN"
 
 
 @contextmanager
@@ -24,11 +25,12 @@ def interpreted(spark: SparkSession, rows: int) -> Iterator[None]:
         spark: the session that writes; what its other threads ask meanwhile is at worst slower.
         rows: that are written.
     """
-    if rows > FEW:
+    usual = spark.conf.get(_MODE) if rows <= FEW else None
+    # Where it is so already, by another thread maybe, that one will put back what is usual.
+    if usual in (None, _INTERPRETED):
         yield
         return
-    usual = spark.conf.get(_MODE)
-    spark.conf.set(_MODE, "NO_CODEGEN")
+    spark.conf.set(_MODE, _INTERPRETED)
     try:
         yield
     finally:

@@ -32,12 +32,11 @@ from delta_outbox.claims import (
 )
 from delta_outbox.clock import Clock, SystemClock
 from delta_outbox.commits import ATTEMPTS
-from delta_outbox.conflicts import is_feed_gone
 from delta_outbox.destination_states import DestinationStates
 from delta_outbox.errors import SequenceTaken
 from delta_outbox.heartbeat import is_any_alive
 from delta_outbox.home import Home
-from delta_outbox.instants import instant_literal, micros
+from delta_outbox.instants import instant_literal
 from delta_outbox.known_ids import KnownIds
 from delta_outbox.lifecycle import Ending, EndOfClaim
 from delta_outbox.log import TransitionLog
@@ -60,7 +59,6 @@ from delta_outbox.settings import Settings
 from delta_outbox.settling import Settling
 from delta_outbox.statements import Statements
 from delta_outbox.tables import Tables
-from delta_outbox.tails import changes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -164,8 +162,7 @@ class Outbox:
             clock=self.clock,
             worker_id=self.worker_id,
         )
-        self._known_ids = KnownIds(self.spark, self.tables.events)  # by those who append
-        self._arrived_ids = KnownIds(self.spark, self.tables.events)  # by relays
+        self._known_ids = KnownIds(self.spark, self.tables.events)
         self.settling = Settling(self.settings, home=self.folder, clock=self.clock)
         self.has_unsettled = False  # whether the last look at lost claims left some as they are
         self._claimed_at: dict[str, int] = {}  # claim -> its sequence, for `end`
@@ -312,46 +309,6 @@ class Outbox:
             return self._asked("eligible", picture, f"order by position limit {int(limit)}")
         holds = self.policies_in_force.any_hold or found.holds(but=held_by)
         return in_order(self._asked("eligible" if holds else "eligible_all", picture, ""))
-
-    def takeable_arrivals(self, *, after: int, to: int, limit: int) -> pa.Table | None:
-        """Return what came between two versions of the event log, if all of it is takeable and new.
-
-        It is where nothing that is open could hold it up: the caller knows that, and that no policy
-        holds or ends what waits.
-
-        Args:
-            after: version of the event log, not included.
-            to: version of the event log, included; later than the other.
-            limit: deliveries.
-
-        Returns:
-            Columns of `claims.DELIVERIES`, in order; None if that has to be asked of everything.
-        """
-        source = changes(self.tables.events, after=after, to=to)
-        text = self.statements.fill("arrivals", source=source)
-        try:
-            found = self.spark.sql(f"select {COLUMNS} from ({text}) limit {limit + 1}").toArrow()
-        except Exception as error:
-            if is_feed_gone(error):
-                return None
-            raise
-        table = found.cast(DELIVERIES)
-        if not 0 < table.num_rows <= limit:
-            return None
-        now = self.clock.now()
-        due = pc.less_equal(table["available_at"], now)
-        first = pc.min(table["created_at"].cast(pa.int64())).as_py()
-        if first < 0 or not pc.all(pc.fill_null(due, True)).as_py():
-            return None
-        earliest = datetime.fromtimestamp(min(first, micros(now)) // 1_000_000, UTC).date()
-        since = earliest - timedelta(days=int(self.statements.texts["identity_horizon_days"]))
-        event_ids = table["event_id"].to_pylist()
-        if len(set(event_ids)) < len(event_ids) or self._arrived_ids.may_hold(
-            event_ids, since=since, version=after
-        ):
-            return None
-        self._arrived_ids.add(event_ids, version=to)
-        return in_order(table)
 
     def endable(self, picture: DataFrame) -> pa.Table:
         """Return what waits and is to be ended without being sent: killed, or past its age.

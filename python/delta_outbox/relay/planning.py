@@ -11,6 +11,7 @@ import pyarrow as pa
 from delta_outbox.claims import DELIVERIES, without
 from delta_outbox.heartbeat import Heartbeat
 from delta_outbox.outbox import Outbox, Overview
+from delta_outbox.relay.arrivals import Arrivals
 from delta_outbox.relay.freshness import Freshness
 from delta_outbox.relay.isolation import Isolation, goes_to
 from delta_outbox.relay.leases import LeaseWatch
@@ -57,6 +58,7 @@ class Planning:
         self._batch_size = batch_size
         self._leases = LeaseWatch(outbox.clock)
         self._freshness = Freshness(outbox)
+        self._arrivals = Arrivals(outbox)
         self._schedule: Schedule | None = None
         self.to_end: pa.Table = NOTHING
         self.open = 0  # deliveries, when there was nothing to take
@@ -238,7 +240,7 @@ class Planning:
         """Plan what came since the last look; False if everything has to be looked at."""
         if self._isolation.apart(batch_size=self._batch_size, ahead=ahead) is not None:
             return False
-        takeable = self._outbox.takeable_arrivals(
+        takeable = self._arrivals.takeable(
             after=self._heads["events"], to=heads["events"], limit=self._batch_size * ahead
         )
         if takeable is None:

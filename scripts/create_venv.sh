@@ -22,7 +22,8 @@ if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
 fi
 
 echo "setup: installing the Python packages into .venv (Spark alone is 450 MB; minutes the first time)"
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input \
+# What is never imported need not be compiled; the rest is when it is imported first.
+.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-compile \
     --use-pep517 --constraint constraints.txt --editable '.[demo,dev]'
 
 sh scripts/install_launcher.sh

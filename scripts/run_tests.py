@@ -7,7 +7,8 @@ A process can hold one SparkSession, of one kind; hence a process for each folde
 core. So where the machine has room, the files of the long folders are shared out to two workers
 (those of publishers, which mostly wait, by the server that they start: conftest.py there), and of
 the other folders two are tested at a time. A skipped or expected failure counts as a failure,
-because a promise that was not tried is not kept; so does a tier without tests.
+because a promise that was not tried is not kept; so does a tier without tests. What mostly waits
+for servers runs beside all of that.
 """
 
 from __future__ import annotations
@@ -35,9 +36,12 @@ TIERS = ("unit", "conformance", "mutants", "integration", "publishers", "faults"
 LONG_TIERS = {"integration/long"}  # left out unless named; `make soak` has them
 WORKER_MEMORY = 5 * 1024**3  # bytes: a Spark, a broker, Python
 # For two workers; others start many processes.
-SHARED = ("unit", "integration", "publishers", "publishers/kit", "acceptance")
+SHARED = ("unit", "integration", "publishers", "publishers/kit")
+# They use a quarter of a core each, and run beside the rest.
+WAITING = ("publishers", "publishers/kit")
 # Of the others, those that take longest, so that they begin first.
 LONG = (
+    "acceptance",
     "faults/crashes",
     "faults/soak",
     "faults/exactly_once",
@@ -45,7 +49,7 @@ LONG = (
     "integration/connect",
 )
 # Files that take longer than their size says.
-LONG_FILES = ("test_maintenance.py", "test_rebuild.py", "test_documents.py")
+LONG_FILES = ("test_maintenance.py", "test_rebuild.py")
 SUITE_LIMIT = 60 * 60  # seconds; a hung suite must end before a CI does
 SLOW = 20  # seconds; of tests that take longer, the ten slowest are named
 LAST_WORDS = 1200  # characters of each failure that are said again at the end
@@ -249,15 +253,19 @@ def main(tiers: list[str]) -> int:
             )
 
     every = [suite for tier in found for suite in found[tier]]
-    alone = [suite for suite in every if suite[0] in SHARED]
+    waiting = [suite for suite in every if suite[0] in WAITING]
+    alone = [suite for suite in every if suite[0] in SHARED and suite not in waiting]
     others = [suite for suite in every if suite[0] not in SHARED]
     others.sort(key=lambda suite: LONG.index(suite[0]) if suite[0] in LONG else len(LONG))
     for suite in alone[:1]:  # the unit tests first: whoever broke one knows soon
         tried(suite)
-    with ThreadPoolExecutor(2 if has_room() else 1) as two:
-        list(two.map(tried, others))
-    for suite in alone[1:]:
-        tried(suite)
+    room = has_room()
+    with ThreadPoolExecutor(1) as beside, ThreadPoolExecutor(2 if room else 1) as two:
+        begun = beside.map(tried, waiting if room else ())
+        list(two.map(tried, others if room else others + waiting))
+        for suite in alone[1:]:
+            tried(suite)
+        list(begun)
     print(*complaints, sep="\n")
     print(
         f"{sum(o.passed for o in outcomes)} passed, {sum(o.failed for o in outcomes)} failed, "

@@ -8,11 +8,16 @@ import os
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import psutil
+from tests.acceptance.told import number, said
+
 DAYS = "3"  # of the README's demo: some 2,700 events, in seconds
 PATIENCE = 1500.0  # seconds for a document, a set-up from nothing included, on a busy machine
+END_LIMIT = 15.0  # seconds; from the death of a driver to the end of all that it started
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 STEP = re.compile(r"^=== step \d+, after \d+ s$\n", re.MULTILINE)
 
@@ -53,21 +58,64 @@ def lines_in(folder: Path) -> list[str]:
     return [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
 
 
+def kill_in_the_middle(command: str, *, folder: Path, environment: Mapping[str, str]) -> None:
+    """Start the demo in small batches, and end it as it delivers, as nothing can prepare for. What
+    it has started ends with it.
+    """
+    settings = folder / "outbox.toml"
+    settings.write_text("[relay]\nbatch_size = 250\n")
+    delivered = folder / ".outbox" / "delivered"
+    process = subprocess.Popen(
+        ["bash", "-c", command],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    deadline = time.monotonic() + PATIENCE
+    while len(list(delivered.glob("*.jsonl"))) < 3 and time.monotonic() < deadline:
+        assert process.poll() is None, process.communicate()[0]
+        time.sleep(0.05)
+    started = psutil.Process(process.pid).children(recursive=True)
+    (demo,) = (one for one in started if "delta_outbox.demo" in one.cmdline())
+    assert "java" in {one.name() for one in started}
+    demo.kill()
+    told, _ = process.communicate(timeout=PATIENCE)
+    assert process.returncode != 0, told
+    _, left = psutil.wait_procs(started, timeout=END_LIMIT)
+    assert not left
+    settings.unlink()
+
+
 def test_every_command_of_the_readme_works(
     clone: Path, strangers_environment: dict[str, str]
 ) -> None:
-    """The commands of the README, in its order, set up, prove the demo, and deliver an event."""
+    """The commands of the README, in its order, set up, prove the demo, and deliver an event. What
+    it says of a demo that is killed is true: started again, it delivers the rest, and proves it.
+    """
     blocks = blocks_of(clone / "README.md")
     assert len(blocks) == 3
     less = {**strangers_environment, "DAYS": DAYS}
+    setup, demo = blocks[0].splitlines(keepends=True)
+    follow([setup], folder=clone, environment=less)
+    kill_in_the_middle(demo, folder=clone, environment=less)
     # Each in a shell of its own: a reader may come back another day.
-    demo, looked, own = [
-        text for block in blocks for text in follow([block], folder=clone, environment=less)
-    ]
+    (proven,) = follow(blocks[:1], folder=clone, environment=less)
+    advised = re.search(r"^ *(\S+ show \S+)$", proven, re.MULTILINE)
+    assert advised is not None, proven
+    looked, life = follow([blocks[1], f"{advised[1]}\n"], folder=clone, environment=less)
+    (own,) = follow(blocks[2:], folder=clone, environment=less)
 
-    assert re.search(r"\bmissing\s+0\b", demo)
-    assert re.search(r"\bunexpected\s+0\b", demo)
+    expected = number(proven, "expected")
+    assert said(proven, "appended") == 0
+    assert 0 < said(proven, "published") < expected
+    assert number(proven, "delivered") == expected + number(proven, "duplicates")
+    assert (number(proven, "missing"), number(proven, "unexpected")) == (0, 0)
+    assert (number(proven, "altered"), number(proven, "out of order")) == (0, 0)
     assert "PUBLISHED" in looked
+    assert "flight.delayed" in life
     assert "order.created" in own
     (line,) = lines_in(clone / "my-outbox" / "delivered")
     assert '"event_id":"o-1"' in line

@@ -6,14 +6,24 @@ says of it from the files of its log.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
+import subprocess
+import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
-from tests.faults.conftest import BATCH_SIZE, KEYS, TOPIC, House, Topic, event_id
+from tests.faults.conftest import (
+    BATCH_SIZE,
+    PATIENCE,
+    REPOSITORY,
+    TOPIC,
+    House,
+    Topic,
+    event_id,
+)
+from tests.faults.exactly_once import producer
 
 from delta_outbox.demo.kafka_reader import consume_all
 
@@ -61,14 +71,17 @@ def test_killed_relays_deliver_exactly_once(
     """Relays killed around a commit, and one that loses a worker right after it: consumers of
     committed messages see every event once, each key in order, and the log says PUBLISHED.
     """
-    file, count = tmp_path / "events.jsonl", (ROUNDS + 2) * BATCH_SIZE
-    with file.open("w") as stream:
-        for number in range(count):
-            event = {"event_id": event_id(number), "event_type": TOPIC, "payload": number}
-            event |= {"ordering_key": f"key-{number % KEYS}", "ordinal": number}
-            stream.write(f"{json.dumps(event)}\n")
-    assert 0 == house.run("init")[0]
-    assert 0 == house.run("append", str(file))[0]
+    count = (ROUNDS + 2) * BATCH_SIZE
+    produced = subprocess.run(
+        [sys.executable, "-m", producer.__name__, str(count)],
+        cwd=REPOSITORY,
+        env=house.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+    assert 0 == produced.returncode, produced.stderr[-3000:]
 
     for round_ in range(ROUNDS):
         point = POINTS[round_ % len(POINTS)]

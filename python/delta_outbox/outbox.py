@@ -5,26 +5,19 @@ from __future__ import annotations
 import logging
 import random
 import uuid
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from itertools import compress
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Unpack, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from delta_outbox.appending import AppendReport, append_events
 from delta_outbox.claims import (
-    COLUMNS,
-    DELIVERIES,
     Claim,
     claim_rows,
     decide_endings,
     ending_rows,
-    held_claim,
-    in_order,
     make_claim,
     new_claim_id,
     results_without_sending,
@@ -40,6 +33,8 @@ from delta_outbox.instants import instant_literal
 from delta_outbox.known_ids import KnownIds
 from delta_outbox.lifecycle import Ending, EndOfClaim
 from delta_outbox.log import TransitionLog
+from delta_outbox.lost_claims import WORKERS, LostClaims
+from delta_outbox.open_deliveries import OpenDeliveries
 from delta_outbox.operating.commands import carry_out
 from delta_outbox.operating.report import Report
 from delta_outbox.operating.requests import (
@@ -64,14 +59,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from delta_outbox.rejection import Rows
-    from delta_outbox.relay.isolation import Apart
 
 logger = logging.getLogger(__name__)
-
-WORKERS: Final[set[str]] = set()
-"""The workers of this process. Where it has the home for itself, every other one is gone."""
-
-END_AT_ONCE: Final = 10_000  # deliveries ended without being sent, per look
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,36 +74,6 @@ class Retrieved:
 
     deliveries: pa.Table
     sequence: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Overview:
-    """What is open.
-
-    Args:
-        open: deliveries, waiting or claimed.
-        due: of those that wait, how many are due.
-        next_due: when the next of the others is.
-        claims: claim_id, claimed_by, claimed_at, lease_expires_at and deliveries of each.
-    """
-
-    open: int
-    due: int
-    next_due: datetime | None
-    claims: Sequence[Mapping[str, Any]]
-
-    @property
-    def pending(self) -> int:
-        """Return how many deliveries wait."""
-        return self.open - sum(int(claim["deliveries"]) for claim in self.claims)
-
-    def holds(self, *, but: str | None) -> bool:
-        """Say whether something open may hold up what is due.
-
-        Args:
-            but: a worker whose claims do not count.
-        """
-        return self.due < self.pending or any(claim["claimed_by"] != but for claim in self.claims)
 
 
 class Outbox:
@@ -164,7 +123,10 @@ class Outbox:
         )
         self._known_ids = KnownIds(self.spark, self.tables.events)
         self.settling = Settling(self.settings, home=self.folder, clock=self.clock)
-        self.has_unsettled = False  # whether the last look at lost claims left some as they are
+        self.deliveries = OpenDeliveries(
+            self.spark, statements, clock=self.clock, policies=lambda: self.policies_in_force
+        )
+        self.lost_claims = LostClaims(self)
         self._claimed_at: dict[str, int] = {}  # claim -> its sequence, for `end`
         WORKERS.add(self.worker_id)
 
@@ -263,7 +225,7 @@ class Outbox:
         """
         self.log.catch_up()
         return Retrieved(
-            deliveries=self.takeable(self.picture(), limit), sequence=self.log.sequence
+            deliveries=self.deliveries.takeable(self.picture(), limit), sequence=self.log.sequence
         )
 
     def picture(self, heads: Mapping[str, int] | None = None) -> DataFrame:
@@ -274,60 +236,6 @@ class Outbox:
         """
         with_holding = self.policies_in_force.any_hold
         return self.projection.picture(with_holding=with_holding, heads=heads)[0]
-
-    def takeable(
-        self,
-        picture: DataFrame,
-        limit: int,
-        *,
-        held_by: str | None = None,
-        apart: Apart | None = None,
-        found: Overview | None = None,
-    ) -> pa.Table:
-        """Return what is takeable in a picture, never more than a limit, in order.
-
-        Args:
-            picture: as `picture` returns it.
-            limit: deliveries, at least 0.
-            held_by: a worker behind whose claims more may be taken: it keeps the order itself.
-            apart: nothing for some destinations, and so many for each other one instead of the
-                limit.
-            found: what is open in the picture, if that is known: then less has to be asked.
-
-        Returns:
-            Columns of `claims.DELIVERIES`.
-        """
-        if held_by is not None:
-            picture = picture.where(f"not (state = 'CLAIMED' and claimed_by = '{held_by}')")
-        if apart is not None:
-            # Names of the settings, which hold no quotes.
-            without = "|".join(sorted(apart.unavailable))
-            return self._asked(
-                "eligible_apart", picture, "order by position", unavailable=without, each=apart.each
-            )
-        if found is None or found.pending > limit:
-            return self._asked("eligible", picture, f"order by position limit {int(limit)}")
-        holds = self.policies_in_force.any_hold or found.holds(but=held_by)
-        return in_order(self._asked("eligible" if holds else "eligible_all", picture, ""))
-
-    def endable(self, picture: DataFrame) -> pa.Table:
-        """Return what waits and is to be ended without being sent: killed, or past its age.
-
-        Args:
-            picture: as `picture` returns it.
-
-        Returns:
-            Columns of `claims.DELIVERIES`; at most `END_AT_ONCE` rows.
-        """
-        return self._asked("endable", picture, f"limit {END_AT_ONCE}")
-
-    def _asked(self, statement: str, picture: DataFrame, tail: str, **values: object) -> pa.Table:
-        picture.createOrReplaceTempView("outbox_open_deliveries")
-        text = self.statements.fill(
-            statement, deliveries="outbox_open_deliveries", now=self.now_literal(), **values
-        )
-        table = self.spark.sql(f"select {COLUMNS} from ({text}) {tail}").toArrow()
-        return table.cast(DELIVERIES)
 
     def claim(self, limit: int) -> Claim | None:
         """Take what is eligible, never more than a limit; None if there is nothing.
@@ -405,8 +313,9 @@ class Outbox:
             return carry_out(self, release_request(**given))
         self.log.catch_up()
         picture = self.picture()
-        over = [row["claim_id"] for row in self.overview(picture).claims if self.is_over(row)]
-        return self.expire(picture, over)
+        lost = self.lost_claims
+        claims = self.deliveries.overview(picture).claims
+        return lost.expire(picture, [row["claim_id"] for row in claims if lost.is_over(row)])
 
     def sequence_commands(self) -> int:
         """Carry out what operators have asked for and nobody has carried out yet.
@@ -433,7 +342,7 @@ class Outbox:
         count = 0
         for _ in range(ATTEMPTS):
             self.log.catch_up()
-            found = self.endable(self.picture())
+            found = self.deliveries.endable(self.picture())
             if not found.num_rows:
                 return count
             claim = self._append_claim(found)
@@ -469,130 +378,6 @@ class Outbox:
         """
         now = self.clock.now()
         return decide_endings(claim, results, now=now, jitter=random.random, claim_size=claim_size)
-
-    def overview(self, picture: DataFrame) -> Overview:
-        """Return what is open in a picture: how much, due when, under which claims.
-
-        Args:
-            picture: the open deliveries.
-        """
-        picture.createOrReplaceTempView("outbox_open_deliveries")
-        now = self.now_literal()
-        rows: list[Mapping[str, Any]] = (
-            self.spark.sql(
-                "select claim_id, claimed_by, min(claimed_at) as claimed_at, "
-                "max(lease_expires_at) as lease_expires_at, count(*) as deliveries, "
-                f"min(case when available_at > {now} then available_at end) as next_due, "
-                f"count_if(coalesce(available_at <= {now}, true)) as due "
-                "from outbox_open_deliveries where state in ('PENDING', 'CLAIMED') "
-                "group by claim_id, claimed_by"
-            )
-            .toArrow()
-            .to_pylist()
-        )
-        pending = next((row for row in rows if row["claim_id"] is None), None)
-        return Overview(
-            open=sum(row["deliveries"] for row in rows),
-            due=pending["due"] if pending else 0,
-            next_due=pending["next_due"] if pending else None,
-            claims=[row for row in rows if row["claim_id"] is not None],
-        )
-
-    def is_over(self, claim: Mapping[str, object]) -> bool:
-        """Say whether it is proven that nobody works on a claim.
-
-        Args:
-            claim: from `overview`.
-        """
-        return self.is_gone(claim["claimed_by"]) or self.is_long_over(claim["lease_expires_at"])
-
-    def is_gone(self, worker_id: object) -> bool:
-        """Say whether it is proven that a worker has ended.
-
-        Args:
-            worker_id: who claimed.
-        """
-        return self.exclusive and worker_id not in WORKERS and worker_id != "todo"
-
-    def is_long_over(self, lease_expires_at: object) -> bool:
-        """Say whether a lease is over by more than clocks may differ.
-
-        Args:
-            lease_expires_at: end of the lease.
-        """
-        assert isinstance(lease_expires_at, datetime)
-        skew = timedelta(seconds=self.settings.relay.clock_skew_seconds)
-        return lease_expires_at.astimezone(UTC) + skew < self.clock.now()
-
-    def expire(
-        self,
-        picture: DataFrame,
-        claim_ids: Collection[str],
-        *,
-        asked: Mapping[str, Mapping[str, Any]] | None = None,
-    ) -> int:
-        """End claims because their leases are over; returns how many deliveries that sets free.
-
-        What a destination knows that it got is Delivered; what cannot be settled stays claimed.
-
-        Args:
-            picture: the open deliveries at the position of the log that is known.
-            claim_ids: the claims, from `overview`.
-            asked: of claims that an operator wants ended: actor and command_id.
-
-        Raises:
-            SequenceTaken: other writers were faster many times in a row.
-        """
-        from pyspark.sql import functions as sf
-
-        self.has_unsettled = False
-        if not claim_ids:
-            return 0
-        picture.where(sf.col("claim_id").isin(*claim_ids)).createOrReplaceTempView(
-            "outbox_held_deliveries"
-        )
-        held = self.spark.sql(
-            f"select {COLUMNS}, claim_id, claim_size, claimed_at from outbox_held_deliveries"
-        ).toArrow()
-        held, results, self.has_unsettled = self.settling.of_held(held)
-        rows = []
-        for claim_id in held["claim_id"].unique().to_pylist():
-            request = (asked or {}).get(claim_id, {})
-            of_claim = pc.equal(held["claim_id"], claim_id)
-            its, ends = held.filter(of_claim), list(compress(results, of_claim.to_pylist()))
-            rows.append(self._expired(its, claim_id, ends, **request))
-            logger.warning("claim_expired", extra={"claim_id": claim_id, "deliveries": len(its)})
-        if rows:
-            self.log.append_endings(pa.concat_tables(rows, promote_options="default"))
-        return int(held.num_rows)
-
-    def _expired(
-        self,
-        held: pa.Table,
-        claim_id: str,
-        results: Sequence[EndOfClaim],
-        *,
-        actor: str | None = None,
-        command_id: str | None = None,
-    ) -> pa.Table:
-        """Return the transitions that end a claim because its lease is over."""
-        now = self.clock.now()
-        size = held["claim_size"][0].as_py()
-        claim = held_claim(
-            held.select(DELIVERIES.names).cast(DELIVERIES),
-            claim_id=claim_id,
-            policies=self.policies_in_force,
-            now=now,
-        )
-        endings = decide_endings(
-            claim,
-            results,
-            now=now,
-            jitter=random.random,
-            claim_size=size,
-        )
-        endings = [replace(one, actor=actor, command_id=command_id) for one in endings]
-        return ending_rows(claim, endings, now=now, claim_size=size)
 
     @property
     def folder(self) -> Path:

@@ -136,10 +136,10 @@ class Sequencing:
         picture = outbox.picture()
         over = [
             claim["claim_id"]
-            for claim in outbox.overview(picture).claims
-            if claim["claim_id"] in asked and outbox.is_over(claim)
+            for claim in outbox.deliveries.overview(picture).claims
+            if claim["claim_id"] in asked and outbox.lost_claims.is_over(claim)
         ]
-        return outbox.expire(picture, over, asked=asked)
+        return outbox.lost_claims.expire(picture, over, asked=asked)
 
 
 def _argument(text: str | None, name: str) -> str | None:

@@ -13,7 +13,8 @@ from tests.integration.store import Store, check_lives, delivered, events, open_
 
 from delta_outbox.errors import DiskFull, NotWritable, OutboxError
 from delta_outbox.home import Home
-from delta_outbox.outbox import WORKERS, Outbox
+from delta_outbox.lost_claims import WORKERS
+from delta_outbox.outbox import Outbox
 from delta_outbox.publishers.protocol import Delivered
 from delta_outbox.relay import Mode, Relay
 

@@ -32,7 +32,8 @@ from delta_outbox.errors import SequenceTaken
 from delta_outbox.heartbeat import Heartbeat
 from delta_outbox.home import Home
 from delta_outbox.log import TransitionLog
-from delta_outbox.outbox import WORKERS, Outbox
+from delta_outbox.lost_claims import WORKERS
+from delta_outbox.outbox import Outbox
 from delta_outbox.progress import NumberedPlan, NumberedPlans
 from delta_outbox.publishers.protocol import Delivered
 from delta_outbox.relay import Mode, Relay

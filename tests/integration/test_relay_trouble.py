@@ -17,7 +17,7 @@ from delta_outbox.conformance.clock import ManualClock
 from delta_outbox.errors import BadSettings
 from delta_outbox.heartbeat import Heartbeat
 from delta_outbox.home import Home
-from delta_outbox.outbox import WORKERS
+from delta_outbox.lost_claims import WORKERS
 from delta_outbox.publishers.protocol import Delivered, Failed
 from delta_outbox.relay import Mode, Relay
 from delta_outbox.relay.isolation import Isolation

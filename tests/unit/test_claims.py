@@ -28,7 +28,7 @@ from delta_outbox.lifecycle import (
     LeaseExpired,
     State,
 )
-from delta_outbox.outbox import Overview
+from delta_outbox.open_deliveries import Overview
 from delta_outbox.policy import PolicySet
 from delta_outbox.publishers.protocol import Delivered, Failed, NotSent, Rejected, Unknown
 from delta_outbox.tables import TRANSITIONS

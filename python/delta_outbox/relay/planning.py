@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from delta_outbox.claims import DELIVERIES, without
 from delta_outbox.heartbeat import Heartbeat
-from delta_outbox.outbox import Outbox, Overview
+from delta_outbox.open_deliveries import Overview
+from delta_outbox.outbox import Outbox
 from delta_outbox.relay.arrivals import Arrivals
 from delta_outbox.relay.freshness import Freshness
 from delta_outbox.relay.isolation import Isolation, goes_to
@@ -154,7 +155,7 @@ class Planning:
         self._unavailable = unavailable
         self._outbox.log.catch_up(heads["transitions"])
         picture = self._outbox.picture(heads)
-        found = self._outbox.overview(picture)
+        found = self._outbox.deliveries.overview(picture)
         self._leases.observe(found.claims, since=self._at_rest[1])
         stood_by = self._standing_by
         self._standing_by = not takes_over and self._is_owned_by_another(found.claims)
@@ -169,7 +170,7 @@ class Planning:
             # a claim that is planned without that would not lose to it.
             if freed or self._outbox.log.sequence != seen:
                 picture = self._outbox.picture()
-                found = self._outbox.overview(picture)
+                found = self._outbox.deliveries.overview(picture)
                 self._leases.observe(found.claims)
                 self._heads = {}
             self._plan(picture, heads, ahead=ahead, alive=alive, found=found)
@@ -265,14 +266,14 @@ class Planning:
         if policies.version != self._planned_by:
             self._planned_by, self._of_others = policies.version, frozenset(alive)
         ends = heads["commands"] > 0 or policies.any_age
-        self.to_end = self._outbox.endable(picture) if ends else NOTHING
+        self.to_end = self._outbox.deliveries.endable(picture) if ends else NOTHING
         # What is ours holds up its keys if it is lost and cannot be settled yet, and while it is in
         # flight by other policies: what it keeps in order is not told by the names of their scopes.
         is_held = self._unsettled or bool(self._of_others & alive)
         held_by = None if is_held else self._outbox.worker_id
         apart = self._isolation.apart(batch_size=self._batch_size, ahead=ahead)
         self._unavailable = apart.unavailable if apart else frozenset()
-        takeable = self._outbox.takeable(
+        takeable = self._outbox.deliveries.takeable(
             picture, self._batch_size * ahead, held_by=held_by, apart=apart, found=found
         )
         if self.to_end.num_rows:
@@ -304,13 +305,13 @@ class Planning:
                 continue
             if (
                 worker == self._outbox.worker_id  # ours, but not in flight: one that was lost
-                or self._outbox.is_gone(worker)
+                or self._outbox.lost_claims.is_gone(worker)
                 or self._leases.remaining(claim_id) <= 0
-                or self._outbox.is_long_over(claim["lease_expires_at"])
+                or self._outbox.lost_claims.is_long_over(claim["lease_expires_at"])
             ):
                 over.append(claim_id)
-        count = self._outbox.expire(picture, over)
-        self._unsettled = self._outbox.has_unsettled
+        count = self._outbox.lost_claims.expire(picture, over)
+        self._unsettled = self._outbox.lost_claims.has_unsettled
         return count
 
     def _leaves_it(self, *, moved: bool, now: float) -> bool:
@@ -331,13 +332,15 @@ class Planning:
 
         A relay whose claim we have seen run out of its lease is not at work, whatever it said.
         """
+        if self._outbox.lost_claims.is_alone:  # what others have said need not be read
+            return False
         stalled = {
             claim["claimed_by"]
             for claim in claims
             if self._leases.remaining(str(claim["claim_id"])) <= 0
         }
         for other in self._heart.earlier():
-            if other not in stalled and not self._outbox.is_gone(other):
+            if other not in stalled and not self._outbox.lost_claims.is_gone(other):
                 self._owner = other
                 logger.info("standing_by", extra={"owner": other})
                 return True

@@ -22,7 +22,7 @@ from tests.integration.test_relay_trouble import (  # noqa: F401 - collected her
 )
 
 from delta_outbox.home import Home
-from delta_outbox.outbox import WORKERS
+from delta_outbox.lost_claims import WORKERS
 from delta_outbox.publishers.protocol import Delivered
 
 if TYPE_CHECKING:

@@ -1,0 +1,162 @@
+"""What a store asks of the open deliveries: what is takeable, what ends unsent, how much."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from delta_outbox.claims import COLUMNS, DELIVERIES, in_order
+from delta_outbox.clock import Clock
+from delta_outbox.instants import instant_literal
+from delta_outbox.policy import PolicySet
+from delta_outbox.statements import Statements
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from delta_outbox.relay.isolation import Apart
+
+END_AT_ONCE: Final = 10_000  # deliveries ended without being sent, per look
+_VIEW: Final = "outbox_open_deliveries"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overview:
+    """What is open.
+
+    Args:
+        open: deliveries, waiting or claimed.
+        due: of those that wait, how many are due.
+        next_due: when the next of the others is.
+        claims: claim_id, claimed_by, claimed_at, lease_expires_at and deliveries of each.
+    """
+
+    open: int
+    due: int
+    next_due: datetime | None
+    claims: Sequence[Mapping[str, Any]]
+
+    @property
+    def pending(self) -> int:
+        """Return how many deliveries wait."""
+        return self.open - sum(int(claim["deliveries"]) for claim in self.claims)
+
+    def holds(self, *, but: str | None) -> bool:
+        """Say whether something open may hold up what is due.
+
+        Args:
+            but: a worker whose claims do not count.
+        """
+        return self.due < self.pending or any(claim["claimed_by"] != but for claim in self.claims)
+
+
+class OpenDeliveries:
+    """Asks pictures of the open deliveries, as `Outbox.picture` returns them.
+
+    Args:
+        spark: the session.
+        statements: the SQL that dbt compiled.
+        clock: what is due by.
+        policies: returns those in force.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        statements: Statements,
+        *,
+        clock: Clock,
+        policies: Callable[[], PolicySet],
+    ) -> None:
+        """Ask nothing yet."""
+        self._spark = spark
+        self._statements = statements
+        self._clock = clock
+        self._policies = policies
+
+    def takeable(
+        self,
+        picture: DataFrame,
+        limit: int,
+        *,
+        held_by: str | None = None,
+        apart: Apart | None = None,
+        found: Overview | None = None,
+    ) -> pa.Table:
+        """Return what is takeable in a picture, never more than a limit, in order.
+
+        Args:
+            picture: the open deliveries.
+            limit: deliveries, at least 0.
+            held_by: a worker behind whose claims more may be taken: it keeps the order itself.
+            apart: nothing for some destinations, and so many for each other one instead of the
+                limit.
+            found: what is open in the picture, if that is known: then less has to be asked.
+
+        Returns:
+            Columns of `claims.DELIVERIES`.
+        """
+        if held_by is not None:
+            picture = picture.where(f"not (state = 'CLAIMED' and claimed_by = '{held_by}')")
+        if apart is not None:
+            # Names of the settings, which hold no quotes.
+            without = "|".join(sorted(apart.unavailable))
+            return self._asked(
+                "eligible_apart", picture, "order by position", unavailable=without, each=apart.each
+            )
+        if found is None or found.pending > limit:
+            return self._asked("eligible", picture, f"order by position limit {int(limit)}")
+        holds = self._policies().any_hold or found.holds(but=held_by)
+        return in_order(self._asked("eligible" if holds else "eligible_all", picture, ""))
+
+    def endable(self, picture: DataFrame) -> pa.Table:
+        """Return what waits and is to be ended without being sent: killed, or past its age.
+
+        Args:
+            picture: the open deliveries.
+
+        Returns:
+            Columns of `claims.DELIVERIES`; at most `END_AT_ONCE` rows.
+        """
+        return self._asked("endable", picture, f"limit {END_AT_ONCE}")
+
+    def overview(self, picture: DataFrame) -> Overview:
+        """Return what is open in a picture: how much, due when, under which claims.
+
+        Args:
+            picture: the open deliveries.
+        """
+        picture.createOrReplaceTempView(_VIEW)
+        now = self._now()
+        rows: list[Mapping[str, Any]] = (
+            self._spark.sql(
+                "select claim_id, claimed_by, min(claimed_at) as claimed_at, "
+                "max(lease_expires_at) as lease_expires_at, count(*) as deliveries, "
+                f"min(case when available_at > {now} then available_at end) as next_due, "
+                f"count_if(coalesce(available_at <= {now}, true)) as due "
+                f"from {_VIEW} where state in ('PENDING', 'CLAIMED') "
+                "group by claim_id, claimed_by"
+            )
+            .toArrow()
+            .to_pylist()
+        )
+        pending = next((row for row in rows if row["claim_id"] is None), None)
+        return Overview(
+            open=sum(row["deliveries"] for row in rows),
+            due=pending["due"] if pending else 0,
+            next_due=pending["next_due"] if pending else None,
+            claims=[row for row in rows if row["claim_id"] is not None],
+        )
+
+    def _asked(self, statement: str, picture: DataFrame, tail: str, **values: object) -> pa.Table:
+        picture.createOrReplaceTempView(_VIEW)
+        text = self._statements.fill(statement, deliveries=_VIEW, now=self._now(), **values)
+        table = self._spark.sql(f"select {COLUMNS} from ({text}) {tail}").toArrow()
+        return table.cast(DELIVERIES)
+
+    def _now(self) -> str:
+        return instant_literal(self._clock.now())

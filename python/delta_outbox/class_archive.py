@@ -13,7 +13,12 @@ import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
+
+from delta_outbox.homelock import is_alive
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaGateway
 
 KEPT: Final = 3
 """Archives that stay, the last used ones; each has some 200 MB."""
@@ -28,7 +33,7 @@ class ClassArchive:
 
     Args:
         path: where it is, or will be.
-        recorded: the JVM of this start writes it at its end.
+        recorded: the JVM of this start is asked to write it before it ends.
     """
 
     path: Path
@@ -64,19 +69,63 @@ class ClassArchive:
         """Return the options that let a JVM write the archive, or use it; none without one."""
         if self.recorded:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            return [f'"-XX:ArchiveClassesAtExit={self.draft}"', _QUIET]
+            # Not -XX:ArchiveClassesAtExit: a JVM whose driver was killed would stay to write it,
+            # and hold the home for half a minute.
+            return ["-XX:+RecordDynamicDumpInfo", _QUIET]
         try:
             os.utime(self.path)  # the last used ones stay
         except OSError:
             return []
         return [f'"-XX:SharedArchiveFile={self.path}"']
 
-    def keep(self) -> None:
-        """Put what the JVM has written in its place; the JVM has ended by itself."""
+    def write(self, gateway: JavaGateway) -> None:
+        """Let the JVM of this process write what it has loaded; if it cannot, there is no archive.
+
+        Args:
+            gateway: to that JVM.
+        """
+        from py4j.protocol import Py4JError
+
         if not self.recorded:
             return
+        with contextlib.suppress(Py4JError):
+            _diagnose(gateway, "vmCds", "dynamic_dump", f'"{self.draft}"')
+        self.keep()
+
+    def keep(self) -> None:
+        """Put what the JVM has written in its place, and remove what nobody uses."""
         with contextlib.suppress(FileNotFoundError):
             self.draft.replace(self.path)
+        for draft in self.path.parent.glob("*.[0-9]*"):  # of a driver that was killed as it wrote
+            if not is_alive(int(draft.suffix[1:])):
+                draft.unlink(missing_ok=True)
         used = sorted(self.path.parent.glob("*.jsa"), key=lambda one: one.stat().st_mtime)
         for old in used[:-KEPT]:
             old.unlink(missing_ok=True)
+
+
+def _diagnose(gateway: JavaGateway, command: str, *words: str) -> None:
+    """Give a JVM a command as `jcmd` does, which not every Java has.
+
+    Args:
+        gateway: to the JVM.
+        command: as its bean `DiagnosticCommand` calls it.
+        words: arguments.
+    """
+
+    def array(kind: Any, *values: object) -> Any:
+        made = gateway.new_array(kind, len(values))
+        for place, value in enumerate(values):
+            made[place] = value
+        return made
+
+    lang, name = gateway.jvm.java.lang, gateway.jvm.javax.management.ObjectName
+    text, bean = "[Ljava.lang.String;", name("com.sun.management:type=DiagnosticCommand")
+    kinds = ("javax.management.ObjectName", "java.lang.String", "[Ljava.lang.Object;", text)
+    # The class of the server itself is not open to callers; the interface is.
+    invoke = lang.Class.forName("javax.management.MBeanServer").getMethod(
+        "invoke", array(lang.Class, *map(lang.Class.forName, kinds))
+    )
+    given = array(lang.Object, array(lang.String, *words))
+    server = lang.management.ManagementFactory.getPlatformMBeanServer()
+    invoke.invoke(server, array(lang.Object, bean, command, given, array(lang.String, text)))

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
 
 STOP_TIMEOUT = 20.0  # seconds; a JVM that takes longer is killed
-RECORD_TIMEOUT = 180.0  # seconds; for one that writes an archive of its classes at its end
 LOG_READ = 100_000  # bytes of jvm.log that are searched for the reason of a failed start
 
 # Settings of some other Spark on this machine must not bend ours. Options for the JVM itself

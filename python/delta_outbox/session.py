@@ -16,8 +16,6 @@ from urllib.parse import urlparse
 from delta_outbox.errors import BadSettings, ServerUnreachable, StoragePrecondition
 from delta_outbox.home import Home
 from delta_outbox.jvm import (
-    RECORD_TIMEOUT,
-    STOP_TIMEOUT,
     SparkNotStarted,
     end_jvm,
     process_of,
@@ -64,7 +62,7 @@ def local_session(
         extra_conf: settings that are added to ours, or win over them.
         environment: variables for its JVM alone; what is secret belongs here.
         short_lived: start fast and compute slower, for a command of a minute at most.
-        record_classes: at the end, which takes some 20 s more, write what makes later starts
+        record_classes: at the end, which takes some seconds more, write what makes later starts
             faster; if it is there already, do nothing.
         debug: show what Spark prints, on standard error.
 
@@ -185,9 +183,9 @@ def stop_session() -> None:
         SparkContext._jvm = None
         SparkSession._instantiatedSession = None
         archive: ClassArchive | None = getattr(gateway, "class_archive", None)
-        records = archive is not None and archive.recorded
-        if end_jvm(gateway, timeout=RECORD_TIMEOUT if records else STOP_TIMEOUT) and archive:
-            archive.keep()
+        if archive is not None and process_of(gateway).poll() is None:
+            archive.write(gateway)
+        end_jvm(gateway)
 
 
 def remote_session(url: str) -> SparkSession:

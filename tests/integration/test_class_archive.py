@@ -1,4 +1,4 @@
-"""The archive of classes with a real JVM: written at one's end, used by the next."""
+"""The archive of classes with a real JVM: written by one, used by the next."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from delta_outbox.class_archive import ClassArchive
 from delta_outbox.java import find_java
-from delta_outbox.jvm import RECORD_TIMEOUT, end_jvm, start_jvm
+from delta_outbox.jvm import end_jvm, start_jvm
 
 pytestmark = pytest.mark.local
 
@@ -19,7 +19,8 @@ def _run_jvm(archive: ClassArchive, log: Path, *more: str) -> tuple[list[str], b
     gateway = start_jvm({"spark.driver.extraJavaOptions": options}, log=log)
     bean = gateway.jvm.java.lang.management.ManagementFactory.getRuntimeMXBean()
     given = list(bean.getInputArguments())
-    return given, end_jvm(gateway, timeout=RECORD_TIMEOUT)
+    archive.write(gateway)
+    return given, end_jvm(gateway)
 
 
 def test_archive_that_one_jvm_writes_serves_the_next(tmp_path: Path) -> None:
@@ -36,7 +37,6 @@ def test_archive_that_one_jvm_writes_serves_the_next(tmp_path: Path) -> None:
     assert first.recorded
     _, ended = _run_jvm(first, tmp_path / "first.log")
     assert ended, (tmp_path / "first.log").read_text()
-    first.keep()
     second = archive()
     assert (first.path, False) == (second.path, second.recorded)
     # With share:on a JVM does not start at all if the archive does not fit.

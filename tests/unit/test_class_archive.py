@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,7 @@ def test_archive_is_written_once(tmp_path: Path) -> None:
     """What is there is used, never written again; a draft becomes the archive at the end."""
     writing = _archive(tmp_path, record=True)
     (option, _quiet) = writing.options()
-    assert f'"-XX:ArchiveClassesAtExit={writing.draft}"' == option
+    assert "-XX:+RecordDynamicDumpInfo" == option
     writing.draft.write_text("classes")
     writing.keep()
     assert not writing.draft.exists()
@@ -50,6 +51,19 @@ def test_jvm_that_wrote_nothing_leaves_nothing(tmp_path: Path) -> None:
     writing.options()
     writing.keep()
     assert [] == _archive(tmp_path).options()
+
+
+def test_drafts_of_the_dead_go(tmp_path: Path) -> None:
+    """What a driver that was killed as it wrote has left goes; what another one writes stays."""
+    archive = _archive(tmp_path, record=True)
+    archive.options()
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    left, written = (archive.path.with_suffix(f".{pid}") for pid in (ended.pid, os.getppid()))
+    for draft in (left, written):
+        draft.write_text("half")
+    archive.keep()
+    assert [written] == list(archive.path.parent.iterdir())
 
 
 @pytest.mark.parametrize("used_again", [False, True])

@@ -88,8 +88,10 @@ class ClassArchive:
 
         if not self.recorded:
             return
-        with contextlib.suppress(Py4JError):
+        try:
             _diagnose(gateway, "vmCds", "dynamic_dump", f'"{self.draft}"')
+        except Py4JError:  # also that of a JVM that died of it: what there is may be half of it
+            self.draft.unlink(missing_ok=True)
         self.keep()
 
     def keep(self) -> None:

@@ -9,10 +9,11 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import psutil
+import pytest
 from tests.acceptance.told import number, said
 
 DAYS = "3"  # of the README's demo: some 2,700 events, in seconds
@@ -22,12 +23,12 @@ BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 STEP = re.compile(r"^=== step \d+, after \d+ s$\n", re.MULTILINE)
 
 
-def follow(blocks: Sequence[str], *, folder: Path, environment: Mapping[str, str]) -> list[str]:
-    """Run blocks as they stand, in one shell, and return what each printed."""
-    script = "".join(
-        f'echo "=== step {n}, after $SECONDS s"\n{block}' for n, block in enumerate(blocks, start=1)
-    )
-    shell = subprocess.Popen(
+@contextlib.contextmanager
+def shell(
+    script: str, *, folder: Path, environment: Mapping[str, str]
+) -> Iterator[subprocess.Popen[str]]:
+    """Run a script for a block; what it leaves running in the background ends with the block."""
+    process = subprocess.Popen(
         ["bash", "-euo", "pipefail", "-c", script],
         cwd=folder,
         env=environment,
@@ -38,12 +39,20 @@ def follow(blocks: Sequence[str], *, folder: Path, environment: Mapping[str, str
         start_new_session=True,
     )
     try:
-        told, _ = shell.communicate(timeout=PATIENCE)
+        yield process
     finally:
-        # What a failed step left running in the background.
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(shell.pid, signal.SIGTERM)
-    assert shell.returncode == 0, f"exit {shell.returncode}\n{told[-6000:]}"
+            os.killpg(process.pid, signal.SIGTERM)
+
+
+def follow(blocks: Sequence[str], *, folder: Path, environment: Mapping[str, str]) -> list[str]:
+    """Run blocks as they stand, in one shell, and return what each printed."""
+    script = "".join(
+        f'echo "=== step {n}, after $SECONDS s"\n{block}' for n, block in enumerate(blocks, start=1)
+    )
+    with shell(script, folder=folder, environment=environment) as process:
+        told, _ = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, f"exit {process.returncode}\n{told[-6000:]}"
     return STEP.split(told)[1:]
 
 
@@ -65,48 +74,56 @@ def kill_in_the_middle(command: str, *, folder: Path, environment: Mapping[str, 
     settings = folder / "outbox.toml"
     settings.write_text("[relay]\nbatch_size = 250\n")
     delivered = folder / ".outbox" / "delivered"
-    process = subprocess.Popen(
-        ["bash", "-c", command],
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    deadline = time.monotonic() + PATIENCE
-    while len(list(delivered.glob("*.jsonl"))) < 3 and time.monotonic() < deadline:
-        assert process.poll() is None, process.communicate()[0]
-        time.sleep(0.05)
-    started = psutil.Process(process.pid).children(recursive=True)
-    (demo,) = (one for one in started if "delta_outbox.demo" in one.cmdline())
-    assert "java" in {one.name() for one in started}
-    demo.kill()
-    told, _ = process.communicate(timeout=PATIENCE)
-    assert process.returncode != 0, told
-    _, left = psutil.wait_procs(started, timeout=END_LIMIT)
-    assert not left
+    with shell(command, folder=folder, environment=environment) as process:
+        deadline = time.monotonic() + PATIENCE
+        while len(list(delivered.glob("*.jsonl"))) < 3 and time.monotonic() < deadline:
+            assert process.poll() is None, process.communicate()[0]
+            time.sleep(0.05)
+        started = psutil.Process(process.pid).children(recursive=True)
+        (demo,) = (one for one in started if "delta_outbox.demo" in one.cmdline())
+        assert "java" in {one.name() for one in started}
+        demo.kill()
+        told, _ = process.communicate(timeout=PATIENCE)
+        assert process.returncode != 0, told
+        _, left = psutil.wait_procs(started, timeout=END_LIMIT)
+        assert not left
     settings.unlink()
 
 
+@pytest.fixture(scope="module")
+def readers_environment(strangers_environment: dict[str, str]) -> dict[str, str]:
+    """Return the environment of who follows the README, with less to deliver."""
+    return {**strangers_environment, "DAYS": DAYS}
+
+
+@pytest.fixture(scope="module")
+def proven(clone: Path, readers_environment: dict[str, str]) -> str:
+    """Follow the first commands of the README, the demo killed in the middle and started again, and
+    return what that one says.
+    """
+    (first, *_) = blocks_of(clone / "README.md")
+    setup, demo = first.splitlines(keepends=True)
+    follow([setup], folder=clone, environment=readers_environment)
+    kill_in_the_middle(demo, folder=clone, environment=readers_environment)
+    (told,) = follow([first], folder=clone, environment=readers_environment)
+    return told
+
+
 def test_every_command_of_the_readme_works(
-    clone: Path, strangers_environment: dict[str, str]
+    clone: Path, readers_environment: dict[str, str], proven: str
 ) -> None:
     """The commands of the README, in its order, set up, prove the demo, and deliver an event. What
     it says of a demo that is killed is true: started again, it delivers the rest, and proves it.
     """
     blocks = blocks_of(clone / "README.md")
     assert len(blocks) == 3
-    less = {**strangers_environment, "DAYS": DAYS}
-    setup, demo = blocks[0].splitlines(keepends=True)
-    follow([setup], folder=clone, environment=less)
-    kill_in_the_middle(demo, folder=clone, environment=less)
-    # Each in a shell of its own: a reader may come back another day.
-    (proven,) = follow(blocks[:1], folder=clone, environment=less)
-    advised = re.search(r"^ *(\S+ show \S+)$", proven, re.MULTILINE)
+    advised = re.search(r"^ *(\S+ show (\S+))$", proven, re.MULTILINE)
     assert advised is not None, proven
-    looked, life = follow([blocks[1], f"{advised[1]}\n"], folder=clone, environment=less)
-    (own,) = follow(blocks[2:], folder=clone, environment=less)
+    # Each block in a shell of its own: a reader may come back another day.
+    looked, life = follow(
+        [blocks[1], f"{advised[1]} --json\n"], folder=clone, environment=readers_environment
+    )
+    (own,) = follow(blocks[2:], folder=clone, environment=readers_environment)
 
     expected = number(proven, "expected")
     assert said(proven, "appended") == 0
@@ -115,10 +132,38 @@ def test_every_command_of_the_readme_works(
     assert (number(proven, "missing"), number(proven, "unexpected")) == (0, 0)
     assert (number(proven, "altered"), number(proven, "out of order")) == (0, 0)
     assert "PUBLISHED" in looked
-    assert "flight.delayed" in life
+    assert json.loads(life)["event"]["event_id"] == advised[2]
     assert "order.created" in own
     (line,) = lines_in(clone / "my-outbox" / "delivered")
     assert '"event_id":"o-1"' in line
+
+
+def test_a_false_delivery_is_found(
+    clone: Path, readers_environment: dict[str, str], proven: str
+) -> None:
+    """A later demo delivers nothing again, and sees a lost, a foreign and a changed line."""
+    assert number(proven, "missing") == 0
+    delivered = (clone / ".outbox" / "delivered").glob("*.jsonl")
+    file = max(delivered, key=lambda found: found.stat().st_size)
+    written = file.stat()
+    lines = file.read_text().splitlines()
+    lost, changed, *others = lines
+    line = json.loads(changed)
+    line["payload"] = line["payload"].replace('"distance_miles":', '"distance_miles":1')
+    foreign = {**line, "event_id": "flight-20130101-XX1-EWR-0000-departed"}
+    changed_lines = [json.dumps(line), json.dumps(foreign), *others]
+    assert lost not in changed_lines
+    file.write_text("".join(f"{text}\n" for text in changed_lines))
+    os.utime(file, ns=(written.st_atime_ns, written.st_mtime_ns))
+    demo = f".venv/bin/python -m delta_outbox.demo --days {DAYS}"
+    with shell(demo, folder=clone, environment=readers_environment) as process:
+        told, _ = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 1, told
+    assert said(told, "appended") == 0
+    assert said(told, "published") == 0
+    assert number(told, "missing") == 1
+    assert number(told, "unexpected") == 1
+    assert number(told, "altered") == 1
 
 
 def test_the_tutorial_ends_with_a_dead_letter_replayed(

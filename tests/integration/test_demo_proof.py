@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ Line = dict[str, Any]
 @pytest.fixture
 def lines(spark: SparkSession) -> Iterator[list[Line]]:
     """Return what is to be delivered of a day of flights, in order, as `jsonl` writes it."""
-    load = load_flights(spark, days=1, now=spark.sql("select now()").collect()[0][0])
+    loaded = load_flights(spark, days=1, now=datetime.now(UTC))
     yield [
         {
             "event_id": event["event_id"],
@@ -33,7 +34,7 @@ def lines(spark: SparkSession) -> Iterator[list[Line]]:
             "payload": event["payload"].decode(),
             "lifecycle": 0,
         }
-        for event in flight_events(spark, created_at=load.started_at).toArrow().to_pylist()
+        for event in flight_events(spark, created_at=loaded.started_at).toArrow().to_pylist()
     ]
     spark.sql(f"drop schema {TABLE.split('.')[0]} cascade")
 

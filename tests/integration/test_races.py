@@ -13,15 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from tests.integration.gates import (
-    EVERY_ORDER,
-    Gate,
-    StopBeforeCommit,
-    orders,
-    places,
-    play,
-    stop_before,
-)
+from tests.integration.gates import Gate, StopBeforeCommit, orders, places, play, stop_before
 from tests.integration.store import Store, check_derived, check_lives, delivered, events, open_store
 from tests.integration.test_log import claim_of
 
@@ -273,7 +265,7 @@ def _carry_out(store: Store, folder: Path, gate: Gate) -> None:
     sequencing.carry_out()
 
 
-@pytest.mark.parametrize("claimed", [2, 4] if EVERY_ORDER else [2])
+@pytest.mark.parametrize("claimed", [2, 4])
 def test_a_plan_knows_what_its_position_has_passed(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, claimed: int
 ) -> None:

@@ -213,8 +213,20 @@ def in_order(deliveries: pa.Table) -> pa.Table:
     """
     position = deliveries.select(["arrival", "ordinal", "created_at", "event_id"])
     last = pc.fill_null(position["ordinal"], np.iinfo(np.int64).max)
+    # Where each row of a commit has a number of its own, two columns say all.
+    arrival, ordinal = deliveries["arrival"].to_numpy(), last.to_numpy()
+    if _ascends(arrival, ordinal):
+        return deliveries
+    order = np.lexsort((ordinal, arrival))
+    if _ascends(arrival[order], ordinal[order]):
+        return deliveries.take(pa.array(order))
     keys = [(name, "ascending") for name in position.column_names]
     return deliveries.take(pc.sort_indices(position.set_column(1, "ordinal", last), sort_keys=keys))
+
+
+def _ascends(arrival: np.ndarray, ordinal: np.ndarray) -> bool:
+    later, same = np.diff(arrival) > 0, np.diff(arrival) == 0
+    return bool(np.all(later | (same & (np.diff(ordinal) > 0))))
 
 
 def claim_rows(claim: Claim) -> pa.Table:

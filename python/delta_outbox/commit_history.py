@@ -73,10 +73,8 @@ class CommitHistory:
         Args:
             table: its full name.
         """
-        folders, versions = self._learned.folders, self._learned.versions
-        if table not in folders:
-            folders[table] = self._folder(table)
-        folder, known = folders[table], versions.pop(table, None)
+        versions = self._learned.versions
+        folder, known = self.folder(table), versions.pop(table, None)
         if folder is not None:
             commit = _follow(folder, _last_checkpoint(folder) if known is None else known)
             if commit is not None:
@@ -159,8 +157,18 @@ class CommitHistory:
                 at=round(row["timestamp"].timestamp() * 1000),
             )
 
+    def folder(self, table: str) -> Path | None:
+        """Return where Delta keeps the log of a table; None if it is not on this machine.
+
+        Args:
+            table: its full name.
+        """
+        folders = self._learned.folders
+        if table not in folders:
+            folders[table] = self._folder(table)
+        return folders[table]
+
     def _folder(self, table: str) -> Path | None:
-        """Return where the log of a table is, if Spark and the table are on this machine."""
         if self._here is None:
             return None
         rows = self._spark.sql(f"describe table extended {table}").collect()
@@ -177,7 +185,7 @@ _of_sparks: weakref.WeakKeyDictionary[SparkContext | Machine, _Learned] = (
 
 def _follow(folder: Path, version: int) -> Commit | None:
     """Return the newest commit from a known one on; None if that is no longer there."""
-    while _file(folder, version + 1).exists():
+    while commit_file(folder, version + 1).exists():
         version += 1
     return _read(folder, version)
 
@@ -185,7 +193,7 @@ def _follow(folder: Path, version: int) -> Commit | None:
 def _read(folder: Path, version: int) -> Commit | None:
     """Return a commit; None if it is not there."""
     try:
-        with _file(folder, version).open(encoding="utf-8") as lines:
+        with commit_file(folder, version).open(encoding="utf-8") as lines:
             actions = map(json.loads, lines)
             told = (action["commitInfo"] for action in actions if "commitInfo" in action)
             info: dict[str, Any] = next(told, {})
@@ -208,5 +216,11 @@ def _last_checkpoint(folder: Path) -> int:
         return 0
 
 
-def _file(folder: Path, version: int) -> Path:
+def commit_file(folder: Path, version: int) -> Path:
+    """Return the file of a commit, there or not.
+
+    Args:
+        folder: where Delta keeps the log of a table.
+        version: of the commit.
+    """
     return folder / f"{version:020}.json"

@@ -90,8 +90,29 @@ class KnownIds:
         self._ids: IdNumbers | None = None
         self._since = date.max  # ids of earlier days are not known
         self._at: Commit | None = None  # the log up to here is known
-        self._was_asked = False
+        self.was_asked = False
         self._is_of_use = True
+
+    @property
+    def is_read(self) -> bool:
+        """Say whether the ids are known; until then each question is one to the log."""
+        return self._ids is not None
+
+    def are_between(self, first: str, last: str, *, since: date, version: int) -> bool:
+        """Say whether the log has an id between two of them, asking it.
+
+        Args:
+            first: the least id.
+            last: the greatest id.
+            since: ids of earlier days do not count.
+            version: of the log.
+        """
+        ends = [f"string(x'{name.encode().hex()}')" for name in (first, last)]
+        found = self._spark.sql(
+            f"select 1 from {self._events} version as of {version} where created_date >= "
+            f"date'{since}' and event_id between {ends[0]} and {ends[1]} limit 1"
+        )
+        return not found.isEmpty()
 
     def may_hold(
         self, event_ids: Iterable[str], *, since: date, version: int | None = None
@@ -103,7 +124,7 @@ class KnownIds:
             since: ids of earlier days do not count.
             version: of the log, not earlier than what was added; its end if left out.
         """
-        is_first, self._was_asked = not self._was_asked, True
+        is_first, self.was_asked = not self.was_asked, True
         if is_first or not self._is_of_use:
             return True
         if not self._is_up_to_date(since, version):

@@ -178,6 +178,18 @@ class Projection:
             raise LogRewound(table=self._tables.progress, writer=PLAN_APP_ID, number=mark.plan)
         return Watermark(version=mark.version, plan=plan)
 
+    def is_anything_open(self, seen: Watermark) -> bool:
+        """Say whether a version of the projection has open deliveries.
+
+        Args:
+            seen: the version.
+        """
+        found = self._spark.sql(
+            f"select 1 from {self._tables.state} version as of {seen.version} "
+            f"where state in ({listed(OPEN_STATES)}) limit 1"
+        )
+        return not found.isEmpty()
+
     def known_watermark(self) -> Watermark | None:
         """Return the watermark as this object knows it, read once after each of its refreshes.
 

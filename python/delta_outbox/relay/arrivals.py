@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+import logging
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_outbox.claims import COLUMNS, DELIVERIES, in_order
+from delta_outbox.claims import COLUMNS, DELIVERIES
+from delta_outbox.commit_files import CommitFiles
 from delta_outbox.conflicts import is_feed_gone
+from delta_outbox.event_files import UnreadableFile, arrived
 from delta_outbox.instants import micros
 from delta_outbox.known_ids import KnownIds
 from delta_outbox.outbox import Outbox
-from delta_outbox.tails import changes
+from delta_outbox.tails import MANY, changes
+
+logger = logging.getLogger(__name__)
+
+MOST: Final = 1_000_000  # rows of one commit that are held at once; of a larger one Spark is asked
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arrived:
+    """New events.
+
+    Args:
+        deliveries: columns of `claims.DELIVERIES`, and of `event_files.PLACED` where the files are
+            known; in no order.
+        to: up to which version of the event log.
+    """
+
+    deliveries: pa.Table
+    to: int
 
 
 class Arrivals:
@@ -25,25 +48,52 @@ class Arrivals:
     def __init__(self, outbox: Outbox) -> None:
         """Read nothing yet."""
         self._outbox = outbox
+        self._events = outbox.tables.events
+        self._files = CommitFiles(outbox.spark)
         self._known_ids = KnownIds(outbox.spark, outbox.tables.events)
 
-    def takeable(self, *, after: int, to: int, limit: int) -> pa.Table | None:
-        """Return what came between two versions of the event log, if all of it is takeable and new.
-
-        It is where nothing that is open could hold it up: the caller knows that, and that no policy
-        holds or ends what waits.
+    def read(self, *, after: int, to: int, limit: int) -> Arrived | None:
+        """Return what came between two versions of the event log, if each of it is a new event.
 
         Args:
             after: version of the event log, not included.
             to: version of the event log, included; later than the other.
-            limit: deliveries.
+            limit: deliveries; what has more is read in parts, commit by commit.
 
         Returns:
-            Columns of `claims.DELIVERIES`, in order; None if that has to be asked of everything.
+            None if that has to be asked of everything.
         """
+        found = self._from_files(after, to, limit) or self._from_feed(after, to, limit)
+        if found is None or not found.deliveries.num_rows:
+            return found
+        table = found.deliveries
+        first = pc.min(table["created_at"].cast(pa.int64())).as_py()
+        if first < 0:  # Spark may write what is older than 1970 in a calendar of its own
+            return None
+        earliest = min(first, micros(self._outbox.clock.now())) // 1_000_000
+        horizon = int(self._outbox.statements.texts["identity_horizon_days"])
+        since = datetime.fromtimestamp(earliest, UTC).date() - timedelta(days=horizon)
+        if pc.count_distinct(table["event_id"]).as_py() < table.num_rows or self._may_be_known(
+            table["event_id"], since=since, version=after
+        ):
+            return None
+        if self._known_ids.is_read:
+            self._known_ids.add(table["event_id"].to_pylist(), version=found.to)
+        return found
+
+    def _from_files(self, after: int, to: int, limit: int) -> Arrived | None:
+        added = self._files.added(self._events, after=after, to=to, most=limit)
+        if added is None or added.rows > max(limit, MOST):
+            return None
+        try:
+            return Arrived(deliveries=arrived(added.files), to=added.to)
+        except UnreadableFile as error:
+            logger.warning("arrivals_unreadable", extra={"file": str(error)})
+            return None
+
+    def _from_feed(self, after: int, to: int, limit: int) -> Arrived | None:
         outbox = self._outbox
-        source = changes(outbox.tables.events, after=after, to=to)
-        text = outbox.statements.fill("arrivals", source=source)
+        text = outbox.statements.fill("arrivals", source=changes(self._events, after=after, to=to))
         try:
             found = outbox.spark.sql(f"select {COLUMNS} from ({text}) limit {limit + 1}").toArrow()
         except Exception as error:
@@ -51,19 +101,19 @@ class Arrivals:
                 return None
             raise
         table = found.cast(DELIVERIES)
-        if not 0 < table.num_rows <= limit:
-            return None
-        now = outbox.clock.now()
-        due = pc.less_equal(table["available_at"], now)
-        first = pc.min(table["created_at"].cast(pa.int64())).as_py()
-        if first < 0 or not pc.all(pc.fill_null(due, True)).as_py():
-            return None
-        earliest = datetime.fromtimestamp(min(first, micros(now)) // 1_000_000, UTC).date()
-        since = earliest - timedelta(days=int(outbox.statements.texts["identity_horizon_days"]))
-        event_ids = table["event_id"].to_pylist()
-        if len(set(event_ids)) < len(event_ids) or self._known_ids.may_hold(
-            event_ids, since=since, version=after
-        ):
-            return None
-        self._known_ids.add(event_ids, version=to)
-        return in_order(table)
+        return Arrived(deliveries=table, to=to) if table.num_rows <= limit else None
+
+    def _may_be_known(self, event_ids: pa.ChunkedArray, *, since: date, version: int) -> bool:
+        """Say whether the log may have held one of these ids before.
+
+        Of many, and where nothing is known yet, it is asked first whether there are any between
+        the least and the greatest of them: where ids grow with time, there are none.
+        """
+        known = self._known_ids
+        if not known.is_read and (not known.was_asked or len(event_ids) >= MANY):
+            bounds = pc.min_max(event_ids)
+            if not known.are_between(
+                bounds["min"].as_py(), bounds["max"].as_py(), since=since, version=version
+            ):
+                return False
+        return known.may_hold(event_ids.to_pylist(), since=since, version=version)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence, Set
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from delta_outbox.relay.freshness import Freshness
 from delta_outbox.relay.isolation import Isolation, goes_to
 from delta_outbox.relay.leases import LeaseWatch
 from delta_outbox.relay.schedule import Schedule
+from delta_outbox.relay.waiting import Waiting, joined
 from delta_outbox.scopes import scopes_of
 from delta_outbox.tails import OPEN_STATES, listed
 
@@ -76,8 +78,9 @@ class Planning:
         self._commands_seen = 0
         self._planned_by = ""  # the version of the policies
         self._of_others: frozenset[str] = frozenset()  # claims that were alive when it changed
-        # Open deliveries that were neither planned nor ours at the last look, or failed since.
-        self._loose = 0
+        self._loose = 0  # open deliveries that were neither planned nor ours at the last look
+        self._waiting = Waiting()  # those of ours that came back since, or are not due
+        self._has_more = False  # whether new events were left for the next look
         self._unsettled = False  # whether lost claims have to stay as they are for now
 
     @property
@@ -112,7 +115,11 @@ class Planning:
     @property
     def is_settled(self) -> bool:
         """Say whether all that was open at the last look is ours or has been delivered."""
-        return bool(self._heads) and self._loose == 0 and self.schedule is None
+        return (
+            bool(self._heads)
+            and self._loose == 0
+            and not (self.schedule or self._waiting or self._has_more)
+        )
 
     def seconds_to_wait(self) -> float:
         """Return the seconds until something may become takeable, as far as is known."""
@@ -149,9 +156,15 @@ class Planning:
         if is_same and self._is_known(heads) and started < self._next_due:
             self._stale_at = started + STALE_SECONDS
             return
-        if is_same and self._has_only_arrivals(heads, alive) and self._plan_arrivals(heads, ahead):
+        if (
+            is_same
+            and (self._is_all_ours(heads) or self._begins_with_nothing(heads, takes_over))
+            and self._plan_ours(heads, alive=alive, ahead=ahead)
+        ):
             self._keep_until(started)
             return
+        self._waiting.clear()
+        self._has_more = False
         self._unavailable = unavailable
         self._outbox.log.catch_up(heads["transitions"])
         picture = self._outbox.picture(heads)
@@ -193,13 +206,20 @@ class Planning:
         self._fresh_until = self._clock.monotonic() + max(LOW_SECONDS, took)
         self._stale_at = self._clock.monotonic() + max(STALE_SECONDS, STALE_FACTOR * took)
 
-    def failed(self, count: int) -> None:
-        """Note that deliveries which were planned are open again, or hold up others.
+    def take_back(self, deliveries: pa.Table) -> None:
+        """Note that deliveries which were claimed are open again.
 
         Args:
-            count: how many.
+            deliveries: columns of `claims.DELIVERIES`, as they are after their claim. That it has
+                ended is on record before the next look.
         """
-        self._loose += count
+        self._waiting.add(deliveries)
+        if self._waiting.due_at is not None:
+            self._next_due = min(self._next_due, self._due_in(self._waiting.due_at))
+
+    def _due_in(self, at: datetime) -> float:
+        """Return when something is due, in monotonic seconds."""
+        return self._clock.monotonic() + (at - self._clock.now()).total_seconds()
 
     def _is_known(self, heads: Mapping[str, int]) -> bool:
         """Say whether a look would show nothing but what follows from the last one.
@@ -216,41 +236,77 @@ class Planning:
         return (
             self._loose == 0
             and not self._standing_by
+            and bool(self._heads)
             and heads["transitions"] in (self._outbox.log.version, self._heads.get("transitions"))
             and heads["commands"] == self._heads.get("commands")
         )
 
-    def _has_only_arrivals(self, heads: Mapping[str, int], alive: Set[str]) -> bool:
-        """Say whether nothing that is open could hold up what came since the last look.
+    def _begins_with_nothing(self, heads: dict[str, int], takes_over: bool) -> bool:
+        """Say whether a relay that has not looked yet finds nothing open but new events.
 
-        All of it is ours, and what is ours is kept in order by `Schedule`; nobody asks for anything
-        but that it be delivered.
+        The projection says so if it has seen all transitions, and all kills.
+        """
+        if self._heads or self._planned_by:
+            return False
+        seen = self._outbox.projection.known_watermark()
+        if seen is None or any(
+            seen.versions[log] != heads[log] for log in ("transitions", "commands")
+        ):
+            return False
+        if not takes_over and self._is_owned_by_another([]):
+            return False
+        if self._outbox.projection.is_anything_open(seen):
+            return False
+        self._outbox.log.catch_up(heads["transitions"])
+        position = self._outbox.log.sequence
+        if self._carry_out(heads) or self._outbox.log.sequence != position:
+            return False
+        self._planned_by = self._outbox.policies_in_force.version
+        self._heads = {**heads, "events": seen.versions["events"]}
+        return True
+
+    def _plan_ours(self, heads: dict[str, int], *, alive: Set[str], ahead: int) -> bool:
+        """Plan what is new and what came back, where all else that is open is ours already and
+        `Schedule` keeps its order; False if everything has to be looked at.
         """
         policies = self._outbox.policies_in_force
-        return (
-            self._is_all_ours(heads)
-            and heads["events"] > self._heads["events"]
-            and self.schedule is None
-            and not (self.to_end.num_rows or self._unsettled)
-            and not (policies.any_hold or policies.any_age)
-            and policies.version == self._planned_by
-            and not self._of_others & alive
-        )
-
-    def _plan_arrivals(self, heads: dict[str, int], ahead: int) -> bool:
-        """Plan what came since the last look; False if everything has to be looked at."""
-        if self._isolation.apart(batch_size=self._batch_size, ahead=ahead) is not None:
+        if (
+            self.to_end.num_rows
+            or self._unsettled
+            or policies.any_hold
+            or policies.any_age
+            or policies.version != self._planned_by
+            or self._of_others & alive
+            or self._isolation.apart(batch_size=self._batch_size, ahead=ahead) is not None
+        ):
             return False
-        takeable = self._arrivals.takeable(
-            after=self._heads["events"], to=heads["events"], limit=self._batch_size * ahead
-        )
-        if takeable is None:
+        limit = self._batch_size * ahead
+        if len(self._waiting) > limit:
             return False
-        self._heads, self._schedule = heads, None
+        now = self._clock.now()
+        after, to = self._heads["events"], heads["events"]
+        due_at = self._waiting.due_at
+        if self._schedule is not None and 2 * len(self._schedule) > limit:
+            if due_at is None or due_at > now:  # there is enough to do
+                self._heads, self._has_more = {**heads, "events": after}, after < to
+                return True
+        left = self._schedule.left() if self._schedule is not None else NOTHING
+        more, reached = [left], after
+        if to > after and left.num_rows < limit:
+            found = self._arrivals.read(after=after, to=to, limit=limit - left.num_rows)
+            if found is None:
+                return False
+            more.append(found.deliveries)
+            reached = found.to
+        takeable, scopes = self._waiting.take(
+            joined(*more), lambda table: scopes_of(table, policies), now=now
+        )
+        self._schedule = None
         if takeable.num_rows:
-            scopes = scopes_of(takeable, self._outbox.policies_in_force)
             self._schedule = Schedule(takeable, scopes, batch_size=self._batch_size)
-        self._loose, self._next_due = 0, float("inf")
+        self._heads, self._has_more = {**heads, "events": reached}, reached < to
+        due_at = self._waiting.due_at
+        self._next_due = float("inf") if due_at is None else self._due_in(due_at)
         return True
 
     def _plan(

@@ -6,6 +6,7 @@ import logging
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -26,6 +27,7 @@ from delta_outbox.publishers.protocol import (
 )
 from delta_outbox.publishers.scrub import describe
 from delta_outbox.relay import slice as worker
+from delta_outbox.relay.contents import is_readable, written_slices
 from delta_outbox.relay.deadline import Deadline
 from delta_outbox.relay.modules import folders_of
 from delta_outbox.relay.placing import place, sendable
@@ -75,6 +77,8 @@ class Publishing:
         parallelism: slices per claim.
         tracing: whether publish attempts become spans; only then `metadata` is read.
         seats: of the relay; its own if left out.
+        folder: for what is written down for the workers of this machine while they publish; that
+            of temporary files if left out.
     """
 
     def __init__(
@@ -88,6 +92,7 @@ class Publishing:
         parallelism: int,
         tracing: bool = False,
         seats: Seats | None = None,
+        folder: Path | None = None,
     ) -> None:
         """Keep what every claim needs."""
         self._seats = seats or Seats(uuid.uuid4().hex)
@@ -99,6 +104,8 @@ class Publishing:
         self._folders = folders_of(type_ for type_, _ in destinations.values())
         self._parallelism = parallelism
         self._tracing = tracing
+        self._folder = folder
+        self._reads_files = True
         self._is_warm = False
         self.not_opened: dict[str, str] = {}
 
@@ -157,11 +164,12 @@ class Publishing:
         )
         reach("publish.before")
         try:
-            answers = (
-                self._run(job, claim, placed, slices)
-                if placed.num_rows
-                else worker.RESULTS.empty_table()
-            )
+            if not placed.num_rows:
+                answers = worker.RESULTS.empty_table()
+            elif self._reads_files and is_readable(claim.deliveries):
+                answers = self._run_by_files(job, claim, placed, slices)
+            else:
+                answers = self._run(job, claim, placed, slices)
         except Exception as error:  # noqa: BLE001 - whatever it was, every delivery gets an ending
             logger.warning(
                 "publish_job_failed",
@@ -232,6 +240,42 @@ class Publishing:
         with self._seats.taken() as seat:
             return self._send(replace(job, seat=seat), rows)
 
+    def _run_by_files(
+        self, job: worker.Job, claim: Claim, placed: pa.Table, slices: int
+    ) -> pa.Table:
+        """Let each worker read what it sends from the files of the log."""
+        with (
+            written_slices(placed, claim.deliveries, slices=slices, folder=self._folder) as path,
+            self._seats.taken() as seat,
+        ):
+            sending = replace(job, seat=seat)
+
+            def publish(given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+                from pyspark import TaskContext
+
+                for _ in given:  # a worker that leaves something of its input unread is not reused
+                    pass
+                context = TaskContext.get()
+                number = context.attemptNumber() if context is not None else 0
+                part = context.partitionId() if context is not None else 0
+                for answers in worker.publish_from_files(
+                    sending, path, attempt_number=number, part=part
+                ):
+                    packed = answers.serialize().to_pybytes()
+                    yield pa.RecordBatch.from_pydict({"answers": [packed]})
+
+            # One action, as in `_send`.
+            found = (
+                self._spark.range(slices, numPartitions=slices)
+                .mapInArrow(publish, "answers binary")
+                .toArrow()
+            )
+        answers = [
+            pa.ipc.read_record_batch(packed.as_buffer(), worker.RESULTS)
+            for packed in found["answers"]
+        ]
+        return pa.Table.from_batches(answers, worker.RESULTS)
+
     def _send(self, job: worker.Job, rows: DataFrame) -> pa.Table:
         def publish(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             from pyspark import TaskContext
@@ -260,6 +304,11 @@ class Publishing:
                     results[at] = Unknown(error=error)
                 case worker.NOT_SENT:
                     results[at] = NotSent()
+                case worker.NOT_READ:  # whoever asks Spark from now on gets an answer
+                    results[at] = NotSent()
+                    if self._reads_files:
+                        self._reads_files = False
+                        logger.warning("files_unreadable", extra={"error": error})
                 case worker.NOT_OPENED:
                     results[at] = NotSent()
                     self.not_opened.setdefault(destinations[at], error)

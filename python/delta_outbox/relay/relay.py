@@ -36,6 +36,7 @@ from delta_outbox.relay.schedule import Kind
 from delta_outbox.relay.seats import Seats
 from delta_outbox.relay.summary import Mode, Summary
 from delta_outbox.relay.tracing import check_tracing
+from delta_outbox.relay.waiting import came_back
 from delta_outbox.scopes import scopes_of
 from delta_outbox.settling import Outcome
 
@@ -357,7 +358,7 @@ class Relay:
             for scope, ending in zip(held.scopes, endings, strict=True)
             if scope is not None and not ending.lets_go
         }
-        self._planning.failed(sum(not ending.lets_go for ending in endings))
+        self._planning.take_back(came_back(held.claim.deliveries, rows))
         if self._planning.schedule is not None:
             self._planning.schedule.close(stopped)
         logger.info(
@@ -439,4 +440,5 @@ class Relay:
             parallelism=outbox.settings.relay.parallelism or os.cpu_count() or 1,
             tracing=outbox.settings.relay.tracing,
             seats=self._seats,
+            folder=outbox.home.scratch if outbox.home else None,
         )

@@ -79,6 +79,10 @@ class Schedule:
     def __len__(self) -> int:
         return int(np.count_nonzero(self._left & ~self._closed[self._scope]))
 
+    def left(self) -> pa.Table:
+        """Return what was not taken, closed or not, in order: columns of the deliveries."""
+        return self._deliveries.filter(pa.array(self._left))
+
     def destinations(self, *, busy: Iterable[str | None] = ()) -> list[str]:
         """Return where what is left goes to, those first whose first delivery comes first.
 

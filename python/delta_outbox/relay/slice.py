@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from delta_outbox.event_files import UnreadableFile
 from delta_outbox.failpoints import reach
 from delta_outbox.publishers.cloudevents import CloudEventForm
 from delta_outbox.publishers.cloudevents_transport import Mode
@@ -34,6 +35,7 @@ from delta_outbox.publishers.registry import find_publisher
 from delta_outbox.publishers.scrub import describe
 from delta_outbox.publishers.secrets import hiding, secrets_of, without_secrets
 from delta_outbox.relay.calls import plan_calls
+from delta_outbox.relay.contents import read_slice, with_contents
 from delta_outbox.relay.deadline import Deadline
 from delta_outbox.relay.garbage import seldom_collected
 from delta_outbox.relay.modules import make_importable
@@ -49,6 +51,7 @@ REJECTED: Final = "R"
 UNKNOWN: Final = "U"
 NOT_SENT: Final = "N"
 NOT_OPENED: Final = "O"  # the publisher did not open: not sent, and the relay says why
+NOT_READ: Final = "W"  # its file could not be read by this worker: not sent, Spark is to be asked
 CRASHED: Final = "C"
 
 RESULTS: Final = pa.schema(
@@ -128,6 +131,33 @@ def publish_slice(
                 yield answers
         finally:
             work.close()
+
+
+def publish_from_files(
+    job: Job, path: str, *, attempt_number: int, part: int
+) -> Iterator[pa.RecordBatch]:
+    """Publish a slice whose contents this worker reads itself, as `publish_slice` does.
+
+    Args:
+        job: what holds for the whole claim.
+        path: where `contents.written_slices` has written down what is to be sent.
+        attempt_number: of the task.
+        part: number of the slice within its claim.
+    """
+    rows = read_slice(path, part)
+    if attempt_number > 0:
+        yield from publish_slice(job, [rows], attempt_number=attempt_number, part=part)
+        return
+    answered = 0
+    try:
+        contents = with_contents(rows, traced=job.tracing)
+        for answers in publish_slice(job, contents, attempt_number=0, part=part):
+            answered += len(answers)
+            yield answers
+    except UnreadableFile as error:
+        # What a file lacks it lacks for every worker that reads it, but Spark may know better.
+        left = rows["place"].to_pylist()[answered:]
+        yield _answers([(place, NOT_READ, f"cannot read {error}") for place in left])
 
 
 class _Slice:

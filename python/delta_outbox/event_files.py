@@ -1,0 +1,144 @@
+"""Events as the data files of their log hold them, read by Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from delta_outbox.claims import DELIVERIES
+from delta_outbox.commit_files import AddedFile
+
+FILE: Final = "file"
+ROW: Final = "row"
+PLACED: Final = pa.schema(
+    [
+        *DELIVERIES,
+        (FILE, pa.dictionary(pa.int32(), pa.string())),
+        (ROW, pa.int64()),
+    ]
+)
+"""Deliveries of events that nothing has happened to, and where each event lies: the file and the
+number of its row there, from 0."""
+
+_INSTANT: Final = pa.timestamp("us", tz="UTC")
+_NARROW: Final = (
+    *("event_id", "event_type", "ordering_key", "partition_key"),
+    *("created_at", "appended_at", "available_at", "ordinal"),
+)
+
+
+class UnreadableFile(Exception):
+    """A file that is gone, or that does not hold the columns of the log: Spark is to be asked."""
+
+
+def open_file(path: str) -> pq.ParquetFile:
+    """Open a data file, instants in microseconds whichever way Spark wrote them.
+
+    Args:
+        path: of the file.
+
+    Raises:
+        UnreadableFile: it is gone, or no Parquet.
+    """
+    try:
+        return pq.ParquetFile(path, coerce_int96_timestamp_unit="us", memory_map=True)
+    except (OSError, pa.ArrowException) as error:
+        raise UnreadableFile(path) from error
+
+
+def as_instants(table: pa.Table) -> pa.Table:
+    """Return columns as the log has them: an instant without a zone is one of UTC.
+
+    Args:
+        table: of columns as a file holds them.
+    """
+    for index, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type):
+            column = table[field.name].cast(pa.timestamp("us", tz=field.type.tz))
+            column = column.cast(_INSTANT)
+            table = table.set_column(index, field.name, column)
+    return table
+
+
+def arrived(files: Sequence[AddedFile]) -> pa.Table:
+    """Return the deliveries of events that were appended, in the order of their files.
+
+    What the macro `first_state` says of an event, by whole columns.
+
+    Args:
+        files: of the event log.
+
+    Returns:
+        Columns of `PLACED`.
+
+    Raises:
+        UnreadableFile: one of them is gone, or does not hold the columns of the log.
+    """
+    parts = [_of_file(number, file) for number, file in enumerate(files)]
+    paths = pa.array([str(file.path) for file in files], pa.string())
+    table = pa.concat_tables(parts) if parts else _NUMBERED.empty_table()
+    columns = [
+        pa.chunked_array(
+            [pa.DictionaryArray.from_arrays(chunk, paths) for chunk in table[FILE].chunks],
+            PLACED.field(FILE).type,
+        )
+        if name == FILE
+        else table[name]
+        for name in PLACED.names
+    ]
+    return pa.Table.from_arrays(columns, schema=PLACED)
+
+
+_TYPES: Final = {
+    name: _INSTANT if name == "appended_at" else DELIVERIES.field(name).type for name in _NARROW
+}
+_NUMBERED: Final = PLACED.set(PLACED.get_field_index(FILE), pa.field(FILE, pa.int32()))
+
+
+def _of_file(number: int, file: AddedFile) -> pa.Table:
+    given = _narrow_columns(file)
+    count = file.rows
+    appended = pc.coalesce(given["appended_at"], given["created_at"])
+    constant = {
+        "arrival": file.version,
+        "ambiguous": False,
+        "destination": "",
+        **dict.fromkeys(("lifecycle", "attempts", "publish_attempts"), 0),
+        **dict.fromkeys(("crashes", "suspect"), 0),
+        FILE: number,
+    }
+    columns = []
+    for field in _NUMBERED:
+        if field.name in constant:
+            columns.append(pa.repeat(pa.scalar(constant[field.name], field.type), count))
+        elif field.name == "started_at":
+            columns.append(_later(appended, given["available_at"]))
+        elif field.name == ROW:
+            columns.append(pa.array(np.arange(count)))
+        elif field.name in given:
+            columns.append(given[field.name])
+        else:
+            columns.append(pa.nulls(count, field.type))
+    return pa.Table.from_arrays(columns, schema=_NUMBERED)
+
+
+def _narrow_columns(file: AddedFile) -> dict[str, pa.ChunkedArray]:
+    try:
+        with open_file(str(file.path)) as opened:
+            table = as_instants(opened.read(columns=list(_NARROW)))
+        if table.num_rows != file.rows:
+            raise UnreadableFile(str(file.path))
+        return {name: table[name].cast(_TYPES[name]) for name in _NARROW}
+    except (OSError, KeyError, pa.ArrowException) as error:
+        raise UnreadableFile(str(file.path)) from error
+
+
+def _later(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the later of two instants, that of the first where the second is null."""
+    is_later = pc.fill_null(pc.greater(other, one), False)
+    return pc.if_else(is_later, other, one)

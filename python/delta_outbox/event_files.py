@@ -94,14 +94,11 @@ def arrived(files: Sequence[AddedFile]) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=PLACED)
 
 
-_TYPES: Final = {
-    name: _INSTANT if name == "appended_at" else DELIVERIES.field(name).type for name in _NARROW
-}
 _NUMBERED: Final = PLACED.set(PLACED.get_field_index(FILE), pa.field(FILE, pa.int32()))
 
 
 def _of_file(number: int, file: AddedFile) -> pa.Table:
-    given = _narrow_columns(file)
+    given = read_columns(file, _NARROW)
     count = file.rows
     appended = pc.coalesce(given["appended_at"], given["created_at"])
     constant = {
@@ -120,22 +117,31 @@ def _of_file(number: int, file: AddedFile) -> pa.Table:
             columns.append(_later(appended, given["available_at"]))
         elif field.name == ROW:
             columns.append(pa.array(np.arange(count)))
-        elif field.name in given:
-            columns.append(given[field.name])
+        elif field.name in _NARROW:
+            columns.append(given[field.name].cast(field.type))
         else:
             columns.append(pa.nulls(count, field.type))
     return pa.Table.from_arrays(columns, schema=_NUMBERED)
 
 
-def _narrow_columns(file: AddedFile) -> dict[str, pa.ChunkedArray]:
+def read_columns(file: AddedFile, columns: Sequence[str]) -> pa.Table:
+    """Return some columns of a data file.
+
+    Args:
+        file: of a log.
+        columns: their names; the result has them in this order.
+
+    Raises:
+        UnreadableFile: it is gone, or does not hold these columns or as many rows.
+    """
     try:
         with open_file(str(file.path)) as opened:
-            table = as_instants(opened.read(columns=list(_NARROW)))
-        if table.num_rows != file.rows:
-            raise UnreadableFile(str(file.path))
-        return {name: table[name].cast(_TYPES[name]) for name in _NARROW}
+            table = as_instants(opened.read(columns=list(columns)).select(list(columns)))
     except (OSError, KeyError, pa.ArrowException) as error:
         raise UnreadableFile(str(file.path)) from error
+    if table.num_rows != file.rows:
+        raise UnreadableFile(str(file.path))
+    return table
 
 
 def _later(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -167,11 +167,22 @@ class Refreshing:
         """Return folded rows, and the statement that writes them: where none of them takes the
         place of another, as when all that came has been delivered since, they are inserted.
         """
-        if not {"t", "c"} & set(self._tails.news):
+        news = set(self._tails.news)
+        if not {"t", "c"} & news:
+            return folded, "insert"
+        states = self._tails.from_states()
+        if "c" not in news and not self._has_any(states):
             return folded, "insert"
         folded = kept(folded)  # a merge reads them several times
         replaces = folded.where("replaces_destination is not null")
         return folded, "insert" if replaces.isEmpty() else "merge"
+
+    def _has_any(self, states: Sequence[str]) -> bool:
+        """Say whether the projection has rows in some of its partitions."""
+        found = self._spark.sql(
+            f"select 1 from {self._tables.state} where state in ({listed(states)}) limit 1"
+        )
+        return not found.isEmpty()
 
     def _stands_at(self, plan: NumberedPlan) -> int:
         """Return the number of a plan if its rows are there, else 0.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.statements import Statements
 from delta_outbox.tables import Tables
+from delta_outbox.tail_files import TailFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,10 +55,13 @@ class Tails:
         self._spark = spark
         self._tables = tables
         self._statements = statements
+        self._files = TailFiles(spark, tables)
+        self._of_files: dict[str, tuple[int, int]] = {}  # log -> range, where it is one of commits
         self._new: frozenset[str] = frozenset()
         self._transitions = ""  # the text of their view, all of them
         self._of_transitions: TailClaims | None = None
         self._new_events = 0  # how many
+        self._differ = False  # whether the ids of the new ones are known to differ
         self._repeats: bool | None = None  # whether one may be there twice, once that was asked
 
     def between(self, after: Mapping[str, int], heads: Mapping[str, int]) -> None:
@@ -69,6 +73,7 @@ class Tails:
         """
         self._new = frozenset(log for log in LOGS if heads[log] > after[log])
         self._of_transitions = None
+        self._of_files = {log: (after[log], heads[log]) for log in self._new}
         for log in LOGS:
             source = (
                 changes(self._tables[f"outbox_{log}"], after=after[log], to=heads[log])
@@ -85,7 +90,7 @@ class Tails:
             heads: version of each log.
         """
         self._new = frozenset(LOGS)
-        self._of_transitions = None
+        self._of_transitions, self._of_files = None, {}
         for log in LOGS:
             source = f"{self._tables[f'outbox_{log}']} version as of {heads[log]}"
             self._tail(log, source, arrival="_metadata.row_commit_version")
@@ -123,7 +128,7 @@ class Tails:
         claim all of whose endings are there as well says nothing about any delivery.
         """
         if self._of_transitions is None:
-            by_claim = (
+            by_claim = self._claims() or (
                 self._spark.sql(
                     "select claim_id, bool_or(reason = 'replayed') as replays, "
                     "min(destination) as first, max(destination) as last, count(*) as transitions, "
@@ -144,6 +149,10 @@ class Tails:
                 )
         return self._of_transitions
 
+    def _claims(self) -> Sequence[Mapping[str, Any]] | None:
+        given = self._of_files.get("transitions")
+        return self._files.claims(*given) if given else None
+
     def _tail(self, log: str, source: str, *, arrival: str) -> None:
         text = self._statements.fill(f"{log}_tail", arrival=arrival, source=source)
         if log == "transitions":
@@ -154,8 +163,14 @@ class Tails:
         """Make the view of the earlier events that a new one could repeat."""
         first = last = None
         first_id, last_id = "", ""
-        self._new_events, self._repeats = 0, None
-        if any_news:
+        self._new_events, self._repeats, self._differ = 0, None, False
+        found = self._files.new_events(after, to) if any_news else None
+        if found is not None:
+            first, last = found.first_day, found.last_day
+            first_id, last_id = (name.encode().hex() for name in (found.first_id, found.last_id))
+            self._new_events, self._differ = found.count, not found.repeat
+            self._repeats = True if found.repeat else None
+        elif any_news:
             bounds = self._spark.sql(
                 # As text: Python knows no year after 9999.
                 "select string(min(created_date)) as first, string(max(created_date)) as last, "
@@ -185,6 +200,9 @@ class Tails:
         if self._repeats is None:
             self._repeats = True
             if self._new_events >= MANY:
+                if self._differ and self._spark.table("outbox_known_events").isEmpty():
+                    self._repeats = False
+                    return False
                 repeated = self._spark.sql(
                     "select event_id from (select event_id, true as is_new from outbox_events_tail "
                     "union all select event_id, false as is_new from outbox_known_events) "

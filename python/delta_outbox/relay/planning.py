@@ -286,10 +286,10 @@ class Planning:
         now = self._clock.now()
         after, to = self._heads["events"], heads["events"]
         due_at = self._waiting.due_at
-        if self._schedule is not None and 2 * len(self._schedule) > limit:
-            if due_at is None or due_at > now:  # there is enough to do
-                self._heads, self._has_more = {**heads, "events": after}, after < to
-                return True
+        has_enough = self._schedule is not None and 2 * len(self._schedule) > limit
+        if has_enough and (due_at is None or due_at > now):
+            self._heads, self._has_more = {**heads, "events": after}, after < to
+            return True
         left = self._schedule.left() if self._schedule is not None else NOTHING
         more, reached = [left], after
         if to > after and left.num_rows < limit:

@@ -107,6 +107,7 @@ class KnownIds:
             since: ids of earlier days do not count.
             version: of the log.
         """
+        self.was_asked = True
         ends = [f"string(x'{name.encode().hex()}')" for name in (first, last)]
         found = self._spark.sql(
             f"select 1 from {self._events} version as of {version} where created_date >= "

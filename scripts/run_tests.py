@@ -115,7 +115,7 @@ def run(name: str, files: list[Path]) -> Outcome:
         process = subprocess.Popen(
             command,
             cwd=ROOT,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            env=environment(name),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -140,6 +140,21 @@ def run(name: str, files: list[Path]) -> Outcome:
         if not report.exists():
             return Outcome(exit_code=exit_code)
         return read_report(report, exit_code=exit_code)
+
+
+def environment(name: str) -> dict[str, str]:
+    """Return the environment of a pytest process.
+
+    The unit tests keep what is compiled of them and of what they import, also where Python may
+    write nothing beside its sources, as in many containers: compiling takes as long as they do.
+
+    Args:
+        name: of the suite.
+    """
+    found = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    if name == "unit" and found.pop("PYTHONDONTWRITEBYTECODE", ""):
+        found["PYTHONPYCACHEPREFIX"] = str(ROOT / "build" / "bytecode")
+    return found
 
 
 def _echo(name: str, process: subprocess.Popen[str]) -> None:

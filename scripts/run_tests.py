@@ -3,12 +3,12 @@
 Usage: run_tests.py [tier ...]      (default: every tier but the long ones, which `make soak` runs)
 
 A process can hold one SparkSession, of one kind; hence a process for each folder that holds tests
-(the unit tests need no Spark and share one). Most of what Spark does for small tables occupies one
-core. So where the machine has room, the files of the long folders are shared out to two workers
-(those of publishers, which mostly wait, by the server that they start: conftest.py there), and of
-the other folders two are tested at a time. A skipped or expected failure counts as a failure,
-because a promise that was not tried is not kept; so does a tier without tests. What mostly waits
-for servers runs beside all of that.
+(the unit tests need no Spark; where the machine has room, three processes share their files). Most
+of what Spark does for small tables occupies one core. So where there is room, the files of the
+long folders are shared out to two workers (those of publishers, which mostly wait, by the server
+that they start: conftest.py there), and of the other folders two are tested at a time. A skipped
+or expected failure counts as a failure, because a promise that was not tried is not kept; so does
+a tier without tests. What mostly waits for servers runs beside all of that.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TIERS = ("unit", "conformance", "mutants", "integration", "publishers", "faults"
 LONG_TIERS = {"integration/long"}  # left out unless named; `make soak` has them
 WORKER_MEMORY = 5 * 1024**3  # bytes: a Spark, a broker, Python
 # For two workers; others start many processes.
-SHARED = ("unit", "integration", "publishers", "publishers/kit")
+SHARED = ("integration", "publishers", "publishers/kit")
 # They use a quarter of a core each, and run beside the rest.
 WAITING = ("publishers", "publishers/kit")
 # Of the others, those that take longest, so that they begin first.
@@ -48,6 +48,8 @@ LONG = (
     "faults/served",
     "integration/connect",
 )
+# Of the unit tests, those that mostly wait.
+WAITING_FILES = ("test_home_lock.py", "test_publishers_kafka.py")
 # Files that take longer than their size says.
 LONG_FILES = ("test_maintenance.py", "test_rebuild.py")
 SUITE_LIMIT = 60 * 60  # seconds; a hung suite must end before a CI does
@@ -99,7 +101,44 @@ def suites(tier: str) -> Iterator[tuple[str, list[Path]]]:
         yield name, own
 
 
+def parts(name: str, files: list[Path]) -> list[list[Path]]:
+    """Share the files of a suite out to processes of their own that run beside each other.
+
+    Of thousands of short tests, the talk between the processes of xdist costs as much CPU time as
+    the tests of one of them; so the unit tests are shared out beforehand.
+
+    Args:
+        name: of the suite.
+        files: the test files.
+    """
+    if name != "unit" or not has_room():
+        return [files]
+    working = [file for file in files if file.name not in WAITING_FILES]
+    working.sort(key=lambda file: (file.stat().st_size, file.name), reverse=True)
+    waiting = [file for file in files if file.name in WAITING_FILES]
+    return [part for part in (working[::2], working[1::2], waiting) if part]
+
+
 def run(name: str, files: list[Path]) -> Outcome:
+    """Run some test files, in one process or in several beside each other.
+
+    Args:
+        name: of the suite; begins each line that a process prints.
+        files: the test files.
+    """
+    shares = parts(name, files)
+    with ThreadPoolExecutor(len(shares)) as beside:
+        outcomes = list(beside.map(lambda share: run_process(name, share), shares))
+    return Outcome(
+        passed=sum(one.passed for one in outcomes),
+        failed=sum(one.failed for one in outcomes),
+        skipped=sum(one.skipped for one in outcomes),
+        exit_code=next((one.exit_code for one in outcomes if one.exit_code), 0),
+        failures=tuple(failure for one in outcomes for failure in one.failures),
+    )
+
+
+def run_process(name: str, files: list[Path]) -> Outcome:
     """Run some test files in a pytest process of their own.
 
     Args:
@@ -115,7 +154,7 @@ def run(name: str, files: list[Path]) -> Outcome:
         process = subprocess.Popen(
             command,
             cwd=ROOT,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            env=environment(name),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -140,6 +179,21 @@ def run(name: str, files: list[Path]) -> Outcome:
         if not report.exists():
             return Outcome(exit_code=exit_code)
         return read_report(report, exit_code=exit_code)
+
+
+def environment(name: str) -> dict[str, str]:
+    """Return the environment of a pytest process.
+
+    The unit tests keep what is compiled of them and of what they import, also where Python may
+    write nothing beside its sources, as in many containers: compiling takes as long as they do.
+
+    Args:
+        name: of the suite.
+    """
+    found = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    if name == "unit" and found.pop("PYTHONDONTWRITEBYTECODE", ""):
+        found["PYTHONPYCACHEPREFIX"] = str(ROOT / "build" / "bytecode")
+    return found
 
 
 def _echo(name: str, process: subprocess.Popen[str]) -> None:
@@ -255,15 +309,15 @@ def main(tiers: list[str]) -> int:
     every = [suite for tier in found for suite in found[tier]]
     waiting = [suite for suite in every if suite[0] in WAITING]
     alone = [suite for suite in every if suite[0] in SHARED and suite not in waiting]
-    others = [suite for suite in every if suite[0] not in SHARED]
+    others = [suite for suite in every if suite[0] not in (*SHARED, "unit")]
     others.sort(key=lambda suite: LONG.index(suite[0]) if suite[0] in LONG else len(LONG))
-    for suite in alone[:1]:  # the unit tests first: whoever broke one knows soon
+    for suite in found.get("unit", ()):  # first: whoever broke one knows soon
         tried(suite)
     room = has_room()
     with ThreadPoolExecutor(1) as beside, ThreadPoolExecutor(2 if room else 1) as two:
         begun = beside.map(tried, waiting if room else ())
         list(two.map(tried, others if room else others + waiting))
-        for suite in alone[1:]:
+        for suite in alone:
             tried(suite)
         list(begun)
     print(*complaints, sep="\n")

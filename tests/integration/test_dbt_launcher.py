@@ -7,6 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from click import Option
+from dbt.cli.main import cli
+
+from delta_outbox.dbt_launcher import OPTIONS_WITH_VALUE
 
 pytestmark = pytest.mark.local
 
@@ -99,3 +103,10 @@ def test_missing_java_is_one_sentence(project: Path, plain_environment: dict[str
     message, remedy = ended.stderr.splitlines()
     assert "NO_JAVA: Java 17 or newer is needed. Found: none." == message
     assert "apt-get install openjdk-17-jre-headless" in remedy
+
+
+def test_options_before_the_command_are_dbts():
+    """The options that the launcher steps over are exactly dbt's own that take a value."""
+    options = [option for option in cli.params if isinstance(option, Option)]
+    with_value = [option for option in options if not option.is_flag and not option.count]
+    assert {name for option in with_value for name in option.opts} == OPTIONS_WITH_VALUE

@@ -10,7 +10,7 @@ import grpc  # type: ignore[import-untyped]
 import pytest
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
-from delta_outbox.dbt_launcher import OPTIONS_WITH_VALUE, dbt_command, needs_spark
+from delta_outbox.dbt_launcher import dbt_command, needs_spark
 from delta_outbox.errors import BadSettings, ServerUnreachable
 from delta_outbox.home import Home
 from delta_outbox.session import local_session, lost_server, remote_session
@@ -109,13 +109,3 @@ def test_address_of_another_kind_is_refused(url: str):
 def test_spark_is_started_only_for_what_needs_it(line: str, command: str | None, spark: bool):
     """A dbt command that reads only files starts no JVM and needs no outbox."""
     assert (command, spark) == (dbt_command(line.split()), needs_spark(line.split()))
-
-
-def test_options_before_the_command_are_dbts():
-    """The options that the launcher steps over are exactly dbt's own that take a value."""
-    from click import Option
-    from dbt.cli.main import cli
-
-    options = [option for option in cli.params if isinstance(option, Option)]
-    with_value = [option for option in options if not option.is_flag and not option.count]
-    assert {name for option in with_value for name in option.opts} == OPTIONS_WITH_VALUE

@@ -42,7 +42,6 @@ def play(kind: type[MemoryStore], steps: int, seed_: int, *, shrink: bool = True
         open_store = staticmethod(lambda: kind(policies=ALL_POLICIES))
 
     once = settings(
-        max_examples=max(1, steps // STEPS_A_RUN),
         stateful_step_count=STEPS_A_RUN,
         deadline=None,
         database=None,
@@ -53,7 +52,8 @@ def play(kind: type[MemoryStore], steps: int, seed_: int, *, shrink: bool = True
     )
     number = 0
     while Model.steps < steps:
-        run_state_machine_as_test(seed(seed_ + number)(Model), settings=once)
+        left = settings(once, max_examples=max(1, (steps - Model.steps) // STEPS_A_RUN))
+        run_state_machine_as_test(seed(seed_ + number)(Model), settings=left)
         number += 1
     return Model.steps
 

@@ -71,9 +71,6 @@ def parse_settings(settings: Mapping[str, object]) -> HttpSettings:
     content_type = reader.text("content_type", default=_CONTENT_TYPE)
     if not is_plain_value(content_type):
         reader.refuse("`content_type` must be a media type such as application/json.")
-    tls = reader.tls_context(wanted=target.is_tls)
-    if tls is not None:
-        tls.set_alpn_protocols(["http/1.1"])
     return HttpSettings(
         target=target,
         keys=_keys(reader, settings.get("secrets", [])),
@@ -83,8 +80,16 @@ def parse_settings(settings: Mapping[str, object]) -> HttpSettings:
         concurrency=reader.integer("concurrency", least=1, most=64, default=_CONCURRENCY),
         timeout=reader.seconds("timeout_seconds", default=_TIMEOUT, most=300),
         allow_private=allow_private,
-        tls=tls,
+        # The last: reading the authorities of the system takes longer than all the rest.
+        tls=_tls(reader, wanted=target.is_tls),
     )
+
+
+def _tls(reader: SettingReader, *, wanted: bool) -> ssl.SSLContext | None:
+    context = reader.tls_context(wanted=wanted)
+    if context is not None:
+        context.set_alpn_protocols(["http/1.1"])
+    return context
 
 
 def _keys(reader: SettingReader, secrets: object) -> Sequence[bytes]:

@@ -241,10 +241,8 @@ class SettingReader:
         authority, certificate, key = map(self.file, TLS_FILES)
         if key is not None and certificate is None:
             self.refuse("`client_key_file` needs `client_certificate_file` beside it.")
-        context = ssl.create_default_context()
         try:
-            if authority is not None:
-                context = ssl.create_default_context(cafile=authority)
+            context = ssl.create_default_context(cafile=authority)
             if certificate is not None:
                 # Without this, OpenSSL asks for the password of a key on the terminal.
                 context.load_cert_chain(certificate, key, password=_no_password)

@@ -124,6 +124,7 @@ def test_an_event_made_by_columns_is_an_event() -> None:
 
 def test_columns_of_different_lengths_make_no_event() -> None:
     """A column that is too short is an error, never a guess."""
-    columns = [["e", "f"], *([None] for _ in fields(Event)[1:])]
+    columns: list[list[str | None]] = [["e", "f"]]
+    columns += [[None] for _ in fields(Event)[1:]]
     with pytest.raises(ValueError, match="argument"):
         events_of(*columns)

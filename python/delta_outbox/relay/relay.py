@@ -17,6 +17,7 @@ from typing import Final
 import pyarrow as pa
 
 from delta_outbox.claims import Claim, claim_rows, ending_rows, results_without_sending, still_live
+from delta_outbox.columns import shared_texts
 from delta_outbox.errors import PublisherUnavailable, SequenceTaken
 from delta_outbox.heartbeat import Heartbeat
 from delta_outbox.outbox import Outbox
@@ -36,6 +37,7 @@ from delta_outbox.relay.schedule import Kind
 from delta_outbox.relay.seats import Seats
 from delta_outbox.relay.summary import Mode, Summary
 from delta_outbox.relay.tracing import check_tracing
+from delta_outbox.results import Results
 from delta_outbox.scopes import scopes_of
 from delta_outbox.settling import Outcome
 
@@ -267,7 +269,7 @@ class Relay:
         )
 
     def _held(self, kind: Kind | None, claim: Claim, *, waits: bool = False) -> Held:
-        scopes = scopes_of(claim.deliveries, self._outbox.policies_in_force).to_pylist()
+        scopes = shared_texts(scopes_of(claim.deliveries, self._outbox.policies_in_force))
         return Held(kind=kind, claim=claim, scopes=scopes, waits=waits)
 
     def _append(self, claims: list[Held]) -> None:
@@ -314,7 +316,7 @@ class Relay:
 
     # --- publishing --------------------------------------------------------------------------
 
-    def _publish(self, held: Held) -> list[Outcome]:
+    def _publish(self, held: Held) -> Results[Outcome]:
         assert self._publishing is not None
         seconds = held.until - self._clock.monotonic()
         results = self._publishing.publish(
@@ -352,14 +354,10 @@ class Relay:
         rows = ending_rows(held.claim, endings, now=self._clock.now(), claim_size=size)
         self._endings.append((held.sequence, rows))
         self._summary = self._summary.plus(len(held.claim), endings)
-        stopped = {
-            scope
-            for scope, ending in zip(held.scopes, endings, strict=True)
-            if scope is not None and not ending.lets_go
-        }
-        self._planning.failed(sum(not ending.lets_go for ending in endings))
+        stopped = endings.where(lambda ending: not ending.lets_go)
+        self._planning.failed(len(stopped))
         if self._planning.schedule is not None:
-            self._planning.schedule.close(stopped)
+            self._planning.schedule.close({held.scopes[place] for place in stopped})
         logger.info(
             "batch",
             extra={

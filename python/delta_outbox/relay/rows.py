@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise, repeat, starmap
 from typing import Any, Final, cast
 
-import numpy as np
 import pyarrow as pa
 
+from delta_outbox.columns import shared_texts
 from delta_outbox.publishers.protocol import Event
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -56,11 +56,11 @@ def rows_of(batch: pa.RecordBatch, *, claim_id: str) -> Rows:
     """
     formats = batch["format"]
     columns: dict[str, Iterable[object]] = {"claim_id": repeat(claim_id, batch.num_rows)}
-    columns |= {name: _repeated(batch[name]) for name in _FEW}
+    columns |= {name: shared_texts(batch[name]) for name in _FEW}
     return Rows(
         places=batch["place"].to_pylist(),
-        destinations=cast("list[str]", _repeated(batch["destination"])),
-        scopes=_repeated(batch["scope"]),
+        destinations=cast("list[str]", shared_texts(batch["destination"])),
+        scopes=shared_texts(batch["scope"]),
         events=events_of(
             *(columns[name] if name in columns else _values(batch[name]) for name in _FIELDS)
         ),
@@ -133,18 +133,9 @@ def _values(column: pa.Array) -> Sequence[object]:
     return values
 
 
-def _repeated(column: pa.Array) -> list[str | None]:
-    """Return the texts of a column that has few different ones; equal ones are one object."""
-    encoded = column.dictionary_encode()
-    texts = np.array([*encoded.dictionary.to_pylist(), None], dtype=object)
-    codes = encoded.indices.fill_null(len(texts) - 1).to_numpy()
-    repeated: list[str | None] = texts[codes].tolist()
-    return repeated
-
-
 def _mappings(column: pa.MapArray) -> list[dict[str, str | None] | None]:
-    names = cast("list[str]", _repeated(column.keys))
-    pairs = list(zip(names, _repeated(column.items), strict=True))
+    names = cast("list[str]", shared_texts(column.keys))
+    pairs = list(zip(names, shared_texts(column.items), strict=True))
     ends = column.offsets.to_pylist()
     mappings: list[dict[str, str | None] | None] = [
         dict(pairs[first:end]) for first, end in pairwise(ends)

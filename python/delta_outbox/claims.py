@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -14,6 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_outbox.claim_policies import ClaimPolicies
+from delta_outbox.columns import kinds_of, mask_of, rows_where
+from delta_outbox.endings import Endings
 from delta_outbox.lifecycle import (
     Counters,
     Ending,
@@ -26,8 +28,9 @@ from delta_outbox.lifecycle import (
     decide_ending,
     delivered_ending,
 )
-from delta_outbox.policy import DeliveryPolicy, PolicySet
+from delta_outbox.policy import PolicySet
 from delta_outbox.publishers.protocol import Delivered
+from delta_outbox.results import SAID, Results
 
 logger = logging.getLogger(__name__)
 
@@ -69,6 +72,9 @@ COLUMNS: Final = ", ".join(
 """What to select from the picture, as SQL, for `DELIVERIES`."""
 
 
+_COUNTED: Final = ("attempts", "publish_attempts", "crashes", "suspect")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Claim:
     """Deliveries taken together.
@@ -83,7 +89,7 @@ class Claim:
 
     claim_id: str
     deliveries: pa.Table
-    policies: Sequence[DeliveryPolicy] = field(repr=False)
+    policies: ClaimPolicies = field(repr=False)
     policy_version: str
     claimed_at: datetime
 
@@ -93,7 +99,19 @@ class Claim:
     @property
     def lease_seconds(self) -> float:
         """Return the shortest lease in the claim."""
-        return min(policy.lease_seconds for policy in set(self.policies))
+        return min(policy.lease_seconds for policy in self.policies.present)
+
+    def part(self, kept: pa.Array) -> Claim:
+        """Return this claim with some of its deliveries only.
+
+        Args:
+            kept: of each, whether it is one of them.
+        """
+        return replace(
+            self,
+            deliveries=pa.Table.filter(self.deliveries, kept),
+            policies=self.policies.at(rows_where(kept)),
+        )
 
 
 def new_claim_id() -> str:
@@ -116,24 +134,27 @@ def make_claim(
         now: the current instant.
         claim_id: identity of the new claim.
     """
-    by_type = {name: policies.match(name) for name in takeable["event_type"].unique().to_pylist()}
-    rows: list[int] = []
-    names: list[str] = []
-    chosen: list[DeliveryPolicy] = []
-    types = takeable["event_type"].to_pylist()
-    for row, (event_type, destination) in enumerate(
-        zip(types, takeable["destination"].to_pylist(), strict=True)
-    ):
-        policy = by_type[event_type]
-        for name in (destination,) if destination else policy.destinations:
-            rows.append(row)
-            names.append(name)
-            chosen.append(policy)
-    deliveries = takeable if len(rows) == len(types) else takeable.take(pa.array(rows, pa.int64()))
+    chosen = ClaimPolicies.by_type(takeable["event_type"], policies)
+    named = mask_of(pc.not_equal(takeable["destination"], ""))
+    counts = np.array([len(policy.destinations) for policy in chosen.kinds], dtype=np.int64)
+    copies = np.where(named, 1, counts[chosen.codes])
+    deliveries = takeable
+    if np.any(copies != 1):
+        rows = np.repeat(np.arange(takeable.num_rows), copies)
+        chosen, deliveries, named = chosen.at(rows), takeable.take(pa.array(rows)), named[rows]
+    # The number of each delivery within its event says which destination of the policy it is for.
+    number = np.arange(len(chosen)) - np.repeat(np.cumsum(copies) - copies, copies)
+    theirs = [name for policy in chosen.kinds for name in policy.destinations]
+    which = (np.cumsum(counts) - counts)[chosen.codes] + number
+    names = pc.if_else(
+        pa.array(named),
+        deliveries["destination"],
+        pa.array(theirs, pa.string()).take(pa.array(which)),
+    )
     index = deliveries.schema.get_field_index("destination")
     return Claim(
         claim_id=claim_id,
-        deliveries=deliveries.set_column(index, "destination", pa.array(names, pa.string())),
+        deliveries=deliveries.set_column(index, "destination", names),
         policies=chosen,
         policy_version=policies.version,
         claimed_at=now,
@@ -154,7 +175,7 @@ def held_claim(rows: pa.Table, *, claim_id: str, policies: PolicySet, now: datet
     return Claim(
         claim_id=claim_id,
         deliveries=rows.set_column(rows.schema.get_field_index("attempts"), "attempts", before),
-        policies=[policies.match(name) for name in rows["event_type"].to_pylist()],
+        policies=ClaimPolicies.by_type(rows["event_type"], policies),
         policy_version=policies.version,
         claimed_at=now,
     )
@@ -237,16 +258,16 @@ def claim_rows(claim: Claim) -> pa.Table:
     """
     count = len(claim)
     given = claim.deliveries
-    leases = [
-        claim.claimed_at + timedelta(seconds=policy.lease_seconds) for policy in claim.policies
-    ]
+    leases = claim.policies.column(
+        lambda policy: claim.claimed_at + timedelta(seconds=policy.lease_seconds), _INSTANT
+    )
     return pa.table(
         {
             **_identity(given),
             "attempt": pc.add(given["attempts"], 1),
             **_constant(count, from_state=State.PENDING, to_state=State.CLAIMED),
             **_constant(count, reason=Reason.CLAIMED, claim_id=claim.claim_id),
-            "lease_expires_at": pa.array(leases, _INSTANT),
+            "lease_expires_at": leases,
             "claim_size": pa.repeat(pa.scalar(count, pa.int32()), count),
             "publish_attempts": given["publish_attempts"],
             "crashes": given["crashes"],
@@ -265,7 +286,7 @@ def decide_endings(
     now: datetime,
     jitter: Callable[[], float],
     claim_size: int | None = None,
-) -> list[Ending]:
+) -> Endings:
     """Decide how each delivery of a claim ends.
 
     Args:
@@ -275,34 +296,37 @@ def decide_endings(
         jitter: gives a random number in [0, 1).
         claim_size: deliveries that the claim began with, if some have been ended before.
     """
-    given = claim.deliveries
-    columns = zip(
-        results,
-        claim.policies,
-        given["attempts"].to_pylist(),
-        given["publish_attempts"].to_pylist(),
-        given["crashes"].to_pylist(),
-        given["suspect"].to_pylist(),
-        strict=True,
+    found = Results.of(results)
+    if len(found) != len(claim):
+        raise ValueError(
+            f"decide_endings: the argument `results` must have {len(claim)} of them, one for each "
+            f"delivery. Got: {len(found)}."
+        )
+    # Of most deliveries the same has been counted: what was delivered has few kinds of endings.
+    counted = claim.deliveries.select(_COUNTED)
+    codes, firsts = kinds_of(*(column.to_numpy() for column in counted.columns))
+    counters = [_after_claim(**row) for row in counted.take(pa.array(firsts)).to_pylist()]
+    kinds = [delivered_ending(one, Delivered()) for one in counters]
+    others = (
+        claim.deliveries["started_at"].take(pa.array(list(found.others), pa.int64())).to_pylist()
     )
     size = claim_size or len(claim)
-    # Of most deliveries the same has been counted; they share it.
-    counted = functools.cache(_after_claim)
-    return [
-        # The most frequent one first: of it nothing has to be asked.
-        delivered_ending(counted(*counters), result)
-        if isinstance(result, Delivered)
-        else decide_ending(
-            counters=counted(*counters),
-            result=result,
-            claim_size=size,
-            policy=policy,
-            now=now,
-            started_at=given["started_at"][row].as_py(),
-            jitter=jitter(),
+    for (place, result), started_at in zip(found.others.items(), others, strict=True):
+        kinds.append(
+            delivered_ending(counters[codes[place]], result)
+            if isinstance(result, Delivered)
+            else decide_ending(
+                counters=counters[codes[place]],
+                result=result,
+                claim_size=size,
+                policy=claim.policies[place],
+                now=now,
+                started_at=started_at,
+                jitter=jitter(),
+            )
         )
-        for row, (result, policy, *counters) in enumerate(columns)
-    ]
+        codes[place] = len(kinds) - 1
+    return Endings(kinds, codes, found.said)
 
 
 def _after_claim(attempts: int, publish_attempts: int, crashes: int, suspect: int) -> Counters:
@@ -324,26 +348,25 @@ def ending_rows(
         now: when it was decided.
         claim_size: deliveries that the claim began with, if some have been ended before.
     """
-    count = len(claim)
+    count, ends = len(claim), Endings.of(endings)
+    text, number = pa.string(), pa.int32()
     return pa.table(
         {
             **_identity(claim.deliveries),
             "attempt": pc.add(claim.deliveries["attempts"], 1),
             **_constant(count, from_state=State.CLAIMED, claim_id=claim.claim_id),
-            "to_state": pa.array([ending.to_state for ending in endings], pa.string()),
-            "reason": pa.array([ending.reason for ending in endings], pa.string()),
+            "to_state": ends.column(lambda one: one.to_state, text),
+            "reason": ends.column(lambda one: one.reason, text),
             "claim_size": pa.repeat(pa.scalar(claim_size or count, pa.int32()), count),
-            "publish_attempts": _ints([ending.counters.publish_attempts for ending in endings]),
-            "crashes": _ints([ending.counters.crashes for ending in endings]),
-            "suspect": _ints([ending.counters.suspect for ending in endings]),
+            "publish_attempts": ends.column(lambda one: one.counters.publish_attempts, number),
+            "crashes": ends.column(lambda one: one.counters.crashes, number),
+            "suspect": ends.column(lambda one: one.counters.suspect, number),
             "occurred_at": pa.repeat(pa.scalar(now, _INSTANT), count),
-            "available_at": pa.array([ending.available_at for ending in endings], _INSTANT),
-            "error": pa.array([ending.error for ending in endings], pa.string()),
-            "receipt": pa.array([ending.receipt for ending in endings], pa.string()),
-            "outcome": pa.array([ending.outcome for ending in endings], pa.string()),
-            "outcome_data": pa.array([ending.outcome_data for ending in endings], pa.string()),
-            "actor": pa.array([ending.actor for ending in endings], pa.string()),
-            "command_id": pa.array([ending.command_id for ending in endings], pa.string()),
+            "available_at": ends.column(lambda one: one.available_at, _INSTANT),
+            "error": ends.column(lambda one: one.error, text),
+            **{name: ends.said(name) for name in SAID},
+            "actor": ends.column(lambda one: one.actor, text),
+            "command_id": ends.column(lambda one: one.command_id, text),
             **_constant(count, policy_version=claim.policy_version),
         }
     )
@@ -355,7 +378,3 @@ def _identity(deliveries: pa.Table) -> dict[str, pa.ChunkedArray]:
 
 def _constant(count: int, **values: str) -> dict[str, pa.Array]:
     return {name: pa.repeat(pa.scalar(str(value)), count) for name, value in values.items()}
-
-
-def _ints(values: list[int]) -> pa.Array:
-    return pa.array(values, pa.int32())

@@ -23,6 +23,36 @@ def rows_where(values: Any) -> Numbers:
     return np.flatnonzero(values if isinstance(values, np.ndarray) else mask_of(values))
 
 
+def shared_texts(column: pa.Array) -> list[str | None]:
+    """Return the texts of a column that has few different ones; equal ones are one object.
+
+    Args:
+        column: of strings.
+    """
+    encoded = column.dictionary_encode()
+    texts = np.array([*encoded.dictionary.to_pylist(), None], dtype=object)
+    codes = encoded.indices.fill_null(len(texts) - 1).to_numpy()
+    shared: list[str | None] = texts[codes].tolist()
+    return shared
+
+
+def kinds_of(*columns: Numbers) -> tuple[Numbers, Numbers]:
+    """Number the different rows of some columns.
+
+    Args:
+        columns: at least one, of the same length.
+
+    Returns:
+        The number of each row, and the first row of each number.
+    """
+    codes = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        if len(column) and not np.all(column == column[0]):
+            values, each = np.unique(column, return_inverse=True)
+            codes = np.unique(codes * len(values) + each, return_inverse=True)[1]
+    return codes, np.unique(codes, return_index=True)[1]
+
+
 def sizes_of(column: pa.Array) -> Numbers:
     """Return the sizes in bytes; a null has none."""
     return np.asarray(pc.fill_null(pc.binary_length(column), 0)).astype(np.int64)

@@ -137,5 +137,5 @@ class LostClaims:
             jitter=random.random,
             claim_size=size,
         )
-        endings = [replace(one, actor=actor, command_id=command_id) for one in endings]
-        return ending_rows(claim, endings, now=now, claim_size=size)
+        by_request = [replace(one, actor=actor, command_id=command_id) for one in endings]
+        return ending_rows(claim, by_request, now=now, claim_size=size)

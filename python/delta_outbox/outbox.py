@@ -26,6 +26,7 @@ from delta_outbox.claims import (
 from delta_outbox.clock import Clock, SystemClock
 from delta_outbox.commits import ATTEMPTS
 from delta_outbox.destination_states import DestinationStates
+from delta_outbox.endings import Endings
 from delta_outbox.errors import SequenceTaken
 from delta_outbox.heartbeat import is_any_alive
 from delta_outbox.home import Home
@@ -289,7 +290,7 @@ class Outbox:
             since = self.log.position_of(claim.claim_id, claimed_at=claim.claimed_at)
         if since is not None:
             self.log.append_endings(still_live(rows, self.log.news(since=since)))
-        return endings
+        return list(endings)
 
     @overload
     def release_expired_claims(self) -> int: ...
@@ -368,7 +369,7 @@ class Outbox:
 
     def decide(
         self, claim: Claim, results: Sequence[EndOfClaim], *, claim_size: int | None = None
-    ) -> list[Ending]:
+    ) -> Endings:
         """Decide the endings of a claim; nothing is written.
 
         Args:

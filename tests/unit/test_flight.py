@@ -6,8 +6,10 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from delta_outbox.claim_policies import ClaimPolicies
 from delta_outbox.claims import DELIVERIES, Claim
 from delta_outbox.conformance.clock import ManualClock
 from delta_outbox.lifecycle import EndOfClaim
@@ -47,7 +49,7 @@ class Field:
         claim = Claim(
             claim_id="c",
             deliveries=DELIVERIES.empty_table(),
-            policies=[],
+            policies=ClaimPolicies([], np.array([], np.int32)),
             policy_version="",
             claimed_at=self.clock.now(),
         )

@@ -129,6 +129,13 @@ class Formless(Steady):
         return Delivered(receipt=receipts[payload])
 
 
+class Telling(Steady):
+    """Deliver all, with receipts in JSON that are the payloads."""
+
+    def answer(self, payload: bytes) -> Result:
+        return Delivered(receipt=JsonText(payload.decode("utf-8", "surrogatepass")))
+
+
 class Unclosable(Steady):
     """Raise at the end."""
 
@@ -295,6 +302,25 @@ def test_no_secret_and_no_content_is_answered(deliveries: int):
         assert ('{"***":["by ***",7]}', "1") == (answers[3]["receipt"], answers[3]["outcome_data"])
     (closed,) = run(rows(CONTENT), publisher=Leaking, password=SECRET, closed=True)
     assert "ConnectionError: refused, password=***" == closed["error"]
+
+
+@pytest.mark.parametrize(
+    ("told", "receipt"),
+    [
+        (b'{"by":"hunter2,;and more"}', '{"by":"***"}'),
+        (b'{"n":2}', '{"n":2}'),
+        ('"\u00e9"'.encode(), '"\u00e9"'),
+        ('"\ud800"'.encode("utf-8", "surrogatepass"), '"a JsonText that has no form in JSON"'),
+    ],
+)
+def test_each_receipt_of_many_is_looked_at(told: bytes, receipt: str):
+    """Where all are delivered and all receipts are JSON already, a secret or a text without form in
+    one of them is found as well, and the others stay as they are.
+    """
+    others = [{"payload": b'{"n":1}'}] * 3
+    answers = run(rows(*others, {"payload": told}), publisher=Telling, password=SECRET)
+    assert "DDDD" == codes(answers)
+    assert ['{"n":1}'] * 3 + [receipt] == [row["receipt"] for row in answers]
 
 
 @pytest.mark.parametrize("header", [("a", "b\r\nc: d"), ("a", "b\nc"), ("a", "\0"), ("a\r", "b")])

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.claims import Claim, new_claim_id
@@ -196,11 +195,4 @@ class Choosing:
 def _part(whole: Claim, destination: str) -> Claim:
     """Return the deliveries of a claim for one destination as a claim of their own."""
     its = pc.equal(whole.deliveries["destination"], destination)
-    return replace(
-        whole,
-        claim_id=new_claim_id(),
-        deliveries=pa.Table.filter(whole.deliveries, its),
-        policies=[
-            policy for policy, kept in zip(whole.policies, its.to_pylist(), strict=True) if kept
-        ],
-    )
+    return replace(whole.part(its), claim_id=new_claim_id())

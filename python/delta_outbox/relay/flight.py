@@ -16,8 +16,8 @@ from typing import Final
 
 from delta_outbox.claims import Claim
 from delta_outbox.clock import Clock
-from delta_outbox.publishers.protocol import Delivered
 from delta_outbox.relay.schedule import Kind
+from delta_outbox.results import Results
 from delta_outbox.settling import Outcome
 
 Publish = Callable[["Held"], Sequence[Outcome]]
@@ -236,8 +236,5 @@ def _undelivered(one: _Flying) -> set[str]:
     scopes = one.held.scopes
     if one.answer.exception() is not None:
         return {scope for scope in scopes if scope is not None}
-    return {
-        scope
-        for scope, result in zip(scopes, one.answer.result(), strict=True)
-        if scope is not None and not isinstance(result, Delivered)
-    }
+    undelivered = Results.of(one.answer.result()).undelivered
+    return {scope for scope in map(scopes.__getitem__, undelivered) if scope is not None}

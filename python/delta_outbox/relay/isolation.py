@@ -18,11 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.claims import Claim
+from delta_outbox.columns import mask_of
 from delta_outbox.destination_states import OpenBreaker
 from delta_outbox.policy import PolicySet
 from delta_outbox.publishers.protocol import Delivered, Failed, Rejected, Unknown
 from delta_outbox.relay.breaker import Breaker, BreakerState
 from delta_outbox.relay.rates import Bucket, KeyBuckets
+from delta_outbox.results import Results
 from delta_outbox.settings import DestinationLimits
 from delta_outbox.settling import Outcome
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 NEVER: Final = float("inf")
+_ANSWERED, _SILENT, _UNTRIED = range(3)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,24 +280,19 @@ class Isolation:
         """
         if not self.is_apart:
             return False
-        answers: dict[str, list[Outcome]] = {}
-        for name, result in zip(claim.deliveries["destination"].to_pylist(), results, strict=True):
-            answers.setdefault(name, []).append(result)
+        others = Results.of(results).others
+        answered = np.full(len(claim), _ANSWERED)
+        answered[list(others)] = [_answered(one) for one in others.values()]
         now = self._clock.monotonic()
-        changed = [
-            name
-            for name, found in answers.items()
-            if name in self._breakers
-            and self._breakers[name].landed(
-                [
-                    isinstance(one, Delivered | Rejected)
-                    for one in found
-                    if isinstance(one, Delivered | Rejected | Failed | Unknown)
-                ],
-                error=_last_error(found),
-                now=now,
-            )
-        ]
+        changed = []
+        for name in claim.deliveries["destination"].unique().to_pylist():
+            its = mask_of(pc.equal(claim.deliveries["destination"], name))
+            found = answered[its & (answered != _UNTRIED)] == _ANSWERED
+            error = _last_error(one for place, one in others.items() if its[place])
+            if name in self._breakers and self._breakers[name].landed(
+                found.tolist(), error=error, now=now
+            ):
+                changed.append(name)
         self._record(changed)
         return bool(changed)
 
@@ -356,6 +354,13 @@ def _keys_of(deliveries: pa.Table) -> list[str | None]:
         deliveries["ordering_key"], deliveries["partition_key"]
     ).to_pylist()
     return keys
+
+
+def _answered(result: Outcome) -> int:
+    """Say whether the destination answered."""
+    if isinstance(result, Delivered | Rejected):
+        return _ANSWERED
+    return _SILENT if isinstance(result, Failed | Unknown) else _UNTRIED
 
 
 def _last_error(results: Iterable[Outcome]) -> str:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import compress
+from typing import cast
 
+import numpy as np
 import pyarrow as pa
 
 from delta_outbox.claims import Claim
 from delta_outbox.lifecycle import Crashed, EndOfClaim
 from delta_outbox.publishers.protocol import Unknown
 from delta_outbox.relay.flight import Held
+from delta_outbox.results import Results
 from delta_outbox.settling import Lost, Outcome, Settling, Unsettled
 
 
@@ -21,7 +24,7 @@ def settle_results(
     results: Sequence[EndOfClaim],
     *,
     wait_until_over: Callable[[], None],
-) -> list[Outcome]:
+) -> Results[Outcome]:
     """Return results in which a destination that knows has said what it got.
 
     Args:
@@ -30,46 +33,36 @@ def settle_results(
         results: one per delivery, in the claim's order.
         wait_until_over: returns once nothing of the claim can be sent any more.
     """
-    settled: list[Outcome] = list(results)
-    destinations = claim.deliveries["destination"].to_pylist()
-    places = [
-        place
-        for place, result in enumerate(results)
-        if isinstance(result, Crashed | Unknown) and settling.is_asked(destinations[place])
-    ]
-    if not places:
-        return settled
-    wait_until_over()
-    rows = claim.deliveries.select(["event_id", "lifecycle"]).take(pa.array(places)).to_pylist()
-    lost = [
-        Lost(
-            claim_id=claim.claim_id,
-            destination=destinations[place],
-            claimed_at=claim.claimed_at,
-            **row,
+    found: Results[Outcome] = Results.of(results)
+    unknown = [place for place, one in found.others.items() if isinstance(one, Crashed | Unknown)]
+    asked = claim.deliveries.select(["event_id", "lifecycle", "destination"])
+    lost = {
+        place: Lost(claim_id=claim.claim_id, claimed_at=claim.claimed_at, **row)
+        for place, row in zip(
+            unknown, asked.take(pa.array(unknown, pa.int64())).to_pylist(), strict=True
         )
-        for place, row in zip(places, rows, strict=True)
-    ]
-    for place, answer in zip(places, settling.settle(lost), strict=True):
-        if answer is not None:
-            settled[place] = answer
-    return settled
+        if settling.is_asked(row["destination"])
+    }
+    if not lost:
+        return found
+    wait_until_over()
+    answers = zip(lost, settling.settle(list(lost.values())), strict=True)
+    return found.replaced({place: answer for place, answer in answers if answer is not None})
 
 
-def settled_part(held: Held, results: Sequence[Outcome]) -> tuple[Held, list[EndOfClaim]]:
+def settled_part(held: Held, results: Sequence[Outcome]) -> tuple[Held, Sequence[EndOfClaim]]:
     """Return the part of a claim that ends, and how each of its deliveries does.
 
     Args:
         held: what was published.
         results: one per delivery, in the claim's order.
     """
-    ends = [result for result in results if not isinstance(result, Unsettled)]
-    if len(ends) == len(results):
+    found: Results[Outcome] = Results.of(results)
+    stays = [place for place, one in found.others.items() if isinstance(one, Unsettled)]
+    ends = cast("Results[EndOfClaim]", found.without(stays) if stays else found)
+    if not stays:
         return held, ends
-    kept = [not isinstance(result, Unsettled) for result in results]
-    part = replace(
-        held.claim,
-        deliveries=held.claim.deliveries.filter(pa.array(kept, pa.bool_())),
-        policies=list(compress(held.claim.policies, kept)),
-    )
-    return replace(held, claim=part, scopes=list(compress(held.scopes, kept))), ends
+    kept = np.ones(len(found), dtype=np.bool_)
+    kept[stays] = False
+    scopes = list(compress(held.scopes, kept.tolist()))
+    return replace(held, claim=held.claim.part(pa.array(kept)), scopes=scopes), ends

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.claims import Claim
+from delta_outbox.columns import kinds_of
 from delta_outbox.policy import DeliveryPolicy, render_route
 from delta_outbox.policy_columns import Ordering, PayloadFormat, placeholders
 from delta_outbox.scopes import within
@@ -47,21 +48,15 @@ def place(claim: Claim, *, slices: int) -> pa.Table:
         Columns of `PLACED`; the route is null where it names a value that the delivery lacks.
     """
     given = claim.deliveries
-    kinds: dict[tuple[int, str, str], int] = {}
-    firsts: list[tuple[DeliveryPolicy, str, str]] = []
-    codes = np.empty(len(claim), np.int32)
-    for row, (policy, event_type, destination) in enumerate(
-        zip(
-            claim.policies,
-            given["event_type"].to_pylist(),
-            given["destination"].to_pylist(),
-            strict=True,
-        )
-    ):
-        code = kinds.setdefault((id(policy), event_type, destination), len(kinds))
-        if code == len(firsts):
-            firsts.append((policy, event_type, destination))
-        codes[row] = code
+    named = given.select(["event_type", "destination"])
+    # The type says which policy it is.
+    codes, rows = kinds_of(
+        *(pc.dictionary_encode(name.combine_chunks()).indices.to_numpy() for name in named.columns)
+    )
+    firsts = [
+        (claim.policies[row], *kind.values())
+        for row, kind in zip(rows.tolist(), named.take(pa.array(rows)).to_pylist(), strict=True)
+    ]
     of_kind = pa.array(codes)
 
     def by_kind(values: Sequence[object], kind: pa.DataType) -> pa.Array:

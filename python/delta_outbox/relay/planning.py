@@ -32,6 +32,7 @@ STALE_SECONDS: Final = 5.0  # a plan older than this is made anew: retries, oper
 STANDBY_SECONDS: Final = 3.0  # between looks at a lane on which another relay works
 OWNER_SECONDS: Final = 10.0  # while the log stands still, its owner's doings are looked at so often
 LOW_SECONDS: Final = 1.0  # with nothing planned any more, what is new is asked for so often
+NEWS_SECONDS: Final = 0.1  # and where that is all that has to be asked
 STALE_FACTOR: Final = 10.0  # but looking takes at most this share of the time
 
 Claimed = Mapping[str, object]
@@ -162,6 +163,7 @@ class Planning:
             and self._plan_ours(heads, alive=alive, ahead=ahead)
         ):
             self._keep_until(started)
+            self._low_at = started + NEWS_SECONDS
             return
         self._waiting.clear()
         self._has_more = False
@@ -205,6 +207,28 @@ class Planning:
         took = self._clock.monotonic() - started
         self._fresh_until = self._clock.monotonic() + max(LOW_SECONDS, took)
         self._stale_at = self._clock.monotonic() + max(STALE_SECONDS, STALE_FACTOR * took)
+
+    def look_for_news(self, *, alive: Set[str], ahead: int) -> None:
+        """Plan what is new, if that is all there is to it, so that its claims go on record together
+        with endings that are not there yet.
+
+        Nothing has come back that such an ending sets free: it could be claimed before that.
+
+        Args:
+            alive: our own claims that are in flight or end with the next append.
+            ahead: batches to plan.
+        """
+        if self.schedule is not None or self._waiting:
+            return
+        heads = self._outbox.projection.heads()
+        if (
+            self._is_all_ours(heads)
+            and heads["events"] > self._heads["events"]
+            and self._isolation.unavailable() == self._unavailable
+        ):
+            started = self._clock.monotonic()
+            if self._plan_ours(heads, alive=alive, ahead=ahead):
+                self._keep_until(started)
 
     def take_back(self, deliveries: pa.Table) -> None:
         """Note that deliveries which were claimed are open again.

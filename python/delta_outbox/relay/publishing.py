@@ -14,13 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.claims import Claim
+from delta_outbox.columns import mask_of
 from delta_outbox.failpoints import reach
 from delta_outbox.lifecycle import Crashed, EndOfClaim
 from delta_outbox.publishers.cloudevents import CloudEventForm
 from delta_outbox.publishers.protocol import (
-    Delivered,
     Failed,
-    JsonText,
     NotSent,
     Rejected,
     Unknown,
@@ -32,6 +31,7 @@ from delta_outbox.relay.deadline import Deadline
 from delta_outbox.relay.modules import folders_of
 from delta_outbox.relay.placing import place, sendable
 from delta_outbox.relay.seats import Seats
+from delta_outbox.results import SAID, Results
 from delta_outbox.statements import Statements
 from delta_outbox.tables import Tables
 
@@ -43,6 +43,7 @@ logger = logging.getLogger(__name__)
 MAX_RANGES: Final = 16  # of created_at, when payloads are looked up
 MARGIN: Final = 5.0  # seconds of a lease that are kept for the way back
 MARGIN_SHARE: Final = 0.2  # of a short lease, where MARGIN would leave nothing
+_UNANSWERED: Final = Crashed(error="no answer from the worker")
 
 
 def publish_seconds(lease_seconds: float) -> float:
@@ -131,7 +132,7 @@ class Publishing:
         is_alone: bool = True,
         tasks: int = 0,
         barred: frozenset[str] = frozenset(),
-    ) -> list[EndOfClaim]:
+    ) -> Results[EndOfClaim]:
         """Publish every delivery of a claim once and return what became of each.
 
         Whatever goes wrong, each delivery has an answer: where none came back, it crashed.
@@ -143,14 +144,14 @@ class Publishing:
             tasks: how many may publish at once; 0: by `is_alone`.
             barred: order scopes of which nothing is sent.
         """
-        results: list[EndOfClaim] = [Crashed(error="no answer from the worker")] * len(claim)
+        unsent: dict[int, EndOfClaim] = {}
         # Beside another claim, take half of the workers: what is slow must not have them all.
         slices = tasks or (self._parallelism if is_alone else max(1, self._parallelism // 2))
         placed, unroutable, held_up = sendable(place(claim, slices=slices), barred=barred)
         for lost in unroutable:
-            results[lost] = Rejected(error="the route names a value that the event lacks")
+            unsent[lost] = Rejected(error="the route names a value that the event lacks")
         for later in held_up:
-            results[later] = NotSent()
+            unsent[later] = NotSent()
         budget = publish_seconds(claim.lease_seconds)
         budget = budget if seconds is None else min(budget, seconds)
         job = worker.Job(
@@ -175,17 +176,19 @@ class Publishing:
                 "publish_job_failed",
                 extra={"claim_id": claim.claim_id, "size": len(claim), "error": describe(error)},
             )
-            return results
+            return results_of(worker.RESULTS.empty_table(), claim, unsent)
         reach("publish.after")
-        self._take(answers, results, claim.deliveries["destination"].to_pylist())
-        unsent = sum(isinstance(result, NotSent) for result in results)
-        if unsent and job.deadline.seconds_left() <= 0:
+        results = results_of(answers, claim, unsent)
+        self._note_not_opened(answers, claim)
+        self._note_not_read(answers)
+        not_sent = sum(isinstance(result, NotSent) for result in results.others.values())
+        if not_sent and job.deadline.seconds_left() <= 0:
             logger.warning(
                 "publish_deadline_passed",
                 extra={
                     "claim_id": claim.claim_id,
                     "size": len(claim),
-                    "unsent": unsent,
+                    "unsent": not_sent,
                     "publish_seconds": round(budget, 3),
                     "remedy": "a longer lease_seconds in the policy, or a smaller batch_size",
                 },
@@ -288,36 +291,57 @@ class Publishing:
         # One action, its answers collected and never cached: a second one would publish again.
         return rows.mapInArrow(publish, worker.RESULTS_DDL).toArrow()
 
-    def _take(self, answers: pa.Table, results: list[EndOfClaim], destinations: list[str]) -> None:
-        columns = [answers[name].to_pylist() for name in worker.RESULTS.names]
-        for at, code, error, retry_after, receipt, outcome, data in zip(*columns, strict=True):
-            match code:
-                case worker.DELIVERED:
-                    results[at] = Delivered(
-                        receipt=_json(receipt), outcome=outcome, outcome_data=_json(data)
-                    )
-                case worker.FAILED:
-                    results[at] = Failed(error=error, retry_after=retry_after)
-                case worker.REJECTED:
-                    results[at] = Rejected(error=error)
-                case worker.UNKNOWN:
-                    results[at] = Unknown(error=error)
-                case worker.NOT_SENT:
-                    results[at] = NotSent()
-                case worker.NOT_READ:  # whoever asks Spark from now on gets an answer
-                    results[at] = NotSent()
-                    if self._reads_files:
-                        self._reads_files = False
-                        logger.warning("files_unreadable", extra={"error": error})
-                case worker.NOT_OPENED:
-                    results[at] = NotSent()
-                    self.not_opened.setdefault(destinations[at], error)
-                case _:
-                    results[at] = Crashed(error=error or "crashed")
+    def _note_not_read(self, answers: pa.Table) -> None:
+        """Ask Spark from now on, if a worker could not read a file itself."""
+        there = answers.filter(pc.equal(answers["code"], worker.NOT_READ))
+        if there.num_rows and self._reads_files:
+            self._reads_files = False
+            logger.warning("files_unreadable", extra={"error": there["error"][0].as_py()})
+
+    def _note_not_opened(self, answers: pa.Table, claim: Claim) -> None:
+        there = answers.filter(pc.equal(answers["code"], worker.NOT_OPENED))
+        for at, error in zip(there["place"].to_pylist(), there["error"].to_pylist(), strict=True):
+            self.not_opened.setdefault(claim.deliveries["destination"][at].as_py(), error)
 
 
-def _json(text: str | None) -> JsonText | None:
-    return None if text is None else JsonText(text)
+def results_of(
+    answers: pa.Table, claim: Claim, unsent: Mapping[int, EndOfClaim]
+) -> Results[EndOfClaim]:
+    """Return what became of each delivery of a claim; of what has no answer, that it crashed.
+
+    Args:
+        answers: columns of `slice.RESULTS`, in any order.
+        claim: what was published.
+        unsent: results by place of what was not given to the workers.
+    """
+    size = len(claim)
+    delivered = mask_of(pc.equal(answers["code"], worker.DELIVERED))
+    places = answers["place"].to_numpy()
+    row = np.full(size, -1)  # of each delivery, the answer that says that it was delivered
+    row[places[delivered]] = np.flatnonzero(delivered)
+    others: dict[int, EndOfClaim] = dict.fromkeys(np.flatnonzero(row < 0).tolist(), _UNANSWERED)
+    others.update(unsent)
+    told = answers.filter(pa.array(~delivered)).select(["place", "code", "error", "retry_after"])
+    for at, code, error, retry_after in zip(*told.to_pydict().values(), strict=True):
+        others[at] = _result(code, error, retry_after)
+    row[list(others)] = -1
+    rows = pa.array(row, mask=row < 0)
+    said = {name: answers[name].combine_chunks().take(rows) for name in SAID}
+    return Results(size, dict(sorted(others.items())), said)
+
+
+def _result(code: str, error: str, retry_after: float | None) -> EndOfClaim:
+    match code:
+        case worker.FAILED:
+            return Failed(error=error, retry_after=retry_after)
+        case worker.REJECTED:
+            return Rejected(error=error)
+        case worker.UNKNOWN:
+            return Unknown(error=error)
+        case worker.NOT_SENT | worker.NOT_OPENED | worker.NOT_READ:
+            return NotSent()
+        case _:
+            return Crashed(error=error or "crashed")
 
 
 def _where(deliveries: pa.Table) -> str:

@@ -17,6 +17,7 @@ from typing import Final
 import pyarrow as pa
 
 from delta_outbox.claims import Claim, claim_rows, ending_rows, results_without_sending, still_live
+from delta_outbox.columns import shared_texts
 from delta_outbox.errors import PublisherUnavailable, SequenceTaken
 from delta_outbox.heartbeat import Heartbeat
 from delta_outbox.outbox import Outbox
@@ -37,6 +38,7 @@ from delta_outbox.relay.seats import Seats
 from delta_outbox.relay.summary import Mode, Summary
 from delta_outbox.relay.tracing import check_tracing
 from delta_outbox.relay.waiting import came_back
+from delta_outbox.results import Results
 from delta_outbox.scopes import scopes_of
 from delta_outbox.settling import Outcome
 
@@ -150,6 +152,8 @@ class Relay:
             if stop.is_set():
                 return
             done = mode is Mode.ONCE and self._taken
+            if self._endings and not done:
+                self._planning.look_for_news(alive=self._alive(), ahead=_ahead(mode))
             claims = [] if done else self._choose(once=mode is Mode.ONCE)
             if claims or self._endings:
                 self._append(claims)
@@ -205,10 +209,13 @@ class Relay:
 
     def _plan(self, mode: Mode) -> None:
         self._planning.look(
-            alive={held.claim.claim_id for held in self._flight.held()},
-            ahead=1 if mode is Mode.ONCE else BATCHES_PER_PLAN,
+            alive=self._alive(),
+            ahead=_ahead(mode),
             takes_over=mode is Mode.ONCE or self._summary.claimed > 0,
         )
+
+    def _alive(self) -> set[str]:
+        return {held.claim.claim_id for held in self._flight.held()}
 
     def _is_drained(self, max_wait: float) -> bool:
         return self._planning.is_settled or self._planning.seconds_to_wait() > max_wait
@@ -268,7 +275,7 @@ class Relay:
         )
 
     def _held(self, kind: Kind | None, claim: Claim, *, waits: bool = False) -> Held:
-        scopes = scopes_of(claim.deliveries, self._outbox.policies_in_force).to_pylist()
+        scopes = shared_texts(scopes_of(claim.deliveries, self._outbox.policies_in_force))
         return Held(kind=kind, claim=claim, scopes=scopes, waits=waits)
 
     def _append(self, claims: list[Held]) -> None:
@@ -315,7 +322,7 @@ class Relay:
 
     # --- publishing --------------------------------------------------------------------------
 
-    def _publish(self, held: Held) -> list[Outcome]:
+    def _publish(self, held: Held) -> Results[Outcome]:
         assert self._publishing is not None
         seconds = held.until - self._clock.monotonic()
         results = self._publishing.publish(
@@ -353,14 +360,10 @@ class Relay:
         rows = ending_rows(held.claim, endings, now=self._clock.now(), claim_size=size)
         self._endings.append((held.sequence, rows))
         self._summary = self._summary.plus(len(held.claim), endings)
-        stopped = {
-            scope
-            for scope, ending in zip(held.scopes, endings, strict=True)
-            if scope is not None and not ending.lets_go
-        }
+        stopped = endings.where(lambda ending: not ending.lets_go)
         self._planning.take_back(came_back(held.claim.deliveries, rows))
         if self._planning.schedule is not None:
-            self._planning.schedule.close(stopped)
+            self._planning.schedule.close({held.scopes[place] for place in stopped})
         logger.info(
             "batch",
             extra={
@@ -442,3 +445,7 @@ class Relay:
             seats=self._seats,
             folder=outbox.home.scratch if outbox.home else None,
         )
+
+
+def _ahead(mode: Mode) -> int:
+    return 1 if mode is Mode.ONCE else BATCHES_PER_PLAN

@@ -156,6 +156,9 @@ class Schedule:
             places = places[self._is_prefix(places)][:limit]
             if places.size:
                 self._left[places] = False
+                first, last = int(places[0]), int(places[-1])
+                if last - first + 1 == places.size:  # nothing between is left out
+                    return self._deliveries.slice(first, places.size)
                 return self._deliveries.take(pa.array(places))
         return self._deliveries.slice(0, 0)
 
@@ -168,7 +171,10 @@ class Schedule:
         return barred
 
     def _in_turn(self, candidates: npt.NDArray[np.bool_]) -> list[int]:
-        groups, first = np.unique(self._group[candidates], return_index=True)
+        found = self._group[candidates]
+        if found.size and np.all(found == found[0]):  # as a rule, and to sort them takes long
+            return [int(found[0])]
+        groups, first = np.unique(found, return_index=True)
         return [int(group) for group in groups[np.argsort(first)]]
 
     def _is_to(self, to: str) -> npt.NDArray[np.bool_]:
@@ -190,7 +196,7 @@ class Schedule:
         behind[places] = False
         others = np.flatnonzero(behind)
         first_other = np.full(len(self._closed), self._left.size, dtype=np.int64)
-        np.minimum.at(first_other, self._scope[others], others)
+        first_other[self._scope[others][::-1]] = others[::-1]  # of a scope, the last one counts
         first_other[_FREE] = self._left.size
         result: npt.NDArray[np.bool_] = places < first_other[self._scope[places]]
         return result

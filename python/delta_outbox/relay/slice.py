@@ -7,10 +7,10 @@ import json
 import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, cast
 
+import numpy as np
 import pyarrow as pa
 
 from delta_outbox.event_files import UnreadableFile
@@ -23,6 +23,7 @@ from delta_outbox.publishers.protocol import (
     Event,
     EventBatch,
     Failed,
+    JsonText,
     NotSent,
     Publisher,
     Rejected,
@@ -39,11 +40,10 @@ from delta_outbox.relay.contents import read_slice, with_contents
 from delta_outbox.relay.deadline import Deadline
 from delta_outbox.relay.garbage import seldom_collected
 from delta_outbox.relay.modules import make_importable
+from delta_outbox.relay.rows import Rows, rows_of
 from delta_outbox.relay.tracing import open_tracing
 
 logger = logging.getLogger(__name__)
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 DELIVERED: Final = "D"
 FAILED: Final = "F"
@@ -53,6 +53,7 @@ NOT_SENT: Final = "N"
 NOT_OPENED: Final = "O"  # the publisher did not open: not sent, and the relay says why
 NOT_READ: Final = "W"  # its file could not be read by this worker: not sent, Spark is to be asked
 CRASHED: Final = "C"
+_JSON_ALREADY: Final = {JsonText, type(None)}
 
 RESULTS: Final = pa.schema(
     [
@@ -116,9 +117,9 @@ def publish_slice(
     """
     if attempt_number > 0:
         for batch in batches:
-            yield _answers(
-                [(place, CRASHED, "worker lost") for place in batch["place"].to_pylist()]
-            )
+            answers = _Answers()
+            answers.add_all(batch["place"].to_pylist(), CRASHED, "worker lost")
+            yield answers.as_batch()
         return
     make_importable(job.folders)
     work = _Slice(job, part=part)
@@ -156,8 +157,9 @@ def publish_from_files(
             yield answers
     except UnreadableFile as error:
         # What a file lacks it lacks for every worker that reads it, but Spark may know better.
-        left = rows["place"].to_pylist()[answered:]
-        yield _answers([(place, NOT_READ, f"cannot read {error}") for place in left])
+        left = _Answers()
+        left.add_all(rows["place"].to_pylist()[answered:], NOT_READ, f"cannot read {error}")
+        yield left.as_batch()
 
 
 class _Slice:
@@ -174,50 +176,55 @@ class _Slice:
         self._tracing = open_tracing(job.destinations) if job.tracing else None
 
     def publish(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        rows = [row for row in _rows(batch) if self._is_first(row["place"])]
-        answers: list[tuple[Any, ...]] = []
-        ordered = {name: self._ordered(name) for name in {row["destination"] for row in rows}}
-        for call in plan_calls(
-            [row["scope"] for row in rows],
-            [row["event_id"] for row in rows],
-            [row["destination"] for row in rows],
-            ordered=ordered,
-        ):
-            sent = []
-            for row in (rows[index] for index in call):
-                if not self._may_go(row):
-                    answers.append((row["place"], NOT_SENT, None))
-                elif (name := broken_header(row["headers"] and dict(row["headers"]))) is not None:
-                    said = f"the header {name!r} holds CR, LF or NUL"
-                    answers.append((row["place"], REJECTED, said))
-                    self._block([row])
-                elif row["format"] is not None and (refused := self._reform(row)) is not None:
-                    answers.append((row["place"], *refused))
-                    self._block([row])
-                else:
-                    sent.append(row)
+        rows = rows_of(self._firsts(batch), claim_id=self._job.claim_id)
+        answers = _Answers()
+        ordered = {name: self._ordered(name) for name in set(rows.destinations)}
+        for call in plan_calls(rows.scopes, rows.event_ids, rows.destinations, ordered=ordered):
+            sent = self._sendable(rows, call, answers)
             if sent:
-                answers += self._call(sent)
-        return _answers(answers)
+                self._call(rows, sent, answers)
+        return answers.as_batch()
 
-    def _reform(self, row: dict[str, Any]) -> tuple[str, str] | None:
+    def _sendable(self, rows: Rows, call: list[int], answers: _Answers) -> list[int]:
+        """Return what of a call may be sent; whatever may not is answered."""
+        if rows.are_plain and not self._blocked:
+            return call
+        sent = []
+        for row in call:
+            event, place, format_ = rows.events[row], rows.places[row], rows.formats[row]
+            if not self._may_go(rows.scopes[row], event):
+                answers.add(place, NOT_SENT)
+            elif (name := broken_header(event.headers)) is not None:
+                answers.add(place, REJECTED, f"the header {name!r} holds CR, LF or NUL")
+                self._block(rows, [row])
+            elif format_ is not None and (refused := self._reform(rows, row, format_)) is not None:
+                answers.add(place, *refused)
+                self._block(rows, [row])
+            else:
+                sent.append(row)
+        return sent
+
+    def _reform(self, rows: Rows, row: int, format_: str) -> tuple[str, str] | None:
         """Give a row payload and headers of a CloudEvent; return the answer if it can have none."""
-        form, mode = self._job.forms.get(row["destination"]), Mode(row["format"])
+        destination = rows.destinations[row]
+        form, mode = self._job.forms.get(destination), Mode(format_)
         if form is None or mode not in form.transport.modes:
             # Its destination is that of its first claim, and the policy has changed since.
-            return FAILED, f"the destination {row['destination']!r} does not write {mode}"
+            return FAILED, f"the destination {destination!r} does not write {mode}"
         try:
-            made = form.write(self._event(row), mode)
+            made = form.write(rows.events[row], mode)
         except ValueError as error:
             return REJECTED, f"it has no form as a CloudEvent: {error}"
-        row["payload"], row["headers"] = made.payload, made.headers
+        rows.events[row] = replace(rows.events[row], payload=made.payload, headers=made.headers)
         return None
 
-    def _is_first(self, place: int) -> bool:
-        """Pass over a later row of the same id in the same commit: the first one is the event."""
-        first = place != self._last_place
-        self._last_place = place
-        return first
+    def _firsts(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Leave out later rows of the same id in the same commit: the first one is the event."""
+        places = batch["place"].to_numpy()
+        first = np.diff(places, prepend=places.dtype.type(self._last_place)) != 0
+        if places.size:
+            self._last_place = int(places[-1])
+        return batch if first.all() else batch.filter(pa.array(first))
 
     def _ordered(self, destination: str) -> bool:
         publisher = self._publisher(destination)
@@ -238,23 +245,27 @@ class _Slice:
             self._publishers[destination] = publisher
         return self._publishers[destination]
 
-    def _call(self, rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    def _call(self, rows: Rows, call: list[int], answers: _Answers) -> None:
         """Call a publisher once; whatever it does, every row gets an answer."""
-        destination = rows[0]["destination"]
+        destination = rows.destinations[call[0]]
+        places = [rows.places[row] for row in call]
         if destination not in self._job.destinations:
             # That of its first claim, which neither policies nor settings name any more.
-            self._block(rows)
+            self._block(rows, call)
             said = f"the settings no longer have the destination {destination!r}"
-            return [(row["place"], FAILED, said) for row in rows]
+            answers.add_all(places, FAILED, said)
+            return
         publisher = self._publisher(destination)
         if publisher is None:
-            self._block(rows)
-            return [(row["place"], NOT_OPENED, self._not_opened[destination]) for row in rows]
+            self._block(rows, call)
+            answers.add_all(places, NOT_OPENED, self._not_opened[destination])
+            return
         if time.monotonic() >= self._deadline:
-            self._block(rows)
-            return [(row["place"], NOT_SENT, None) for row in rows]
+            self._block(rows, call)
+            answers.add_all(places, NOT_SENT)
+            return
         events = EventBatch(
-            (self._event(row) for row in rows),
+            [rows.events[row] for row in call],
             deadline=self._deadline,
             destination=destination,
             seat=self._seat,
@@ -266,46 +277,33 @@ class _Slice:
             said = f"publisher raised {describe(error)}"
             for event in events:
                 said = without_echo(said, event)
-            results = [Unknown(error=said)] * len(rows)
-        if len(results) != len(rows):
-            wrong = f"publisher answered {len(results)} results for {len(rows)} events"
-            results = [Unknown(error=wrong)] * len(rows)
-        answers = []
-        for row, event, result in zip(rows, events, results, strict=True):
-            if not isinstance(result, Delivered):
-                self._block([row])
-            answers.append((row["place"], *_coded(result, event)))
+            results = [Unknown(error=said)] * len(call)
+        if len(results) != len(call):
+            wrong = f"publisher answered {len(results)} results for {len(call)} events"
+            results = [Unknown(error=wrong)] * len(call)
+        if set(map(type, results)) == {Delivered}:
+            answers.add_delivered(places, cast("list[Delivered]", results))
+        else:
+            for row, place, event, result in zip(call, places, events, results, strict=True):
+                if not isinstance(result, Delivered):
+                    self._block(rows, [row])
+                answers.add(place, *_coded(result, event))
         if self._tracing is not None:
-            self._tracing.record(rows, events, results, started=started)
-        return answers
+            traced = [{"destination": destination, "metadata": rows.metadata[row]} for row in call]
+            self._tracing.record(traced, events, results, started=started)
 
-    def _may_go(self, row: dict[str, Any]) -> bool:
+    def _may_go(self, scope: str | None, event: Event) -> bool:
         """Say whether nothing has failed in the scope; at another destination the very event that
         failed may go on.
         """
-        first = self._blocked.get(row["scope"])
-        return first is None or first == row["event_id"]
+        first = None if scope is None else self._blocked.get(scope)
+        return first is None or first == event.event_id
 
-    def _block(self, rows: list[dict[str, Any]]) -> None:
-        for row in rows:
-            if row["scope"] is not None:
-                self._blocked.setdefault(row["scope"], row["event_id"])
-
-    def _event(self, row: dict[str, Any]) -> Event:
-        return Event(
-            event_id=row["event_id"],
-            event_type=row["event_type"],
-            key=row["key"],
-            ordering_key=row["ordering_key"],
-            partition_key=row["partition_key"],
-            headers=None if row["headers"] is None else dict(row["headers"]),
-            payload=row["payload"],
-            created_at=row["created_at"],
-            attempt=row["attempt"],
-            lifecycle=row["lifecycle"],
-            claim_id=self._job.claim_id,
-            route=row["route"],
-        )
+    def _block(self, rows: Rows, call: Iterable[int]) -> None:
+        for row in call:
+            scope = rows.scopes[row]
+            if scope is not None:
+                self._blocked.setdefault(scope, rows.events[row].event_id)
 
     def close(self) -> None:
         """Close what was opened; by now every answer is given, so a failure changes none."""
@@ -314,20 +312,53 @@ class _Slice:
                 publisher.close()
 
 
-def _rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """Return the rows of a batch; it has few different instants, and to make one takes long."""
-    instants: dict[int, datetime] = {}
-    columns = []
-    for column in batch.columns:
-        if pa.types.is_timestamp(column.type):
-            numbers = column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
-            for number in numbers.unique().drop_null().to_pylist():
-                instants[number] = _EPOCH + timedelta(microseconds=number)
-            columns.append([None if n is None else instants[n] for n in numbers.to_pylist()])
-        else:
-            columns.append(column.to_pylist())
-    names = batch.schema.names
-    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+class _Answers:
+    """The answers of a batch, by the columns of `RESULTS`."""
+
+    def __init__(self) -> None:
+        self._columns: tuple[list[Any], ...] = tuple([] for _ in RESULTS)
+
+    def add(
+        self,
+        place: int,
+        code: str,
+        error: str | None = None,
+        retry_after: float | None = None,
+        receipt: str | None = None,
+        outcome: str | None = None,
+        outcome_data: str | None = None,
+    ) -> None:
+        answer = (place, code, error, retry_after, receipt, outcome, outcome_data)
+        for column, value in zip(self._columns, answer, strict=True):
+            column.append(value)
+
+    def add_all(self, places: list[int], code: str, error: str | None = None) -> None:
+        for place in places:
+            self.add(place, code, error)
+
+    def add_delivered(self, places: list[int], results: list[Delivered]) -> None:
+        count = len(places)
+        nothing = [None] * count
+        answers: tuple[list[Any], ...] = (
+            places,
+            [DELIVERED] * count,
+            nothing,
+            nothing,
+            _texts([result.receipt for result in results]),
+            [result.outcome for result in results],
+            _texts([result.outcome_data for result in results]),
+        )
+        for column, values in zip(self._columns, answers, strict=True):
+            column += values
+
+    def as_batch(self) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays(
+            [
+                pa.array(column, field.type)
+                for column, field in zip(self._columns, RESULTS, strict=True)
+            ],
+            schema=RESULTS,
+        )
 
 
 def _coded(result: object, event: Event) -> tuple[Any, ...]:
@@ -353,6 +384,17 @@ def _coded(result: object, event: Event) -> tuple[Any, ...]:
             return UNKNOWN, f"publisher answered {type(result).__name__}"
 
 
+def _texts(values: list[object]) -> list[str | None]:
+    """Return what `_json_without_secrets` says of each value."""
+    if set(map(type, values)) <= _JSON_ALREADY:
+        texts = cast("list[str | None]", values)
+        # All at once: a secret that is in one of them is in all of them together.
+        whole = "\n".join(filter(None, texts))
+        if whole.isascii() and without_secrets(whole) == whole:
+            return texts
+    return [_json_without_secrets(value) for value in values]
+
+
 def _json_without_secrets(value: object) -> str | None:
     """Return a value as JSON text; secrets in force become `***` within its texts.
 
@@ -376,13 +418,3 @@ def _without_secrets(value: object) -> object:
     if isinstance(value, dict):
         return {without_secrets(name): _without_secrets(one) for name, one in value.items()}
     return value
-
-
-def _answers(answers: list[tuple[Any, ...]]) -> pa.RecordBatch:
-    width = len(RESULTS)
-    padded = [(*answer, *(None,) * (width - len(answer))) for answer in answers]
-    columns = list(zip(*padded, strict=True)) or [()] * width
-    return pa.RecordBatch.from_arrays(
-        [pa.array(column, field.type) for column, field in zip(columns, RESULTS, strict=True)],
-        schema=RESULTS,
-    )

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 
+from delta_outbox.endings import Endings
 from delta_outbox.lifecycle import Ending, Reason, State
 
 
@@ -51,15 +52,15 @@ class Summary:
             endings: how they ended.
         """
         published = retried = dead = released = 0
-        for ending in endings:
+        for ending, count in Endings.of(endings).counts():
             if ending.to_state is State.PUBLISHED:
-                published += 1
+                published += count
             elif ending.to_state is State.DEAD:
-                dead += 1
+                dead += count
             elif ending.reason is Reason.RELEASED:
-                released += 1
+                released += count
             else:
-                retried += 1
+                retried += count
         return replace(
             self,
             claimed=self.claimed + claimed,

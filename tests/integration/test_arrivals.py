@@ -107,7 +107,9 @@ def test_arrivals_alone_are_looked_at(store: Store, tmp_path: Path, looks: list[
 def test_what_waits_holds_up_its_key(
     store: Store, tmp_path: Path, looks: list[object], first: str
 ) -> None:
-    """What comes behind an event that waits, of the same key, waits as well; the others do not."""
+    """What comes behind an event that waits, of the same key, waits as well, and the others do not;
+    a relay that works alone knows it without a look at everything.
+    """
     publisher = "tests.integration.trouble:Trouble"
     producer = store.outbox(tmp_path)
     relay = store.outbox(tmp_path, publisher=publisher, further={})
@@ -135,5 +137,5 @@ def test_what_waits_holds_up_its_key(
         wait_for(store, prefix, 4)
     order = ended(store, prefix)
     assert order.index(f"{prefix}-1") < order.index(f"{prefix}-2")
-    assert len(looks) > 1
+    assert [] == looks
     check_lives(store.transitions(prefix))

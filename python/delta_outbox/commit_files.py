@@ -82,19 +82,29 @@ class CommitFiles:
             than append, or has files that do not tell their rows.
         """
         folder = self._history.folder(table)
-        if folder is None:
+        return None if folder is None else added_in(folder, after=after, to=to, most=most)
+
+
+def added_in(folder: Path, *, after: int, to: int, most: int) -> Added | None:
+    """Return what the commits of a log folder have added, as `CommitFiles.added` does.
+
+    Args:
+        folder: `_delta_log` of a table.
+        after: version, not included.
+        to: version, included.
+        most: rows.
+    """
+    found: list[AddedFile] = []
+    total = 0
+    for version in range(after + 1, to + 1):
+        files = _read(folder, version)
+        if files is None:
             return None
-        found: list[AddedFile] = []
-        total = 0
-        for version in range(after + 1, to + 1):
-            files = _read(folder, version)
-            if files is None:
-                return None
-            total += sum(file.rows for file in files)
-            if found and total > most:
-                return Added(files=found, to=version - 1)
-            found += files
-        return Added(files=found, to=to)
+        total += sum(file.rows for file in files)
+        if found and total > most:
+            return Added(files=found, to=version - 1)
+        found += files
+    return Added(files=found, to=to)
 
 
 def _read(folder: Path, version: int) -> list[AddedFile] | None:

@@ -1,0 +1,203 @@
+"""What a worker reads from the files of the log is what was planned, or nothing is sent."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from delta_outbox.commit_files import AddedFile
+from delta_outbox.event_files import UnreadableFile, arrived
+from delta_outbox.publishers.protocol import Delivered, EventBatch, Result
+from delta_outbox.relay import contents
+from delta_outbox.relay import slice as worker
+from delta_outbox.relay.contents import is_readable, read_slice, with_contents, written_slices
+from delta_outbox.relay.deadline import Deadline
+from delta_outbox.relay.placing import PLACED
+from delta_outbox.relay.slice import Job, publish_from_files
+
+SENT: list[tuple[str, bytes, Mapping[str, str | None] | None]] = []
+
+
+class Collecting:
+    """Keep what is sent."""
+
+    ordered: ClassVar[bool] = True
+
+    def open(self, settings: Mapping[str, object]) -> None:
+        """Need nothing."""
+
+    def publish(self, events: EventBatch) -> list[Result]:
+        """Deliver everything."""
+        SENT.extend((event.event_id, event.payload, event.headers) for event in events)
+        return [Delivered() for _ in events]
+
+    def close(self) -> None:
+        """Keep what was sent."""
+
+
+@pytest.fixture(autouse=True)
+def _nothing_sent() -> None:
+    SENT.clear()
+
+
+def write(folder: Path, name: str, first: int, count: int, *, group: int) -> AddedFile:
+    """Write a file of the event log as Spark does: instants of 96 bits, a map for the headers."""
+    numbers = range(first, first + count)
+    instants = pa.array([10**15 + n for n in numbers], pa.timestamp("us", "UTC"))
+    table = pa.table(
+        {
+            "event_id": [f"e-{n}" for n in numbers],
+            "event_type": ["t"] * count,
+            "payload": pa.array([b"%d" % n * 50 for n in numbers], pa.binary()),
+            "created_at": instants,
+            "ordering_key": [f"k-{n % 3}" for n in numbers],
+            "partition_key": pa.nulls(count, pa.string()),
+            "headers": pa.array(
+                [[("n", str(n))] if n % 2 else None for n in numbers],
+                pa.map_(pa.string(), pa.string()),
+            ),
+            "metadata": pa.nulls(count, pa.map_(pa.string(), pa.string())),
+            "available_at": pa.nulls(count, pa.timestamp("us", "UTC")),
+            "ordinal": pa.array(numbers, pa.int64()),
+            "appended_at": instants,
+        }
+    )
+    path = folder / name
+    pq.write_table(table, path, row_group_size=group, use_deprecated_int96_timestamps=True)
+    return AddedFile(path=path, version=1, rows=count)
+
+
+def placed(deliveries: pa.Table, slices: int) -> pa.Table:
+    """Return where deliveries go, in slices by turns."""
+    count = deliveries.num_rows
+    given: dict[str, Any] = {
+        "place": range(count),
+        "slice": [n % slices for n in range(count)],
+        "id": deliveries["event_id"],
+        "at_arrival": deliveries["arrival"],
+        "destination": ["default"] * count,
+        "lifecycle": [0] * count,
+        "attempt": [1] * count,
+        "key": deliveries["ordering_key"],
+        "scope": deliveries["ordering_key"],
+        "route": ["t"] * count,
+        "format": [None] * count,
+    }
+    return pa.table({name: given[name] for name in PLACED.names}, schema=PLACED)
+
+
+def job() -> Job:
+    """Return a job for `Collecting`."""
+    return Job(
+        claim_id="c",
+        destinations={"default": (f"{__name__}:Collecting", {})},
+        deadline=Deadline.after(60),
+        budget=60,
+    )
+
+
+def codes(batches: Sequence[pa.RecordBatch]) -> dict[int, str]:
+    """Return the answer of each place."""
+    return {
+        place: code
+        for batch in batches
+        for place, code in zip(batch["place"].to_pylist(), batch["code"].to_pylist(), strict=True)
+    }
+
+
+def test_rows_are_read_from_where_they_lie(tmp_path: Path) -> None:
+    """Every delivery of a slice gets its payload and headers, in the order of its claim, however
+    the rows lie in files and row groups, and however few are handed out at once.
+    """
+    files = [write(tmp_path, f"{n}.parquet", n * 100, 100, group=30) for n in range(3)]
+    everything = arrived(files)
+    order = list(range(300))
+    random.Random(7).shuffle(order)
+    claim = everything.take(pa.array(order[:120]))
+    ids = claim["event_id"].to_pylist()
+    with written_slices(placed(claim, 2), claim, slices=2, folder=tmp_path) as path:
+        for number in (0, 1):
+            parts = list(with_contents(read_slice(path, number), traced=True, at_once=7))
+            assert max(len(part) for part in parts) == 7
+            found = pa.Table.from_batches(parts)
+            assert ids[number::2] == found["event_id"].to_pylist()
+            for row in found.to_pylist():
+                n = int(row["event_id"][2:])
+                assert (b"%d" % n * 50, [("n", str(n))] if n % 2 else None) == (
+                    row["payload"],
+                    row["headers"],
+                )
+                assert row["metadata"] is None
+    assert not Path(path).exists()
+
+
+def test_a_slice_is_published_from_the_files(tmp_path: Path) -> None:
+    """A worker sends what lies in the files, and answers for each delivery."""
+    claim = arrived([write(tmp_path, "a.parquet", 0, 10, group=4)])
+    with written_slices(placed(claim, 3), claim, slices=3, folder=None) as path:
+        answers = list(publish_from_files(job(), path, attempt_number=0, part=1))
+    assert dict.fromkeys((1, 4, 7), worker.DELIVERED) == codes(answers)
+    assert [("e-1", b"1" * 50, {"n": "1"})] == SENT[:1]
+
+
+def test_a_repeated_task_reads_and_sends_nothing(tmp_path: Path) -> None:
+    """Whoever repeats a slice says of each delivery that it crashed, also if the files are gone."""
+    file = write(tmp_path, "a.parquet", 0, 4, group=4)
+    claim = arrived([file])
+    file.path.unlink()
+    with written_slices(placed(claim, 1), claim, slices=1, folder=tmp_path) as path:
+        answers = list(publish_from_files(job(), path, attempt_number=1, part=0))
+    assert dict.fromkeys(range(4), worker.CRASHED) == codes(answers)
+    assert [] == SENT
+
+
+@pytest.mark.parametrize("harm", ["gone", "others", "shorter", "no parquet"])
+def test_what_cannot_be_read_is_not_sent(tmp_path: Path, harm: str) -> None:
+    """If one file of a slice is gone, or holds other rows than were planned, nothing is sent and
+    each delivery is answered for: Spark is to be asked.
+    """
+    files = [write(tmp_path, name, n * 10, 10, group=4) for n, name in enumerate("ab")]
+    claim = arrived(files)
+    if harm == "gone":
+        files[0].path.unlink()
+    elif harm == "no parquet":
+        files[0].path.write_bytes(b"x" * 100)
+    else:
+        write(tmp_path, "a", 90, 10 if harm == "others" else 5, group=4)
+    with written_slices(placed(claim, 1), claim, slices=1, folder=tmp_path) as path:
+        answers = list(publish_from_files(job(), path, attempt_number=0, part=0))
+    assert dict.fromkeys(range(20), worker.NOT_READ) == codes(answers)
+    assert [] == SENT
+
+
+def test_a_file_that_is_gone_when_it_is_planned(tmp_path: Path) -> None:
+    """A file that is not there, or that lacks a column of the log, is not taken for empty."""
+    file = write(tmp_path, "a.parquet", 0, 4, group=4)
+    pq.write_table(pq.read_table(file.path).drop_columns(["ordinal"]), file.path)
+    with pytest.raises(UnreadableFile):
+        arrived([file])
+    file.path.unlink()
+    with pytest.raises(UnreadableFile):
+        arrived([file])
+
+
+def test_little_of_large_files_is_left_to_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files are read by row groups, so a claim that lies scattered in large ones is not read from
+    them; one that is most of them is, and a small amount always.
+    """
+    everything = arrived([write(tmp_path, "a.parquet", 0, 1000, group=100)])
+    scattered = everything.take(pa.array(range(0, 1000, 50)))
+    assert is_readable(everything)
+    assert is_readable(scattered)
+    monkeypatch.setattr(contents, "_FREE_BYTES", 0)
+    assert is_readable(everything)
+    assert not is_readable(scattered)
+    assert not is_readable(everything.drop_columns(["file"]))

@@ -16,9 +16,13 @@ import pyarrow as pa
 import pytest
 from tests.integration.store import Store, check_lives, delivered, events, open_store
 
+from delta_outbox.claims import COLUMNS, DELIVERIES, in_order
+from delta_outbox.event_files import PLACED
 from delta_outbox.home import Home
 from delta_outbox.outbox import Outbox
 from delta_outbox.relay import Mode, Relay
+from delta_outbox.relay.arrivals import Arrivals
+from delta_outbox.tails import changes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -139,3 +143,74 @@ def test_what_waits_holds_up_its_key(
     assert order.index(f"{prefix}-1") < order.index(f"{prefix}-2")
     assert [] == looks
     check_lives(store.transitions(prefix))
+
+
+def test_a_backlog_is_read_in_parts(store: Store, tmp_path: Path, looks: list[object]) -> None:
+    """A relay that begins with much news and nothing else reads it in parts, commit by commit, and
+    delivers each event once and in order, without a look at everything.
+    """
+    relay = store.outbox(tmp_path, batch_size=2)
+    for number in range(6):  # ten batches are planned at once: two of these commits
+        store.outbox(tmp_path).append(events("parts", 60, keys=4).slice(10 * number, 10))
+    summary = Relay(relay).run(Mode.DRAIN)
+    assert (60, 60, 0) == (summary.claimed, summary.published, summary.waiting)
+    assert [] == looks
+    lines = [line["event_id"] for line in delivered(tmp_path)]
+    assert Counter(f"parts-{n:03}" for n in range(60)) == Counter(lines)
+    assert [f"parts-{n:03}" for n in range(60)] == ended(store, "parts")
+    check_lives(store.transitions("parts"))
+
+
+def test_a_stopped_relay_says_what_it_has_not_read(store: Store, tmp_path: Path) -> None:
+    """What a relay has left unread when it is stopped counts as waiting."""
+    relay = store.outbox(tmp_path, batch_size=1)
+    for number in range(3):
+        store.outbox(tmp_path).append(events("stopped", 45).slice(15 * number, 15))
+    stop = Event()
+    summary = Relay(relay).run(Mode.CONTINUOUS, stop=stop, on_progress=lambda _: stop.set())
+    assert 0 < summary.published < 45
+    assert 45 == summary.published + summary.waiting
+    assert Relay(store.outbox(tmp_path)).run(Mode.DRAIN).waiting == 0
+
+
+def test_a_copy_is_found_at_the_first_look(
+    store: Store, tmp_path: Path, looks: list[object]
+) -> None:
+    """Also a relay that has read no ids so far does not deliver a later copy of an event."""
+    store.insert(("first-b", "order.created", "{}"))
+    assert 1 == Relay(store.outbox(tmp_path)).run(Mode.DRAIN).published
+    assert [] == looks
+    store.insert(("first-a", "order.created", "{}"), ("first-c", "order.created", "{}"))
+    store.insert(("first-b", "order.created", "again"))
+    assert 2 == Relay(store.outbox(tmp_path)).run(Mode.DRAIN).published
+    assert [] != looks
+    ids = Counter(line["event_id"] for line in delivered(tmp_path))
+    assert {"first-a": 1, "first-b": 1, "first-c": 1} == ids
+
+
+def test_files_say_what_the_feed_says(store: Store, tmp_path: Path) -> None:
+    """Read from its files, a new event is what Spark reads from the change feed, whichever way it
+    was appended, and also after its files were compacted.
+    """
+    outbox = store.outbox(tmp_path)
+    before = outbox.projection.heads()["events"]
+    store.insert(("file-plain", "order.created", "{}"), created_at="timestamp'1999-12-31 23:59:59'")
+    later = datetime.now(UTC) + timedelta(days=400)
+    given = events("file", 5, keys=2)
+    at = pa.array([None, later, None, later, None], pa.timestamp("us", tz="UTC"))
+    outbox.append(given.append_column("available_at", at)).raise_if_rejected()
+    store.spark.sql(f"optimize {store.tables.events}")
+    to = outbox.projection.heads()["events"]
+    found = Arrivals(outbox).read(after=before, to=to, limit=100)
+    assert found is not None
+    assert to == found.to
+    assert set(PLACED.names) == set(found.deliveries.column_names)
+    text = store.statements.fill(
+        "arrivals", source=changes(store.tables.events, after=before, to=to)
+    )
+    feed = outbox.spark.sql(f"select {COLUMNS} from ({text})").toArrow().cast(DELIVERIES)
+    assert 6 == feed.num_rows
+    assert in_order(feed) == in_order(found.deliveries.select(DELIVERIES.names)).combine_chunks()
+    later_ones = [f"file-{n:03}" for n in (1, 3)]
+    outbox.kill(event_ids=later_ones, reason="far", actor="test", dry_run=False)
+    Relay(outbox).run(Mode.DRAIN, max_wait=0)

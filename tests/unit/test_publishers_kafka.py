@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import pickle
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import FrozenInstanceError
 from datetime import UTC, datetime
 
 import pytest
 from confluent_kafka import Producer
 
-from delta_outbox.publishers import Delivered, Event, EventBatch, NotSent, Rejected, Unknown
+from delta_outbox.publishers import (
+    Delivered,
+    Event,
+    EventBatch,
+    JsonText,
+    NotSent,
+    Rejected,
+    Unknown,
+)
 from delta_outbox.publishers.kafka import KafkaPublisher
 
 
@@ -51,6 +62,20 @@ def test_every_event_gets_its_own_report():
     assert {type(result) for result in results} == {Delivered}
     places = {str(result.receipt) for result in results if isinstance(result, Delivered)}
     assert len(places) == 3000
+
+
+def test_a_report_makes_a_result_like_any_other():
+    """What Kafka has acknowledged is a Delivered that nobody can change, with topic, partition and
+    offset as JSON.
+    """
+    with _publisher() as one:
+        [result] = one.publish(_batch(1))
+    assert isinstance(result, Delivered)
+    assert isinstance(result.receipt, JsonText)
+    assert {"topic", "partition", "offset"} == set(json.loads(result.receipt))
+    assert Delivered(receipt=result.receipt) == result == pickle.loads(pickle.dumps(result))
+    with pytest.raises(FrozenInstanceError):
+        result.outcome = "x"  # type: ignore[misc]
 
 
 def test_a_full_queue_is_waited_for():

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from functools import partial
-from typing import Final
+from typing import Any, Final, cast
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
@@ -201,8 +202,8 @@ def reporter(
 
     def report(position: int, error: KafkaError | None, message: Message) -> None:
         if error is None:
-            results[position] = Delivered(
-                receipt=JsonText(
+            results[position] = _delivered(
+                JsonText(
                     f'{{"topic":"{events[position].route}","partition":{message.partition()},'
                     f'"offset":{message.offset()}}}'
                 )
@@ -211,6 +212,22 @@ def reporter(
             errors[position] = error
 
     return report
+
+
+class _Draft:
+    __slots__ = tuple(field.name for field in fields(Delivered))
+
+    def __init__(self, receipt: JsonText) -> None:
+        self.receipt = receipt
+        self.outcome = None
+        self.outcome_data = None
+
+
+def _delivered(receipt: JsonText) -> Delivered:
+    """Return `Delivered(receipt=receipt)`, in a third of the time: see `relay.rows.events_of`."""
+    made: Any = _Draft(receipt)
+    made.__class__ = Delivered
+    return cast("Delivered", made)
 
 
 def sentence_of(error: KafkaError) -> str:

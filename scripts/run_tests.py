@@ -154,7 +154,7 @@ def run_process(name: str, files: list[Path]) -> Outcome:
         process = subprocess.Popen(
             command,
             cwd=ROOT,
-            env=environment(name),
+            env=environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -181,17 +181,14 @@ def run_process(name: str, files: list[Path]) -> Outcome:
         return read_report(report, exit_code=exit_code)
 
 
-def environment(name: str) -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Return the environment of a pytest process.
 
-    The unit tests keep what is compiled of them and of what they import, also where Python may
-    write nothing beside its sources, as in many containers: compiling takes as long as they do.
-
-    Args:
-        name: of the suite.
+    What is compiled is kept, also where Python may write nothing beside its sources, as in many
+    containers: to compile what a process imports takes seconds, and the tests start hundreds.
     """
     found = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    if name == "unit" and found.pop("PYTHONDONTWRITEBYTECODE", ""):
+    if found.pop("PYTHONDONTWRITEBYTECODE", ""):
         found["PYTHONPYCACHEPREFIX"] = str(ROOT / "build" / "bytecode")
     return found
 

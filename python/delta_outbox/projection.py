@@ -157,6 +157,16 @@ class Projection:
             raise NoOutboxHere(where=table)
         return commit.version
 
+    def head_here(self, table: str) -> int | None:
+        """Return the latest version of a log; None where that costs a query.
+
+        Args:
+            table: its full name.
+        """
+        history = CommitHistory(self._spark)
+        commit = history.newest(table) if history.folder(table) is not None else None
+        return commit.version if commit is not None else None
+
     def watermark(self, expected: NumberedPlan | None = None) -> Watermark | None:
         """Return the newest version of the projection and how far it has seen the logs.
 

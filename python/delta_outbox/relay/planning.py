@@ -126,6 +126,11 @@ class Planning:
         """Return the seconds until something may become takeable, as far as is known."""
         return min(self._next_due - self._clock.monotonic(), self._isolation.hope())
 
+    def has_news(self) -> bool:
+        """Say whether there are new events since the last look, where the log is a folder here."""
+        head = self._outbox.projection.head_here(self._outbox.tables.events)
+        return head is not None and head > self._heads.get("events", head)
+
     def pause(self) -> float:
         """Return the seconds until another look may be of use, if there is nothing to do."""
         poll = self._outbox.settings.relay.poll_seconds

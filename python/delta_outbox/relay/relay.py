@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -31,7 +32,7 @@ from delta_outbox.relay.flight import Flight, Held
 from delta_outbox.relay.forms import form_of, prepare_forms
 from delta_outbox.relay.isolation import Isolation
 from delta_outbox.relay.lost import settle_results, settled_part
-from delta_outbox.relay.planning import BATCHES_PER_PLAN, Planning
+from delta_outbox.relay.planning import BATCHES_PER_PLAN, NEWS_SECONDS, Planning
 from delta_outbox.relay.publishing import Publishing, margin_seconds
 from delta_outbox.relay.schedule import Kind
 from delta_outbox.relay.seats import Seats
@@ -176,7 +177,14 @@ class Relay:
                 if self._planning.schedule is None and not self._planning.to_end.num_rows:
                     if mode is Mode.ONCE or (mode is Mode.DRAIN and self._is_drained(max_wait)):
                         return
-                    stop.wait(self._planning.pause())
+                    self._pause(stop)
+
+    def _pause(self, stop: threading.Event) -> None:
+        """Wait until another look may be of use, or until something new can be seen at no cost."""
+        until = time.monotonic() + self._planning.pause()
+        while (left := until - time.monotonic()) > 0 and not self._planning.has_news():
+            if stop.wait(min(left, NEWS_SECONDS)):
+                return
 
     def _finish(self, on_progress: Callable[[Summary], None] | None) -> None:
         """Finish what is in flight, release what waits for it, and record both."""

@@ -149,7 +149,7 @@ class Refreshing:
             fold = self._statements.fill(f"fold_{self._tails.news}", from_states=listed(states))
             folded = self._spark.sql(fold)
             if statement == "merge":
-                folded, statement = self._kept(folded)
+                folded, statement = self._kept(folded, states)
             folded.createOrReplaceTempView("outbox_folded")
             reach("rows.before")
             with self._numbered(plan.number), writing_to(self._tables.state):
@@ -163,14 +163,13 @@ class Refreshing:
             raise
         return True
 
-    def _kept(self, folded: DataFrame) -> tuple[DataFrame, str]:
+    def _kept(self, folded: DataFrame, states: Sequence[str]) -> tuple[DataFrame, str]:
         """Return folded rows, and the statement that writes them: where none of them takes the
         place of another, as when all that came has been delivered since, they are inserted.
         """
         news = set(self._tails.news)
         if not {"t", "c"} & news:
             return folded, "insert"
-        states = self._tails.from_states()
         if "c" not in news and not self._has_any(states):
             return folded, "insert"
         folded = kept(folded)  # a merge reads them several times

@@ -128,18 +128,7 @@ class Tails:
         claim all of whose endings are there as well says nothing about any delivery.
         """
         if self._of_transitions is None:
-            by_claim = self._claims() or (
-                self._spark.sql(
-                    "select claim_id, bool_or(reason = 'replayed') as replays, "
-                    "min(destination) as first, max(destination) as last, count(*) as transitions, "
-                    "count_if(to_state = 'CLAIMED') as claimed, "
-                    "count_if(to_state = 'PENDING') as set_free "
-                    "from outbox_transitions_tail group by claim_id"
-                )
-                .toArrow()
-                .to_pylist()
-            )
-            self._of_transitions = read_claims(by_claim)
+            self._of_transitions = read_claims(self._claims())
             if self._of_transitions.over:
                 over = listed(self._of_transitions.over)
                 self._view(
@@ -149,9 +138,23 @@ class Tails:
                 )
         return self._of_transitions
 
-    def _claims(self) -> Sequence[Mapping[str, Any]] | None:
+    def _claims(self) -> Sequence[Mapping[str, Any]]:
         given = self._of_files.get("transitions")
-        return self._files.claims(*given) if given else None
+        found = self._files.claims(*given) if given else None
+        if found is not None:
+            return found
+        asked: list[Mapping[str, Any]] = (
+            self._spark.sql(
+                "select claim_id, bool_or(reason = 'replayed') as replays, "
+                "min(destination) as first, max(destination) as last, count(*) as transitions, "
+                "count_if(to_state = 'CLAIMED') as claimed, "
+                "count_if(to_state = 'PENDING') as set_free "
+                "from outbox_transitions_tail group by claim_id"
+            )
+            .toArrow()
+            .to_pylist()
+        )
+        return asked
 
     def _tail(self, log: str, source: str, *, arrival: str) -> None:
         text = self._statements.fill(f"{log}_tail", arrival=arrival, source=source)

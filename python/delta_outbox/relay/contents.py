@@ -74,9 +74,7 @@ def written_slices(
     table = placed.drop_columns(["at_arrival"]).rename_columns({"id": "event_id"})
     for name in _OF_DELIVERY:
         table = table.append_column(name, of_delivery[name])
-    files = table[FILE].unify_dictionaries()
-    paths = files.chunk(0).dictionary.to_pylist() if files.num_chunks else []
-    numbers = pa.chunked_array([chunk.indices for chunk in files.chunks], pa.int32())
+    paths, numbers = _numbered(table[FILE])
     table = table.set_column(table.schema.get_field_index(FILE), FILE, numbers)
     table = table.replace_schema_metadata({_PATHS: json.dumps(paths)})
     with tempfile.TemporaryDirectory(prefix="claim-", dir=folder) as made:
@@ -163,13 +161,17 @@ def _groups(path: str) -> _Groups:
 
 
 def _by_file(deliveries: pa.Table) -> Iterable[tuple[str, Numbers]]:
-    files = deliveries[FILE].combine_chunks()
-    if isinstance(files, pa.ChunkedArray):
-        files = files.unify_dictionaries().chunk(0)
-    of_file = files.indices.to_numpy(zero_copy_only=False)
-    rows = deliveries[ROW].to_numpy()
-    for number in np.unique(of_file):
-        yield files.dictionary[int(number)].as_py(), rows[of_file == number]
+    paths, numbers = _numbered(deliveries[FILE])
+    of_file, rows = numbers.to_numpy(), deliveries[ROW].to_numpy()
+    for number in np.unique(of_file).tolist():
+        yield paths[number], rows[of_file == number]
+
+
+def _numbered(files: pa.ChunkedArray) -> tuple[list[str], pa.ChunkedArray]:
+    """Return the paths of files, and of each row the number of its path."""
+    files = files.unify_dictionaries()
+    paths = files.chunk(0).dictionary.to_pylist() if files.num_chunks else []
+    return paths, pa.chunked_array([chunk.indices for chunk in files.chunks], pa.int32())
 
 
 class _Reader:

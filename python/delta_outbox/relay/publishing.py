@@ -254,13 +254,9 @@ class Publishing:
             sending = replace(job, seat=seat)
 
             def publish(given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-                from pyspark import TaskContext
-
                 for _ in given:  # a worker that leaves something of its input unread is not reused
                     pass
-                context = TaskContext.get()
-                number = context.attemptNumber() if context is not None else 0
-                part = context.partitionId() if context is not None else 0
+                number, part = worker.task_numbers()
                 for answers in worker.publish_from_files(
                     sending, path, attempt_number=number, part=part
                 ):
@@ -281,11 +277,7 @@ class Publishing:
 
     def _send(self, job: worker.Job, rows: DataFrame) -> pa.Table:
         def publish(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            from pyspark import TaskContext
-
-            context = TaskContext.get()
-            number = context.attemptNumber() if context is not None else 0
-            part = context.partitionId() if context is not None else 0
+            number, part = worker.task_numbers()
             return worker.publish_slice(job, batches, attempt_number=number, part=part)
 
         # One action, its answers collected and never cached: a second one would publish again.

@@ -134,6 +134,14 @@ def publish_slice(
             work.close()
 
 
+def task_numbers() -> tuple[int, int]:
+    """Return which attempt of its task this worker makes, and of which slice."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return (0, 0) if context is None else (context.attemptNumber(), context.partitionId())
+
+
 def publish_from_files(
     job: Job, path: str, *, attempt_number: int, part: int
 ) -> Iterator[pa.RecordBatch]:

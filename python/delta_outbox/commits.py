@@ -17,6 +17,7 @@ from delta_outbox.conflicts import is_conflict
 from delta_outbox.errors import SequenceTaken
 from delta_outbox.failpoints import Point, reach
 from delta_outbox.few_rows import interpreted
+from delta_outbox.file_appends import FileAppends
 from delta_outbox.storage import writing_to
 
 if TYPE_CHECKING:
@@ -57,17 +58,9 @@ def append_numbered(
     """
     mark = f"{app_id}/{number}/{uuid.uuid4().hex}"
     try:
-        with writing_to(table), interpreted(spark, rows.num_rows):
-            (
-                spark.createDataFrame(rows)
-                .coalesce(1)
-                .write.format("delta")
-                .mode("append")
-                .option("txnAppId", app_id)
-                .option("txnVersion", number)
-                .option("userMetadata", mark)
-                .saveAsTable(table)
-            )
+        with writing_to(table):
+            if not FileAppends(spark).append(table, rows, app_id=app_id, number=number, mark=mark):
+                _append_by_spark(spark, table, rows, app_id=app_id, number=number, mark=mark)
     except Exception as error:
         if is_conflict(error):
             raise SequenceTaken(writer=app_id, number=number) from error
@@ -79,6 +72,22 @@ def append_numbered(
         return version
     reach(committed)
     return _version_of(spark, table, mark)
+
+
+def _append_by_spark(
+    spark: SparkSession, table: str, rows: pa.Table, *, app_id: str, number: int, mark: str
+) -> None:
+    with interpreted(spark, rows.num_rows):
+        (
+            spark.createDataFrame(rows)
+            .coalesce(1)
+            .write.format("delta")
+            .mode("append")
+            .option("txnAppId", app_id)
+            .option("txnVersion", number)
+            .option("userMetadata", mark)
+            .saveAsTable(table)
+        )
 
 
 def _version_of(spark: SparkSession, table: str, mark: str) -> int | None:

@@ -52,17 +52,18 @@ def open_file(path: str) -> pq.ParquetFile:
 
 
 def as_instants(table: pa.Table) -> pa.Table:
-    """Return columns as the log has them: an instant without a zone is one of UTC.
+    """Return columns as the log has them: an instant without a zone is one of UTC, and whether a
+    column may be null is for the log to say, not for one of its files.
 
     Args:
         table: of columns as a file holds them.
     """
-    for index, field in enumerate(table.schema):
+    columns = []
+    for field, column in zip(table.schema, table.columns, strict=True):
         if pa.types.is_timestamp(field.type):
-            column = table[field.name].cast(pa.timestamp("us", tz=field.type.tz))
-            column = column.cast(_INSTANT)
-            table = table.set_column(index, field.name, column)
-    return table
+            column = column.cast(pa.timestamp("us", tz=field.type.tz)).cast(_INSTANT)
+        columns.append(column)
+    return pa.table(columns, names=table.column_names)
 
 
 def arrived(files: Sequence[AddedFile]) -> pa.Table:

@@ -308,14 +308,13 @@ def _write(table: Path, rows: pa.Table, form: TableForm, partition: Mapping[str,
     name = f"{folders}/part-00000-{uuid.uuid4()}-c000.snappy.parquet"
     path = table / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    fields = [form.columns.field(name) for name in rows.column_names]
-    rows = pa.Table.from_arrays(rows.columns, schema=pa.schema(fields))
+    rows = pa.table(rows.columns, names=rows.column_names)  # none required, as Spark writes them
     try:
         pq.write_table(
             rows,
             path,
             compression="snappy",
-            use_dictionary=[f.name for f in fields if f.name not in _UNIQUE],
+            use_dictionary=[name for name in rows.column_names if name not in _UNIQUE],
             store_schema=False,
         )
     except BaseException:

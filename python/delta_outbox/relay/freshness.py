@@ -9,6 +9,7 @@ from typing import Final
 from delta_outbox.outbox import Outbox
 
 TAIL_COMMITS: Final = 30  # a longer tail costs more to look at than to fold in
+TAIL_EVENTS: Final = 1_000_000  # more than this is not left to one refresh
 
 
 class Freshness:
@@ -23,6 +24,7 @@ class Freshness:
         self._outbox = outbox
         self._clock = outbox.clock
         self._every = outbox.settings.relay.refresh_seconds
+        self._planned = 0  # events since the last refresh
         self._since = float("-inf")  # monotonic seconds: the views are no older, or we have begun
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="refresh")
         self._running: Future[None] | None = None
@@ -33,12 +35,22 @@ class Freshness:
             self.refresh()
         self._since = self._clock.monotonic()
 
-    def keep(self, heads: Mapping[str, int], *, is_busy: bool) -> None:
+    def planned(self, events: int) -> None:
+        """Note that new events were planned without a look at the tails.
+
+        Args:
+            events: how many.
+        """
+        self._planned += events
+
+    def keep(self, heads: Mapping[str, int], *, is_busy: bool, is_looked_at: bool) -> None:
         """Refresh if it is time, or if the tails have grown long.
 
         Args:
             heads: of the logs, as they have just been asked for.
-            is_busy: whether something is being published; then the refresh runs beside it, and
+            is_busy: whether something is being published.
+            is_looked_at: whether the tails are to be looked at next: then they had better be short.
+                Else, and while something is being published, the refresh runs beside the rest, and
                 whoever looks meanwhile sees the projection as it was, with longer tails.
         """
         if self._running is not None:
@@ -46,9 +58,11 @@ class Freshness:
                 return
             self._wait()
         is_time = self._clock.monotonic() - self._since >= self._every
-        if not is_time and self._outbox.projection.tail(heads) <= TAIL_COMMITS:
+        is_long = is_looked_at and self._outbox.projection.tail(heads) > TAIL_COMMITS
+        if not (is_time or is_long or self._planned > TAIL_EVENTS):
             return
-        if is_busy:
+        self._planned = 0
+        if is_busy or not is_looked_at:
             self._running = self._thread.submit(self._refresh, heads)
         else:
             self._refresh(heads)

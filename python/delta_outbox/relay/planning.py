@@ -156,7 +156,9 @@ class Planning:
             return
         # Who stands by leaves it to the owner; where that has died, what it has left comes first.
         if not self._standing_by:
-            self._freshness.keep(heads, is_busy=bool(alive))
+            self._freshness.keep(
+                heads, is_busy=bool(alive), is_looked_at=not self._is_all_ours(heads)
+            )
         unavailable = self._isolation.unavailable()
         is_same = unavailable == self._unavailable
         if is_same and self._is_known(heads) and started < self._next_due:
@@ -327,6 +329,7 @@ class Planning:
                 return False
             more.append(found.deliveries)
             reached = found.to
+            self._freshness.planned(found.deliveries.num_rows)
         takeable, scopes = self._waiting.take(
             joined(*more), lambda table: scopes_of(table, policies), now=now
         )

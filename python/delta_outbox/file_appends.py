@@ -139,8 +139,10 @@ class _Append:
 
     def run(self, state: LogState | None) -> LogState | None:
         """Append, and return what is known then; None where the append is Spark's to make."""
+        from py4j.protocol import Py4JJavaError
+
         files: list[_Written] = []
-        is_done = False
+        may_be_named = False  # by a commit: its answer may be lost, with all that it was asked of
         try:
             for _ in range(ATTEMPTS):
                 if state is None or state.form is None:
@@ -153,8 +155,13 @@ class _Append:
                 if not files:
                     files = list(_written(self._folder.parent, self._rows, state.form))
                 actions, last = self._actions(files, state)
-                if self._store.put(version, actions, mark=self._mark):
-                    is_done = True
+                may_be_named = True
+                try:
+                    is_done = self._store.put(version, actions, mark=self._mark)
+                except Py4JJavaError:  # the answer is there, and it is no
+                    may_be_named = False
+                    raise
+                if is_done:
                     return committed(
                         self._folder,
                         state,
@@ -162,10 +169,11 @@ class _Append:
                         number=self._number,
                         last_row_id=last,
                     )
+                may_be_named = False
                 state = followed(self._folder, state)
             return None
         finally:
-            if not is_done:
+            if not may_be_named:
                 for file in files:
                     file.path.unlink(missing_ok=True)
 
@@ -216,8 +224,10 @@ class _Append:
             last += file.rows
         if not state.form.has_row_ids or not files:
             return actions, state.last_row_id
-        mark = json.dumps({"rowIdHighWaterMark": last}, separators=(",", ":"))
-        domain = {"domain": ROW_TRACKING, "configuration": mark, "removed": False}
+        told = json.dumps(
+            {"domainName": ROW_TRACKING, "rowIdHighWaterMark": last}, separators=(",", ":")
+        )
+        domain = {"domain": ROW_TRACKING, "configuration": told, "removed": False}
         return [*actions, {"domainMetadata": domain}], last
 
 
@@ -245,7 +255,7 @@ class _Store:
         jvm: Any = spark._jvm
         session: Any = spark._jsparkSession
         try:
-            log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session, str(folder.parent))
+            log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session, f"file:{folder.parent}")
             return cls(log.store(), jvm, folder, log.newDeltaHadoopConf())
         except (Py4JError, TypeError) as error:
             logger.warning("log_store_unknown", extra={"error": type(error).__name__})
@@ -260,7 +270,7 @@ class _Store:
             lines.add(json.dumps(action, separators=(",", ":"), ensure_ascii=False))
         converters = self._jvm.scala.jdk.javaapi.CollectionConverters
         file = commit_file(self._folder, version)
-        path = self._jvm.org.apache.hadoop.fs.Path(file.as_uri())
+        path = self._jvm.org.apache.hadoop.fs.Path(f"file:{file}")
         try:
             self._store.write(path, converters.asScala(lines.iterator()), False, self._settings)
         except Py4JJavaError:

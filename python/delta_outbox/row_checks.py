@@ -48,7 +48,7 @@ _CONDITIONS: Final[Mapping[str, pc.Expression]] = {
         (_of("from_state") != "CLAIMED") | _of("claim_id").is_valid()
     ),
     "reason not in ('replayed', 'operator') or (actor is not null and command_id is not null)": (
-        ~_of("reason").isin(["replayed", "operator"])
+        ((_of("reason") != "replayed") & (_of("reason") != "operator"))
         | (_of("actor").is_valid() & _of("command_id").is_valid())
     ),
     "reason <> 'replayed' or (lifecycle >= 1 and attempt = 0 and publish_attempts = 0 "

@@ -1,0 +1,185 @@
+"""What a writer knows of a table without Spark, from the files of its log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from delta_outbox.log_state import LogState, committed, followed, state_of
+from delta_outbox.row_checks import broken
+
+PROTOCOL = {
+    "minReaderVersion": 1,
+    "minWriterVersion": 7,
+    "writerFeatures": ["appendOnly", "invariants", "checkConstraints", "rowTracking"],
+}
+CHECK = "number >= 1 and length(writer) > 0"
+
+
+def _field(name: str, kind: str, **more: Any) -> Mapping[str, Any]:
+    return {"name": name, "type": kind, "nullable": False, "metadata": {}, **more}
+
+
+def _metadata(**more: Any) -> dict[str, Any]:
+    fields = [
+        _field("writer", "string"),
+        _field("number", "long"),
+        _field("at", "timestamp", nullable=True),
+        _field("day", "date", metadata={"delta.generationExpression": "cast(at as date)"}),
+    ]
+    return {
+        "schemaString": json.dumps({"type": "struct", "fields": fields}),
+        "partitionColumns": ["writer", "day"],
+        "configuration": {
+            "delta.checkpointInterval": "50",
+            "delta.constraints.number_valid": CHECK,
+            "delta.dataSkippingStatsColumns": "number",
+        },
+        **more,
+    }
+
+
+def _row_ids(last: int) -> Mapping[str, Any]:
+    told = json.dumps({"domainName": "delta.rowTracking", "rowIdHighWaterMark": last})
+    return {"domain": "delta.rowTracking", "configuration": told, "removed": False}
+
+
+def _checksum(folder: Path, version: int, **more: Any) -> None:
+    told = {
+        "setTransactions": [{"appId": "a", "version": 3}],
+        "domainMetadata": [_row_ids(6)],
+        "metadata": _metadata(),
+        "protocol": PROTOCOL,
+        **more,
+    }
+    kept = {name: value for name, value in told.items() if value is not None}
+    (folder / f"{version:020}.crc").write_text(json.dumps(kept), encoding="utf-8")
+
+
+def _commit(folder: Path, version: int, *actions: Mapping[str, Any]) -> None:
+    lines = "".join(f"{json.dumps(action)}\n" for action in ({"commitInfo": {}}, *actions))
+    (folder / f"{version:020}.json").write_text(lines, encoding="utf-8")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a log of two commits, of which the first has a checksum file."""
+    _commit(tmp_path, 0)
+    _checksum(tmp_path, 0)
+    _commit(tmp_path, 1, {"txn": {"appId": "b", "version": 1}}, {"domainMetadata": _row_ids(9)})
+    return tmp_path
+
+
+def _known(folder: Path, newest: int = 1) -> LogState:
+    state = state_of(folder, newest)
+    assert state is not None
+    return state
+
+
+def test_commits_are_read_from_the_last_checksum_on(folder: Path) -> None:
+    """What the checksum file tells counts until a commit says something else."""
+    state = _known(folder)
+    assert 1 == state.version
+    assert {"a": 3, "b": 1} == state.numbers
+    assert 9 == state.last_row_id
+    _commit(folder, 2, {"txn": {"appId": "a", "version": 4}})
+    later = followed(folder, state)
+    assert later is not None
+    assert (2, 4, 9) == (later.version, later.numbers["a"], later.last_row_id)
+    assert later == _known(folder)
+
+
+def test_the_form_is_that_of_the_table(folder: Path) -> None:
+    """Columns, partitions, dates, rules and intervals are those of the table."""
+    form = _known(folder).form
+    assert form is not None
+    assert ["writer", "number", "at"] == form.columns.names
+    assert [False, False, True] == [field.nullable for field in form.columns]
+    assert (["writer", "day"], {"day": "at"}) == (form.partitioned_by, form.dates)
+    assert (50, {"number"}, True) == (
+        form.checkpoint_interval,
+        form.statistics,
+        form.has_row_ids,
+    )
+    for number, writer, name in ((1, "w", None), (0, "w", "number_valid"), (1, "", "number_valid")):
+        rows = pa.table({"number": [1, number], "writer": ["w", writer]})
+        assert name == broken(rows, form.conditions)
+    assert "number_valid" == broken(
+        pa.table({"number": pa.array([None], pa.int64()), "writer": ["w"]}), form.conditions
+    )
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"protocol": {**PROTOCOL, "minReaderVersion": 3}},
+        {"protocol": {**PROTOCOL, "writerFeatures": ["deletionVectors"]}},
+        {"metadata": _metadata(configuration={"delta.constraints.other": "number > 7"})},
+        {"metadata": _metadata(partitionColumns=["writer"])},
+        {
+            "metadata": _metadata(
+                schemaString=json.dumps({"fields": [_field("writer", "decimal(3,1)")]})
+            )
+        },
+        {
+            "metadata": _metadata(
+                schemaString=json.dumps(
+                    {"fields": [_field("writer", "string", metadata={"delta.invariants": "x"})]}
+                )
+            )
+        },
+    ],
+)
+def test_what_is_not_known_here_has_no_form(tmp_path: Path, more: Mapping[str, Any]) -> None:
+    """A feature, a rule or a type that we do not know leaves the table to Spark."""
+    _commit(tmp_path, 0)
+    _checksum(tmp_path, 0, **more)
+    assert _known(tmp_path, 0).form is None
+
+
+@pytest.mark.parametrize("missing", ["setTransactions", "domainMetadata", "metadata", "protocol"])
+def test_a_checksum_file_need_not_tell(tmp_path: Path, missing: str) -> None:
+    """Delta may leave parts of it out; then nothing is known."""
+    _commit(tmp_path, 0)
+    _checksum(tmp_path, 0, **{missing: None})
+    assert state_of(tmp_path, 0) is None
+
+
+def test_a_change_of_the_table_is_known_again_from_its_checksum_file(folder: Path) -> None:
+    """A commit that changes the table leaves no form, until a checksum file tells the new one."""
+    _commit(folder, 2, {"metaData": _metadata()})
+    later = followed(folder, _known(folder, 1))
+    assert later is not None
+    assert later.form is None
+    _checksum(folder, 2)
+    assert _known(folder, 2).form is not None
+
+
+def test_another_log_in_its_place_is_not_followed(folder: Path) -> None:
+    """A commit that is not the one that was read belongs to another table."""
+    state = _known(folder)
+    (folder / f"{1:020}.json").unlink()
+    assert followed(folder, state) is None
+    _commit(folder, 9)
+    (folder / f"{9:020}.json").rename(folder / f"{1:020}.json")
+    assert followed(folder, state) is None
+
+
+def test_our_own_commit_is_known_without_reading_it(folder: Path) -> None:
+    """After a commit of ours all is known that reading it would tell."""
+    state = _known(folder)
+    _commit(folder, 2, {"txn": {"appId": "a", "version": 8}}, {"domainMetadata": _row_ids(12)})
+    ours = committed(folder, state, app_id="a", number=8, last_row_id=12)
+    assert followed(folder, state) == ours
+    assert committed(folder, _known(folder), app_id="a", number=9, last_row_id=12) is None
+
+
+def test_nothing_is_known_without_a_checksum_file(tmp_path: Path) -> None:
+    """A log that has none is Spark's."""
+    _commit(tmp_path, 0)
+    assert state_of(tmp_path, 0) is None

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from delta_outbox.file_appends import _Store
+
 if TYPE_CHECKING:
     import pyarrow as pa
     import pytest
@@ -164,6 +166,36 @@ class StopBeforeCommit:
                 return
         self._gate()
         mark.with_suffix(".go").touch()
+
+
+class StopBeforePut:
+    """Appends by files that wait for their turn: all is read and written, nothing is committed.
+
+    Args:
+        patch: ends it.
+    """
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self._gates = threading.local()
+        put = _Store.put
+
+        def waits(store: Any, *args: Any, **kwargs: Any) -> bool:
+            gate: Gate | None = getattr(self._gates, "gate", None)
+            if gate is not None:
+                gate()
+            return put(store, *args, **kwargs)
+
+        patch.setattr(_Store, "put", waits)
+
+    def session(self, spark: SparkSession, gate: Gate) -> SparkSession:
+        """Return a session of its own; what this thread appends waits for its turn.
+
+        Args:
+            spark: the session.
+            gate: where an append waits.
+        """
+        self._gates.gate = gate
+        return spark.newSession()
 
 
 def _held(mark: str, patience: float) -> Callable[[Iterable[Any]], Iterator[Any]]:

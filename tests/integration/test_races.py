@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from tests.integration.gates import Gate, StopBeforeCommit, orders, places, play, stop_before
+from tests.integration.gates import (
+    Gate,
+    StopBeforeCommit,
+    StopBeforePut,
+    orders,
+    places,
+    play,
+    stop_before,
+)
 from tests.integration.store import Store, check_derived, check_lives, delivered, events, open_store
 from tests.integration.test_log import claim_of
 
@@ -21,6 +29,7 @@ from delta_outbox import heartbeat
 from delta_outbox.claims import Claim
 from delta_outbox.clock import SystemClock
 from delta_outbox.errors import SequenceTaken
+from delta_outbox.file_appends import FileAppends
 from delta_outbox.heartbeat import Heartbeat
 from delta_outbox.home import Home
 from delta_outbox.log import TransitionLog
@@ -39,6 +48,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 READ, BEGIN, COMMIT = range(3)
+
+Slow = Callable[[Gate], Any]
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +74,19 @@ def _both_saw_the_same(order: str) -> bool:
     return all(places(order, name)[READ] < committed for name in "ab")
 
 
-def test_appends_in_every_order(store: Store, tmp_path: Path) -> None:
+@pytest.fixture(params=["spark", pytest.param("files", marks=pytest.mark.local)])
+def slow(
+    request: pytest.FixtureRequest, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Slow:
+    """Return what makes a session whose appends wait for their turn, made by Spark or as files."""
+    if request.param == "files":
+        stop = StopBeforePut(monkeypatch)
+        return lambda gate: stop.session(store.spark, gate)
+    monkeypatch.setattr(FileAppends, "append", lambda *_, **__: False)
+    return lambda gate: StopBeforeCommit(store.spark.newSession(), gate, tmp_path)
+
+
+def test_appends_in_every_order(store: Store, slow: Slow) -> None:
     """Two writers on one lane: each number has one winner, also inside Delta's transactions; the
     loser has written nothing, learns it, and comes next.
     """
@@ -72,7 +95,7 @@ def test_appends_in_every_order(store: Store, tmp_path: Path) -> None:
     store.spark.sql(f"create table {apart.transitions} like {store.tables.transitions}")
     for lane, order in enumerate(orders(3)):
         lost: list[str] = []
-        append = partial(_append, store.spark, apart, lane, tmp_path, lost)
+        append = partial(_append, slow, apart, lane, lost)
         play(order, a=partial(append, "a"), b=partial(append, "b"))
         rows = store.rows(
             f"select sequence, event_id, relay_id from {apart.transitions} "
@@ -86,17 +109,15 @@ def test_appends_in_every_order(store: Store, tmp_path: Path) -> None:
 
 
 def _append(
-    spark: SparkSession,
+    slow: Slow,
     tables: Tables,
     lane: int,
-    folder: Path,
     lost: list[str],
     name: str,
     gate: Gate,
 ) -> None:
     """Read, begin and commit an append; once more if it is lost."""
-    slow: Any = StopBeforeCommit(spark.newSession(), gate, folder)
-    log = TransitionLog(slow, tables, relay_id=name, lane=lane)
+    log = TransitionLog(slow(gate), tables, relay_id=name, lane=lane)
     stop_before(log, "catch_up", gate)
     stop_before(log, "append", gate)
     log.catch_up()
@@ -108,14 +129,15 @@ def _append(
         log.append(claim_of(name))
 
 
-def test_plans_in_every_order(store: Store, tmp_path: Path) -> None:
+def test_plans_in_every_order(store: Store, slow: Slow, request: pytest.FixtureRequest) -> None:
     """Two derived writers: each number has one plan, made of the one before it."""
     for order in orders(3):
         asked: list[str] = []
-        plan = partial(_plan, store, order, tmp_path, asked)
+        writer = f"{request.node.callspec.id}-{order}"
+        plan = partial(_plan, store, slow, writer, asked)
         play(order, a=partial(plan, "a"), b=partial(plan, "b"))
         rows = store.rows(
-            f"select number, plan from {store.tables.progress} where writer = '{order}' "
+            f"select number, plan from {store.tables.progress} where writer = '{writer}' "
             "order by number"
         )
         assert [1, 2] == [row["number"] for row in rows], order
@@ -125,10 +147,9 @@ def test_plans_in_every_order(store: Store, tmp_path: Path) -> None:
         assert (3 if _both_saw_the_same(order) else 2) == len(asked), order
 
 
-def _plan(store: Store, writer: str, folder: Path, asked: list[str], name: str, gate: Gate) -> None:
+def _plan(store: Store, slow: Slow, writer: str, asked: list[str], name: str, gate: Gate) -> None:
     """Read, begin and commit a plan, until it is written."""
-    slow: Any = StopBeforeCommit(store.spark.newSession(), gate, folder)
-    plans = NumberedPlans(slow, store.tables, writer=writer, clock=SystemClock())
+    plans = NumberedPlans(slow(gate), store.tables, writer=writer, clock=SystemClock())
     stop_before(plans, "last", gate)
     stop_before(plans, "append_after", gate)
 

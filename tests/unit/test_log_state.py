@@ -101,11 +101,9 @@ def test_the_form_is_that_of_the_table(folder: Path) -> None:
     assert ["writer", "number", "at"] == form.columns.names
     assert [False, False, True] == [field.nullable for field in form.columns]
     assert (["writer", "day"], {"day": "at"}) == (form.partitioned_by, form.dates)
-    assert (50, {"number"}, True) == (
-        form.checkpoint_interval,
-        form.statistics,
-        form.has_row_ids,
-    )
+    assert 50 == form.checkpoint_interval
+    assert {"number"} == form.statistics
+    assert form.has_row_ids
     for number, writer, name in ((1, "w", None), (0, "w", "number_valid"), (1, "", "number_valid")):
         rows = pa.table({"number": [1, number], "writer": ["w", writer]})
         assert name == broken(rows, form.conditions)

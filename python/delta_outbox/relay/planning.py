@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 BATCHES_PER_PLAN: Final = 10
+FIRST_BATCHES: Final = 2  # of a plan while nothing is being published
 STALE_SECONDS: Final = 5.0  # a plan older than this is made anew: retries, operators, policies
 STANDBY_SECONDS: Final = 3.0  # between looks at a lane on which another relay works
 OWNER_SECONDS: Final = 10.0  # while the log stands still, its owner's doings are looked at so often
@@ -314,6 +315,8 @@ class Planning:
         limit = self._batch_size * ahead
         if len(self._waiting) > limit:
             return False
+        if not alive:  # nothing is being published, so that somebody waits for this
+            limit = self._batch_size * min(ahead, FIRST_BATCHES)
         now = self._clock.now()
         after, to = self._heads["events"], heads["events"]
         due_at = self._waiting.due_at

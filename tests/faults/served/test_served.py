@@ -27,6 +27,7 @@ from tests.faults.conftest import (
     runs,
     wait_for,
 )
+from tests.faults.oracle import rows_of
 
 from delta_outbox.errors import HomeInUse
 from delta_outbox.home import Home, find_home
@@ -66,6 +67,21 @@ class ServedHouse:
         """Return how often each event was delivered, by number."""
         lines = read_lines(self.home.delivered)
         return Counter(int(line["event_id"].removeprefix("event-")) for line in lines)
+
+    def shares(self) -> list[int]:
+        """Return on how many lanes each relay works that has not stopped, by its last word."""
+        served = find_served(self.home)
+        assert served is not None
+        with using_server(served.url) as spark:
+            rows = spark.sql(
+                "select size(max_by(lanes, at)) as lanes from outbox.outbox_relays "
+                "group by relay_id having max_by(kind, at) <> 'stopped' order by min(at)"
+            ).collect()
+        return [row["lanes"] for row in rows]
+
+    def wait_for_delivery(self, first: int, count: int) -> None:
+        """Wait until events whose numbers follow on each other are delivered."""
+        wait_for(lambda: set(range(first, first + count)) <= set(self.delivered()))
 
     def check_stop(self, mode: str, expected: int) -> None:
         """Stop a relay with SIGTERM in the middle of its work, and check what it leaves.
@@ -176,6 +192,34 @@ def test_dbt_finds_the_server(served: ServedHouse, tmp_path: Path) -> None:
     found = re.search(r'"published": (\d+)', ended.stdout)
     assert found is not None, ended.stdout
     assert BACKLOG < int(found[1]) == len(served.delivered()) < 2 * BACKLOG
+
+
+def test_two_relays_share_the_lanes(served: ServedHouse) -> None:
+    """Through one server each of two relays works on lanes of its own; where one has died, the
+    other takes its lanes, and everything is delivered once.
+    """
+    who = ("--actor", "ann", "--reason", "two relays")
+    code, preview = served.house.run("lanes", "--to", "4", *who)
+    assert (0, 0, 1, True) == (code, *(preview[name] for name in ("epoch", "lanes", "dry_run")))
+    first, second = (served.house.start("relay", "--continuous") for _ in range(2))
+    wait_for(lambda: [1, 1] == served.shares())  # of one lane, one of them is the owner
+    code, changed = served.house.run("lanes", "--to", "4", *who, "--apply")
+    assert (0, 1, 4, True) == (code, *(changed[name] for name in ("epoch", "lanes", "begun")))
+    wait_for(lambda: [2, 2] == served.shares())
+    served.sql(events(2 * BACKLOG, 400))
+    served.wait_for_delivery(0, 2 * BACKLOG + 400)
+    new = [row for row in rows_of(served.house.log("transitions")) if row["epoch"] == 1]
+    assert 2 == len({row["relay_id"] for row in new if row["to_state"] == "CLAIMED"})
+
+    killed(first)
+    wait_for(lambda: served.shares()[-1] == 4)
+    served.sql(events(2 * BACKLOG + 400, 400))
+    served.wait_for_delivery(2 * BACKLOG + 400, 400)
+    second.send_signal(signal.SIGTERM)
+    assert 0 == served.house.end(second)[0]
+    assert Counter(range(2 * BACKLOG + 800)) == served.delivered()
+    assert set(range(2 * BACKLOG + 800)) == set(served.house.histories())
+    served.sql(events(2 * BACKLOG + 800, BACKLOG))  # for the test after the next
 
 
 def test_end_of_serving(served: ServedHouse) -> None:

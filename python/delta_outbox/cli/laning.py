@@ -34,6 +34,7 @@ def lanes(args: argparse.Namespace, invocation: Invocation) -> Outcome:
         document: dict[str, Any] = {"dry_run": args.dry_run, "to": args.to}
         if request is not None and not args.dry_run:
             document["begun"] = LaneChange(outbox).run(request, max_wait=args.max_wait)
+        outbox.refresh()
         document |= describe(outbox)
     return lanes_outcome(document)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from delta_outbox.claims import DELIVERIES, without
+from delta_outbox.errors import LaneClosed
 from delta_outbox.heartbeat import Heartbeat
 from delta_outbox.lanes import Generation
 from delta_outbox.open_deliveries import Overview
@@ -511,7 +512,10 @@ class Planning:
                 or self._outbox.lost_claims.is_long_over(claim["lease_expires_at"])
             ):
                 over.append(claim_id)
-        count = self._outbox.lost_claims.expire(picture, over)
+        try:
+            count = self._outbox.lost_claims.expire(picture, over)
+        except LaneClosed:  # of a table that was rewound; they end in the next epoch
+            return 0
         self._unsettled = self._outbox.lost_claims.has_unsettled
         return count
 

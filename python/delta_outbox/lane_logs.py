@@ -104,13 +104,17 @@ class LaneLogs:
         row = deliveries.slice(0, 1).select(["ordering_key", "event_id"]).to_pylist()[0]
         return self._logs[self._generation.lane_of(**row)]
 
-    def parts(self, deliveries: pa.Table) -> list[pa.Table]:
-        """Return deliveries lane by lane, that of the first one first.
+    def parts(self, rows: pa.Table) -> list[tuple[TransitionLog, pa.Table]]:
+        """Return rows lane by lane, that of the first one first, each part with the log of its lane.
+
+        Whoever appends several parts asks once: an append that loses to the end of the epoch opens
+        other logs, whose positions say nothing of what these rows were decided by.
 
         Args:
-            deliveries: columns ordering_key and event_id, and any others.
+            rows: columns ordering_key and event_id, and any others.
         """
-        return [*self.generation.parts(deliveries).values()]
+        parts = self.generation.parts(rows)
+        return [(self._logs[lane], part) for lane, part in parts.items()]
 
     def catch_up(self, version: int | None = None) -> None:
         """Move the known positions to the ends of the logs.
@@ -156,8 +160,8 @@ class LaneLogs:
         Raises:
             SequenceTaken: other writers were faster many times in a row.
         """
-        for lane, part in self.generation.parts(rows).items():
-            self._logs[lane].append_endings(part)
+        for log, part in self.parts(rows):
+            log.append_endings(part)
 
     def append_until_won(self, rows: pa.Table, again: Callable[[], pa.Table]) -> int:
         """Append rows, each to its lane, deciding anew after each race that was lost.
@@ -176,8 +180,8 @@ class LaneLogs:
         count = 0
         for _ in range(ATTEMPTS):
             try:
-                for lane, part in self.generation.parts(rows).items():
-                    self._logs[lane].append(part)
+                for log, part in self.parts(rows):
+                    log.append(part)
                     count += part.num_rows
                 return count
             except SequenceTaken as taken:

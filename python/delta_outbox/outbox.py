@@ -265,15 +265,14 @@ class Outbox:
             found = self.retrieve(limit)
             if not found.deliveries.num_rows:
                 return None
-            claim = self._append_claim(self.logs.parts(found.deliveries)[0])
+            claim = self._append_claim(*self.logs.parts(found.deliveries)[0])
             if claim is not None:
                 return claim
         raise SequenceTaken(writer=self.log.app_id, number=self.log.sequence + 1)
 
-    def _append_claim(self, deliveries: pa.Table) -> Claim | None:
+    def _append_claim(self, log: TransitionLog, deliveries: pa.Table) -> Claim | None:
         """Claim deliveries of a lane; None if somebody else has appended since it was looked at."""
         claim = self.new_claim(deliveries)
-        log = self.logs.of(deliveries)
         try:
             log.append(claim_rows(claim))
         except SequenceTaken:
@@ -378,8 +377,8 @@ class Outbox:
             found = self.deliveries.endable(self.picture())
             if not found.num_rows:
                 return count
-            for part in self.logs.parts(found):
-                claim = self._append_claim(part)
+            for log, part in self.logs.parts(found):
+                claim = self._append_claim(log, part)
                 if claim is not None:
                     self.end(claim, results_without_sending(claim))
                     count += len(claim)

@@ -112,7 +112,7 @@ class Planning:
         Args:
             room: deliveries at most.
         """
-        first, *others = self._outbox.logs.parts(self.to_end) or [NOTHING]
+        first, *others = [part for _, part in self._outbox.logs.parts(self.to_end)] or [NOTHING]
         self.to_end = pa.concat_tables([first.slice(room), *others])
         return first.slice(0, room)
 
@@ -176,7 +176,9 @@ class Planning:
         """
         started = self._clock.monotonic()
         self._low_at = self._fresh_until = started + LOW_SECONDS
-        heads = self._outbox.projection.heads()
+        if self._outbox.logs.generation != self._generation:
+            self._begin_epoch()
+        heads = self._outbox.projection.heads()  # after that: they show how the epoch before ended
         moved = heads["transitions"] != self._at_rest[0]
         if moved:
             self._at_rest = heads["transitions"], started
@@ -258,8 +260,8 @@ class Planning:
     def _choose_lanes(self, *, is_asked: bool) -> bool:
         """Choose our lanes; say whether others may have worked on them before."""
         gained = self._share.choose(is_asked=is_asked)
-        if gained:
-            self._heads = {}
+        if gained:  # what is left of the others is not known
+            self._heads, self._rest, self._rest_due = {}, 0, 0
         self._standing_by = not self._share.own
         return gained
 
@@ -283,12 +285,10 @@ class Planning:
         self, heads: Mapping[str, int], alive: Set[str], *, moved: bool, now: float
     ) -> bool:
         """Say whether nothing can be for us but what another relay leaves to us."""
-        if self._outbox.logs.generation != self._generation:
-            self._begin_epoch()
         if not self._share.are_several:
             return self._standing_by and self._leaves_it(moved=moved, now=now)
         return (
-            now < self._quiet_until
+            now < min(self._quiet_until, self._next_due)
             and not alive
             and self.schedule is None
             and not self.to_end.num_rows

@@ -166,7 +166,7 @@ class Relay:
             if claims or self._endings:
                 self._append(claims)
             elif self._flight:
-                if not (done or self._is_ending) and self._planning.is_low(
+                if may_claim and self._planning.is_low(
                     is_idle=self._choosing.is_idle(self._planning.schedule)
                 ):
                     self._look(mode)

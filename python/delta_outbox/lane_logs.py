@@ -105,7 +105,7 @@ class LaneLogs:
         return self._logs[self._generation.lane_of(**row)]
 
     def parts(self, rows: pa.Table) -> list[tuple[TransitionLog, pa.Table]]:
-        """Return rows lane by lane, that of the first one first, each part with the log of its lane.
+        """Return rows lane by lane, that of the first one first, each with the log of its lane.
 
         Whoever appends several parts asks once: an append that loses to the end of the epoch opens
         other logs, whose positions say nothing of what these rows were decided by.

@@ -176,9 +176,7 @@ class Planning:
         """
         started = self._clock.monotonic()
         self._low_at = self._fresh_until = started + LOW_SECONDS
-        if self._outbox.logs.generation != self._generation:
-            self._begin_epoch()
-        heads = self._outbox.projection.heads()  # after that: they show how the epoch before ended
+        heads = self._current_heads()
         moved = heads["transitions"] != self._at_rest[0]
         if moved:
             self._at_rest = heads["transitions"], started
@@ -270,6 +268,14 @@ class Planning:
         if self._share.are_several:
             return not self._share.own
         return not takes_over and self._is_owned_by_another(claims)
+
+    def _current_heads(self) -> dict[str, int]:
+        """Return the heads of the logs, asked for once it is known which lanes there are: so they
+        show how the epoch before ended.
+        """
+        if self._outbox.logs.generation != self._generation:
+            self._begin_epoch()
+        return self._outbox.projection.heads()
 
     def _begin_epoch(self) -> None:
         """Forget what was true of the lanes of another epoch."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from tests.integration.invariants import build, positions
 from tests.integration.operating import clock
@@ -18,9 +21,11 @@ from delta_outbox import commits, progress
 from delta_outbox.claims import claim_rows
 from delta_outbox.dbt import check_result
 from delta_outbox.errors import LaneClosed, LogRewound, SequenceTaken
+from delta_outbox.heartbeat import Heartbeat
 from delta_outbox.home import Home
 from delta_outbox.lanes import BEGUN, CLOSING
 from delta_outbox.lifecycle import EndOfClaim
+from delta_outbox.log import TransitionLog
 from delta_outbox.outbox import Outbox
 from delta_outbox.publishers.protocol import Delivered, Failed, Rejected
 from delta_outbox.relay import Mode, Relay
@@ -28,7 +33,7 @@ from delta_outbox.relay.lane_change import LaneChange, LaneRequest, describe
 from delta_outbox.tables import lane_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 WHO: dict[str, Any] = {"actor": "ann", "reason": "to try it"}
 
@@ -205,6 +210,82 @@ def test_a_change_that_died_is_finished_by_the_next(
     check_lives(store.transitions(prefix))
     if point == "plan.before":
         check_epochs(store)
+
+
+def test_parts_of_a_claim_lose_together(store: Store, tmp_path: Path) -> None:
+    """Who has parted his deliveries by the lanes of an epoch that ends meanwhile appends none of
+    them by those, and ends them by the new ones.
+    """
+    outbox, other = store.outbox(tmp_path / "to"), store.outbox(tmp_path / "to")
+    change(outbox, 3)
+    ids = [f"parts-{n:03}" for n in range(8)]
+    outbox.append(events("parts", 8)).raise_if_rejected()
+    outbox.kill(ids, dry_run=False, **WHO)
+    parted = outbox.logs.parts
+    times = Counter[str]()
+
+    def parts(rows: pa.Table) -> list[tuple[TransitionLog, pa.Table]]:
+        found = parted(rows)
+        times["parted"] += 1
+        if times["parted"] == 1:
+            assert len(found) > 1
+            change(other, 2)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(outbox.logs, "parts", parts)
+        assert 8 == outbox.end_what_waits_for_it()
+    assert dict.fromkeys(ids, "DEAD") == {
+        row["event_id"]: row["to_state"] for row in store.transitions("parts")
+    }
+    assert {outbox.logs.generation.epoch} == {row["epoch"] for row in store.transitions("parts")}
+    check_lives(store.transitions("parts"))
+    check_epochs(store)
+
+
+@pytest.mark.local
+def test_a_relay_with_all_lanes_plans_by_itself(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that works on all lanes looks at what is new alone, and at everything once a part of them
+    is another's; it takes that over when the other has gone, and its drain comes to an end.
+    """
+    folder = tmp_path / "to"
+    outbox, other, producer = (store.outbox(folder) for _ in range(3))
+    change(outbox, 2)
+    looks: list[str] = []
+    picture = Outbox.picture
+
+    def noted(self: Outbox, *given: Any) -> DataFrame:
+        looks.append(self.worker_id)
+        return picture(self, *given)
+
+    monkeypatch.setattr(Outbox, "picture", noted)
+    producer.append(events("alone", 12, keys=4)).raise_if_rejected()
+    outbox.refresh()
+    assert 12 == Relay(outbox).run(Mode.DRAIN).published
+    assert [] == looks
+
+    heart = Heartbeat(other.spark, other.tables, relay_id=other.worker_id, clock=other.clock)
+    heart.work_on([1])
+    heart.beat("started")
+    producer.append(events("shared", 12, keys=4)).raise_if_rejected()
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(Relay(store.outbox(folder)).run, Mode.DRAIN)
+        until = time.monotonic() + 120
+        while not store.transitions("shared") and time.monotonic() < until:
+            time.sleep(0.2)
+        time.sleep(1)
+        assert {0} == {row["lane"] for row in store.transitions("shared")}
+        assert not running.done()
+        heart.beat("stopped")
+        summary = running.result(timeout=120)
+    assert (12, 0) == (summary.published, summary.waiting)
+    assert [] != looks
+    in_order(folder, "shared", keys=4)
+    for prefix in ("alone", "shared"):
+        check_lives(store.transitions(prefix))
+    check_epochs(store)
 
 
 @pytest.mark.local

@@ -261,8 +261,8 @@ def test_a_relay_with_all_lanes_plans_by_itself(
         return picture(self, *given)
 
     monkeypatch.setattr(Outbox, "picture", noted)
-    producer.append(events("alone", 12, keys=4)).raise_if_rejected()
     outbox.refresh()
+    producer.append(events("alone", 12, keys=4)).raise_if_rejected()
     assert 12 == Relay(outbox).run(Mode.DRAIN).published
     assert [] == looks
 

@@ -211,13 +211,18 @@ class Relay:
                 raise failed
         finally:
             self._flight.close()
-            for log in self._lanes_of([]):
-                endings = self._live_endings(log)
-                if endings:
-                    # Of a table that was rewound, while an epoch ends: the claims run out.
-                    with contextlib.suppress(LaneClosed):
-                        log.append_endings(pa.concat_tables(endings))
+            with contextlib.ExitStack() as lanes:  # if one fails, the others are recorded
+                for log in self._lanes_of([]):
+                    lanes.callback(self._record, log)
             self._endings = []
+
+    def _record(self, log: TransitionLog) -> None:
+        """Append what is decided for a lane, and claim nothing more."""
+        endings = self._live_endings(log)
+        if endings:
+            # Of a table that was rewound, while an epoch ends: the claims run out.
+            with contextlib.suppress(LaneClosed):
+                log.append_endings(pa.concat_tables(endings))
 
     def _beat(self) -> None:
         """Say that we are alive, and see whether somebody changes the lanes."""

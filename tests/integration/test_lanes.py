@@ -262,14 +262,14 @@ def test_a_relay_with_all_lanes_plans_by_itself(
 
     monkeypatch.setattr(Outbox, "picture", noted)
     outbox.refresh()
-    producer.append(events("alone", 12, keys=4)).raise_if_rejected()
+    producer.append(events("alone", 12, keys=3)).raise_if_rejected()
     assert 12 == Relay(outbox).run(Mode.DRAIN).published
     assert [] == looks
 
     heart = Heartbeat(other.spark, other.tables, relay_id=other.worker_id, clock=other.clock)
     heart.work_on([1])
     heart.beat("started")
-    producer.append(events("shared", 12, keys=4)).raise_if_rejected()
+    producer.append(events("shared", 12, keys=3)).raise_if_rejected()
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(Relay(store.outbox(folder)).run, Mode.DRAIN)
         until = time.monotonic() + 120
@@ -282,7 +282,7 @@ def test_a_relay_with_all_lanes_plans_by_itself(
         summary = running.result(timeout=120)
     assert (12, 0) == (summary.published, summary.waiting)
     assert [] != looks
-    in_order(folder, "shared", keys=4)
+    in_order(folder, "shared", keys=3)
     for prefix in ("alone", "shared"):
         check_lives(store.transitions(prefix))
     check_epochs(store)

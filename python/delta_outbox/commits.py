@@ -17,6 +17,7 @@ from delta_outbox.conflicts import is_conflict
 from delta_outbox.errors import SequenceTaken
 from delta_outbox.failpoints import Point, reach
 from delta_outbox.few_rows import interpreted
+from delta_outbox.frames import frame_of
 from delta_outbox.storage import writing_to
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def append_numbered(
     try:
         with writing_to(table), interpreted(spark, rows.num_rows):
             (
-                spark.createDataFrame(rows)
+                frame_of(spark, rows)
                 .coalesce(1)
                 .write.format("delta")
                 .mode("append")

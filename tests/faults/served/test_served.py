@@ -218,6 +218,9 @@ def test_two_relays_share_the_lanes(served: ServedHouse) -> None:
     new = [row for row in rows_of(served.house.log("transitions")) if row["epoch"] == 1]
     assert 2 == len({row["relay_id"] for row in new if row["to_state"] == "CLAIMED"})
 
+    # Recorded as well: what the dead one had sent and not recorded would be sent again.
+    ended = "select count(*) from outbox.outbox_transitions where to_state = 'PUBLISHED'"
+    wait_for(lambda: [count + SHARED] == served.numbers(ended), interval=LOOK)
     killed(first)
     wait_for(lambda: 4 in served.shares(), interval=LOOK)
     served.sql(events(count + SHARED, SHARED))

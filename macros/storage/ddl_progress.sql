@@ -1,7 +1,7 @@
 {% macro ddl_progress(relation) -%}
     {#- The numbered plans of derived writers (projection, policy, invariants, ...): a range is written down before its rows are. -#}
     create table if not exists {{ relation }} (
-        writer string not null comment 'Who derives: projection, policy, invariants, commands, destinations, purge, ...',
+        writer string not null comment 'Who derives: projection, policy, invariants, commands, destinations, lanes, purge, ...',
         number bigint not null comment 'Number of the plan, without gaps within a writer',
         plan string not null comment 'JSON: the ranges of the logs that the plan covers, or the settings it introduces',
         planned_at timestamp not null,

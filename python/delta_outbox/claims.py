@@ -373,7 +373,9 @@ def ending_rows(
 
 
 def _identity(deliveries: pa.Table) -> dict[str, pa.ChunkedArray]:
-    return {name: deliveries[name] for name in ("event_id", "arrival", "destination", "lifecycle")}
+    # With the key, which says on which lane they go and is not written.
+    names = ("event_id", "arrival", "destination", "lifecycle", "ordering_key")
+    return {name: deliveries[name] for name in names}
 
 
 def _constant(count: int, **values: str) -> dict[str, pa.Array]:

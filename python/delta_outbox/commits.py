@@ -18,6 +18,7 @@ from delta_outbox.errors import SequenceTaken
 from delta_outbox.failpoints import Point, reach
 from delta_outbox.few_rows import interpreted
 from delta_outbox.file_appends import FileAppends
+from delta_outbox.frames import frame_of
 from delta_outbox.storage import writing_to
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def _append_by_spark(
 ) -> None:
     with interpreted(spark, rows.num_rows):
         (
-            spark.createDataFrame(rows)
+            frame_of(spark, rows)
             .coalesce(1)
             .write.format("delta")
             .mode("append")

@@ -313,13 +313,30 @@ class SequenceTaken(OutboxError):
         super().__init__(f"Number {number} of {writer} is taken by another writer.", remedy=remedy)
 
 
+class LaneClosed(SequenceTaken):
+    """Nobody can append to a lane any more: its epoch has ended or is ending (re-read which)."""
+
+    code = "LANE_CLOSED"
+    remedy = (
+        "Run the command again: the lanes are being changed. `outbox lanes` shows whether that is "
+        "over; a change that was interrupted is finished by `outbox lanes --to N --apply`."
+    )
+
+    def __init__(self, *, writer: str, number: int, lane: int, remedy: str | None = None) -> None:
+        """Name the log's writer id, the number that nobody can use, and the lane."""
+        super().__init__(writer=writer, number=number, remedy=remedy)
+        self.lane = lane
+
+
 class LogRewound(OutboxError):
     """A number counts as used but its rows are gone: restore the table to what it held."""
 
     code = "LOG_REWOUND"
     remedy = (
         "The table has lost rows, by a RESTORE or a DELETE. Restore it to its version before that "
-        "(`describe history` shows which), then run the command again."
+        "(`describe history` shows which), then run the command again. Where what is lost is to "
+        "stay lost: `outbox refresh --rebuild`, then `outbox lanes --to N`, which begins a new "
+        "epoch of the transition log; what was delivered since is delivered again."
     )
 
     def __init__(self, *, table: str, writer: str, number: int, remedy: str | None = None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -36,11 +36,13 @@ class Beats:
         first: its first beat.
         last: its last one.
         is_over: with the last one it stopped.
+        lanes: on which it works, by the last one.
     """
 
     first: datetime
     last: datetime
     is_over: bool
+    lanes: tuple[int, ...] = ()
 
     def is_fresh(self, now: datetime) -> bool:
         """Say whether the last beat was just now. One from the future proves as little as an old
@@ -126,6 +128,16 @@ class Heartbeat:
         self._at: datetime | None = None
         self._watch = BeatWatch(clock)
         self._read: tuple[Commit | None, dict[str, Beats]] = None, {}
+        self._lanes: tuple[int, ...] = (0,)
+
+    def work_on(self, lanes: Iterable[int]) -> None:
+        """Say with the next beat, which is due at once, on which lanes the relay works.
+
+        Args:
+            lanes: those, if they are others than before.
+        """
+        if (new := tuple(sorted(lanes))) != self._lanes:
+            self._lanes, self._last = new, float("-inf")
 
     def beat(self, kind: str = "alive") -> bool:
         """Append a beat, at most one in `BEAT_SECONDS` unless it starts or stops.
@@ -141,11 +153,12 @@ class Heartbeat:
         now = self._clock.now()
         # A clock that steps back must not make the end come before the beginning.
         self._at = now if self._at is None else max(now, self._at + _TICK)
-        at = instant_literal(self._at)
+        at, lanes = instant_literal(self._at), ", ".join(map(str, self._lanes))
         with writing_to(self._tables.relays):
             self._spark.sql(
                 f"insert into {self._tables.relays} (relay_id, kind, lanes, at, version) "
-                f"values ('{self._relay_id}', '{kind}', array(0), {at}, '{__version__}')"
+                f"values ('{self._relay_id}', '{kind}', cast(array({lanes}) as array<int>), {at}, "
+                f"'{__version__}')"
             )
         self._last = self._clock.monotonic()
         if kind == "started":
@@ -167,13 +180,25 @@ class Heartbeat:
 
         The start of each is read from the table, so all relays see the same order.
         """
+        living = self.living()
+        mine = list(living).index(self._relay_id)
+        return sorted(list(living)[:mine])
+
+    def living(self) -> dict[str, tuple[int, ...]]:
+        """Return the relays that are alive and the lanes of each, in the order in which they began;
+        this one is always among them.
+        """
         now = self._clock.now()
         beats = self._beats(now)
         living = self._watch.living(beats, is_there=self._presence.is_there)
-        living = {name for name in living if not self.is_gone(name)}
+        living = {name for name in living if not self.is_gone(name)} - {self._relay_id}
+        began = {name: beats[name].first for name in living}
         own = beats.get(self._relay_id)
-        mine = (own.first if own else now, self._relay_id)
-        return [name for name in sorted(living) if (beats[name].first, name) < mine]
+        began[self._relay_id] = own.first if own else now
+        return {
+            name: self._lanes if name == self._relay_id else beats[name].lanes
+            for name in sorted(began, key=lambda name: (began[name], name))
+        }
 
     def _beats(self, now: datetime) -> dict[str, Beats]:
         """Return what the relays have said, read again only if somebody has beaten since."""
@@ -197,12 +222,16 @@ def is_any_alive(spark: SparkSession, tables: Tables, *, now: datetime) -> bool:
 def _beats(spark: SparkSession, tables: Tables, *, now: datetime) -> dict[str, Beats]:
     since = now - _SKEW
     rows = spark.sql(
-        "select relay_id, min(at) as first, max(at) as last, max_by(kind, at) as kind "
+        "select relay_id, min(at) as first, max(at) as last, max_by(kind, at) as kind, "
+        "max_by(lanes, at) as lanes "
         f"from {tables.relays} where beat_date >= date'{since.date()}' group by relay_id"
     ).toArrow()
     return {
         row["relay_id"]: Beats(
-            first=row["first"], last=row["last"], is_over=row["kind"] == "stopped"
+            first=row["first"],
+            last=row["last"],
+            is_over=row["kind"] == "stopped",
+            lanes=tuple(row["lanes"] or ()),
         )
         for row in rows.to_pylist()
     }

@@ -7,21 +7,24 @@ before is skipped without a word, so nothing is believed before it has been read
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from delta_outbox.claims import still_live
 from delta_outbox.commits import ATTEMPTS, append_numbered
-from delta_outbox.errors import LogRewound, SequenceTaken
+from delta_outbox.errors import LaneClosed, LogRewound, SequenceTaken
 from delta_outbox.failpoints import reach
 from delta_outbox.instants import instant_literal
 from delta_outbox.tables import TRANSITIONS, Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+APPENDS_REMEMBERED: Final = 1000  # of our own
 
 
 class TransitionLog:
@@ -33,10 +36,19 @@ class TransitionLog:
         relay_id: the writer; unique per relay process, on every row that it appends.
         epoch: the generation of the lanes.
         lane: the lane.
+        is_ending: asked when a number is used up without rows: whether the epoch has ended, or is
+            just being ended.
     """
 
     def __init__(
-        self, spark: SparkSession, tables: Tables, *, relay_id: str, epoch: int = 0, lane: int = 0
+        self,
+        spark: SparkSession,
+        tables: Tables,
+        *,
+        relay_id: str,
+        epoch: int = 0,
+        lane: int = 0,
+        is_ending: Callable[[int], bool] = lambda _: False,
     ) -> None:
         """Know nothing yet; `catch_up` reads the position."""
         self._spark = spark
@@ -44,9 +56,12 @@ class TransitionLog:
         self._relay_id = relay_id
         self.epoch = epoch
         self.lane = lane
+        self._is_ending = is_ending
+        self.is_over = False  # the epoch has ended, and with it every claim that was made in it
         self.sequence = 0
         self.passed = 0  # up to here others may have appended what our claims were not held against
         self.version: int | None = None  # the commit of our latest append
+        self.versions: deque[int] = deque(maxlen=APPENDS_REMEMBERED)
 
     @property
     def app_id(self) -> str:
@@ -68,10 +83,14 @@ class TransitionLog:
             f"where epoch = {self.epoch} and lane = {self.lane} and sequence >= {self.sequence}"
         ).first()
         found = row["sequence"] if row is not None else None
-        self._move(found or 0)
+        self.move(found or 0)
 
-    def _move(self, sequence: int) -> None:
-        """Go to a later position, past rows of others."""
+    def move(self, sequence: int) -> None:
+        """Go to a later position, past rows of others; an earlier one is passed over.
+
+        Args:
+            sequence: of the last append that is known.
+        """
         if sequence > self.sequence:
             self.sequence = self.passed = sequence
 
@@ -123,12 +142,49 @@ class TransitionLog:
 
         Raises:
             SequenceTaken: somebody else appended there first; nothing was written.
+            LaneClosed: nobody can append there any more, for the epoch ends; nothing was written.
             LogRewound: the number counts as used and nobody's rows carry it.
         """
         number = self.sequence + 1
         table = self._numbered(rows, number)
         reach("transitions.before")
-        version = append_numbered(
+        version = self._commit(table, number)
+        if version is not None:
+            self.sequence, self.version = number, version
+            self.versions.append(version)
+            reach("transitions.after")
+            return
+        if self.rows_after(number - 1).num_rows:
+            raise SequenceTaken(writer=self.app_id, number=number)
+        if self._is_ending(self.epoch):
+            raise LaneClosed(writer=self.app_id, number=number, lane=self.lane)
+        raise LogRewound(table=self._table, writer=self.app_id, number=number)
+
+    def close(self) -> bool:
+        """Use up what follows the position by appends without rows, for good.
+
+        Whoever knows the lane up to its end loses from then on, as against any other append. Where
+        the table was rewound, numbers after its end are used already; one that knew it before that
+        would go on behind them, so the first free one is looked for.
+
+        Returns:
+            Whether it is closed; False if somebody has appended after the position, or just now.
+        """
+        number, step = self.sequence + 1, 1
+        while True:
+            try:
+                version = self._commit(TRANSITIONS.empty_table(), number)
+            except SequenceTaken:
+                return False
+            if version is not None:
+                return True
+            if self.rows_after(self.sequence).num_rows:
+                return False
+            number, step = number + step, step * 2
+
+    def _commit(self, table: pa.Table, number: int) -> int | None:
+        """Commit an append, and return its version; None if the number was used before."""
+        return append_numbered(
             self._spark,
             self._table,
             table,
@@ -136,13 +192,6 @@ class TransitionLog:
             number=number,
             committed="transitions.committed",
         )
-        if version is not None:
-            self.sequence, self.version = number, version
-            reach("transitions.after")
-            return
-        if self.rows_after(number - 1).num_rows:
-            raise SequenceTaken(writer=self.app_id, number=number)
-        raise LogRewound(table=self._table, writer=self.app_id, number=number)
 
     def append_until_won(self, rows: pa.Table, again: Callable[[pa.Table], pa.Table]) -> int:
         """Append rows, deciding anew after each race that was lost.
@@ -157,14 +206,17 @@ class TransitionLog:
 
         Raises:
             SequenceTaken: other writers were faster many times in a row.
+            LaneClosed: what still holds can no longer be appended here.
         """
         for _ in range(ATTEMPTS):
             if not rows.num_rows:
                 return 0
             try:
                 self.append(rows)
-            except SequenceTaken:
+            except SequenceTaken as taken:
                 rows = again(rows)
+                if rows.num_rows and isinstance(taken, LaneClosed):
+                    raise
                 continue
             return int(rows.num_rows)
         raise SequenceTaken(writer=self.app_id, number=self.sequence + 1)
@@ -178,7 +230,17 @@ class TransitionLog:
         Raises:
             SequenceTaken: other writers were faster many times in a row.
         """
-        self.append_until_won(rows, lambda lost: still_live(lost, self.news()))
+        self.append_until_won(rows, self.still_live)
+
+    def still_live(self, endings: pa.Table) -> pa.Table:
+        """Move to the end of the log, and return the endings whose claims nobody has ended.
+
+        Args:
+            endings: rows that were decided at the position that was known.
+        """
+        if self.is_over:
+            return endings.slice(0, 0)
+        return still_live(endings, self.news())
 
     def news(self, *, since: int | None = None) -> pa.Table:
         """Move to the end of the log and return what was appended meanwhile.
@@ -188,7 +250,7 @@ class TransitionLog:
         """
         news = self.rows_after(self.sequence if since is None else since)
         if news.num_rows:
-            self._move(max(news["sequence"].to_pylist()))
+            self.move(max(news["sequence"].to_pylist()))
         return news
 
     def without_void(self, endings: pa.Table, *, claimed: int) -> pa.Table:
@@ -201,6 +263,8 @@ class TransitionLog:
             endings: as `claims.ending_rows` makes them.
             claimed: the position at which their claim was made.
         """
+        if self.is_over:
+            return endings.slice(0, 0)
         return endings if claimed >= self.passed else still_live(endings, self.rows_after(claimed))
 
     def _numbered(self, rows: pa.Table, number: int) -> pa.Table:

@@ -145,7 +145,7 @@ def _of_checksum(folder: Path, version: int, file: Path) -> LogState | None:
         told = json.loads(file.read_text(encoding="utf-8"))
         numbers = {one["appId"]: int(one["version"]) for one in told["setTransactions"]}
         domains, metadata, protocol = told["domainMetadata"], told["metadata"], told["protocol"]
-    except (ValueError, KeyError, FileNotFoundError):  # Delta need not write any of it
+    except (ValueError, KeyError, TypeError, FileNotFoundError):  # Delta need not write any of it
         return None
     identity = _identity(folder, version)
     return identity and LogState(

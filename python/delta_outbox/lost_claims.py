@@ -109,7 +109,7 @@ class LostClaims:
             rows.append(self._expired(its, claim_id, ends, **request))
             logger.warning("claim_expired", extra={"claim_id": claim_id, "deliveries": len(its)})
         if rows:
-            self._outbox.log.append_endings(pa.concat_tables(rows, promote_options="default"))
+            self._outbox.logs.append_endings(pa.concat_tables(rows, promote_options="default"))
         return int(held.num_rows)
 
     def _expired(

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Unpack, overload
 
 import pyarrow as pa
 
@@ -32,6 +32,7 @@ from delta_outbox.heartbeat import is_any_alive
 from delta_outbox.home import Home
 from delta_outbox.instants import instant_literal
 from delta_outbox.known_ids import KnownIds
+from delta_outbox.lane_logs import LaneLogs
 from delta_outbox.lifecycle import Ending, EndOfClaim
 from delta_outbox.log import TransitionLog
 from delta_outbox.lost_claims import WORKERS, LostClaims
@@ -63,6 +64,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+LANE_STEPS: Final = 3  # to end claims that are lost, to close what was open, to see that it is over
+
 
 @dataclass(frozen=True, kw_only=True)
 class Retrieved:
@@ -70,7 +73,8 @@ class Retrieved:
 
     Args:
         deliveries: columns of `claims.DELIVERIES`, in the order in which they are taken.
-        sequence: the position; a claim that follows must be the next append.
+        sequence: the position, of the first lane if there are several; a claim that follows must
+            be the next append.
     """
 
     deliveries: pa.Table
@@ -114,7 +118,7 @@ class Outbox:
         self.worker_id = worker_id or f"worker-{uuid.uuid4().hex[:12]}"
         self.projection = Projection(self.spark, self.tables, statements, clock=self.clock)
         self.destinations = DestinationStates(self.spark, self.tables, clock=self.clock)
-        self.log = TransitionLog(self.spark, self.tables, relay_id=self.worker_id)
+        self.logs = LaneLogs(self.spark, self.tables, relay_id=self.worker_id, clock=self.clock)
         self._policy_source = Policies(
             self.spark,
             self.tables,
@@ -128,13 +132,19 @@ class Outbox:
             self.spark, statements, clock=self.clock, policies=lambda: self.policies_in_force
         )
         self.lost_claims = LostClaims(self)
-        self._claimed_at: dict[str, int] = {}  # claim -> its sequence, for `end`
+        # Claim -> the log of its lane and its sequence there, for `end`.
+        self._claimed_at: dict[str, tuple[TransitionLog, int]] = {}
         WORKERS.add(self.worker_id)
 
     def close(self) -> None:
         """End the sessions of this store; nothing of it works any more."""
         self.projection.close()
         end_own_session(self.spark)
+
+    @property
+    def log(self) -> TransitionLog:
+        """Return the transition log of the first lane: the only one, unless there are more."""
+        return self.logs.first
 
     # --- producing -------------------------------------------------------------------------
 
@@ -224,7 +234,7 @@ class Outbox:
         Args:
             limit: deliveries, at least 0.
         """
-        self.log.catch_up()
+        self.logs.catch_up()
         return Retrieved(
             deliveries=self.deliveries.takeable(self.picture(), limit), sequence=self.log.sequence
         )
@@ -241,6 +251,8 @@ class Outbox:
     def claim(self, limit: int) -> Claim | None:
         """Take what is eligible, never more than a limit; None if there is nothing.
 
+        A claim is of one lane. While the lanes are being changed, nothing is claimed.
+
         Args:
             limit: events, at least 1.
 
@@ -248,22 +260,24 @@ class Outbox:
             SequenceTaken: other writers were faster many times in a row.
         """
         for _ in range(ATTEMPTS):
+            if not self.finish_change_of_lanes():
+                return None
             found = self.retrieve(limit)
             if not found.deliveries.num_rows:
                 return None
-            claim = self._append_claim(found.deliveries)
+            claim = self._append_claim(*self.logs.parts(found.deliveries)[0])
             if claim is not None:
                 return claim
         raise SequenceTaken(writer=self.log.app_id, number=self.log.sequence + 1)
 
-    def _append_claim(self, deliveries: pa.Table) -> Claim | None:
-        """Claim deliveries; None if somebody else has appended since the log was looked at."""
+    def _append_claim(self, log: TransitionLog, deliveries: pa.Table) -> Claim | None:
+        """Claim deliveries of a lane; None if somebody else has appended since it was looked at."""
         claim = self.new_claim(deliveries)
         try:
-            self.log.append(claim_rows(claim))
+            log.append(claim_rows(claim))
         except SequenceTaken:
             return None
-        self._claimed_at[claim.claim_id] = self.log.sequence
+        self._claimed_at[claim.claim_id] = log, log.sequence
         return claim
 
     def end(self, claim: Claim, results: Sequence[EndOfClaim]) -> list[Ending]:
@@ -285,11 +299,13 @@ class Outbox:
         endings = self.decide(claim, results)
         rows = ending_rows(claim, endings, now=self.clock.now())
         # The log may have been looked at since the claim: what came in between counts as well.
-        since = self._claimed_at.pop(claim.claim_id, None)
+        log = self.logs.of(claim.deliveries)
+        since: int | None
+        log, since = self._claimed_at.pop(claim.claim_id, (log, None))
         if since is None:  # ended here before, or claimed by another store: the log knows
-            since = self.log.position_of(claim.claim_id, claimed_at=claim.claimed_at)
-        if since is not None:
-            self.log.append_endings(still_live(rows, self.log.news(since=since)))
+            since = log.position_of(claim.claim_id, claimed_at=claim.claimed_at)
+        if since is not None and not log.is_over:
+            log.append_endings(still_live(rows, log.news(since=since)))
         return list(endings)
 
     @overload
@@ -312,7 +328,7 @@ class Outbox:
         """
         if given:
             return carry_out(self, release_request(**given))
-        self.log.catch_up()
+        self.logs.catch_up()
         picture = self.picture()
         lost = self.lost_claims
         claims = self.deliveries.overview(picture).claims
@@ -332,7 +348,22 @@ class Outbox:
         """
         if not self.exclusive and is_any_alive(self.spark, self.tables, now=self.clock.now()):
             return 0
+        if not self.finish_change_of_lanes():
+            return 0  # they wait for the next epoch
         return self.carry_out_commands() + self.end_what_waits_for_it()
+
+    def finish_change_of_lanes(self) -> bool:
+        """Finish a change of the lanes that was interrupted, as far as that needs no waiting.
+
+        Returns:
+            Whether none is under way (any more).
+        """
+        if not self.logs.generation.is_ending:
+            return True
+        from delta_outbox.relay.lane_change import LaneChange
+
+        change = LaneChange(self)
+        return any(change.step() for _ in range(LANE_STEPS))
 
     def carry_out_commands(self) -> int:
         """Carry out replays and releases, whoever else is alive; see `sequence_commands`."""
@@ -342,14 +373,15 @@ class Outbox:
         """End what is due and killed or past its age, by a claim that sends nothing."""
         count = 0
         for _ in range(ATTEMPTS):
-            self.log.catch_up()
+            self.logs.catch_up()
             found = self.deliveries.endable(self.picture())
             if not found.num_rows:
                 return count
-            claim = self._append_claim(found)
-            if claim is not None:
-                self.end(claim, results_without_sending(claim))
-                count += len(claim)
+            for log, part in self.logs.parts(found):
+                claim = self._append_claim(log, part)
+                if claim is not None:
+                    self.end(claim, results_without_sending(claim))
+                    count += len(claim)
         return count
 
     # --- parts that the relay puts together -------------------------------------------------

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from delta_outbox.errors import LaneClosed
 from delta_outbox.lifecycle import Reason, State
 from delta_outbox.progress import NumberedPlans
 
@@ -58,10 +59,13 @@ class Sequencing:
             f"(select * from table_changes('{outbox.tables.commands}', {after + 1}, {head}) "
             "where _change_type = 'insert')"
         )
-        count = outbox.log.append_until_won(
-            self._replays(commands), lambda _lost: self._replays(commands)
-        )
-        count += self._release(commands)
+        try:
+            count = outbox.logs.append_until_won(
+                self._replays(commands), lambda: self._replays(commands)
+            )
+            count += self._release(commands)
+        except LaneClosed:  # they wait for the next epoch
+            return 0
         outbox.destinations.carry_out(commands, planned_by=outbox.worker_id)
         # If somebody else was faster, the commands are written off already.
         self._plans.append_after(
@@ -79,10 +83,10 @@ class Sequencing:
         """
         outbox = self._outbox
         # The position first: what is appended after it makes the append lose, never wrong.
-        outbox.log.catch_up()
+        outbox.logs.catch_up()
         outbox.refresh(planned_by=outbox.worker_id)
         found = outbox.spark.sql(
-            "select s.event_id, s.arrival, s.destination, s.lifecycle, s.state, "
+            "select s.event_id, s.arrival, s.destination, s.lifecycle, s.state, s.ordering_key, "
             "c.command_id, c.actor from ("
             "  select *, row_number() over (partition by event_id, arrival, destination"
             "   order by _commit_version, command_id) as turn"
@@ -96,6 +100,7 @@ class Sequencing:
         return pa.table(
             {
                 "event_id": found["event_id"],
+                "ordering_key": found["ordering_key"],
                 "arrival": found["arrival"],
                 "destination": found["destination"],
                 "lifecycle": pa.array(

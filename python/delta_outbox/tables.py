@@ -109,6 +109,17 @@ class Tables:
         return self["outbox_state"]
 
 
+def lane_sql(lanes: int) -> str:
+    """Return what the macro `lane` renders to: the lane of an event, in SQL.
+
+    Args:
+        lanes: the number of lanes of the current epoch, at least 1.
+    """
+    return (
+        f"cast(pmod(crc32(cast(coalesce(ordering_key, event_id) as binary)), {int(lanes)}) as int)"
+    )
+
+
 def lane_of(*, ordering_key: str | None, event_id: str, lanes: int) -> int:
     """Return the lane of an event, as the macro `lane` does in SQL.
 

@@ -125,7 +125,9 @@ def histories_of(transitions: Iterable[Row]) -> dict[str, list[Row]]:
     for row in transitions:
         found[row["event_id"]].append(row)
     for history in found.values():
-        history.sort(key=lambda row: (row["sequence"], row["from_state"] == "PENDING"))
+        history.sort(
+            key=lambda row: (row.get("epoch", 0), row["sequence"], row["from_state"] == "PENDING")
+        )
         check_history(history)
     return dict(found)
 

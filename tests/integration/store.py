@@ -227,13 +227,14 @@ def check_lives(rows: Sequence[dict[str, Any]]) -> None:
     for row in rows:
         lives[row["event_id"], row["arrival"], row["destination"]].append(row)
     for life in lives.values():
-        state, claim_id, sequence = "PENDING", None, 0
+        state, claim_id, position = "PENDING", None, (0, 0)
         for row in life:
             assert state == row["from_state"], life
-            assert sequence < row["sequence"], life
+            assert position < (row["epoch"], row["sequence"]), life
             if state == "CLAIMED":
                 assert claim_id == row["claim_id"], life
-            state, claim_id, sequence = row["to_state"], row["claim_id"], row["sequence"]
+            state, claim_id = row["to_state"], row["claim_id"]
+            position = row["epoch"], row["sequence"]
 
 
 def differences(store: Store, copy: str) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from delta_outbox.dbt import check_result, run_dbt
-from delta_outbox.errors import LogRewound, SequenceTaken
+from delta_outbox.errors import LaneClosed, LogRewound, SequenceTaken
 from delta_outbox.home import Home
 from delta_outbox.log import TransitionLog
 from delta_outbox.tables import Tables
@@ -105,6 +105,27 @@ def test_lanes_and_epochs_are_apart(spark: SparkSession, tables: Tables) -> None
         log.catch_up()
         log.append(claim_of("a"))
         assert 1 == log.sequence
+
+
+def test_a_closed_lane_takes_nothing_more(spark: SparkSession, tables: Tables) -> None:
+    """Who closes a lane loses to an append that he has not seen; once he has won, every writer
+    loses, and is told that the epoch has ended. No row is there for it.
+    """
+    one, two, closer = (
+        TransitionLog(spark, tables, relay_id=name, is_ending=lambda _: True)
+        for name in ("one", "two", "closer")
+    )
+    one.append(claim_of("a"))
+    assert not closer.close()
+    closer.catch_up()
+    assert closer.close()
+    assert not two.close()  # it has not seen the end
+    two.catch_up()
+    assert two.close()
+    for log in (one, two):
+        with pytest.raises(LaneClosed):
+            log.append(claim_of("b"))
+    assert ["a"] == one.rows_after(0)["event_id"].to_pylist()
 
 
 def test_a_restored_log_is_noticed(spark: SparkSession, tables: Tables) -> None:

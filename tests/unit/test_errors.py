@@ -33,6 +33,7 @@ EXAMPLES: list[OutboxError] = [
     errors.TopicNotAllowed(destination="kafka", topic="orders", allowed=[]),
     errors.RejectedRows(["line 1", "line 2"]),
     errors.SequenceTaken(writer="outbox/0/0", number=7),
+    errors.LaneClosed(writer="outbox/0/0", number=7, lane=0),
     errors.LogRewound(table="outbox_transitions", writer="outbox/0/0", number=7),
     errors.FormatTooNew(table="outbox_events", found=2, supported=1),
     errors.ChangeFeedGone(table="outbox_events", version=12),
@@ -86,7 +87,7 @@ def test_only_rejected_rows_end_with_1() -> None:
 
 def test_retryable_is_a_property_of_the_class() -> None:
     """Only a lost race and an absent destination are worth the same try again."""
-    expected = {errors.SequenceTaken, errors.PublisherUnavailable}
+    expected = {errors.SequenceTaken, errors.LaneClosed, errors.PublisherUnavailable}
     assert expected == {cls for cls in _classes() if cls.retryable}
 
 

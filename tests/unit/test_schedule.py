@@ -16,7 +16,7 @@ from delta_outbox.scopes import scope_of, scopes_of
 Row = tuple[str | None, int, int]  # scope, publish_attempts, suspect
 
 
-def schedule(*rows: Row, batch_size: int = 8) -> Schedule:
+def schedule(*rows: Row, batch_size: int = 8, lanes: list[int] | None = None) -> Schedule:
     """Return a schedule of deliveries `0`, `1`, ... in this order."""
     count = len(rows)
     columns: dict[str, Any] = {
@@ -29,7 +29,8 @@ def schedule(*rows: Row, batch_size: int = 8) -> Schedule:
     }
     given = {name: columns.get(name, [None] * count) for name in DELIVERIES.names}
     table = pa.table(given, schema=DELIVERIES)
-    return Schedule(table, pa.array([r[0] for r in rows], pa.string()), batch_size=batch_size)
+    scopes = pa.array([r[0] for r in rows], pa.string())
+    return Schedule(table, scopes, batch_size=batch_size, lanes=lanes)
 
 
 def taken(table: pa.Table) -> list[int]:
@@ -43,6 +44,19 @@ def test_a_limit_cuts_a_prefix() -> None:
     assert [0, 1] == taken(plan.take(Kind.NEW, 2))
     assert [2] == taken(plan.take(Kind.NEW, 2))
     assert [] == taken(plan.take(Kind.NEW, 2))
+
+
+def test_a_claim_is_of_one_lane() -> None:
+    """Where there are several lanes, that of what comes first has its turn; a lane whose first
+    has to wait keeps none of the others waiting.
+    """
+    rows: list[Row] = [("a", 1, 0), ("a", 0, 0), ("b", 0, 0), (None, 0, 0), ("b", 0, 0)]
+    plan = schedule(*rows, lanes=[0, 0, 1, 2, 1])
+    assert [2, 4] == taken(plan.take(Kind.NEW, 9))
+    assert [3] == taken(plan.take(Kind.NEW, 9))
+    assert [] == taken(plan.take(Kind.NEW, 9))
+    assert [0] == taken(plan.take(Kind.TROUBLED, 9))
+    assert [1] == taken(plan.take(Kind.NEW, 9))
 
 
 def test_new_ones_wait_for_a_troubled_predecessor() -> None:

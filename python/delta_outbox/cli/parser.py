@@ -39,6 +39,15 @@ the invariants of `dbt build`) has not read them yet. It may run at any time, be
 is refused while another process has a local home without `outbox serve`; run it every hour.
 """
 
+_LANES_EPILOG = """\
+Each lane of the transition log takes one append after the other, and a relay works on several: more
+lanes let more relays work beside each other. With --to --apply nothing more is claimed; what is in
+flight is finished, claims of those that are gone are ended, and then the next epoch begins. That
+takes as long as the longest claim in flight, at most a lease. If it takes longer than --max-wait,
+the exit code is 1 and a relay, or the next `outbox lanes`, finishes it: so it does after a crash.
+--to with the number that there is already begins a new epoch, too.
+"""
+
 _PURGE_EPILOG = """\
 A day goes as a whole, and only if every event of it has ended: one that holds an open event, a
 replay to be carried out, something that was appended lately, a DEAD event (without
@@ -128,6 +137,9 @@ def build() -> argparse.ArgumentParser:
     refresh = command("refresh", "Bring the projection up to what the logs hold now.")
     refresh.add_argument(
         "--rebuild", action="store_true", help="derive everything anew from the logs"
+    )
+    _lanes(
+        command("lanes", "Show the lanes of the log, or change how many; a preview unless --apply.")
     )
     _maintain(command("maintain", "Compact small files and delete unused ones; fit for cron."))
     _purge(command("purge", "Remove days of which everything has ended; a preview unless --apply."))
@@ -325,6 +337,25 @@ def _purge(parser: argparse.ArgumentParser) -> None:
     _who_and_why(parser, dry_run_by_default=True)
 
 
+def _lanes(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _LANES_EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument(
+        "--to",
+        type=arguments.whole_number(1),
+        metavar="N",
+        help="begin a new epoch with N lanes; needs --actor and --reason",
+    )
+    parser.add_argument(
+        "--max-wait",
+        type=arguments.seconds,
+        metavar="SECONDS",
+        default=DEFAULT_MAX_WAIT,
+        help="how long to wait for what is claimed (default: %(default)g)",
+    )
+    _who_and_why(parser, dry_run_by_default=True, is_required=False)
+
+
 def _pausing(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "destination", metavar="DESTINATION", help="its name, as in the policies and the settings"
@@ -365,9 +396,12 @@ def _created_between(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _who_and_why(parser: argparse.ArgumentParser, *, dry_run_by_default: bool) -> None:
-    parser.add_argument("--reason", required=True, metavar="TEXT", help="why; it is kept")
-    parser.add_argument("--actor", required=True, metavar="NAME", help="who asks; it is kept")
+def _who_and_why(
+    parser: argparse.ArgumentParser, *, dry_run_by_default: bool, is_required: bool = True
+) -> None:
+    required = is_required
+    parser.add_argument("--reason", required=required, metavar="TEXT", help="why; it is kept")
+    parser.add_argument("--actor", required=required, metavar="NAME", help="who asks; it is kept")
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument(
         "--apply",

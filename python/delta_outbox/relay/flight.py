@@ -16,6 +16,7 @@ from typing import Final
 
 from delta_outbox.claims import Claim
 from delta_outbox.clock import Clock
+from delta_outbox.log import TransitionLog
 from delta_outbox.relay.schedule import Kind
 from delta_outbox.results import Results
 from delta_outbox.settling import Outcome
@@ -35,6 +36,7 @@ class Held:
         claim: the claim, read back from the log.
         scopes: the order scope of each delivery, None where it neither waits nor blocks.
         until: monotonic seconds after which nothing of it may be sent.
+        log: the log of its lane.
         sequence: the position of the log at which it was made.
         to: its destinations, joined by `|`, where they are kept apart; empty where they are not.
         tasks: publishing tasks that it may have; 0 for the usual number.
@@ -45,6 +47,7 @@ class Held:
 
     kind: Kind | None
     claim: Claim
+    log: TransitionLog | None = None
     scopes: list[str | None]
     until: float = float("-inf")
     sequence: int = 0

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from delta_outbox.claims import DELIVERIES, without
+from delta_outbox.errors import LaneClosed
 from delta_outbox.heartbeat import Heartbeat
+from delta_outbox.lanes import Generation
 from delta_outbox.open_deliveries import Overview
 from delta_outbox.outbox import Outbox
 from delta_outbox.relay.arrivals import Arrivals
 from delta_outbox.relay.freshness import Freshness
 from delta_outbox.relay.isolation import Isolation, goes_to
+from delta_outbox.relay.lane_share import LaneShare
 from delta_outbox.relay.leases import LeaseWatch
 from delta_outbox.relay.schedule import Schedule
 from delta_outbox.relay.waiting import Waiting, joined
@@ -42,7 +45,7 @@ NOTHING: Final = DELIVERIES.empty_table()
 
 
 class Planning:
-    """Plans the work of one relay on one lane.
+    """Plans the work of one relay on its lanes.
 
     Args:
         outbox: the store.
@@ -84,6 +87,14 @@ class Planning:
         self._waiting = Waiting()  # those of ours that came back since, or are not due
         self._has_more = False  # whether new events were left for the next look
         self._unsettled = False  # whether lost claims have to stay as they are for now
+        self._share = LaneShare(outbox, heart)
+        self._generation: Generation | None = None  # of the lanes, at the last look
+        # Of several lanes, where those of others were looked at as well: what was open and due
+        # there, the heads of the logs, and the monotonic seconds until which that need not be
+        # repeated.
+        self._rest = self._rest_due = 0
+        self._rest_heads: dict[str, int] = {}
+        self._quiet_until = float("-inf")
 
     @property
     def schedule(self) -> Schedule | None:
@@ -95,6 +106,16 @@ class Planning:
         self._schedule = None
         self.to_end = NOTHING
         self._heads = {}
+
+    def take_ends(self, room: int) -> pa.Table:
+        """Return deliveries of one lane that are to be ended unsent; they are taken off the list.
+
+        Args:
+            room: deliveries at most.
+        """
+        first, *others = [part for _, part in self._outbox.logs.parts(self.to_end)] or [NOTHING]
+        self.to_end = pa.concat_tables([first.slice(room), *others])
+        return first.slice(0, room)
 
     def is_low(self, *, is_idle: bool = False) -> bool:
         """Say whether it is time to look, while something is being published or held back.
@@ -119,12 +140,14 @@ class Planning:
         """Say whether all that was open at the last look is ours or has been delivered."""
         return (
             bool(self._heads)
-            and self._loose == 0
+            and self._loose + self._rest == 0
             and not (self.schedule or self._waiting or self._has_more)
         )
 
     def seconds_to_wait(self) -> float:
         """Return the seconds until something may become takeable, as far as is known."""
+        if self._rest_due:  # somebody else takes it, or leaves it to us
+            return 0.0
         return min(self._next_due - self._clock.monotonic(), self._isolation.hope())
 
     def has_news(self) -> bool:
@@ -137,24 +160,32 @@ class Planning:
         poll = self._outbox.settings.relay.poll_seconds
         if self._standing_by:
             return max(poll, STANDBY_SECONDS)
+        if self._rest:
+            return max(0.01, min(poll, self._quiet_until - self._clock.monotonic()))
         return max(0.01, min(poll, self.seconds_to_wait()))
 
-    def look(self, *, alive: Set[str], ahead: int, takes_over: bool) -> None:
+    def look(
+        self, *, alive: Set[str], ahead: int, takes_over: bool, shares_lanes: bool = True
+    ) -> None:
         """Look at the logs, and plan.
 
         Args:
             alive: our own claims that are in flight or end with the next append.
             ahead: batches to plan.
             takes_over: whether to work beside another living relay.
+            shares_lanes: where there are several, leave to others what they have.
         """
         started = self._clock.monotonic()
         self._low_at = self._fresh_until = started + LOW_SECONDS
-        heads = self._outbox.projection.heads()
+        heads = self._current_heads()
         moved = heads["transitions"] != self._at_rest[0]
         if moved:
             self._at_rest = heads["transitions"], started
-        if self._standing_by and self._leaves_it(moved=moved, now=started):
+        stood_by = self._standing_by
+        if self._is_quiet(heads, alive, moved=moved, now=started):
             return
+        if self._share.are_several:
+            stood_by = self._choose_lanes(is_asked=shares_lanes)
         # Who stands by leaves it to the owner; where that has died, what it has left comes first.
         if not self._standing_by:
             self._freshness.keep(
@@ -176,39 +207,120 @@ class Planning:
         self._waiting.clear()
         self._has_more = False
         self._unavailable = unavailable
-        self._outbox.log.catch_up(heads["transitions"])
-        picture = self._outbox.picture(heads)
+        self._outbox.logs.catch_up(heads["transitions"])
+        everything = self._outbox.picture(heads)
+        picture = self._share.of(everything)
         found = self._outbox.deliveries.overview(picture)
         self._leases.observe(found.claims, since=self._at_rest[1])
-        stood_by = self._standing_by
-        self._standing_by = not takes_over and self._is_owned_by_another(found.claims)
+        self._standing_by = self._stands_by(found.claims, takes_over=takes_over)
         self._schedule, self._heads, self._unsettled = None, heads, False
         self.to_end = NOTHING
         if not self._standing_by:
             if stood_by:
                 self._isolation.load(again=True)  # the other one may have left a breaker open
-            seen = self._outbox.log.sequence
+            seen = self._outbox.logs.positions
             freed = self._end_claims(picture, found.claims, alive=alive) + self._carry_out(heads)
+            if self._outbox.logs.generation != self._generation:
+                self._begin_epoch()  # an append has lost to the end of the former one
+                return
             # Either may have gone past what others appended, also if it appended nothing itself:
             # a claim that is planned without that would not lose to it.
-            if freed or self._outbox.log.sequence != seen:
-                picture = self._outbox.picture()
-                found = self._outbox.deliveries.overview(picture)
-                self._leases.observe(found.claims)
-                self._heads = {}
+            if freed or self._outbox.logs.positions != seen:
+                everything, found = self._picture_anew()
+                picture = self._share.of(everything)
             self._plan(picture, heads, ahead=ahead, alive=alive, found=found)
-        ours = sum(claim["deliveries"] for claim in found.claims if claim["claim_id"] in alive)
-        planned = self.schedule
-        self._loose = found.open - ours - self.to_end.num_rows - (len(planned) if planned else 0)
-        if self.schedule is None and not self.to_end.num_rows:
-            self._note(found)
-        else:  # what is left may be taken as soon as this is used up
-            self._next_due = float("inf") if self._loose == 0 else 0.0
+        self._note_rest(everything, found, heads, alive)
         if self._unsettled:  # to be asked again, whether anything moves or not
             self._heads = {}
             pause = self._outbox.settling.seconds_to_wait()
             self._next_due = min(self._next_due, self._clock.monotonic() + pause)
         self._keep_until(started)
+
+    def _picture_anew(self) -> tuple[DataFrame, Overview]:
+        """Return what is open now, and of our lanes how much of it."""
+        everything = self._outbox.picture()
+        found = self._outbox.deliveries.overview(self._share.of(everything))
+        self._leases.observe(found.claims)
+        self._heads = {}
+        return everything, found
+
+    def _note_rest(
+        self, everything: DataFrame, found: Overview, heads: dict[str, int], alive: Set[str]
+    ) -> None:
+        """Note what is neither planned nor ours."""
+        ours = sum(claim["deliveries"] for claim in found.claims if claim["claim_id"] in alive)
+        planned = self.schedule
+        self._loose = found.open - ours - self.to_end.num_rows - (len(planned) if planned else 0)
+        if self.schedule is None and not self.to_end.num_rows:
+            self._note(found)
+            if self._share.are_several:
+                self._look_beyond(everything, heads, alive)
+        else:  # what is left may be taken as soon as this is used up
+            self._next_due = float("inf") if self._loose == 0 else 0.0
+
+    def _choose_lanes(self, *, is_asked: bool) -> bool:
+        """Choose our lanes; say whether others may have worked on them before."""
+        gained = self._share.choose(is_asked=is_asked)
+        if gained:  # what is left of the others is not known
+            self._heads, self._rest, self._rest_due = {}, 0, 0
+        self._standing_by = not self._share.own
+        return gained
+
+    def _stands_by(self, claims: Sequence[Claimed], *, takes_over: bool) -> bool:
+        """Say whether to leave the work to another relay."""
+        if self._share.are_several:
+            return not self._share.own
+        return not takes_over and self._is_owned_by_another(claims)
+
+    def _current_heads(self) -> dict[str, int]:
+        """Return the heads of the logs, asked for once it is known which lanes there are: so they
+        show how the epoch before ended.
+        """
+        if self._outbox.logs.generation != self._generation:
+            self._begin_epoch()
+        return self._outbox.projection.heads()
+
+    def _begin_epoch(self) -> None:
+        """Forget what was true of the lanes of another epoch."""
+        self._generation = self._outbox.logs.generation
+        self.forget()
+        self._share.begin()
+        self._standing_by, self._commands_seen = False, 0
+        self._rest = self._rest_due = 0
+        self._quiet_until = float("-inf")
+        self._next_due = self._clock.monotonic()
+
+    def _is_quiet(
+        self, heads: Mapping[str, int], alive: Set[str], *, moved: bool, now: float
+    ) -> bool:
+        """Say whether nothing can be for us but what another relay leaves to us."""
+        if not self._share.are_several:
+            return self._standing_by and self._leaves_it(moved=moved, now=now)
+        return (
+            now < min(self._quiet_until, self._next_due)
+            and not alive
+            and self.schedule is None
+            and not self.to_end.num_rows
+            and all(heads[name] == self._rest_heads[name] for name in ("events", "commands"))
+        )
+
+    def _look_beyond(self, everything: DataFrame, heads: dict[str, int], alive: Set[str]) -> None:
+        """Look at the lanes of others, with nothing to do on ours; go on to those that nobody has,
+        if a relay may not have them all at once.
+        """
+        now = self._clock.monotonic()
+        self._rest = self._rest_due = 0
+        self._rest_heads = heads
+        self._quiet_until = now + min(STANDBY_SECONDS, max(0.0, self._next_due - now))
+        if self._share.has_all:
+            return
+        rest = self._outbox.deliveries.overview(self._share.rest(everything))
+        self._rest, self._rest_due = rest.open, rest.due + len(rest.claims)
+        if rest.next_due is not None and not self._rest_due:
+            wait = (rest.next_due - self._clock.now()).total_seconds()
+            self._next_due = min(self._next_due, now + wait)
+        if self._rest_due and not alive and self._share.choose(goes_on=True):
+            self._heads, self._quiet_until = {}, float("-inf")
 
     def _keep_until(self, started: float) -> None:
         """Note how long a look holds that has just been made."""
@@ -268,8 +380,9 @@ class Planning:
         return (
             self._loose == 0
             and not self._standing_by
+            and self._share.has_all
             and bool(self._heads)
-            and heads["transitions"] in (self._outbox.log.version, self._heads.get("transitions"))
+            and self._outbox.logs.has_all(after=self._heads["transitions"], to=heads["transitions"])
             and heads["commands"] == self._heads.get("commands")
         )
 
@@ -285,14 +398,16 @@ class Planning:
             seen.versions[log] != heads[log] for log in ("transitions", "commands")
         ):
             return False
-        if not takes_over and self._is_owned_by_another([]):
+        if not self._share.has_all or self._stands_by([], takes_over=takes_over):
             return False
         if self._outbox.projection.is_anything_open(seen):
             return False
-        self._outbox.log.catch_up(heads["transitions"])
-        position = self._outbox.log.sequence
-        if self._carry_out(heads) or self._outbox.log.sequence != position:
+        self._outbox.logs.catch_up(heads["transitions"])
+        positions = self._outbox.logs.positions
+        if self._carry_out(heads) or self._outbox.logs.positions != positions:
             return False
+        if self._outbox.logs.generation != self._generation:
+            return False  # an append has lost to the end of the epoch
         self._planned_by = self._outbox.policies_in_force.version
         self._heads = {**heads, "events": seen.versions["events"]}
         return True
@@ -338,7 +453,9 @@ class Planning:
         )
         self._schedule = None
         if takeable.num_rows:
-            self._schedule = Schedule(takeable, scopes, batch_size=self._batch_size)
+            self._schedule = Schedule(
+                takeable, scopes, batch_size=self._batch_size, lanes=self._lanes_of(takeable)
+            )
         self._heads, self._has_more = {**heads, "events": reached}, reached < to
         due_at = self._waiting.due_at
         self._next_due = float("inf") if due_at is None else self._due_in(due_at)
@@ -376,7 +493,13 @@ class Planning:
             scopes_of(takeable, policies),
             batch_size=self._batch_size,
             to=goes_to(takeable, policies) if apart else None,
+            lanes=self._lanes_of(takeable),
         )
+
+    def _lanes_of(self, takeable: pa.Table) -> list[int] | None:
+        """Return the lane of each delivery, if there are several."""
+        generation = self._outbox.logs.generation
+        return generation.lanes_of(takeable) if generation.lanes > 1 else None
 
     def _carry_out(self, heads: dict[str, int]) -> int:
         """Append what operators ask for; returns how many transitions that made."""
@@ -401,7 +524,10 @@ class Planning:
                 or self._outbox.lost_claims.is_long_over(claim["lease_expires_at"])
             ):
                 over.append(claim_id)
-        count = self._outbox.lost_claims.expire(picture, over)
+        try:
+            count = self._outbox.lost_claims.expire(picture, over)
+        except LaneClosed:  # of a table that was rewound; they end in the next epoch
+            return 0
         self._unsettled = self._outbox.lost_claims.has_unsettled
         return count
 

@@ -7,6 +7,7 @@ is always finished. While a claim is being published, the next one is made, and 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
@@ -19,8 +20,9 @@ import pyarrow as pa
 
 from delta_outbox.claims import Claim, claim_rows, ending_rows, results_without_sending, still_live
 from delta_outbox.columns import shared_texts
-from delta_outbox.errors import PublisherUnavailable, SequenceTaken
+from delta_outbox.errors import LaneClosed, PublisherUnavailable, SequenceTaken
 from delta_outbox.heartbeat import Heartbeat
+from delta_outbox.log import TransitionLog
 from delta_outbox.outbox import Outbox
 from delta_outbox.policy import PolicySet
 from delta_outbox.presence import Presence
@@ -31,6 +33,7 @@ from delta_outbox.relay.destinations import prepare_destinations
 from delta_outbox.relay.flight import Flight, Held
 from delta_outbox.relay.forms import form_of, prepare_forms
 from delta_outbox.relay.isolation import Isolation
+from delta_outbox.relay.lane_change import LaneChange
 from delta_outbox.relay.lost import settle_results, settled_part
 from delta_outbox.relay.planning import BATCHES_PER_PLAN, NEWS_SECONDS, Planning
 from delta_outbox.relay.publishing import Publishing, margin_seconds
@@ -46,11 +49,12 @@ from delta_outbox.settling import Outcome
 logger = logging.getLogger(__name__)
 
 QUEUE_SHARE: Final = 0.25  # of a lease: what waits so long, and then takes as long, has half left
+ENDING_SECONDS: Final = 0.5  # between looks at what others have still claimed, as an epoch ends
 LANDING_SECONDS: Final = 1.0  # between looks at the rest while something is in flight
 
 
 class Relay:
-    """A relay on one lane.
+    """A relay, on one lane or several.
 
     Args:
         outbox: the store to work on; its worker id is the relay's.
@@ -89,7 +93,9 @@ class Relay:
         self._seats = Seats(outbox.worker_id)
         self._destinations: Mapping[str, tuple[str, Mapping[str, object]]] = {}
         self._forms: Mapping[str, CloudEventForm] = {}
-        self._endings: list[tuple[int, pa.Table]] = []  # decided, by the position of the claim
+        # Decided, by the lane of the claim and its position there.
+        self._endings: list[tuple[TransitionLog, int, pa.Table]] = []
+        self._change = LaneChange(outbox)
         self._summary = Summary()
         self._taken = False
 
@@ -146,26 +152,27 @@ class Relay:
         on_progress: Callable[[Summary], None] | None,
     ) -> None:
         while not stop.is_set():
-            self._heart.beat()
+            self._beat()
             self._land(on_progress)
             self._flight.overtake()
             self._check_opened()
             if stop.is_set():
                 return
             done = mode is Mode.ONCE and self._taken
-            if self._endings and not done:
+            may_claim = not (done or self._is_ending)
+            if self._endings and may_claim:
                 self._planning.look_for_news(alive=self._alive(), ahead=_ahead(mode))
-            claims = [] if done else self._choose(once=mode is Mode.ONCE)
+            claims = self._choose(once=mode is Mode.ONCE) if may_claim else []
             if claims or self._endings:
                 self._append(claims)
             elif self._flight:
-                if not done and self._planning.is_low(
+                if may_claim and self._planning.is_low(
                     is_idle=self._choosing.is_idle(self._planning.schedule)
                 ):
                     self._look(mode)
                 else:
                     self._flight.wait(LANDING_SECONDS)
-            elif done:
+            elif done or not self._has_epoch(mode, max_wait, stop):
                 return
             elif self._planning.is_fresh and self._choosing.is_held_back(self._planning.schedule):
                 seconds = self._isolation.wait()
@@ -204,10 +211,40 @@ class Relay:
                 raise failed
         finally:
             self._flight.close()
-            endings = self._live_endings()
+            with contextlib.ExitStack() as lanes:  # if one fails, the others are recorded
+                for log in self._lanes_of([]):
+                    lanes.callback(self._record, log)
             self._endings = []
-            if endings:
-                self._outbox.log.append_endings(pa.concat_tables(endings))
+
+    def _record(self, log: TransitionLog) -> None:
+        """Append what is decided for a lane, and claim nothing more."""
+        endings = self._live_endings(log)
+        if endings:
+            # Of a table that was rewound, while an epoch ends: the claims run out.
+            with contextlib.suppress(LaneClosed):
+                log.append_endings(pa.concat_tables(endings))
+
+    def _beat(self) -> None:
+        """Say that we are alive, and see whether somebody changes the lanes."""
+        if self._heart.beat() and self._outbox.logs.watch():
+            self._planning.forget()
+
+    @property
+    def _is_ending(self) -> bool:
+        """Say whether nothing may be claimed any more: the lanes are being changed."""
+        return self._outbox.logs.generation.is_ending
+
+    def _has_epoch(self, mode: Mode, max_wait: float, stop: threading.Event) -> bool:
+        """Finish a change of the lanes, if there is one, with nothing of ours in flight: whoever
+        asked for it may be gone. False if what others have in flight takes too long.
+        """
+        until = self._clock.monotonic() + max_wait
+        while self._is_ending and not self._change.step(own_are_over=True):
+            late = mode is not Mode.CONTINUOUS and self._clock.monotonic() > until
+            if late or stop.wait(ENDING_SECONDS):
+                return False
+            self._beat()
+        return True
 
     def _look(self, mode: Mode) -> None:
         self._prepare_destinations()
@@ -220,6 +257,7 @@ class Relay:
             alive=self._alive(),
             ahead=_ahead(mode),
             takes_over=mode is Mode.ONCE or self._summary.claimed > 0,
+            shares_lanes=mode is not Mode.ONCE,
         )
 
     def _alive(self) -> set[str]:
@@ -237,8 +275,7 @@ class Relay:
         if schedule is not None:
             assert self._publishing is not None
             self._publishing.warm_up()
-        ends = self._planning.to_end.slice(0, self._room(chosen))
-        self._planning.to_end = self._planning.to_end.slice(ends.num_rows)
+        ends = self._planning.take_ends(self._room(chosen))
         if ends.num_rows:
             chosen.append(self._held(None, self._outbox.new_claim(ends)))
         if schedule is None:
@@ -284,32 +321,50 @@ class Relay:
 
     def _held(self, kind: Kind | None, claim: Claim, *, waits: bool = False) -> Held:
         scopes = shared_texts(scopes_of(claim.deliveries, self._outbox.policies_in_force))
-        return Held(kind=kind, claim=claim, scopes=scopes, waits=waits)
+        log = self._outbox.logs.of(claim.deliveries)
+        return Held(kind=kind, claim=claim, log=log, scopes=scopes, waits=waits)
 
     def _append(self, claims: list[Held]) -> None:
-        """Append the endings that are decided and new claims at once.
+        """Append the endings that are decided and new claims, lane by lane."""
+        for log in self._lanes_of(claims):
+            self._append_to(log, [held for held in claims if held.log is log])
+
+    def _lanes_of(self, claims: Iterable[Held]) -> list[TransitionLog]:
+        """Return the lanes of the endings that are decided, and of claims."""
+        logs = (*(log for log, _, _ in self._endings), *(held.log for held in claims))
+        return [*dict.fromkeys(log for log in logs if log is not None)]
+
+    def _append_to(self, log: TransitionLog, claims: list[Held]) -> None:
+        """Append the endings that are decided and new claims of a lane at once.
 
         If somebody was first, the claims are void, the endings are held against what came in
         between, and the plan is void too: it was made of a log that has moved on.
         """
-        rows = [*self._live_endings(), *(claim_rows(held.claim) for held in claims)]
+        rows = [*self._live_endings(log), *(claim_rows(held.claim) for held in claims)]
         if not rows:
             return
         claimed_at = self._clock.monotonic()
         try:
-            self._outbox.log.append(pa.concat_tables(rows, promote_options="default"))
-        except SequenceTaken:
-            logger.info("sequence_taken", extra={"sequence": self._outbox.log.sequence + 1})
+            log.append(pa.concat_tables(rows, promote_options="default"))
+        except SequenceTaken as taken:
+            logger.info("sequence_taken", extra={"sequence": log.sequence + 1})
             self._planning.forget()
-            news = self._outbox.log.news()
-            self._endings = [(at, still_live(rows, news)) for at, rows in self._endings]
+            news = log.news()
+            kept = [one for one in self._endings if one[0] is not log]
+            if not isinstance(taken, LaneClosed):  # there, every claim has been ended
+                kept += [
+                    (log, at, still_live(rows, news))
+                    for its, at, rows in self._endings
+                    if its is log
+                ]
+            self._endings = kept
             return
-        self._endings = []
+        self._endings = [one for one in self._endings if one[0] is not log]
         for held in claims:
             self._taken = True
             lease = held.claim.lease_seconds
             held.until = claimed_at + lease - margin_seconds(lease)
-            held.sequence = self._outbox.log.sequence
+            held.sequence = log.sequence
             if held.is_put_back:
                 self._settle(held, [NotSent()] * len(held.claim))
             elif held.kind is None:
@@ -321,12 +376,14 @@ class Relay:
                     self._isolation.started(held.to.split("|"), held.claim)
                 self._flight.start(held)
 
-    def _live_endings(self) -> list[pa.Table]:
-        """Keep the endings whose claims are still ours, and return them."""
-        log = self._outbox.log
-        kept = [(at, log.without_void(rows, claimed=at)) for at, rows in self._endings]
-        self._endings = [(at, rows) for at, rows in kept if rows.num_rows]
-        return [rows for _, rows in self._endings]
+    def _live_endings(self, log: TransitionLog) -> list[pa.Table]:
+        """Keep the endings of a lane whose claims are still ours, and return them."""
+        kept = [
+            (its, at, rows if its is not log else log.without_void(rows, claimed=at))
+            for its, at, rows in self._endings
+        ]
+        self._endings = [one for one in kept if one[2].num_rows]
+        return [rows for its, _, rows in self._endings if its is log]
 
     # --- publishing --------------------------------------------------------------------------
 
@@ -366,7 +423,8 @@ class Relay:
                 return
         endings = self._outbox.decide(held.claim, results, claim_size=size)
         rows = ending_rows(held.claim, endings, now=self._clock.now(), claim_size=size)
-        self._endings.append((held.sequence, rows))
+        assert held.log is not None
+        self._endings.append((held.log, held.sequence, rows))
         self._summary = self._summary.plus(len(held.claim), endings)
         stopped = endings.where(lambda ending: not ending.lets_go)
         self._planning.take_back(came_back(held.claim.deliveries, rows))

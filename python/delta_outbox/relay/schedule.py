@@ -39,6 +39,7 @@ class Schedule:
         scopes: the order scope of each, null if it neither waits nor blocks.
         batch_size: deliveries per claim, at most; suspects get smaller ones.
         to: the destinations of each, where they are kept apart.
+        lanes: the lane of each, where there are several; those of an order scope share one.
     """
 
     def __init__(
@@ -48,8 +49,10 @@ class Schedule:
         *,
         batch_size: int,
         to: Sequence[str] | None = None,
+        lanes: Sequence[int] | None = None,
     ) -> None:
         """Look at each delivery once."""
+        self._lanes = None if lanes is None else np.array(lanes, dtype=np.int32)
         self._deliveries = deliveries
         self._batch_size = batch_size
         encoded = scopes.dictionary_encode()
@@ -126,7 +129,7 @@ class Schedule:
         allowed: Allowed | None = None,
         one_per_scope: bool = False,
     ) -> pa.Table:
-        """Cut the next claim of a kind.
+        """Cut the next claim of a kind; it is of one lane.
 
         Args:
             kind: what it is made of.
@@ -153,7 +156,7 @@ class Schedule:
                 places = places[allowed(self._deliveries.take(pa.array(places)))]
             if one_per_scope:
                 places = places[self._is_first(places)]
-            places = places[self._is_prefix(places)][:limit]
+            places = self._of_one_lane(places[self._is_prefix(places)])[:limit]
             if places.size:
                 self._left[places] = False
                 first, last = int(places[0]), int(places[-1])
@@ -161,6 +164,13 @@ class Schedule:
                     return self._deliveries.slice(first, places.size)
                 return self._deliveries.take(pa.array(places))
         return self._deliveries.slice(0, 0)
+
+    def _of_one_lane(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return those places that are of the same lane as the first."""
+        if self._lanes is None or not places.size:
+            return places
+        same: npt.NDArray[np.bool_] = self._lanes[places] == self._lanes[places[0]]
+        return places.compress(same)
 
     def _barred(self, busy: Iterable[str | None]) -> npt.NDArray[np.bool_]:
         barred = self._closed.copy()

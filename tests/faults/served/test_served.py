@@ -27,6 +27,7 @@ from tests.faults.conftest import (
     runs,
     wait_for,
 )
+from tests.faults.oracle import rows_of
 
 from delta_outbox.errors import HomeInUse
 from delta_outbox.home import Home, find_home
@@ -37,6 +38,8 @@ from delta_outbox.session import using_server
 LAUNCHER = "from delta_outbox.dbt import launcher_main; exit(launcher_main())"
 
 BACKLOG = 3000  # events that two relays share
+SHARED = 400  # events for relays that share the lanes, with both alive and with one
+LOOK = 1.0  # seconds between two looks through the server
 END_LIMIT = 10.0  # seconds from the death of `outbox serve` to the end of all that it started
 
 
@@ -66,6 +69,24 @@ class ServedHouse:
         """Return how often each event was delivered, by number."""
         lines = read_lines(self.home.delivered)
         return Counter(int(line["event_id"].removeprefix("event-")) for line in lines)
+
+    def numbers(self, query: str) -> list[int]:
+        """Return the first column of a query, asked through the server."""
+        served = find_served(self.home)
+        assert served is not None
+        with using_server(served.url) as spark:
+            return [row[0] for row in spark.sql(query).collect()]
+
+    def shares(self) -> list[int]:
+        """Return on how many lanes each relay works that has not stopped, by its last word."""
+        return self.numbers(
+            "select size(max_by(lanes, at)) from outbox.outbox_relays "
+            "group by relay_id having max_by(kind, at) <> 'stopped'"
+        )
+
+    def wait_for_delivery(self, count: int) -> None:
+        """Wait until all events up to a number are delivered."""
+        wait_for(lambda: set(range(count)) <= set(self.delivered()))
 
     def check_stop(self, mode: str, expected: int) -> None:
         """Stop a relay with SIGTERM in the middle of its work, and check what it leaves.
@@ -176,6 +197,39 @@ def test_dbt_finds_the_server(served: ServedHouse, tmp_path: Path) -> None:
     found = re.search(r'"published": (\d+)', ended.stdout)
     assert found is not None, ended.stdout
     assert BACKLOG < int(found[1]) == len(served.delivered()) < 2 * BACKLOG
+
+
+def test_two_relays_share_the_lanes(served: ServedHouse) -> None:
+    """Through one server each of two relays works on lanes of its own; where one has died, the
+    other takes its lanes, and everything is delivered once.
+    """
+    who = ("--actor", "ann", "--reason", "two relays")
+    code, preview = served.house.run("lanes", "--to", "4", *who)
+    assert (0, 0, 1, True) == (code, *(preview[name] for name in ("epoch", "lanes", "dry_run")))
+    first, second = (served.house.start("relay", "--continuous") for _ in range(2))
+    # Of one lane, one of them is the owner.
+    wait_for(lambda: [1, 1] == served.shares(), interval=LOOK)
+    code, changed = served.house.run("lanes", "--to", "4", *who, "--apply")
+    assert (0, 1, 4, True) == (code, *(changed[name] for name in ("epoch", "lanes", "begun")))
+    wait_for(lambda: [2, 2] == served.shares(), interval=LOOK)
+    (count,) = served.numbers("select count(*) from outbox.outbox_events")
+    served.sql(events(count, SHARED))
+    served.wait_for_delivery(count + SHARED)
+    new = [row for row in rows_of(served.house.log("transitions")) if row["epoch"] == 1]
+    assert 2 == len({row["relay_id"] for row in new if row["to_state"] == "CLAIMED"})
+
+    # Recorded as well: what the dead one had sent and not recorded would be sent again.
+    ended = "select count(*) from outbox.outbox_transitions where to_state = 'PUBLISHED'"
+    wait_for(lambda: [count + SHARED] == served.numbers(ended), interval=LOOK)
+    killed(first)
+    wait_for(lambda: 4 in served.shares(), interval=LOOK)
+    served.sql(events(count + SHARED, SHARED))
+    served.wait_for_delivery(count + 2 * SHARED)
+    second.send_signal(signal.SIGTERM)
+    assert 0 == served.house.end(second)[0]
+    assert Counter(range(count + 2 * SHARED)) == served.delivered()
+    assert set(range(count + 2 * SHARED)) == set(served.house.histories())
+    served.sql(events(count + 2 * SHARED, BACKLOG))  # for the test after the next
 
 
 def test_end_of_serving(served: ServedHouse) -> None:

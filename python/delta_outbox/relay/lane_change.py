@@ -1,0 +1,216 @@
+"""Change the number of lanes: end an epoch, begin the next.
+
+What makes it safe is the rule of every append. A lane is closed by an append without rows right
+after the position at which nothing in it was claimed: if somebody has claimed meanwhile, it loses,
+and is tried again; once it has won, that position is taken, and whoever works in the old epoch
+loses. When all lanes are closed, a plan says that the next epoch has begun. So no transition of an
+epoch comes after one of the next, and nothing is claimed in between.
+
+Any step may be the last of a process: the next relay, `outbox lanes` or other command that appends
+transitions goes on. Several may do so at once.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from delta_outbox.errors import LaneClosed, WrongUsage
+from delta_outbox.lanes import MOST_LANES, begun_plan, closing_plan, read_generation
+from delta_outbox.operating.rules import MAX_ACTOR, MAX_TEXT, Arguments
+from delta_outbox.progress import NumberedPlan
+from delta_outbox.relay.leases import LeaseWatch
+from delta_outbox.tables import lane_sql
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from delta_outbox.outbox import Outbox
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS: Final = 0.5  # between looks at what is still claimed
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaneRequest:
+    """How many lanes there are to be, as an operator asks for it.
+
+    Args:
+        lanes: how many.
+        actor: who asks.
+        reason: why.
+    """
+
+    lanes: int
+    actor: str
+    reason: str
+
+    def __post_init__(self) -> None:
+        arguments = Arguments()
+        arguments.line("reason", self.reason, MAX_TEXT)
+        arguments.line("actor", self.actor, MAX_ACTOR)
+        problems = list(arguments.problems)
+        if not 1 <= self.lanes <= MOST_LANES:
+            problems.append(f"`to` must be from 1 to {MOST_LANES}. Got: {self.lanes}")
+        if problems:
+            raise WrongUsage(f"lanes: {'; '.join(problems)}.")
+
+
+class LaneChange:
+    """Goes on with a change of the lanes of one outbox.
+
+    Args:
+        outbox: the store.
+    """
+
+    def __init__(self, outbox: Outbox) -> None:
+        """Have closed nothing yet."""
+        self._outbox = outbox
+        self._leases = LeaseWatch(outbox.clock)
+        self._epoch = -1
+        self._closed: set[int] = set()  # lanes of that epoch
+        self._unreachable: set[int] = set()  # those whose table was rewound
+
+    def run(self, request: LaneRequest, *, max_wait: float) -> bool:
+        """Begin a new epoch; say whether it has begun.
+
+        Args:
+            request: how many lanes it is to have.
+            max_wait: seconds to wait for what is claimed; what is begun is finished by others.
+        """
+        outbox = self._outbox
+        until = outbox.clock.monotonic() + max_wait
+        outbox.logs.read()
+        now = outbox.logs.generation
+        # One that was interrupted is what is asked for, if it is for as many.
+        asked = now.number if now.becomes == request.lanes else None
+        while True:
+            is_over = self.step()
+            if asked is not None and outbox.logs.generation.number > asked:
+                return True
+            if is_over:  # also what somebody else had begun before us
+                asked = self._begin(request)
+            elif outbox.clock.monotonic() > until:
+                return False
+            else:
+                outbox.clock.sleep(LOOK_SECONDS)
+
+    def _begin(self, request: LaneRequest) -> int | None:
+        """Write down that the epoch ends; None if somebody has done so for other lanes."""
+        outbox = self._outbox
+
+        def decide(last: NumberedPlan | None) -> dict[str, Any] | None:
+            now = read_generation(last)
+            if now.is_ending:
+                return None
+            return closing_plan(
+                now,
+                lanes=request.lanes,
+                actor=request.actor.strip(),
+                reason=request.reason.strip(),
+            )
+
+        plan = outbox.logs.plans.append(decide, planned_by=outbox.worker_id)
+        outbox.logs.read()
+        assert plan is not None
+        return plan.number if read_generation(plan).becomes == request.lanes else None
+
+    def step(self, *, own_are_over: bool = False) -> bool:
+        """Go on with a change that was begun, as far as that needs no waiting.
+
+        Args:
+            own_are_over: nothing that this worker has claimed is still in its hands.
+
+        Returns:
+            Whether none is under way (any more).
+        """
+        outbox = self._outbox
+        outbox.logs.watch()
+        now = outbox.logs.generation
+        if not now.is_ending:
+            return True
+        if now.epoch != self._epoch:
+            self._epoch, self._closed, self._unreachable = now.epoch, set(), set()
+        heads = outbox.projection.heads()
+        outbox.logs.catch_up(heads["transitions"])
+        picture = outbox.picture(heads)
+        if self._unreachable:
+            lane = lane_sql(now.lanes)
+            picture = picture.where(f"{lane} not in ({', '.join(map(str, self._unreachable))})")
+        held, seen = self._lanes_held(picture), outbox.logs.positions
+        if held and self._end_lost(picture, own_are_over=own_are_over):
+            return False
+        if outbox.logs.positions != seen:  # past what the picture shows
+            return False
+        for log in outbox.logs:
+            if log.lane not in held | self._closed and log.close():
+                self._closed.add(log.lane)
+        if len(self._closed) < now.lanes:
+            return False
+        closing = outbox.logs.plans.numbered(now.number)
+        assert closing is not None
+        # If the number is taken, another has said so.
+        outbox.logs.plans.append_after(
+            closing, begun_plan(closing.plan), planned_by=outbox.worker_id
+        )
+        outbox.logs.read()
+        logger.warning("epoch_begun", extra={"epoch": outbox.logs.generation.epoch})
+        return not outbox.logs.generation.is_ending
+
+    def _lanes_held(self, picture: DataFrame) -> set[int]:
+        """Return the lanes in which something is claimed."""
+        claimed = picture.where("state = 'CLAIMED'").select("ordering_key", "event_id").toArrow()
+        return set(self._outbox.logs.generation.lanes_of(claimed))
+
+    def _end_lost(self, picture: DataFrame, *, own_are_over: bool) -> int:
+        """End the claims that nobody works on any more; returns how many deliveries that took."""
+        outbox = self._outbox
+        claims = outbox.deliveries.overview(picture).claims
+        self._leases.observe(claims)
+        over = [
+            str(claim["claim_id"])
+            for claim in claims
+            if claim["claimed_by"] != "todo"
+            and (
+                outbox.lost_claims.is_over(claim)
+                or (own_are_over and claim["claimed_by"] == outbox.worker_id)
+                or self._leases.remaining(str(claim["claim_id"])) <= 0
+            )
+        ]
+        try:
+            return outbox.lost_claims.expire(picture, over)
+        except LaneClosed as closed:
+            # The table was rewound: nobody can append there, and what is claimed there stays so
+            # until the next epoch.
+            self._unreachable.add(closed.lane)
+            return 1
+
+
+def describe(outbox: Outbox) -> dict[str, Any]:
+    """Return the lanes as they are, who works on which, and what is open.
+
+    Args:
+        outbox: the store.
+    """
+    from delta_outbox.inspection import relays_alive
+
+    outbox.logs.read()
+    now = outbox.logs.generation
+    found = outbox.deliveries.overview(outbox.picture())
+    return {
+        "epoch": now.epoch,
+        "lanes": now.lanes,
+        "becomes": now.becomes,
+        "open": found.open,
+        "claimed": found.open - found.pending,
+        "relays": [
+            {
+                "relay_id": one["relay_id"],
+                "lanes": one["lanes"],
+                "last_beat_at": one["last_beat_at"],
+            }
+            for one in relays_alive(outbox)
+        ],
+    }

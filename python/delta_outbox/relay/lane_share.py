@@ -1,0 +1,129 @@
+"""On which lanes a relay works, where there are several: those that no other living relay has.
+
+Advice, as all ownership is: where two relays take the same lane for theirs, one of them loses its
+appends, and time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+from delta_outbox.heartbeat import Heartbeat
+from delta_outbox.outbox import Outbox
+from delta_outbox.tables import lane_sql
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def share_of(
+    relay_id: str,
+    living: Mapping[str, Collection[int]],
+    *,
+    lanes: int,
+    most: int,
+    after: int | None = None,
+) -> frozenset[int]:
+    """Return the lanes on which a relay is to work.
+
+    It keeps those that it has, unless one that began earlier has them too, and takes those that
+    nobody has, up to its share: an equal part, the first relays one more where that does not go in.
+
+    Args:
+        relay_id: whose.
+        living: the relays that are alive and the lanes of each, in the order in which they began.
+        lanes: how many there are.
+        most: on how many a relay may work.
+        after: begin behind this lane instead of with those that it has: nothing is to be done
+            there. Where it may have all that are free, these are the same.
+    """
+    names = list(living)
+    rank = names.index(relay_id)
+    share = min(most, lanes // len(names) + (rank < lanes % len(names)))
+    of_earlier = {lane for name in names[:rank] for lane in living[name]}
+    of_others = {lane for name in names if name != relay_id for lane in living[name]}
+    kept = [one for one in sorted(living[relay_id]) if one < lanes and one not in of_earlier]
+    free = [one for one in range(lanes) if one not in of_others and one not in kept]
+    if after is not None:
+        in_turn = sorted((*kept, *free), key=lambda one: (one - after - 1) % lanes)
+        return frozenset(in_turn[:share])
+    return frozenset((*kept[:share], *free)[:share])
+
+
+class LaneShare:
+    """The lanes of one relay.
+
+    Args:
+        outbox: the store.
+        heart: says who else is alive, and tells the others.
+    """
+
+    def __init__(self, outbox: Outbox, heart: Heartbeat) -> None:
+        """Ask nobody yet."""
+        self._outbox = outbox
+        self._heart = heart
+        self.own: frozenset[int] = frozenset({0})
+
+    @property
+    def are_several(self) -> bool:
+        """Say whether there are several lanes; of one, `Planning` knows who has it."""
+        return self._outbox.logs.generation.lanes > 1
+
+    @property
+    def has_all(self) -> bool:
+        """Say whether all lanes are ours."""
+        return not self.are_several or len(self.own) == self._outbox.logs.generation.lanes
+
+    def begin(self) -> None:
+        """Have none of the lanes of a new epoch, or the only one."""
+        self.own = frozenset() if self.are_several else frozenset({0})
+        self._heart.work_on(self.own)
+
+    def choose(self, *, is_asked: bool = True, goes_on: bool = False) -> bool:
+        """Choose the lanes anew; say whether they are others than before.
+
+        Args:
+            is_asked: leave to other relays what they have; else take all.
+            goes_on: nothing is to be done on those that we have.
+        """
+        outbox, own = self._outbox, self.own
+        living: Mapping[str, Collection[int]] = {outbox.worker_id: own}
+        if is_asked and not outbox.lost_claims.is_alone:
+            living = {
+                name: own if name == outbox.worker_id else lanes
+                for name, lanes in self._heart.living().items()
+                if not outbox.lost_claims.is_gone(name)
+            }
+        lanes = outbox.logs.generation.lanes
+        self.own = share_of(
+            outbox.worker_id,
+            living,
+            lanes=lanes,
+            most=outbox.settings.relay.max_lanes if is_asked else lanes,
+            after=max(own, default=None) if goes_on else None,
+        )
+        self._heart.work_on(self.own)
+        return self.own != own
+
+    def of(self, picture: DataFrame) -> DataFrame:
+        """Return what a picture shows of our lanes.
+
+        Args:
+            picture: the open deliveries.
+        """
+        return picture if self.has_all else picture.where(self._ours())
+
+    def rest(self, picture: DataFrame) -> DataFrame:
+        """Return what a picture shows of the lanes of others.
+
+        Args:
+            picture: the open deliveries.
+        """
+        return picture.where(f"not ({self._ours()})")
+
+    def _ours(self) -> str:
+        if not self.own:
+            return "false"
+        listed = ", ".join(map(str, sorted(self.own)))
+        return f"{lane_sql(self._outbox.logs.generation.lanes)} in ({listed})"

@@ -1,0 +1,113 @@
+"""The logs of the lanes without Spark: what was decided in an epoch never goes into the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+
+from delta_outbox import lane_logs
+from delta_outbox.clock import SystemClock
+from delta_outbox.errors import LaneClosed
+from delta_outbox.lane_logs import LaneLogs
+from delta_outbox.lanes import FIRST, begun_plan, closing_plan, read_generation
+from delta_outbox.log import TransitionLog
+from delta_outbox.progress import NumberedPlan
+from delta_outbox.tables import Tables
+
+WHO: dict[str, Any] = {"actor": "ann", "reason": "growth"}
+ROWS = pa.table({"event_id": [f"e-{n}" for n in range(40)], "ordering_key": pa.nulls(40)})
+
+
+@dataclass
+class Lanes:
+    """The plans of the lanes, and what was appended: epoch, lane and rows."""
+
+    plans: list[dict[str, Any]] = field(default_factory=list)
+    appended: list[tuple[int, int, int]] = field(default_factory=list)
+
+    def last(self) -> Iterator[NumberedPlan]:
+        """Yield the last plan."""
+        if self.plans:
+            at = datetime(2026, 1, 1, tzinfo=UTC)
+            yield NumberedPlan(number=len(self.plans), plan=self.plans[-1], planned_at=at)
+
+    def change(self, lanes: int) -> None:
+        """Begin a new epoch."""
+        now = read_generation(next(self.last(), None))
+        closing = closing_plan(now, lanes=lanes, **WHO)
+        self.plans += [closing, begun_plan(closing)]
+
+
+@pytest.fixture
+def lanes(monkeypatch: pytest.MonkeyPatch) -> Lanes:
+    """Return lanes to which logs append without Spark, and lose once their epoch has ended."""
+    found = Lanes()
+
+    def append(log: TransitionLog, rows: pa.Table) -> None:
+        if log.epoch != read_generation(next(found.last(), None)).epoch:
+            log._is_ending(log.epoch)
+            raise LaneClosed(writer=log.app_id, number=1, lane=log.lane)
+        found.appended.append((log.epoch, log.lane, rows.num_rows))
+
+    class History:
+        def __init__(self, _: object) -> None: ...
+
+        def newest(self, _: str) -> None: ...
+
+    monkeypatch.setattr(lane_logs, "CommitHistory", History)
+    monkeypatch.setattr(TransitionLog, "append", append)
+    return found
+
+
+def logs_of(lanes: Lanes) -> LaneLogs:
+    """Return the logs as one relay sees them."""
+    logs = LaneLogs(cast("Any", None), Tables(), relay_id="r", clock=SystemClock())
+    logs.plans = cast("Any", lanes)
+    return logs
+
+
+def test_each_part_goes_to_its_lane(lanes: Lanes) -> None:
+    """Rows of several lanes are one append each."""
+    lanes.change(3)
+    logs_of(lanes).append_endings(ROWS)
+    assert [(1, 0), (1, 1), (1, 2)] == sorted(one[:2] for one in lanes.appended)
+    assert 40 == sum(count for *_, count in lanes.appended)
+
+
+def test_endings_of_an_ended_epoch_are_void_in_all_lanes(lanes: Lanes) -> None:
+    """Where the first of several parts loses to the end of the epoch, the others do as well: no
+    part is appended in the new one, in which its claim is not.
+    """
+    lanes.change(3)
+    logs = logs_of(lanes)
+    assert 3 == logs.generation.lanes
+    lanes.change(5)
+    logs.append_endings(ROWS)
+    assert [] == lanes.appended
+    assert (2, 5) == (logs.generation.epoch, logs.generation.lanes)
+
+
+def test_what_an_epoch_ended_under_is_decided_anew(lanes: Lanes) -> None:
+    """Rows that lose to the end of an epoch are decided again, and go on the lanes of the next."""
+    logs = logs_of(lanes)
+    assert FIRST == logs.generation
+    lanes.change(2)
+    assert 10 == logs.append_until_won(ROWS, lambda: ROWS.slice(0, 10))
+    assert {1} == {epoch for epoch, *_ in lanes.appended}
+    assert {0, 1} == {lane for _, lane, _ in lanes.appended}
+
+
+def test_logs_of_an_ended_epoch_know_it(lanes: Lanes) -> None:
+    """Whoever holds the log of a lane, as a claim in flight does, finds every ending void there."""
+    logs = logs_of(lanes)
+    old = logs.of(ROWS)
+    lanes.change(2)
+    assert logs.read()
+    assert old.is_over
+    assert 0 == old.without_void(ROWS, claimed=0).num_rows
+    assert logs.of(ROWS) is not old

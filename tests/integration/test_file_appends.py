@@ -264,6 +264,8 @@ def test_a_lost_answer_loses_no_file(
     monkeypatch.setattr(file_appends._Store, "put", lost)
     log.append(_claims(2))
     assert 2 == log.sequence
+    added = _actions(spark, tables.transitions, log.version)["add"][0]["path"]
+    assert any(str(file).endswith(added) for file in _parquet(spark, tables.transitions))
     assert 3 == spark.table(tables.transitions).count()
 
 

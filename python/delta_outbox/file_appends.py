@@ -231,19 +231,54 @@ class _Append:
         return [*actions, {"domainMetadata": domain}], last
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Java:
+    """Classes of a JVM, found once: to ask for one by name takes a word per package.
+
+    Args:
+        delta_log: of Delta.
+        path: of Hadoop.
+        collections: of Java.
+        converters: of Scala.
+    """
+
+    delta_log: Any
+    path: Any
+    collections: Any
+    converters: Any
+
+    @classmethod
+    def of(cls, spark: SparkSession) -> _Java:
+        """Return those of the JVM of a session."""
+        context = spark.sparkContext
+        found = _java.get(context)
+        if found is None:
+            jvm: Any = spark._jvm
+            found = _java[context] = cls(
+                delta_log=jvm.org.apache.spark.sql.delta.DeltaLog,
+                path=jvm.org.apache.hadoop.fs.Path,
+                collections=jvm.java.util.Collections,
+                converters=jvm.scala.jdk.javaapi.CollectionConverters,
+            )
+        return found
+
+
+_java: weakref.WeakKeyDictionary[SparkContext, _Java] = weakref.WeakKeyDictionary()
+
+
 class _Store:
     """The log store that a JVM has for a table: whatever of it commits does so through this.
 
     Args:
         store: Delta's, in the JVM.
-        jvm: the JVM.
+        java: classes of the JVM.
         folder: where Delta keeps the log.
         settings: of Hadoop, in the JVM.
     """
 
-    def __init__(self, store: Any, jvm: Any, folder: Path, settings: Any) -> None:
+    def __init__(self, store: Any, java: _Java, folder: Path, settings: Any) -> None:
         self._store = store
-        self._jvm = jvm
+        self._java = java
         self._folder = folder
         self._settings = settings
 
@@ -252,11 +287,11 @@ class _Store:
         """Return the store of a table; None if Delta has another inside than the one we know."""
         from py4j.protocol import Py4JError
 
-        jvm: Any = spark._jvm
         session: Any = spark._jsparkSession
         try:
-            log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session, f"file:{folder.parent}")
-            return cls(log.store(), jvm, folder, log.newDeltaHadoopConf())
+            java = _Java.of(spark)
+            log = java.delta_log.forTable(session, f"file:{folder.parent}")
+            return cls(log.store(), java, folder, log.newDeltaHadoopConf())
         except (Py4JError, TypeError) as error:
             logger.warning("log_store_unknown", extra={"error": type(error).__name__})
             return None
@@ -265,14 +300,14 @@ class _Store:
         """Put a commit in place; False if there is one already."""
         from py4j.protocol import Py4JJavaError
 
-        lines = self._jvm.java.util.ArrayList()
-        for action in actions:
-            lines.add(json.dumps(action, separators=(",", ":"), ensure_ascii=False))
-        converters = self._jvm.scala.jdk.javaapi.CollectionConverters
+        lines = [json.dumps(one, separators=(",", ":"), ensure_ascii=False) for one in actions]
+        # As one line with ends of lines in it: each word to the JVM takes its time.
+        text = self._java.collections.singletonList("\n".join(lines))
+        content = self._java.converters.asScala(text.iterator())
         file = commit_file(self._folder, version)
-        path = self._jvm.org.apache.hadoop.fs.Path(f"file:{file}")
+        path = self._java.path(f"file:{file}")
         try:
-            self._store.write(path, converters.asScala(lines.iterator()), False, self._settings)
+            self._store.write(path, content, False, self._settings)
         except Py4JJavaError:
             # The answer may have been lost; and whoever was first is no error.
             if not file.exists():

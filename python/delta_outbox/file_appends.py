@@ -338,14 +338,15 @@ def _written(table: Path, rows: pa.Table, form: TableForm) -> Iterator[_Written]
         day = rows[instant].cast(pa.timestamp("us")).cast(pa.date32())
         dated = dated.append_column(name, day)
     names = list(form.partitioned_by)
-    kept = [field for field in form.columns if field.name not in names]
+    kept = [field.name for field in form.columns if field.name not in names]
     partitions = dated.select(names).group_by(names).aggregate([]).to_pylist()
     for values in partitions:
         part = dated
         for name, value in values.items() if len(partitions) > 1 else ():
             part = part.filter(pc.equal(part[name], pa.scalar(value, part[name].type)))
         partition = {name: str(value) for name, value in values.items()}
-        yield _write(table, part.select([field.name for field in kept]), form, partition)
+        # The partition columns as well, as Delta writes them: whoever reads a file finds them.
+        yield _write(table, part.select([*kept, *names]), form, partition)
 
 
 def _write(table: Path, rows: pa.Table, form: TableForm, partition: Mapping[str, str]) -> _Written:
@@ -372,7 +373,9 @@ def _write(table: Path, rows: pa.Table, form: TableForm, partition: Mapping[str,
         partition=partition,
         rows=rows.num_rows,
         statistics=json.dumps(
-            _statistics(rows, form.statistics), separators=(",", ":"), ensure_ascii=False
+            _statistics(rows, form.statistics - partition.keys()),
+            separators=(",", ":"),
+            ensure_ascii=False,
         ),
     )
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 from py4j.protocol import Py4JNetworkError
 
@@ -142,6 +143,10 @@ def test_the_commit_is_like_one_of_sparks(
     add, their_add = ours["add"][0], theirs["add"][0]
     assert their_add.keys() - {"tags", "clusteringProvider"} == add.keys()
     assert their_add["partitionValues"] == add["partitionValues"]
+    folder = CommitHistory(spark).folder(tables.transitions)
+    assert folder is not None
+    schemas = [pq.read_schema(folder.parent / one["path"]) for one in (add, their_add)]
+    assert schemas[0].names == schemas[1].names
     statistics, their_statistics = json.loads(add["stats"]), json.loads(their_add["stats"])
     for of in (statistics, their_statistics):
         for bounds in ("minValues", "maxValues"):

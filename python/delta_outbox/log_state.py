@@ -21,6 +21,7 @@ from delta_outbox.row_checks import condition
 
 COMMITS_LOOKED_AT: Final = 120  # back from the newest one, for one with a checksum file
 ROW_TRACKING: Final = "delta.rowTracking"
+NO_ROW_ID: Final = -1  # the ids of rows begin with 0
 
 # What our appends do justice to. A table with any other feature is Spark's to write.
 _FEATURES: Final = frozenset(
@@ -71,7 +72,7 @@ class LogState:
         file: what tells the commit's file from another one in its place.
         form: of an append; None where an append is Spark's to make.
         numbers: the last number of each numbered writer.
-        last_row_id: the last id that a row was given, -1 if none.
+        last_row_id: the last id that a row was given, `NO_ROW_ID` if none.
     """
 
     version: int
@@ -153,7 +154,7 @@ def _of_checksum(folder: Path, version: int, file: Path) -> LogState | None:
         file=identity,
         form=_form(metadata, protocol),
         numbers=numbers,
-        last_row_id=next(filter(None, map(_last_row_id, domains)), -1),
+        last_row_id=max(map(_last_row_id, domains), default=NO_ROW_ID),
     )
 
 
@@ -167,7 +168,7 @@ def _after(folder: Path, state: LogState, file: Path) -> LogState:
             if "txn" in action:
                 numbers[action["txn"]["appId"]] = int(action["txn"]["version"])
             elif "domainMetadata" in action:
-                last = max(last, _last_row_id(action["domainMetadata"]) or -1)
+                last = max(last, _last_row_id(action["domainMetadata"]))
             elif "metaData" in action or "protocol" in action:
                 form = None  # until a checksum file tells both
     return replace(
@@ -180,9 +181,9 @@ def _after(folder: Path, state: LogState, file: Path) -> LogState:
     )
 
 
-def _last_row_id(domain: Mapping[str, Any]) -> int | None:
+def _last_row_id(domain: Mapping[str, Any]) -> int:
     if domain["domain"] != ROW_TRACKING:
-        return None
+        return NO_ROW_ID
     return int(json.loads(domain["configuration"])["rowIdHighWaterMark"])
 
 

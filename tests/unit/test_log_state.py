@@ -94,6 +94,17 @@ def test_commits_are_read_from_the_last_checksum_on(folder: Path) -> None:
     assert later == _known(folder)
 
 
+def test_the_first_row_has_the_id_0(tmp_path: Path) -> None:
+    """A table that has given out one id has given out 0, whoever tells it."""
+    _commit(tmp_path, 0)
+    _checksum(tmp_path, 0, domainMetadata=[])
+    assert _known(tmp_path, 0).last_row_id == -1
+    _commit(tmp_path, 1, {"domainMetadata": _row_ids(0)})
+    assert _known(tmp_path, 1).last_row_id == 0
+    _checksum(tmp_path, 1, domainMetadata=[{"domain": "other"}, _row_ids(0)])
+    assert _known(tmp_path, 1).last_row_id == 0
+
+
 def test_the_form_is_that_of_the_table(folder: Path) -> None:
     """Columns, partitions, dates, rules and intervals are those of the table."""
     form = _known(folder).form

@@ -60,8 +60,12 @@ class TransitionLog:
         self.is_over = False  # the epoch has ended, and with it every claim that was made in it
         self.sequence = 0
         self.passed = 0  # up to here others may have appended what our claims were not held against
-        self.version: int | None = None  # the commit of our latest append
-        self.versions: deque[int] = deque(maxlen=APPENDS_REMEMBERED)
+        self.versions: deque[int] = deque(maxlen=APPENDS_REMEMBERED)  # the commits of our appends
+
+    @property
+    def version(self) -> int | None:
+        """The commit of our latest append, None if there was none."""
+        return self.versions[-1] if self.versions else None
 
     @property
     def app_id(self) -> str:
@@ -150,7 +154,7 @@ class TransitionLog:
         reach("transitions.before")
         version = self._commit(table, number)
         if version is not None:
-            self.sequence, self.version = number, version
+            self.sequence = number
             self.versions.append(version)
             reach("transitions.after")
             return

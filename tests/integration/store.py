@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import functions as sf
 from tests.integration.template import Template
 
+from delta_outbox.dbt import check_result, run_dbt
 from delta_outbox.globs import glob_to_regex
 from delta_outbox.home import Home
 from delta_outbox.outbox import Outbox
@@ -162,6 +163,34 @@ class Store:
             .mode("append")
             .saveAsTable(self.tables["policy_rows"])
         )
+
+
+@contextmanager
+def empty_logs(spark: SparkSession, home: Home, schema: str) -> Iterator[Tables]:
+    """Make logs to which nobody writes for a block, for tests that copy one of them.
+
+    Args:
+        spark: the session of the process.
+        home: the home of the run.
+        schema: where they are to be.
+    """
+    check_result(run_dbt(["run-operation", "create_logs"], home=home, schema=schema))
+    yield Tables(schema=schema)
+    spark.sql(f"drop schema {schema} cascade")
+
+
+def new_transition_log(spark: SparkSession, like: Tables, schema: str) -> Tables:
+    """Make an empty transition log in a schema of its own, with the rules of another.
+
+    Args:
+        spark: the session of the process.
+        like: the tables that the other one is of.
+        schema: what is made.
+    """
+    tables = Tables(schema=schema)
+    spark.sql(f"create schema {schema}")
+    spark.sql(f"create table {tables.transitions} like {like.transitions}")
+    return tables
 
 
 @contextmanager

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from tests.integration.store import empty_logs, new_transition_log
 
-from delta_outbox.dbt import check_result, run_dbt
 from delta_outbox.errors import LaneClosed, LogRewound, SequenceTaken
 from delta_outbox.home import Home
 from delta_outbox.log import TransitionLog
@@ -22,21 +22,16 @@ NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
-def empty(spark: SparkSession, home: Home) -> Iterator[str]:
-    """Return the name of a transition log to which nobody writes."""
-    schema = "t_log"
-    check_result(run_dbt(["run-operation", "create_logs"], home=home, schema=schema))
-    yield Tables(schema=schema).transitions
-    spark.sql(f"drop schema {schema} cascade")
+def empty(spark: SparkSession, home: Home) -> Iterator[Tables]:
+    """Return logs to which nobody writes."""
+    with empty_logs(spark, home, "t_log") as tables:
+        yield tables
 
 
 @pytest.fixture
-def tables(spark: SparkSession, empty: str, outbox_schema: str) -> Tables:
+def tables(spark: SparkSession, empty: Tables, outbox_schema: str) -> Tables:
     """Return a new log, a copy of the empty one with its rules."""
-    tables = Tables(schema=outbox_schema)
-    spark.sql(f"create schema {outbox_schema}")
-    spark.sql(f"create table {tables.transitions} like {empty}")
-    return tables
+    return new_transition_log(spark, empty, outbox_schema)
 
 
 def claim_of(*event_ids: str) -> pa.Table:

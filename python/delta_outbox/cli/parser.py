@@ -399,9 +399,10 @@ def _created_between(parser: argparse.ArgumentParser) -> None:
 def _who_and_why(
     parser: argparse.ArgumentParser, *, dry_run_by_default: bool, is_required: bool = True
 ) -> None:
-    required = is_required
-    parser.add_argument("--reason", required=required, metavar="TEXT", help="why; it is kept")
-    parser.add_argument("--actor", required=required, metavar="NAME", help="who asks; it is kept")
+    parser.add_argument("--reason", required=is_required, metavar="TEXT", help="why; it is kept")
+    parser.add_argument(
+        "--actor", required=is_required, metavar="NAME", help="who asks; it is kept"
+    )
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument(
         "--apply",

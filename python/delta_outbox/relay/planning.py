@@ -519,9 +519,8 @@ class Planning:
                 continue
             if (
                 worker == self._outbox.worker_id  # ours, but not in flight: one that was lost
-                or self._outbox.lost_claims.is_gone(worker)
+                or self._outbox.lost_claims.is_over(claim)
                 or self._leases.remaining(claim_id) <= 0
-                or self._outbox.lost_claims.is_long_over(claim["lease_expires_at"])
             ):
                 over.append(claim_id)
         try:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from delta_outbox.file_appends import _Store
+from delta_outbox.log_store import LogStore
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -177,7 +177,7 @@ class StopBeforePut:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self._gates = threading.local()
-        put = _Store.put
+        put = LogStore.put
 
         def waits(store: Any, *args: Any, **kwargs: Any) -> bool:
             gate: Gate | None = getattr(self._gates, "gate", None)
@@ -185,7 +185,7 @@ class StopBeforePut:
                 gate()
             return put(store, *args, **kwargs)
 
-        patch.setattr(_Store, "put", waits)
+        patch.setattr(LogStore, "put", waits)
 
     def session(self, spark: SparkSession, gate: Gate) -> SparkSession:
         """Return a session of its own; what this thread appends waits for its turn.

@@ -15,15 +15,16 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from py4j.protocol import Py4JNetworkError
+from tests.integration.store import empty_logs, new_transition_log
 
 import delta_outbox.commits as commits
 import delta_outbox.file_appends as file_appends
 from delta_outbox.commit_history import CommitHistory, commit_file
-from delta_outbox.dbt import check_result, run_dbt
 from delta_outbox.errors import SequenceTaken
 from delta_outbox.file_appends import FileAppends
 from delta_outbox.home import Home
 from delta_outbox.log import TransitionLog
+from delta_outbox.log_store import LogStore
 from delta_outbox.row_checks import condition
 from delta_outbox.tables import TRANSITIONS, Tables
 
@@ -37,21 +38,16 @@ CHECKPOINT_INTERVAL = 50
 
 
 @pytest.fixture(scope="module")
-def empty(spark: SparkSession, home: Home) -> Iterator[str]:
-    """Return the name of a transition log to which nobody writes."""
-    schema = "t_file_appends"
-    check_result(run_dbt(["run-operation", "create_logs"], home=home, schema=schema))
-    yield Tables(schema=schema).transitions
-    spark.sql(f"drop schema {schema} cascade")
+def empty(spark: SparkSession, home: Home) -> Iterator[Tables]:
+    """Return logs to which nobody writes."""
+    with empty_logs(spark, home, "t_file_appends") as tables:
+        yield tables
 
 
 @pytest.fixture
-def tables(spark: SparkSession, empty: str, outbox_schema: str) -> Tables:
+def tables(spark: SparkSession, empty: Tables, outbox_schema: str) -> Tables:
     """Return a new log, a copy of the empty one with its rules."""
-    tables = Tables(schema=outbox_schema)
-    spark.sql(f"create schema {outbox_schema}")
-    spark.sql(f"create table {tables.transitions} like {empty}")
-    return tables
+    return new_transition_log(spark, empty, outbox_schema)
 
 
 @pytest.fixture
@@ -260,13 +256,13 @@ def test_a_lost_answer_loses_no_file(
     """Where the JVM commits and its answer is lost, the append counts, and its rows are there."""
     log = _log(spark, tables)
     log.append(_claims(1))
-    put = file_appends._Store.put
+    put = LogStore.put
 
     def lost(self: Any, *given: Any, **named: Any) -> bool:
         put(self, *given, **named)
         raise Py4JNetworkError("gone")
 
-    monkeypatch.setattr(file_appends._Store, "put", lost)
+    monkeypatch.setattr(LogStore, "put", lost)
     log.append(_claims(2))
     assert 2 == log.sequence
     added = _actions(spark, tables.transitions, log.version)["add"][0]["path"]
@@ -281,14 +277,14 @@ def test_what_is_not_committed_leaves_no_file(
     log = _log(spark, tables)
     log.append(_claims(1))
     before = _parquet(spark, tables.transitions)
-    put = file_appends._Store.put
+    put = LogStore.put
 
     def nowhere(self: Any, version: int, *given: Any, **named: Any) -> bool:
         self._folder = Path("/nowhere") / self._folder.name
         return put(self, version, *given, **named)
 
     with monkeypatch.context() as patched:
-        patched.setattr(file_appends._Store, "put", nowhere)
+        patched.setattr(LogStore, "put", nowhere)
         with pytest.raises(Exception, match="nowhere"):
             log.append(_claims(2))
     assert before == _parquet(spark, tables.transitions)
@@ -297,14 +293,14 @@ def test_what_is_not_committed_leaves_no_file(
 
 
 def test_another_table_in_its_place_is_noticed(
-    spark: SparkSession, tables: Tables, empty: str, by_spark: list[str]
+    spark: SparkSession, tables: Tables, empty: Tables, by_spark: list[str]
 ) -> None:
     """What is known of a table is not believed of the one that takes its name."""
     log = _log(spark, tables)
     for _ in range(3):
         log.append(_claims(1))
     spark.sql(f"drop table {tables.transitions}")
-    spark.sql(f"create table {tables.transitions} like {empty}")
+    spark.sql(f"create table {tables.transitions} like {empty.transitions}")
     new = _log(spark, tables)
     new.append(_claims(1))
     assert (1, 1) == (new.sequence, new.version)
@@ -360,10 +356,11 @@ def _values(random_: random.Random) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_arrow_asks_what_the_table_asks(spark: SparkSession, empty: str, seed: int) -> None:
+def test_arrow_asks_what_the_table_asks(spark: SparkSession, empty: Tables, seed: int) -> None:
     """Each CHECK constraint of the log says the same of any row, whether Spark asks it or Arrow."""
     properties: Mapping[str, str] = {
-        row["key"]: row["value"] for row in spark.sql(f"show tblproperties {empty}").collect()
+        row["key"]: row["value"]
+        for row in spark.sql(f"show tblproperties {empty.transitions}").collect()
     }
     checks = {
         name.removeprefix("delta.constraints."): sql

@@ -22,7 +22,15 @@ from tests.integration.gates import (
     play,
     stop_before,
 )
-from tests.integration.store import Store, check_derived, check_lives, delivered, events, open_store
+from tests.integration.store import (
+    Store,
+    check_derived,
+    check_lives,
+    delivered,
+    events,
+    new_transition_log,
+    open_store,
+)
 from tests.integration.test_log import claim_of
 
 from delta_outbox import heartbeat
@@ -90,9 +98,7 @@ def test_appends_in_every_order(store: Store, slow: Slow) -> None:
     """Two writers on one lane: each number has one winner, also inside Delta's transactions; the
     loser has written nothing, learns it, and comes next.
     """
-    apart = Tables(schema=f"{store.tables.schema}_numbers")
-    store.spark.sql(f"create schema {apart.schema}")
-    store.spark.sql(f"create table {apart.transitions} like {store.tables.transitions}")
+    apart = new_transition_log(store.spark, store.tables, f"{store.tables.schema}_numbers")
     for lane, order in enumerate(orders(3)):
         lost: list[str] = []
         append = partial(_append, slow, apart, lane, lost)

@@ -4,7 +4,7 @@
         repeats an earlier one (outbox_earlier_events), or is lost.
     -#}
     with shown as (
-        select
+        select /*+ merge(d) */
             e.event_id,
             e.arrival,
             e.created_at,
@@ -22,7 +22,7 @@
     ),
 
     final as (
-        select
+        select /*+ merge(o) */
             if(is_renamed, 'false_identities', 'lost_events') as invariant,
             if(
                 is_renamed,

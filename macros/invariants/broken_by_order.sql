@@ -41,7 +41,7 @@
     ),
 
     known as (
-        select
+        select /*+ merge(p, l) */
             d.event_id,
             d.arrival,
             d.destination,

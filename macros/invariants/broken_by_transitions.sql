@@ -1,7 +1,7 @@
 {% macro broken_by_transitions() -%}
     {#- The violations that one transition shows, beside where its delivery stood before it and what the projection shows now. -#}
     with joined as (
-        select
+        select /*+ merge(c, d) */
             t.*,
             c.command_id is not null as asked_for,
             d.event_id is not null as is_known,

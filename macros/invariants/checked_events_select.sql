@@ -16,7 +16,7 @@
         first.created_at as created_at,
         rows
     from (
-        select
+        select{{ " /*+ merge(p) */" if range["purged"] }}
             event_id,
             min_by(
                 struct(arrival, event_type, ordering_key, created_at),

@@ -55,7 +55,7 @@
     ),
 
     joined as (
-        select
+        select /*+ merge(b) */
             n.*,
             coalesce(n.last, b.stand) as previous,
             n.last is null and coalesce(b.destination = '', false) as fixes_destination
@@ -76,7 +76,7 @@
         from joined
     )
 
-    select c.*
+    select {{ "/*+ merge(p) */ " if range["purged"] }}c.*
     from counted as c
     {%- if range["purged"] %}
     left anti join {{ purged }} as p

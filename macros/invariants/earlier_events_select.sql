@@ -8,7 +8,7 @@
             range: the mapping of `invariant_range`
     -#}
     {%- set unexplained -%}
-        select 1
+        select /*+ merge(d) */ 1
         from outbox_checked_events as e
         left anti join outbox_checked_deliveries as d
             on

@@ -3,6 +3,9 @@
         Check what is new and keep what breaks a rule. The model's SQL asks the rules over temporary views of the range;
         where nothing is new nothing is asked. First the violations are written, then the position: a build that ends
         between the two checks the range again, and the same violation twice is shown once.
+
+        A range may have millions of rows, and Spark judges a table by its compressed files: what joins ranges says
+        `merge`, or Spark would make hash tables of them until its memory ends.
     -#}
     {%- set target_relation = this.incorporate(type="table") -%}
     {%- set state = ref("outbox_state") -%}

@@ -21,8 +21,9 @@ from delta_outbox.lost_claims import WORKERS
 from delta_outbox.publishers.protocol import Delivered, Failed
 from delta_outbox.relay import Mode, Relay
 from delta_outbox.relay.isolation import Isolation
-from delta_outbox.relay.planning import STANDBY_SECONDS, Planning
+from delta_outbox.relay.planning import Planning
 from delta_outbox.relay.publishing import Publishing
+from delta_outbox.relay.standby import STANDBY_SECONDS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

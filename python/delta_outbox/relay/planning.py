@@ -2,46 +2,35 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence, Set
-from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from delta_outbox.claims import DELIVERIES, without
+from delta_outbox.claims import without
 from delta_outbox.errors import LaneClosed
 from delta_outbox.heartbeat import Heartbeat
 from delta_outbox.lanes import Generation
 from delta_outbox.open_deliveries import Overview
 from delta_outbox.outbox import Outbox
-from delta_outbox.relay.arrivals import Arrivals
 from delta_outbox.relay.freshness import Freshness
 from delta_outbox.relay.isolation import Isolation, goes_to
 from delta_outbox.relay.lane_share import LaneShare
 from delta_outbox.relay.leases import LeaseWatch
+from delta_outbox.relay.own_plan import NOTHING, OwnPlan, lanes_to_plan
+from delta_outbox.relay.rest import Rest
 from delta_outbox.relay.schedule import Schedule
-from delta_outbox.relay.waiting import Waiting, joined
+from delta_outbox.relay.standby import STANDBY_SECONDS, Standby
+from delta_outbox.relay.timing import Timing
 from delta_outbox.scopes import scopes_of
 from delta_outbox.tails import OPEN_STATES, listed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-logger = logging.getLogger(__name__)
-
 BATCHES_PER_PLAN: Final = 10
-FIRST_BATCHES: Final = 2  # of a plan while nothing is being published
-STALE_SECONDS: Final = 5.0  # a plan older than this is made anew: retries, operators, policies
-STANDBY_SECONDS: Final = 3.0  # between looks at a lane on which another relay works
-OWNER_SECONDS: Final = 10.0  # while the log stands still, its owner's doings are looked at so often
-LOW_SECONDS: Final = 1.0  # with nothing planned any more, what is new is asked for so often
-NEWS_SECONDS: Final = 0.1  # and where that is all that has to be asked
-STALE_FACTOR: Final = 10.0  # but looking takes at most this share of the time
 
 Claimed = Mapping[str, object]
-
-NOTHING: Final = DELIVERIES.empty_table()
 
 
 class Planning:
@@ -60,41 +49,27 @@ class Planning:
         """Look at nothing yet."""
         self._outbox = outbox
         self._clock = outbox.clock
-        self._heart = heart
         self._isolation = isolation
         self._unavailable: frozenset[str] = frozenset()  # at the last look
         self._batch_size = batch_size
         self._leases = LeaseWatch(outbox.clock)
         self._freshness = Freshness(outbox)
-        self._arrivals = Arrivals(outbox)
+        self._timing = Timing(outbox.clock)
+        self._own = OwnPlan(outbox, batch_size=batch_size)
         self._schedule: Schedule | None = None
         self.to_end: pa.Table = NOTHING
         self.open = 0  # deliveries, when there was nothing to take
+        self._standby = Standby(outbox, heart, self._leases)
         self._standing_by = False
-        self._owner = ""  # for whom we stand by
-        # A version of the log, and the monotonic seconds at which it was first seen.
-        self._at_rest = -1, 0.0
-        self._look_again = 0.0  # monotonic seconds; until then whoever stands by need not look
-        self._next_due = 0.0
+        self._share = LaneShare(outbox, heart)
+        self._rest = Rest(outbox, self._share)
+        self._generation: Generation | None = None  # of the lanes, at the last look
         self._heads: dict[str, int] = {}
-        self._stale_at = float("-inf")
-        self._low_at = float("-inf")
-        self._fresh_until = float("-inf")
         self._commands_seen = 0
         self._planned_by = ""  # the version of the policies
         self._of_others: frozenset[str] = frozenset()  # claims that were alive when it changed
         self._loose = 0  # open deliveries that were neither planned nor ours at the last look
-        self._waiting = Waiting()  # those of ours that came back since, or are not due
-        self._has_more = False  # whether new events were left for the next look
         self._unsettled = False  # whether lost claims have to stay as they are for now
-        self._share = LaneShare(outbox, heart)
-        self._generation: Generation | None = None  # of the lanes, at the last look
-        # Of several lanes, where those of others were looked at as well: what was open and due
-        # there, the heads of the logs, and the monotonic seconds until which that need not be
-        # repeated.
-        self._rest = self._rest_due = 0
-        self._rest_heads: dict[str, int] = {}
-        self._quiet_until = float("-inf")
 
     @property
     def schedule(self) -> Schedule | None:
@@ -123,32 +98,29 @@ class Planning:
         Args:
             is_idle: what is planned has to wait, and somebody could do more.
         """
-        now = self._clock.monotonic()
         if is_idle:
             return not self.is_fresh
-        if self.schedule is None:
-            return now >= min(self._stale_at, self._next_due, self._low_at)
-        return now >= self._stale_at
+        return self._timing.is_over(has_plan=self.schedule is not None)
 
     @property
     def is_fresh(self) -> bool:
         """Say whether another look would probably show the same."""
-        return self._clock.monotonic() < self._fresh_until
+        return self._timing.is_fresh
 
     @property
     def is_settled(self) -> bool:
         """Say whether all that was open at the last look is ours or has been delivered."""
         return (
             bool(self._heads)
-            and self._loose + self._rest == 0
-            and not (self.schedule or self._waiting or self._has_more)
+            and self._loose + self._rest.open == 0
+            and not (self.schedule or self._own.waiting or self._own.has_more)
         )
 
     def seconds_to_wait(self) -> float:
         """Return the seconds until something may become takeable, as far as is known."""
-        if self._rest_due:  # somebody else takes it, or leaves it to us
+        if self._rest.due:  # somebody else takes it, or leaves it to us
             return 0.0
-        return min(self._next_due - self._clock.monotonic(), self._isolation.hope())
+        return min(self._timing.next_due - self._clock.monotonic(), self._isolation.hope())
 
     def has_news(self) -> bool:
         """Say whether there are new events since the last look, where the log is a folder here."""
@@ -160,8 +132,8 @@ class Planning:
         poll = self._outbox.settings.relay.poll_seconds
         if self._standing_by:
             return max(poll, STANDBY_SECONDS)
-        if self._rest:
-            return max(0.01, min(poll, self._quiet_until - self._clock.monotonic()))
+        if self._rest.open:
+            return max(0.01, min(poll, self._rest.seconds_quiet()))
         return max(0.01, min(poll, self.seconds_to_wait()))
 
     def look(
@@ -175,12 +147,9 @@ class Planning:
             takes_over: whether to work beside another living relay.
             shares_lanes: where there are several, leave to others what they have.
         """
-        started = self._clock.monotonic()
-        self._low_at = self._fresh_until = started + LOW_SECONDS
+        started = self._timing.begin()
         heads = self._current_heads()
-        moved = heads["transitions"] != self._at_rest[0]
-        if moved:
-            self._at_rest = heads["transitions"], started
+        moved = self._standby.saw(heads["transitions"], at=started)
         stood_by = self._standing_by
         if self._is_quiet(heads, alive, moved=moved, now=started):
             return
@@ -193,25 +162,23 @@ class Planning:
             )
         unavailable = self._isolation.unavailable()
         is_same = unavailable == self._unavailable
-        if is_same and self._is_known(heads) and started < self._next_due:
-            self._stale_at = started + STALE_SECONDS
+        if is_same and self._is_known(heads) and started < self._timing.next_due:
+            self._timing.extend(started)
             return
         if (
             is_same
             and (self._is_all_ours(heads) or self._begins_with_nothing(heads, takes_over))
             and self._plan_ours(heads, alive=alive, ahead=ahead)
         ):
-            self._keep_until(started)
-            self._low_at = started + NEWS_SECONDS
+            self._timing.end(started, is_cheap=True)
             return
-        self._waiting.clear()
-        self._has_more = False
+        self._own.clear()
         self._unavailable = unavailable
         self._outbox.logs.catch_up(heads["transitions"])
         everything = self._outbox.picture(heads)
         picture = self._share.of(everything)
         found = self._outbox.deliveries.overview(picture)
-        self._leases.observe(found.claims, since=self._at_rest[1])
+        self._leases.observe(found.claims, since=self._standby.at_rest_since)
         self._standing_by = self._stands_by(found.claims, takes_over=takes_over)
         self._schedule, self._heads, self._unsettled = None, heads, False
         self.to_end = NOTHING
@@ -233,8 +200,8 @@ class Planning:
         if self._unsettled:  # to be asked again, whether anything moves or not
             self._heads = {}
             pause = self._outbox.settling.seconds_to_wait()
-            self._next_due = min(self._next_due, self._clock.monotonic() + pause)
-        self._keep_until(started)
+            self._timing.due_no_later(self._clock.monotonic() + pause)
+        self._timing.end(started)
 
     def _picture_anew(self) -> tuple[DataFrame, Overview]:
         """Return what is open now, and of our lanes how much of it."""
@@ -256,13 +223,14 @@ class Planning:
             if self._share.are_several:
                 self._look_beyond(everything, heads, alive)
         else:  # what is left may be taken as soon as this is used up
-            self._next_due = float("inf") if self._loose == 0 else 0.0
+            self._timing.next_due = float("inf") if self._loose == 0 else 0.0
 
     def _choose_lanes(self, *, is_asked: bool) -> bool:
         """Choose our lanes; say whether others may have worked on them before."""
         gained = self._share.choose(is_asked=is_asked)
         if gained:  # what is left of the others is not known
-            self._heads, self._rest, self._rest_due = {}, 0, 0
+            self._heads = {}
+            self._rest.forget()
         self._standing_by = not self._share.own
         return gained
 
@@ -270,7 +238,7 @@ class Planning:
         """Say whether to leave the work to another relay."""
         if self._share.are_several:
             return not self._share.own
-        return not takes_over and self._is_owned_by_another(claims)
+        return not takes_over and self._standby.has_owner(claims)
 
     def _current_heads(self) -> dict[str, int]:
         """Return the heads of the logs, asked for once it is known which lanes there are: so they
@@ -286,47 +254,36 @@ class Planning:
         self.forget()
         self._share.begin()
         self._standing_by, self._commands_seen = False, 0
-        self._rest = self._rest_due = 0
-        self._quiet_until = float("-inf")
-        self._next_due = self._clock.monotonic()
+        self._rest.forget()
+        self._timing.next_due = self._clock.monotonic()
 
     def _is_quiet(
         self, heads: Mapping[str, int], alive: Set[str], *, moved: bool, now: float
     ) -> bool:
         """Say whether nothing can be for us but what another relay leaves to us."""
-        if not self._share.are_several:
-            return self._standing_by and self._leaves_it(moved=moved, now=now)
-        return (
-            now < min(self._quiet_until, self._next_due)
-            and not alive
-            and self.schedule is None
-            and not self.to_end.num_rows
-            and all(heads[name] == self._rest_heads[name] for name in ("events", "commands"))
-        )
+        if self._share.are_several:
+            return (
+                self._rest.is_quiet(heads)
+                and now < self._timing.next_due
+                and not alive
+                and self.schedule is None
+                and not self.to_end.num_rows
+            )
+        if not self._standing_by:
+            return False
+        self._timing.extend(now)
+        if moved:  # what is left is not known
+            self._heads, self._timing.next_due = {}, now
+        return self._standby.goes_on(moved=moved, now=now)
 
     def _look_beyond(self, everything: DataFrame, heads: dict[str, int], alive: Set[str]) -> None:
         """Look at the lanes of others, with nothing to do on ours; go on to those that nobody has,
         if a relay may not have them all at once.
         """
-        now = self._clock.monotonic()
-        self._rest = self._rest_due = 0
-        self._rest_heads = heads
-        self._quiet_until = now + min(STANDBY_SECONDS, max(0.0, self._next_due - now))
-        if self._share.has_all:
-            return
-        rest = self._outbox.deliveries.overview(self._share.rest(everything))
-        self._rest, self._rest_due = rest.open, rest.due + len(rest.claims)
-        if rest.next_due is not None and not self._rest_due:
-            wait = (rest.next_due - self._clock.now()).total_seconds()
-            self._next_due = min(self._next_due, now + wait)
-        if self._rest_due and not alive and self._share.choose(goes_on=True):
-            self._heads, self._quiet_until = {}, float("-inf")
-
-    def _keep_until(self, started: float) -> None:
-        """Note how long a look holds that has just been made."""
-        took = self._clock.monotonic() - started
-        self._fresh_until = self._clock.monotonic() + max(LOW_SECONDS, took)
-        self._stale_at = self._clock.monotonic() + max(STALE_SECONDS, STALE_FACTOR * took)
+        self._timing.next_due = self._rest.look(everything, heads, next_due=self._timing.next_due)
+        if self._rest.due and not alive and self._share.choose(goes_on=True):
+            self._heads = {}
+            self._rest.look_again()
 
     def look_for_news(self, *, alive: Set[str], ahead: int) -> None:
         """Plan what is new, if that is all there is to it, so that its claims go on record together
@@ -338,7 +295,7 @@ class Planning:
             alive: our own claims that are in flight or end with the next append.
             ahead: batches to plan.
         """
-        if self.schedule is not None or self._waiting:
+        if self.schedule is not None or self._own.waiting:
             return
         heads = self._outbox.projection.heads()
         if (
@@ -348,7 +305,7 @@ class Planning:
         ):
             started = self._clock.monotonic()
             if self._plan_ours(heads, alive=alive, ahead=ahead):
-                self._keep_until(started)
+                self._timing.end(started)
 
     def take_back(self, deliveries: pa.Table) -> None:
         """Note that deliveries which were claimed are open again.
@@ -357,13 +314,10 @@ class Planning:
             deliveries: columns of `claims.DELIVERIES`, as they are after their claim. That it has
                 ended is on record before the next look.
         """
-        self._waiting.add(deliveries)
-        if self._waiting.due_at is not None:
-            self._next_due = min(self._next_due, self._due_in(self._waiting.due_at))
-
-    def _due_in(self, at: datetime) -> float:
-        """Return when something is due, in monotonic seconds."""
-        return self._clock.monotonic() + (at - self._clock.now()).total_seconds()
+        waiting = self._own.waiting
+        waiting.add(deliveries)
+        if waiting.due_at is not None:
+            self._timing.due_no_later(self._timing.instant_of(waiting.due_at))
 
     def _is_known(self, heads: Mapping[str, int]) -> bool:
         """Say whether a look would show nothing but what follows from the last one.
@@ -427,38 +381,17 @@ class Planning:
             or self._isolation.apart(batch_size=self._batch_size, ahead=ahead) is not None
         ):
             return False
-        limit = self._batch_size * ahead
-        if len(self._waiting) > limit:
-            return False
-        if not alive:  # nothing is being published, so that somebody waits for this
-            limit = self._batch_size * min(ahead, FIRST_BATCHES)
-        now = self._clock.now()
         after, to = self._heads["events"], heads["events"]
-        due_at = self._waiting.due_at
-        has_enough = self._schedule is not None and 2 * len(self._schedule) > limit
-        if has_enough and (due_at is None or due_at > now):
-            self._heads, self._has_more = {**heads, "events": after}, after < to
-            return True
-        left = self._schedule.left() if self._schedule is not None else NOTHING
-        more, reached = [left], after
-        if to > after and left.num_rows < limit:
-            found = self._arrivals.read(after=after, to=to, limit=limit - left.num_rows)
-            if found is None:
-                return False
-            more.append(found.deliveries)
-            reached = found.to
-            self._freshness.planned(found.deliveries.num_rows)
-        takeable, scopes = self._waiting.take(
-            joined(*more), lambda table: scopes_of(table, policies), now=now
+        planned = self._own.plan(
+            self._schedule, after=after, to=to, ahead=ahead, is_busy=bool(alive)
         )
-        self._schedule = None
-        if takeable.num_rows:
-            self._schedule = Schedule(
-                takeable, scopes, batch_size=self._batch_size, lanes=self._lanes_of(takeable)
-            )
-        self._heads, self._has_more = {**heads, "events": reached}, reached < to
-        due_at = self._waiting.due_at
-        self._next_due = float("inf") if due_at is None else self._due_in(due_at)
+        if planned is None:
+            return False
+        self._freshness.planned(planned.new)
+        self._schedule = planned.schedule
+        self._heads = {**heads, "events": planned.reached}
+        due_at = self._own.waiting.due_at
+        self._timing.next_due = float("inf") if due_at is None else self._timing.instant_of(due_at)
         return True
 
     def _plan(
@@ -493,13 +426,8 @@ class Planning:
             scopes_of(takeable, policies),
             batch_size=self._batch_size,
             to=goes_to(takeable, policies) if apart else None,
-            lanes=self._lanes_of(takeable),
+            lanes=lanes_to_plan(self._outbox, takeable),
         )
-
-    def _lanes_of(self, takeable: pa.Table) -> list[int] | None:
-        """Return the lane of each delivery, if there are several."""
-        generation = self._outbox.logs.generation
-        return generation.lanes_of(takeable) if generation.lanes > 1 else None
 
     def _carry_out(self, heads: dict[str, int]) -> int:
         """Append what operators ask for; returns how many transitions that made."""
@@ -529,38 +457,6 @@ class Planning:
             return 0
         self._unsettled = self._outbox.lost_claims.has_unsettled
         return count
-
-    def _leaves_it(self, *, moved: bool, now: float) -> bool:
-        """Say whether to go on standing by without another look at what is open.
-
-        While the log moves somebody is at work. While it stands still nothing can have changed but
-        that a lease has run out, or that the owner has left.
-        """
-        self._stale_at = now + STALE_SECONDS
-        if moved:
-            self._look_again = now + self._outbox.policies_in_force.shortest_lease
-            self._heads, self._next_due = {}, now  # what is left is not known
-            return not self._heart.is_gone(self._owner)
-        return now < self._look_again and bool(self._heart.earlier())
-
-    def _is_owned_by_another(self, claims: Sequence[Claimed]) -> bool:
-        """Say whether another living relay was here first; a wrong guess costs time, not events.
-
-        A relay whose claim we have seen run out of its lease is not at work, whatever it said.
-        """
-        if self._outbox.lost_claims.is_alone:  # what others have said need not be read
-            return False
-        stalled = {
-            claim["claimed_by"]
-            for claim in claims
-            if self._leases.remaining(str(claim["claim_id"])) <= 0
-        }
-        for other in self._heart.earlier():
-            if other not in stalled and not self._outbox.lost_claims.is_gone(other):
-                self._owner = other
-                logger.info("standing_by", extra={"owner": other})
-                return True
-        return False
 
     def finish(self) -> None:
         """Refresh the projection, and count what is open."""
@@ -593,8 +489,8 @@ class Planning:
             leases = [seconds for seconds in leases if seconds > 0]
         waits += leases
         self.open = found.open
-        self._look_again = self._clock.monotonic() + min([OWNER_SECONDS, *leases])
-        self._next_due = self._clock.monotonic() + min(waits, default=float("inf"))
+        self._standby.looked(leases)
+        self._timing.next_due = self._clock.monotonic() + min(waits, default=float("inf"))
 
     def start(self) -> None:
         """Make sure that there is a projection to plan with."""

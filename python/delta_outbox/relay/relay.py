@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -20,27 +19,23 @@ import pyarrow as pa
 
 from delta_outbox.claims import Claim, claim_rows, ending_rows, results_without_sending, still_live
 from delta_outbox.columns import shared_texts
-from delta_outbox.errors import LaneClosed, PublisherUnavailable, SequenceTaken
+from delta_outbox.errors import LaneClosed, SequenceTaken
 from delta_outbox.heartbeat import Heartbeat
 from delta_outbox.log import TransitionLog
 from delta_outbox.outbox import Outbox
-from delta_outbox.policy import PolicySet
 from delta_outbox.presence import Presence
-from delta_outbox.publishers.cloudevents import CloudEventForm
 from delta_outbox.publishers.protocol import NotSent
 from delta_outbox.relay.choosing import Choosing
-from delta_outbox.relay.destinations import prepare_destinations
 from delta_outbox.relay.flight import Flight, Held
-from delta_outbox.relay.forms import form_of, prepare_forms
 from delta_outbox.relay.isolation import Isolation
 from delta_outbox.relay.lane_change import LaneChange
 from delta_outbox.relay.lost import settle_results, settled_part
-from delta_outbox.relay.planning import BATCHES_PER_PLAN, NEWS_SECONDS, Planning
-from delta_outbox.relay.publishing import Publishing, margin_seconds
+from delta_outbox.relay.outlets import Outlets
+from delta_outbox.relay.planning import BATCHES_PER_PLAN, Planning
+from delta_outbox.relay.publishing import margin_seconds
 from delta_outbox.relay.schedule import Kind
-from delta_outbox.relay.seats import Seats
 from delta_outbox.relay.summary import Mode, Summary
-from delta_outbox.relay.tracing import check_tracing
+from delta_outbox.relay.timing import NEWS_SECONDS
 from delta_outbox.relay.waiting import came_back
 from delta_outbox.results import Results
 from delta_outbox.scopes import scopes_of
@@ -89,10 +84,7 @@ class Relay:
             batch_size=self._batch_size,
             limit=limit,
         )
-        self._publishing: Publishing | None = None
-        self._seats = Seats(outbox.worker_id)
-        self._destinations: Mapping[str, tuple[str, Mapping[str, object]]] = {}
-        self._forms: Mapping[str, CloudEventForm] = {}
+        self._outlets = Outlets(outbox, self._isolation, forget_plan=self._planning.forget)
         # Decided, by the lane of the claim and its position there.
         self._endings: list[tuple[TransitionLog, int, pa.Table]] = []
         self._change = LaneChange(outbox)
@@ -126,7 +118,7 @@ class Relay:
         """
         stop = stop or threading.Event()
         started = self._clock.monotonic()
-        self._prepare_destinations()
+        self._outlets.prepare()
         self._planning.start()
         self._heart.beat("started")
         try:
@@ -155,7 +147,7 @@ class Relay:
             self._beat()
             self._land(on_progress)
             self._flight.overtake()
-            self._check_opened()
+            self._outlets.check_opened()
             if stop.is_set():
                 return
             done = mode is Mode.ONCE and self._taken
@@ -247,9 +239,9 @@ class Relay:
         return True
 
     def _look(self, mode: Mode) -> None:
-        self._prepare_destinations()
+        self._outlets.prepare()
         self._plan(mode)
-        if self._prepare_former():
+        if self._outlets.prepare_former(self._planning.schedule):
             self._plan(mode)
 
     def _plan(self, mode: Mode) -> None:
@@ -273,8 +265,7 @@ class Relay:
         chosen: list[Held] = []
         schedule = self._planning.schedule
         if schedule is not None:
-            assert self._publishing is not None
-            self._publishing.warm_up()
+            self._outlets.publishing.warm_up()
         ends = self._planning.take_ends(self._room(chosen))
         if ends.num_rows:
             chosen.append(self._held(None, self._outbox.new_claim(ends)))
@@ -388,9 +379,8 @@ class Relay:
     # --- publishing --------------------------------------------------------------------------
 
     def _publish(self, held: Held) -> Results[Outcome]:
-        assert self._publishing is not None
         seconds = held.until - self._clock.monotonic()
-        results = self._publishing.publish(
+        results = self._outlets.publishing.publish(
             held.claim,
             seconds=seconds,
             is_alone=self._flight.in_the_air < 2,
@@ -437,79 +427,6 @@ class Relay:
                 "size": len(held.claim),
                 **self._summary.as_dict(),
             },
-        )
-
-    def _check_opened(self) -> None:
-        """Stop if a destination is not there.
-
-        Raises:
-            PublisherUnavailable: its publisher did not open; nothing was sent to it.
-        """
-        assert self._publishing is not None
-        while self._publishing.not_opened:
-            destination, cause = self._publishing.not_opened.popitem()
-            if not self._isolation.tolerates(destination, cause):
-                raise PublisherUnavailable(destination=destination, cause=cause)
-            self._planning.forget()
-
-    def _prepare_destinations(self) -> None:
-        """Read the policies, and check the destinations that they name for the first time."""
-        if self._publishing is None:
-            self._outbox.watch_policies(self._prepare_for)
-        else:
-            self._outbox.policies()
-
-    def _prepare_for(self, policies: PolicySet) -> None:
-        """Check the destinations of policies before they are put into force."""
-        outbox = self._outbox
-        forms = prepare_forms(policies, outbox.settings)
-        if not policies.destinations <= set(self._destinations):
-            if outbox.settings.relay.tracing:
-                check_tracing()
-            self._take_destinations(policies.destinations, forms)
-        self._planning.forget()  # it was made by other policies
-
-    def _prepare_former(self) -> bool:
-        """Check destinations that planned deliveries have and the policies no longer name; say
-        whether there are any. One that the settings no longer have either fails its deliveries.
-        """
-        schedule = self._planning.schedule
-        if schedule is None:
-            return False
-        described = self._outbox.settings.publishers.keys()
-        former = (schedule.claimed_for - self._destinations.keys()) & described
-        if former:
-            forms = {name: form_of(name, self._outbox.settings.publishers[name]) for name in former}
-            self._take_destinations(
-                former, {name: form for name, form in forms.items() if form is not None}
-            )
-            self._planning.forget()  # it may not have been made for several destinations
-        return bool(former)
-
-    def _take_destinations(self, names: Iterable[str], forms: Mapping[str, CloudEventForm]) -> None:
-        """Check destinations, and publish to them as well from now on."""
-        outbox = self._outbox
-        prepared = prepare_destinations(
-            names,
-            outbox.settings,
-            home=outbox.folder,
-            tolerates=self._isolation.tolerates,
-        )
-        self._isolation.know(prepared)
-        self._isolation.load()
-        # Those of former policies stay: a delivery keeps the destination of its first claim.
-        self._destinations = {**self._destinations, **prepared}
-        self._forms = {**self._forms, **forms}
-        self._publishing = Publishing(
-            outbox.spark,
-            outbox.tables,
-            outbox.statements,
-            destinations=self._destinations,
-            forms=self._forms,
-            parallelism=outbox.settings.relay.parallelism or os.cpu_count() or 1,
-            tracing=outbox.settings.relay.tracing,
-            seats=self._seats,
-            folder=outbox.home.scratch if outbox.home else None,
         )
 
 

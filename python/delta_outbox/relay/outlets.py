@@ -1,0 +1,122 @@
+"""What a relay publishes through: the destinations of the policies in force, and of deliveries that
+keep one of former policies.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+
+from delta_outbox.errors import PublisherUnavailable
+from delta_outbox.outbox import Outbox
+from delta_outbox.policy import PolicySet
+from delta_outbox.publishers.cloudevents import CloudEventForm
+from delta_outbox.relay.destinations import prepare_destinations
+from delta_outbox.relay.forms import form_of, prepare_forms
+from delta_outbox.relay.isolation import Isolation
+from delta_outbox.relay.publishing import Publishing
+from delta_outbox.relay.schedule import Schedule
+from delta_outbox.relay.seats import Seats
+from delta_outbox.relay.tracing import check_tracing
+
+
+class Outlets:
+    """The destinations of one relay, each checked before anything is claimed for it.
+
+    Args:
+        outbox: the store.
+        isolation: what each destination may be asked, and whether one may be missing.
+        forget_plan: called when what is planned may have been made for others.
+    """
+
+    def __init__(
+        self, outbox: Outbox, isolation: Isolation, *, forget_plan: Callable[[], None]
+    ) -> None:
+        """Check nothing yet."""
+        self._outbox = outbox
+        self._isolation = isolation
+        self._forget_plan = forget_plan
+        self._seats = Seats(outbox.worker_id)
+        self._destinations: Mapping[str, tuple[str, Mapping[str, object]]] = {}
+        self._forms: Mapping[str, CloudEventForm] = {}
+        self._publishing: Publishing | None = None
+
+    @property
+    def publishing(self) -> Publishing:
+        """Return what publishes to them; `prepare` comes first."""
+        assert self._publishing is not None
+        return self._publishing
+
+    def prepare(self) -> None:
+        """Read the policies, and check the destinations that they name for the first time.
+
+        Raises:
+            PublisherUnavailable: a destination does not answer.
+            UnknownDestination: a policy names a destination that the settings do not have.
+        """
+        if self._publishing is None:
+            self._outbox.watch_policies(self._prepare_for)
+        else:
+            self._outbox.policies()
+
+    def prepare_former(self, schedule: Schedule | None) -> bool:
+        """Check destinations that planned deliveries have and the policies no longer name; say
+        whether there are any. One that the settings no longer have either fails its deliveries.
+
+        Args:
+            schedule: what is planned.
+        """
+        if schedule is None:
+            return False
+        described = self._outbox.settings.publishers
+        former = (schedule.claimed_for - self._destinations.keys()) & described.keys()
+        if former:
+            forms = {name: form_of(name, described[name]) for name in former}
+            self._take(former, {name: form for name, form in forms.items() if form is not None})
+            self._forget_plan()  # it may not have been made for several destinations
+        return bool(former)
+
+    def check_opened(self) -> None:
+        """Stop if a destination is not there.
+
+        Raises:
+            PublisherUnavailable: its publisher did not open; nothing was sent to it.
+        """
+        while self.publishing.not_opened:
+            destination, cause = self.publishing.not_opened.popitem()
+            if not self._isolation.tolerates(destination, cause):
+                raise PublisherUnavailable(destination=destination, cause=cause)
+            self._forget_plan()
+
+    def _prepare_for(self, policies: PolicySet) -> None:
+        """Check the destinations of policies before they are put into force."""
+        settings = self._outbox.settings
+        forms = prepare_forms(policies, settings)
+        if not policies.destinations <= set(self._destinations):
+            if settings.relay.tracing:
+                check_tracing()
+            self._take(policies.destinations, forms)
+        self._forget_plan()  # it was made by other policies
+
+    def _take(self, names: Iterable[str], forms: Mapping[str, CloudEventForm]) -> None:
+        """Check destinations, and publish to them as well from now on."""
+        outbox = self._outbox
+        prepared = prepare_destinations(
+            names, outbox.settings, home=outbox.folder, tolerates=self._isolation.tolerates
+        )
+        self._isolation.know(prepared)
+        self._isolation.load()
+        # Those of former policies stay: a delivery keeps the destination of its first claim.
+        self._destinations = {**self._destinations, **prepared}
+        self._forms = {**self._forms, **forms}
+        self._publishing = Publishing(
+            outbox.spark,
+            outbox.tables,
+            outbox.statements,
+            destinations=self._destinations,
+            forms=self._forms,
+            parallelism=outbox.settings.relay.parallelism or os.cpu_count() or 1,
+            tracing=outbox.settings.relay.tracing,
+            seats=self._seats,
+            folder=outbox.home.scratch if outbox.home else None,
+        )

@@ -1,0 +1,125 @@
+"""What a relay plans by itself: what is new and what came back, where all else that is open is its
+own already, so that nothing has to be asked of the views.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from delta_outbox.claims import DELIVERIES
+from delta_outbox.outbox import Outbox
+from delta_outbox.relay.arrivals import Arrivals
+from delta_outbox.relay.schedule import Schedule
+from delta_outbox.relay.waiting import Waiting, joined
+from delta_outbox.scopes import scopes_of
+
+FIRST_BATCHES: Final = 2  # of a plan while nothing is being published
+
+NOTHING: Final = DELIVERIES.empty_table()
+
+
+def lanes_to_plan(outbox: Outbox, deliveries: pa.Table) -> Sequence[int] | None:
+    """Return the lane of each delivery, if there are several.
+
+    Args:
+        outbox: the store.
+        deliveries: columns of `claims.DELIVERIES`.
+    """
+    generation = outbox.logs.generation
+    return generation.lanes_of(deliveries) if generation.lanes > 1 else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """A plan of what is new and of what came back.
+
+    Args:
+        schedule: what may be taken; None if there is nothing.
+        reached: up to which version of the event log.
+        new: events that were read for it.
+    """
+
+    schedule: Schedule | None
+    reached: int
+    new: int = 0
+
+
+class OwnPlan:
+    """Plans for one relay from what it knows.
+
+    Args:
+        outbox: the store.
+        batch_size: deliveries per claim.
+    """
+
+    def __init__(self, outbox: Outbox, *, batch_size: int) -> None:
+        """Know of nothing."""
+        self._outbox = outbox
+        self._batch_size = batch_size
+        self._arrivals = Arrivals(outbox)
+        self.waiting: Final = Waiting()
+        """What is ours and came back since, or is not due."""
+        self.has_more = False
+        """Whether new events were left for the next plan."""
+
+    def clear(self) -> None:
+        """Forget everything: the log is asked again."""
+        self.waiting.clear()
+        self.has_more = False
+
+    def plan(
+        self, schedule: Schedule | None, *, after: int, to: int, ahead: int, is_busy: bool
+    ) -> Planned | None:
+        """Plan what is new and what came back.
+
+        `Schedule` keeps the order among them, and what is in flight keeps its own.
+
+        Args:
+            schedule: what is planned already.
+            after: up to which version of the event log it is.
+            to: the last version.
+            ahead: batches to plan; the first ones only, as long as somebody waits for them.
+            is_busy: whether something is being published.
+
+        Returns:
+            None if everything has to be looked at.
+        """
+        limit = self._batch_size * ahead
+        if len(self.waiting) > limit:
+            return None
+        if not is_busy:
+            limit = self._batch_size * min(ahead, FIRST_BATCHES)
+        now = self._outbox.clock.now()
+        due_at = self.waiting.due_at
+        has_enough = schedule is not None and 2 * len(schedule) > limit
+        if has_enough and (due_at is None or due_at > now):
+            self.has_more = after < to
+            return Planned(schedule=schedule, reached=after)
+        left = schedule.left() if schedule is not None else NOTHING
+        more, reached = NOTHING, after
+        if to > after and left.num_rows < limit:
+            found = self._arrivals.read(after=after, to=to, limit=limit - left.num_rows)
+            if found is None:
+                return None
+            more, reached = found.deliveries, found.to
+        self.has_more = reached < to
+        policies = self._outbox.policies_in_force
+        takeable, scopes = self.waiting.take(
+            joined(left, more), lambda table: scopes_of(table, policies), now=now
+        )
+        return Planned(
+            schedule=Schedule(
+                takeable,
+                scopes,
+                batch_size=self._batch_size,
+                lanes=lanes_to_plan(self._outbox, takeable),
+            )
+            if takeable.num_rows
+            else None,
+            reached=reached,
+            new=more.num_rows,
+        )

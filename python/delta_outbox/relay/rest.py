@@ -1,0 +1,77 @@
+"""What is open on the lanes of others, where there are several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from delta_outbox.outbox import Outbox
+from delta_outbox.relay.lane_share import LaneShare
+from delta_outbox.relay.standby import STANDBY_SECONDS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Rest:
+    """What one relay, with nothing to do on its own lanes, has seen of the others.
+
+    Args:
+        outbox: the store.
+        share: which lanes are its own.
+    """
+
+    def __init__(self, outbox: Outbox, share: LaneShare) -> None:
+        """Have looked at nothing yet."""
+        self._outbox = outbox
+        self._share = share
+        self.open = 0
+        """Deliveries."""
+        self.due = 0
+        """Those that may be claimed now, and claims, which may be left to us."""
+        self._heads: Mapping[str, int] = {}
+        self._quiet_until = float("-inf")  # monotonic seconds
+
+    def forget(self) -> None:
+        """Know nothing any more: the lanes are others."""
+        self.open = self.due = 0
+        self.look_again()
+
+    def look_again(self) -> None:
+        """Note that another look is of use at once."""
+        self._quiet_until = float("-inf")
+
+    def seconds_quiet(self) -> float:
+        """Return the seconds until another look may be of use."""
+        return self._quiet_until - self._outbox.clock.monotonic()
+
+    def is_quiet(self, heads: Mapping[str, int]) -> bool:
+        """Say whether another look would probably show the same.
+
+        Args:
+            heads: of the logs.
+        """
+        return self.seconds_quiet() > 0 and all(
+            heads[name] == self._heads[name] for name in ("events", "commands")
+        )
+
+    def look(self, picture: DataFrame, heads: Mapping[str, int], *, next_due: float) -> float:
+        """Look, and return when something may become takeable, here or there.
+
+        Args:
+            picture: what is open on all lanes.
+            heads: of the logs that it was taken from.
+            next_due: when something of our own lanes may, in monotonic seconds.
+        """
+        clock = self._outbox.clock
+        now = clock.monotonic()
+        self.open = self.due = 0
+        self._heads = heads
+        self._quiet_until = now + min(STANDBY_SECONDS, max(0.0, next_due - now))
+        if self._share.has_all:
+            return next_due
+        found = self._outbox.deliveries.overview(self._share.rest(picture))
+        self.open, self.due = found.open, found.due + len(found.claims)
+        if found.next_due is None or self.due:
+            return next_due
+        return min(next_due, now + (found.next_due - clock.now()).total_seconds())

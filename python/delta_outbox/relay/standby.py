@@ -1,0 +1,102 @@
+"""Whether a relay leaves the only lane to one that was there before it.
+
+Advice, as all ownership is: a wrong guess costs time, not events.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from delta_outbox.heartbeat import Heartbeat
+from delta_outbox.outbox import Outbox
+from delta_outbox.relay.leases import LeaseWatch
+
+logger = logging.getLogger(__name__)
+
+STANDBY_SECONDS: Final = 3.0  # between looks at a lane on which another relay works
+OWNER_SECONDS: Final = 10.0  # while the log stands still, its owner's doings are looked at so often
+
+
+class Standby:
+    """Watches the owner of a lane.
+
+    Args:
+        outbox: the store.
+        heart: says who else is alive.
+        leases: of the claims of others.
+    """
+
+    def __init__(self, outbox: Outbox, heart: Heartbeat, leases: LeaseWatch) -> None:
+        """Stand by for nobody."""
+        self._outbox = outbox
+        self._heart = heart
+        self._leases = leases
+        self._owner = ""
+        self._look_again = 0.0  # monotonic seconds; until then nothing need be looked at
+        # A version of the log, and the monotonic seconds at which it was first seen.
+        self._at_rest = -1, 0.0
+
+    @property
+    def at_rest_since(self) -> float:
+        """Return when the log was first seen as it is, in monotonic seconds."""
+        return self._at_rest[1]
+
+    def saw(self, version: int, *, at: float) -> bool:
+        """Note the head of the transition log; say whether it has moved.
+
+        Args:
+            version: of its last commit.
+            at: monotonic seconds.
+        """
+        if version == self._at_rest[0]:
+            return False
+        self._at_rest = version, at
+        return True
+
+    def goes_on(self, *, moved: bool, now: float) -> bool:
+        """Say whether to go on standing by without another look at what is open.
+
+        While the log moves somebody is at work. While it stands still nothing can have changed but
+        that a lease has run out, or that the owner has left.
+
+        Args:
+            moved: whether the log has.
+            now: monotonic seconds.
+        """
+        if moved:
+            self._look_again = now + self._outbox.policies_in_force.shortest_lease
+            return not self._heart.is_gone(self._owner)
+        return now < self._look_again and bool(self._heart.earlier())
+
+    def looked(self, leases: Iterable[float]) -> None:
+        """Note that what is open has been looked at.
+
+        Args:
+            leases: seconds that are left of each.
+        """
+        now = self._outbox.clock.monotonic()
+        self._look_again = now + min([OWNER_SECONDS, *leases])
+
+    def has_owner(self, claims: Sequence[Mapping[str, object]]) -> bool:
+        """Say whether another living relay was here first.
+
+        A relay whose claim we have seen run out of its lease is not at work, whatever it said.
+
+        Args:
+            claims: those that are live, as they were observed.
+        """
+        if self._outbox.lost_claims.is_alone:  # what others have said need not be read
+            return False
+        stalled = {
+            claim["claimed_by"]
+            for claim in claims
+            if self._leases.remaining(str(claim["claim_id"])) <= 0
+        }
+        for other in self._heart.earlier():
+            if other not in stalled and not self._outbox.lost_claims.is_gone(other):
+                self._owner = other
+                logger.info("standing_by", extra={"owner": other})
+                return True
+        return False

@@ -1,0 +1,86 @@
+"""When a relay looks at the logs again: for how long a look holds, and when it may be of use."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from delta_outbox.clock import Clock
+
+STALE_SECONDS: Final = 5.0  # a plan older than this is made anew: retries, operators, policies
+STALE_FACTOR: Final = 10.0  # but looking takes at most this share of the time
+LOW_SECONDS: Final = 1.0  # with nothing planned any more, what is new is asked for so often
+NEWS_SECONDS: Final = 0.1  # and where that is all that has to be asked
+
+
+class Timing:
+    """Remembers when one relay has looked. All instants are monotonic seconds.
+
+    Args:
+        clock: the relay's.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        """Have looked never."""
+        self._clock = clock
+        self.next_due = 0.0
+        """When something may become takeable, as far as is known."""
+        self._stale_at = self._low_at = self._fresh_until = float("-inf")
+
+    @property
+    def is_fresh(self) -> bool:
+        """Say whether another look would probably show the same."""
+        return self._clock.monotonic() < self._fresh_until
+
+    def is_over(self, *, has_plan: bool) -> bool:
+        """Say whether it is time for another look.
+
+        Args:
+            has_plan: something of the last one is left to be claimed.
+        """
+        at = self._stale_at if has_plan else min(self._stale_at, self.next_due, self._low_at)
+        return self._clock.monotonic() >= at
+
+    def begin(self) -> float:
+        """Note that a look begins, and return when."""
+        started = self._clock.monotonic()
+        self._low_at = self._fresh_until = started + LOW_SECONDS
+        return started
+
+    def end(self, started: float, *, is_cheap: bool = False) -> None:
+        """Note for how long a look holds that has just been made.
+
+        Args:
+            started: when it began.
+            is_cheap: it asked for news only, as the next one may.
+        """
+        now = self._clock.monotonic()
+        took = now - started
+        self._fresh_until = now + max(LOW_SECONDS, took)
+        self._stale_at = now + max(STALE_SECONDS, STALE_FACTOR * took)
+        if is_cheap:
+            self._low_at = started + NEWS_SECONDS
+
+    def extend(self, started: float) -> None:
+        """Note that a look has found all as it was.
+
+        Args:
+            started: when it began.
+        """
+        self._stale_at = started + STALE_SECONDS
+
+    def instant_of(self, at: datetime) -> float:
+        """Return when a time of the clock is reached.
+
+        Args:
+            at: in UTC.
+        """
+        return self._clock.monotonic() + (at - self._clock.now()).total_seconds()
+
+    def due_no_later(self, than: float) -> None:
+        """Note that something may become takeable at an instant.
+
+        Args:
+            than: the instant.
+        """
+        self.next_due = min(self.next_due, than)

@@ -22,9 +22,14 @@ if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
 fi
 
 echo "setup: installing the Python packages into .venv (Spark alone is 450 MB; minutes the first time)"
-# What is never imported need not be compiled; the rest is when it is imported first.
+# Compiled below, on all cores and without what is never imported.
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-compile \
     --use-pep517 --constraint constraints.txt --editable '.[demo,dev]'
+
+# Here, and not at the first import: where Python may keep nothing that it compiles, as in many
+# containers, each command would compile for seconds.
+packages=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+.venv/bin/python -m compileall -q -j 0 -x '/(tests?|moto|networkx|pip|setuptools)/' "$packages" || true
 
 sh scripts/install_launcher.sh
 touch .venv/.installed

@@ -184,12 +184,11 @@ def run_process(name: str, files: list[Path]) -> Outcome:
 def environment() -> dict[str, str]:
     """Return the environment of a pytest process.
 
-    What is compiled is kept, also where Python may write nothing beside its sources, as in many
-    containers: to compile what a process imports takes seconds, and the tests start hundreds.
+    What is compiled is kept, also where the environment says otherwise, as in many containers: to
+    rewrite and compile the tests takes seconds, and they start hundreds of processes.
     """
     found = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    if found.pop("PYTHONDONTWRITEBYTECODE", ""):
-        found["PYTHONPYCACHEPREFIX"] = str(ROOT / "build" / "bytecode")
+    found.pop("PYTHONDONTWRITEBYTECODE", None)
     return found
 
 

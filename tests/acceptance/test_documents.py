@@ -67,6 +67,14 @@ def lines_in(folder: Path) -> list[str]:
     return [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
 
 
+def words_of(process: psutil.Process) -> list[str]:
+    """Return the command line of a process; none if it has ended meanwhile."""
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:  # or a zombie
+        return []
+
+
 def kill_in_the_middle(command: str, *, folder: Path, environment: Mapping[str, str]) -> None:
     """Start the demo in small batches, and end it as it delivers, as nothing can prepare for. What
     it has started ends with it.
@@ -80,8 +88,9 @@ def kill_in_the_middle(command: str, *, folder: Path, environment: Mapping[str, 
             assert process.poll() is None, process.communicate()[0]
             time.sleep(0.05)
         started = psutil.Process(process.pid).children(recursive=True)
-        (demo,) = (one for one in started if "delta_outbox.demo" in one.cmdline())
-        assert "java" in {one.name() for one in started}
+        words = {one: words_of(one) for one in started}
+        (demo,) = (one for one in started if "delta_outbox.demo" in words[one])
+        assert "java" in {Path(program).name for program, *_ in filter(None, words.values())}
         demo.kill()
         told, _ = process.communicate(timeout=PATIENCE)
         assert process.returncode != 0, told

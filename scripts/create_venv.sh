@@ -27,7 +27,8 @@ echo "setup: installing the Python packages into .venv (Spark alone is 450 MB; m
     --use-pep517 --constraint constraints.txt --editable '.[demo,dev]'
 
 # Here, and not at the first import: where Python may keep nothing that it compiles, as in many
-# containers, each command would compile for seconds.
+# containers, each command would compile for seconds. What does not compile is imported by nobody,
+# or says so itself.
 packages=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 .venv/bin/python -m compileall -q -j 0 -x '/(tests?|moto|networkx|pip|setuptools)/' "$packages" || true
 

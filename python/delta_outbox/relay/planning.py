@@ -62,7 +62,7 @@ class Planning:
         self._standby = Standby(outbox, heart, self._leases)
         self._standing_by = False
         self._share = LaneShare(outbox, heart)
-        self._rest = Rest(outbox, self._share)
+        self._rest = Rest(outbox, self._share, self._timing)
         self._generation: Generation | None = None  # of the lanes, at the last look
         self._heads: dict[str, int] = {}
         self._commands_seen = 0
@@ -280,7 +280,7 @@ class Planning:
         """Look at the lanes of others, with nothing to do on ours; go on to those that nobody has,
         if a relay may not have them all at once.
         """
-        self._timing.next_due = self._rest.look(everything, heads, next_due=self._timing.next_due)
+        self._rest.look(everything, heads)
         if self._rest.due and not alive and self._share.choose(goes_on=True):
             self._heads = {}
             self._rest.look_again()

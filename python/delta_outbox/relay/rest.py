@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from delta_outbox.outbox import Outbox
 from delta_outbox.relay.lane_share import LaneShare
 from delta_outbox.relay.standby import STANDBY_SECONDS
+from delta_outbox.relay.timing import Timing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -19,12 +20,14 @@ class Rest:
     Args:
         outbox: the store.
         share: which lanes are its own.
+        timing: of its looks; told when something here may become takeable.
     """
 
-    def __init__(self, outbox: Outbox, share: LaneShare) -> None:
+    def __init__(self, outbox: Outbox, share: LaneShare, timing: Timing) -> None:
         """Have looked at nothing yet."""
         self._outbox = outbox
         self._share = share
+        self._timing = timing
         self.open = 0
         """Deliveries."""
         self.due = 0
@@ -55,23 +58,20 @@ class Rest:
             heads[name] == self._heads[name] for name in ("events", "commands")
         )
 
-    def look(self, picture: DataFrame, heads: Mapping[str, int], *, next_due: float) -> float:
-        """Look, and return when something may become takeable, here or there.
+    def look(self, picture: DataFrame, heads: Mapping[str, int]) -> None:
+        """Look at them, once it is known when something of our own lanes may become takeable.
 
         Args:
             picture: what is open on all lanes.
             heads: of the logs that it was taken from.
-            next_due: when something of our own lanes may, in monotonic seconds.
         """
-        clock = self._outbox.clock
-        now = clock.monotonic()
+        now = self._outbox.clock.monotonic()
         self.open = self.due = 0
         self._heads = heads
-        self._quiet_until = now + min(STANDBY_SECONDS, max(0.0, next_due - now))
+        self._quiet_until = now + min(STANDBY_SECONDS, max(0.0, self._timing.next_due - now))
         if self._share.has_all:
-            return next_due
+            return
         found = self._outbox.deliveries.overview(self._share.rest(picture))
         self.open, self.due = found.open, found.due + len(found.claims)
-        if found.next_due is None or self.due:
-            return next_due
-        return min(next_due, now + (found.next_due - clock.now()).total_seconds())
+        if found.next_due is not None and not self.due:
+            self._timing.due_no_later(self._timing.instant_of(found.next_due))

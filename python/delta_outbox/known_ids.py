@@ -1,24 +1,28 @@
 """The ids that the event log holds, as whoever goes on asking for them has to know them.
 
 To look ids up in the log is a query of all ids within the horizon (decision 0004): three quarters
-of what a small append costs, and half of a relay's look at a few new events. From the second time
-on, a number is kept for each of them, what others have appended since is read, and the log is asked
-only where a number says that an id may be known (decision 0023).
+of what a small append costs, and half of a relay's look at a few new events. Where ids grow with
+time, it is enough to ask whether there is one between the least and the greatest. Where they do
+not, or once that was asked often enough, a number is kept for each id of the log, what others have
+appended since is read, and the log is asked only where a number says that an id may be known
+(decisions 0023, 0027).
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable
+import zlib
+from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from delta_outbox.commit_files import CommitFiles
 from delta_outbox.commit_history import Commit, CommitHistory
 from delta_outbox.conflicts import is_feed_gone
-from delta_outbox.tails import changes
+from delta_outbox.event_files import UnreadableFile, read_columns
+from delta_outbox.tails import MANY, changes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,7 +30,9 @@ if TYPE_CHECKING:
 MOST_IDS: Final = 10_000_000  # 80 MB; who has more within the horizon is asked each time
 MOST_COMMITS: Final = 1000  # of others; after more of them it is as cheap to begin anew
 MOST_RECENT: Final = 100_000  # ids that are not in order yet
-_DIGITS: Final = 15  # of the hash, so that a number fits a bigint
+MOST_NEW: Final = 1_000_000  # of others, in rows that are held at once; of more Spark is asked
+ASKED_FIRST: Final = 16  # times; to learn two million ids costs as much
+_SHIFT: Final = 31  # so that a number fits a bigint
 
 Numbers = npt.NDArray[np.int64]
 
@@ -47,7 +53,10 @@ class IdNumbers:
         self._recent.update(numbers)
         if len(self._recent) > MOST_RECENT:
             recent = np.fromiter(self._recent, np.int64, len(self._recent))
-            self._sorted = np.union1d(self._sorted, recent)
+            # Two runs, the second put in order first: merged in milliseconds, where numpy's union
+            # of millions takes seconds.
+            recent.sort()
+            self._sorted = np.sort(np.concatenate((self._sorted, recent)), kind="stable")
             self._recent = set()
 
     def hold_any(self, numbers: Iterable[int]) -> bool:
@@ -67,11 +76,11 @@ def number_of(event_id: str) -> int:
     Args:
         event_id: any text.
     """
-    digest = hashlib.md5(event_id.encode(), usedforsecurity=False).hexdigest()
-    return int(digest[:_DIGITS], 16)
+    there, back = (zlib.crc32(text.encode()) for text in (event_id, event_id[::-1]))
+    return there << _SHIFT ^ back
 
 
-_NUMBER: Final = f"cast(conv(left(md5(event_id), {_DIGITS}), 16, 10) as bigint)"
+_NUMBER: Final = f"shiftleft(crc32(event_id), {_SHIFT}) ^ crc32(reverse(event_id))"
 
 
 class KnownIds:
@@ -87,10 +96,11 @@ class KnownIds:
         self._spark = spark
         self._events = events
         self._history = CommitHistory(spark)
+        self._files = CommitFiles(spark)
         self._ids: IdNumbers | None = None
         self._since = date.max  # ids of earlier days are not known
         self._at: Commit | None = None  # the log up to here is known
-        self.was_asked = False
+        self._asked = 0  # how often
         self._is_of_use = True
 
     @property
@@ -98,35 +108,23 @@ class KnownIds:
         """Say whether the ids are known; until then each question is one to the log."""
         return self._ids is not None
 
-    def are_between(self, first: str, last: str, *, since: date, version: int) -> bool:
-        """Say whether the log has an id between two of them, asking it.
-
-        Args:
-            first: the least id.
-            last: the greatest id.
-            since: ids of earlier days do not count.
-            version: of the log.
-        """
-        self.was_asked = True
-        ends = [f"string(x'{name.encode().hex()}')" for name in (first, last)]
-        found = self._spark.sql(
-            f"select 1 from {self._events} version as of {version} where created_date >= "
-            f"date'{since}' and event_id between {ends[0]} and {ends[1]} limit 1"
-        )
-        return not found.isEmpty()
-
     def may_hold(
-        self, event_ids: Iterable[str], *, since: date, version: int | None = None
+        self, event_ids: Sequence[str], *, since: date, version: int | None = None
     ) -> bool:
         """Say whether the log may hold one of these ids; False is certain.
 
         Args:
-            event_ids: of a batch.
+            event_ids: of a batch, at least one.
             since: ids of earlier days do not count.
             version: of the log, not earlier than what was added; its end if left out.
         """
-        is_first, self.was_asked = not self.was_asked, True
-        if is_first or not self._is_of_use:
+        self._asked += 1
+        asks = self._asked <= ASKED_FIRST or not self._is_of_use or len(event_ids) >= MANY
+        if self._ids is None and asks:
+            first, last = min(event_ids), max(event_ids)
+            if not self._are_between(first, last, since=since, version=version):
+                return False
+        if self._asked == 1 or not self._is_of_use:
             return True
         if not self._is_up_to_date(since, version):
             self._read(since, version)
@@ -161,6 +159,16 @@ class KnownIds:
         """Begin anew: an append may or may not have happened."""
         self._ids = None
 
+    def _are_between(self, first: str, last: str, *, since: date, version: int | None) -> bool:
+        """Say whether the log has an id between two of them, asking it."""
+        ends = [f"string(x'{name.encode().hex()}')" for name in (first, last)]
+        at = "" if version is None else f"version as of {version} "
+        found = self._spark.sql(
+            f"select 1 from {self._events} {at}where created_date >= date'{since}' "
+            f"and event_id between {ends[0]} and {ends[1]} limit 1"
+        )
+        return not found.isEmpty()
+
     def _is_up_to_date(self, since: date, version: int | None) -> bool:
         """Read what was appended since, and say whether that was possible."""
         if self._ids is None or self._at is None or since < self._since:
@@ -171,13 +179,16 @@ class KnownIds:
         if version is not None:
             commits = [commit for commit in commits if commit.version <= version]
         if commits:
-            source = changes(self._events, after=self._at.version, to=commits[-1].version)
+            after, to = self._at.version, commits[-1].version
             try:
-                self._ids.add(self._numbers(source).tolist())
+                new = self._from_files(after, to)
+                if new is None:
+                    new = self._from_feed(after, to)
             except Exception as error:
                 if is_feed_gone(error):
                     return False
                 raise
+            self._ids.add(new)
             self._at = commits[-1]
         return len(self._ids) <= MOST_IDS
 
@@ -193,6 +204,20 @@ class KnownIds:
         self._is_of_use = len(numbers) <= MOST_IDS
         if self._is_of_use:
             self._ids, self._since = IdNumbers(numbers), since
+
+    def _from_files(self, after: int, to: int) -> Iterable[int] | None:
+        added = self._files.added(self._events, after=after, to=to, most=MOST_NEW)
+        if added is None or added.to < to or added.rows > MOST_NEW:
+            return None
+        try:
+            parts = [read_columns(file, ["event_id"])["event_id"] for file in added.files]
+        except UnreadableFile:
+            return None
+        return [number_of(event_id) for part in parts for event_id in part.to_pylist()]
+
+    def _from_feed(self, after: int, to: int) -> Iterable[int]:
+        numbers: list[int] = self._numbers(changes(self._events, after=after, to=to)).tolist()
+        return numbers
 
     def _numbers(self, source: str) -> Numbers:
         table = self._spark.sql(f"select {_NUMBER} as number from {source}").toArrow()

@@ -12,6 +12,7 @@ import pytest
 from tests.integration.store import Store, events, open_store
 
 from delta_outbox import appending, known_ids
+from delta_outbox.commit_files import CommitFiles
 from delta_outbox.home import Home
 from delta_outbox.known_ids import KnownIds, number_of
 from delta_outbox.outbox import Outbox
@@ -45,8 +46,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.fixture
-def producer(store: Store, tmp_path: Path) -> Outbox:
-    """Return a producer that has appended twice, so that it knows the ids."""
+def producer(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Outbox:
+    """Return a producer that has appended often enough to know the ids."""
+    monkeypatch.setattr(known_ids, "ASKED_FIRST", 1)
     producer = store.outbox(tmp_path)
     for name in ("first", "second"):
         producer.append(events(f"{tmp_path.name}-{name}", 3)).raise_if_rejected()
@@ -65,25 +67,55 @@ def test_what_is_new_is_not_looked_up(producer: Outbox, tmp_path: Path, asked: l
     assert [2] * 4 == asked
 
 
-def test_what_others_bring_is_known(
-    store: Store, producer: Outbox, tmp_path: Path, asked: list[int]
+def test_ids_that_grow_are_asked_for_before_they_are_read(
+    store: Store, tmp_path: Path, asked: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By another producer, by a plain INSERT, and beside an OPTIMIZE."""
-    other = store.outbox(tmp_path)
-    other.append(events("other", 4)).raise_if_rejected()
-    asked.clear()
-    producer.append(events("beside", 1)).raise_if_rejected()
+    """The ids of the log are read where asking for a range was not enough, or was asked often."""
+    monkeypatch.setattr(known_ids, "ASKED_FIRST", 3)
+    growing, mixed = store.outbox(tmp_path), store.outbox(tmp_path)
+
+    def append(producer: Outbox, *names: str) -> bool:
+        batch = pa.concat_tables([events(name, 1) for name in names])
+        assert len(names) == producer.append(batch).appended
+        return producer._known_ids.is_read
+
+    assert [False] * 3 + [True] == [append(growing, f"zz-{number}") for number in range(4)]
     assert [] == asked
-    assert 4 == producer.append(events("other", 4)).already_present
+    around = [("zz-00", "zz-11"), ("zz-01", "zz-21")]  # each with one of the others between
+    assert [False, True] == [append(mixed, *names) for names in around]
+    assert [2] == asked
+    assert 1 == mixed.append(events("zz-2", 1)).already_present
+
+
+@pytest.mark.parametrize("way", ["files", "feed"])
+def test_what_others_bring_is_known(
+    store: Store,
+    producer: Outbox,
+    tmp_path: Path,
+    asked: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+    way: str,
+) -> None:
+    """By another producer, by a plain INSERT, and beside an OPTIMIZE; whether the files of the log
+    can be read here or Spark has to be asked for its change feed.
+    """
+    if way == "feed":
+        monkeypatch.setattr(CommitFiles, "added", lambda *_, **__: None)
+    other = store.outbox(tmp_path)
+    other.append(events(f"{way}-other", 4)).raise_if_rejected()
+    asked.clear()
+    producer.append(events(f"{way}-beside", 1)).raise_if_rejected()
+    assert [] == asked
+    assert 4 == producer.append(events(f"{way}-other", 4)).already_present
     store.spark.sql(
         f"insert into {store.tables.events} (event_id, event_type, payload, created_at) "
-        "values ('plain', 'x', x'70', current_timestamp())"
+        f"values ('{way}-plain', 'x', x'70', current_timestamp())"
     )
     store.spark.sql(f"optimize {store.tables.events}")
-    (rejection,) = producer.append(pa.table(_row("plain", b"other"))).rejected
+    (rejection,) = producer.append(pa.table(_row(f"{way}-plain", b"other"))).rejected
     assert "same_id_same_content" == rejection.rule
-    assert 1 == producer.append(pa.table(_row("plain", b"p"))).already_present
-    assert 1 == producer.append(events("newer", 1)).appended
+    assert 1 == producer.append(pa.table(_row(f"{way}-plain", b"p"))).already_present
+    assert 1 == producer.append(events(f"{way}-newer", 1)).appended
 
 
 def test_older_days_are_read_when_they_count(producer: Outbox, asked: list[int]) -> None:
@@ -110,6 +142,7 @@ def test_too_much_is_looked_up(
 ) -> None:
     """With more ids or commits than a producer keeps or reads, nothing is missed either."""
     monkeypatch.setattr(known_ids, limit, 2)
+    monkeypatch.setattr(known_ids, "ASKED_FIRST", 1)
     producer, other = store.outbox(tmp_path), store.outbox(tmp_path)
     for number in range(3):
         producer.append(events(f"{limit}-own-{number}", 1)).raise_if_rejected()

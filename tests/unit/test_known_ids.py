@@ -33,4 +33,4 @@ def test_it_holds_what_was_added(
 @given(event_id=st.text())
 def test_a_number_fits_a_bigint(event_id: str) -> None:
     """It is what Spark's `bigint` and numpy's `int64` hold."""
-    assert 0 <= number_of(event_id) < 2**60
+    assert 0 <= number_of(event_id) < 2**63

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ from delta_outbox.event_files import UnreadableFile, arrived
 from delta_outbox.instants import micros
 from delta_outbox.known_ids import KnownIds
 from delta_outbox.outbox import Outbox
-from delta_outbox.tails import MANY, changes
+from delta_outbox.tails import changes
 
 logger = logging.getLogger(__name__)
 
@@ -73,12 +73,13 @@ class Arrivals:
         earliest = min(first, micros(self._outbox.clock.now())) // 1_000_000
         horizon = int(self._outbox.statements.texts["identity_horizon_days"])
         since = datetime.fromtimestamp(earliest, UTC).date() - timedelta(days=horizon)
-        if pc.count_distinct(table["event_id"]).as_py() < table.num_rows or self._may_be_known(
-            table["event_id"], since=since, version=after
-        ):
+        if pc.count_distinct(table["event_id"]).as_py() < table.num_rows:
+            return None
+        event_ids = table["event_id"].to_pylist()
+        if self._known_ids.may_hold(event_ids, since=since, version=after):
             return None
         if self._known_ids.is_read:
-            self._known_ids.add(table["event_id"].to_pylist(), version=found.to)
+            self._known_ids.add(event_ids, version=found.to)
         return found
 
     def _from_files(self, after: int, to: int, limit: int) -> Arrived | None:
@@ -102,18 +103,3 @@ class Arrivals:
             raise
         table = found.cast(DELIVERIES)
         return Arrived(deliveries=table, to=to) if table.num_rows <= limit else None
-
-    def _may_be_known(self, event_ids: pa.ChunkedArray, *, since: date, version: int) -> bool:
-        """Say whether the log may have held one of these ids before.
-
-        Of many, and where nothing is known yet, it is asked first whether there are any between
-        the least and the greatest of them: where ids grow with time, there are none.
-        """
-        known = self._known_ids
-        if not known.is_read and (not known.was_asked or len(event_ids) >= MANY):
-            bounds = pc.min_max(event_ids)
-            if not known.are_between(
-                bounds["min"].as_py(), bounds["max"].as_py(), since=since, version=version
-            ):
-                return False
-        return known.may_hold(event_ids.to_pylist(), since=since, version=version)

@@ -3,9 +3,9 @@
 To look ids up in the log is a query of all ids within the horizon (decision 0004): three quarters
 of what a small append costs, and half of a relay's look at a few new events. Where ids grow with
 time, it is enough to ask whether there is one between the least and the greatest. Where they do
-not, or once that was asked often enough, a number is kept for each id of the log, what others have
-appended since is read, and the log is asked only where a number says that an id may be known
-(decisions 0023, 0027).
+not and a batch is large or not the first, or once that was asked often enough, a number is kept for
+each id of the log, what others have appended since is read, and the log is asked only where a
+number says that an id may be known (decisions 0023, 0027).
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class KnownIds:
     """
 
     def __init__(self, spark: SparkSession, events: str) -> None:
-        """Read nothing yet; who asks once has no use for it."""
+        """Read nothing yet; who asks once, for few, has no use for it."""
         self._spark = spark
         self._events = events
         self._history = CommitHistory(spark)
@@ -124,7 +124,8 @@ class KnownIds:
             first, last = min(event_ids), max(event_ids)
             if not self._are_between(first, last, since=since, version=version):
                 return False
-        if self._asked == 1 or not self._is_of_use:
+        is_once = self._asked == 1 and len(event_ids) < MANY
+        if is_once or not self._is_of_use:
             return True
         if not self._is_up_to_date(since, version):
             self._read(since, version)

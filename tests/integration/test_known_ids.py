@@ -70,7 +70,9 @@ def test_what_is_new_is_not_looked_up(producer: Outbox, tmp_path: Path, asked: l
 def test_ids_that_grow_are_asked_for_before_they_are_read(
     store: Store, tmp_path: Path, asked: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The ids of the log are read where asking for a range was not enough, or was asked often."""
+    """The ids of the log are read where asking for a range was not enough, for many ids or from
+    the second time on, or was asked often.
+    """
     monkeypatch.setattr(known_ids, "ASKED_FIRST", 3)
     growing, mixed = store.outbox(tmp_path), store.outbox(tmp_path)
 
@@ -85,6 +87,11 @@ def test_ids_that_grow_are_asked_for_before_they_are_read(
     assert [False, True] == [append(mixed, *names) for names in around]
     assert [2] == asked
     assert 1 == mixed.append(events("zz-2", 1)).already_present
+    monkeypatch.setattr(known_ids, "MANY", 2)
+    asked.clear()
+    once = store.outbox(tmp_path)
+    assert append(once, "zz-03", "zz-31")  # the first of this producer, and large
+    assert [] == asked
 
 
 @pytest.mark.parametrize("way", ["files", "feed"])

@@ -75,7 +75,8 @@ def run_launcher(args: Sequence[str]) -> int:
         with using_server(served.url):
             return _dbt(args)
     try:
-        local_session(home, app_name="dbt", short_lived="--full-refresh" not in args)
+        everything = "--full-refresh" in args
+        local_session(home, app_name="dbt", short_lived=not everything, few_rows=not everything)
         return _dbt(args)
     finally:
         stop_session()

@@ -48,6 +48,7 @@ def local_session(
     extra_conf: Mapping[str, str] | None = None,
     environment: Mapping[str, str] | None = None,
     short_lived: bool = False,
+    few_rows: bool = True,
     record_classes: bool = False,
     debug: bool = False,
 ) -> SparkSession:
@@ -62,6 +63,7 @@ def local_session(
         extra_conf: settings that are added to ours, or win over them.
         environment: variables for its JVM alone; what is secret belongs here.
         short_lived: start fast and compute slower, for a command of a minute at most.
+        few_rows: compute as for few rows until somebody expects many (spark_settings.py).
         record_classes: at the end, which takes some seconds more, write what makes later starts
             faster; if it is there already, do nothing.
         debug: show what Spark prints, on standard error.
@@ -89,6 +91,7 @@ def local_session(
             extra=extra_conf or {},
             environment=environment or {},
             short_lived=short_lived,
+            few_rows=few_rows,
             record_classes=record_classes,
             debug=debug,
         )
@@ -107,6 +110,7 @@ def _started(
     extra: Mapping[str, str],
     environment: Mapping[str, str],
     short_lived: bool,
+    few_rows: bool,
     record_classes: bool,
     debug: bool,
 ) -> SparkSession:
@@ -121,7 +125,9 @@ def _started(
             remedy="Use that one, or stop it first: one process, one local session.",
         )
     archive = prepare(home, record_classes=record_classes)
-    settings = local_settings(home, archive, app_name=app_name, short_lived=short_lived)
+    settings = local_settings(
+        home, archive, app_name=app_name, short_lived=short_lived, few_rows=few_rows
+    )
     log = home.logs / "jvm.log"
     gateway = start_jvm(
         {**settings, **extra},

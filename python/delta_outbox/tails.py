@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from delta_outbox.spark_settings import expect_many_rows
 from delta_outbox.statements import Statements
 from delta_outbox.tables import Tables
 from delta_outbox.tail_files import TailFiles
@@ -128,7 +129,10 @@ class Tails:
         claim all of whose endings are there as well says nothing about any delivery.
         """
         if self._of_transitions is None:
-            self._of_transitions = read_claims(self._claims())
+            claims = self._claims()
+            if sum(claim["transitions"] for claim in claims) >= MANY:
+                expect_many_rows(self._spark)
+            self._of_transitions = read_claims(claims)
             if self._of_transitions.over:
                 over = listed(self._of_transitions.over)
                 self._view(
@@ -184,6 +188,8 @@ class Tails:
                 first, last = bounds["first"], bounds["last"]
                 first_id, last_id = bounds["first_id"] or "", bounds["last_id"] or ""
                 self._new_events = bounds["events"]
+        if self._new_events >= MANY:
+            expect_many_rows(self._spark)
         self._view(
             "outbox_known_events",
             self._statements.fill(

@@ -92,10 +92,8 @@ def spark(home: Home, remote_url: str | None) -> Iterator[SparkSession]:
         yield session
         session.stop()
         return
-    with pytest.MonkeyPatch.context() as patch:
-        # These processes live long enough for the optimising compiler to pay off.
-        patch.setattr("delta_outbox.spark_settings.SHORT_LIVED", ())
-        session = local_session(home, app_name="tests", short_lived=True)
+    # Not as a short-lived one: it lives long enough for the optimising compiler to pay off.
+    session = local_session(home, app_name="tests")
     yield session
     stop_session()
     home.lock.release()

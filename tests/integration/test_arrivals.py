@@ -145,16 +145,22 @@ def test_what_waits_holds_up_its_key(
     check_lives(store.transitions(prefix))
 
 
-def test_a_backlog_is_read_in_parts(store: Store, tmp_path: Path, looks: list[object]) -> None:
+def test_a_backlog_is_read_in_parts(
+    store: Store, tmp_path: Path, looks: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A relay that begins with much news and nothing else reads it in parts, commit by commit, and
-    delivers each event once and in order, without a look at everything.
+    delivers each event once and in order, without a look at everything. Its session is told.
     """
+    told: list[object] = []
+    monkeypatch.setattr("delta_outbox.relay.relay.MANY", 20)
+    monkeypatch.setattr("delta_outbox.relay.relay.expect_many_rows", told.append)
     relay = store.outbox(tmp_path, batch_size=2)
     for number in range(6):  # ten batches are planned at once: two of these commits
         store.outbox(tmp_path).append(events("parts", 60, keys=4).slice(10 * number, 10))
     summary = Relay(relay).run(Mode.DRAIN)
     assert (60, 60, 0) == (summary.claimed, summary.published, summary.waiting)
     assert [] == looks
+    assert {relay.spark} == set(told)
     lines = [line["event_id"] for line in delivered(tmp_path)]
     assert Counter(f"parts-{n:03}" for n in range(60)) == Counter(lines)
     assert [f"parts-{n:03}" for n in range(60)] == ended(store, "parts")

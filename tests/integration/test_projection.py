@@ -56,10 +56,12 @@ def test_much_news_is_folded_with_what_it_needs(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of much news it is asked first whether an id is there twice, and which claims are over; the
-    rows are those of a fold that looks for everything.
+    rows are those of a fold that looks for everything. The session is told.
     """
     monkeypatch.setattr(tails, "MANY", 2)
     used: list[str] = []
+    told: list[SparkSession] = []
+    monkeypatch.setattr(tails, "expect_many_rows", told.append)
 
     def watched(letters: Set[str]) -> str:
         used.append(variant(letters))
@@ -71,7 +73,9 @@ def test_much_news_is_folded_with_what_it_needs(
 
     def refreshed() -> set[str]:
         used.clear()
+        told.clear()
         outbox.refresh()
+        assert told
         return set(used)
 
     def claimed(count: int, result: EndOfClaim | None) -> None:

@@ -19,7 +19,7 @@ from delta_outbox.errors import BadSettings, OutboxError
 from delta_outbox.home import Home
 from delta_outbox.jvm import process_of
 from delta_outbox.session import check_session, local_session
-from delta_outbox.spark_settings import REQUIRED
+from delta_outbox.spark_settings import REQUIRED, expect_many_rows
 
 pytestmark = pytest.mark.local
 
@@ -40,6 +40,27 @@ def test_other_time_zone_is_refused(spark: SparkSession):
             check_session(spark)
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def test_a_session_begins_as_for_few_rows(spark: SparkSession):
+    """Whoever expects many has them computed as Spark does by default; what a session of somebody
+    else has been set to stays.
+    """
+    names = ["codegen.factoryMode", "adaptive.enabled", "shuffle.partitions"]
+    names.append("files.minPartitionNum")
+    own, other = spark.newSession(), spark.newSession()
+
+    def settings(session: SparkSession) -> list[str | None]:
+        return [session.conf.get(f"spark.sql.{name}", None) for name in names]
+
+    assert ["NO_CODEGEN", "false", "2", "1"] == settings(own)
+    for _ in range(2):
+        expect_many_rows(own)
+        assert ["FALLBACK", "true", "4", None] == settings(own)
+    other.conf.set("spark.sql.codegen.factoryMode", "CODEGEN_ONLY")
+    expect_many_rows(other)
+    assert ["CODEGEN_ONLY", "false", "2", "1"] == settings(other)
+    assert ["NO_CODEGEN", "false", "2", "1"] == settings(spark)
 
 
 def test_delta_tables_survive_in_the_catalog(spark: SparkSession, home: Home, outbox_schema: str):

@@ -40,6 +40,8 @@ from delta_outbox.relay.waiting import came_back
 from delta_outbox.results import Results
 from delta_outbox.scopes import scopes_of
 from delta_outbox.settling import Outcome
+from delta_outbox.spark_settings import expect_many_rows
+from delta_outbox.tails import MANY
 
 logger = logging.getLogger(__name__)
 
@@ -243,6 +245,9 @@ class Relay:
         self._plan(mode)
         if self._outlets.prepare_former(self._planning.schedule):
             self._plan(mode)
+        schedule = self._planning.schedule
+        if schedule is not None and len(schedule) >= MANY:
+            expect_many_rows(self._outbox.spark)
 
     def _plan(self, mode: Mode) -> None:
         self._planning.look(

@@ -39,7 +39,7 @@ LAUNCHER = "from delta_outbox.dbt import launcher_main; exit(launcher_main())"
 
 BACKLOG = 3000  # events that two relays share
 SHARED = 400  # events for relays that share the lanes, with both alive and with one
-LOOK = 1.0  # seconds between two looks through the server
+LOOK = 3.0  # seconds between two looks through the server, which cost a processor
 END_LIMIT = 10.0  # seconds from the death of `outbox serve` to the end of all that it started
 
 

@@ -63,7 +63,7 @@ def local_session(
         extra_conf: settings that are added to ours, or win over them.
         environment: variables for its JVM alone; what is secret belongs here.
         short_lived: start fast and compute slower, for a command of a minute at most.
-        few_rows: compute as for few rows until somebody expects many (spark_settings.py).
+        few_rows: compute as for few rows until somebody expects many (few_rows.py).
         record_classes: at the end, which takes some seconds more, write what makes later starts
             faster; if it is there already, do nothing.
         debug: show what Spark prints, on standard error.

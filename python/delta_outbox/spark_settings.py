@@ -7,17 +7,14 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from delta_outbox import jars
 from delta_outbox.class_archive import ClassArchive
 from delta_outbox.errors import BadSettings
+from delta_outbox.few_rows import FEW_ROWS, SHUFFLE_PARTS, USUAL_PARTS
 from delta_outbox.home import Home
 from delta_outbox.java import Java
 from delta_outbox.jvm import set_environment
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 APP_NAME = "delta-outbox"
 DRIVER_MEMORY_VARIABLE = "OUTBOX_DRIVER_MEMORY"
@@ -43,25 +40,6 @@ _DEFAULTS = {"spark.speculation": "false", "spark.stage.maxConsecutiveAttempts":
 # on 2 cores, start to first query: 19 s of CPU time instead of 36).
 SHORT_LIVED = ("-XX:TieredStopAtLevel=1",)
 """Options of a JVM that lives for minutes."""
-
-PARTS = "4"  # of a shuffle
-
-_CODEGEN = "spark.sql.codegen.factoryMode"
-_ADAPTIVE = "spark.sql.adaptive.enabled"
-_LEAST_PARTS = "spark.sql.files.minPartitionNum"
-_PARTS = "spark.sql.shuffle.partitions"
-
-_FEW_ROWS = {
-    # Spark writes Java for every projection of every task, which takes longer than to apply it to a
-    # few rows (measured: 23 s of CPU time instead of 37 for a drain of 40 events). What reads many
-    # rows is compiled as ever (spark.sql.codegen.wholeStage).
-    _CODEGEN: "NO_CODEGEN",
-    # What is asked of a few rows is soonest answered by one task, and as it was planned first: most
-    # of the work is Delta's own queries about its log (measured: 10 % less CPU time of an append).
-    _LEAST_PARTS: "1",
-    _ADAPTIVE: "false",
-    _PARTS: "2",
-}
 
 _LOG4J = """\
 # Written at every start: Spark's own words go to a file, never to the terminal.
@@ -139,7 +117,7 @@ def local_settings(
         archive: of the JVM's classes.
         app_name: the name in Spark's logs.
         short_lived: start fast and compute slower, as who ends within a minute.
-        few_rows: compute as for few rows until somebody expects many (`expect_many_rows`).
+        few_rows: compute as for few rows until somebody expects many (few_rows.py).
     """
     java_options = [
         # Quoted: a home may lie below a folder with a space in its name.
@@ -199,7 +177,7 @@ def local_settings(
         "spark.hadoop.hive.exec.local.scratchdir": str(home.scratch / "hive-local"),
         # Small jobs on few cores: about three times faster than the defaults (200 and 50). What
         # Delta asks of a log is a few hundred rows, and each task writes Java for all their fields.
-        _PARTS: PARTS,
+        SHUFFLE_PARTS: USUAL_PARTS,
         "spark.databricks.delta.snapshotPartitions": "1",
         # Spark writes Java for every query and keeps 100 classes of it. One cycle of a relay needs
         # more, so that each was written, compiled and made fast anew (measured: half of the CPU
@@ -210,21 +188,8 @@ def local_settings(
         # VACUUM lists folders in as many tasks as this says, 10,000 by default.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        **(_FEW_ROWS if few_rows else {}),
+        **(FEW_ROWS if few_rows else {}),
     }
-
-
-def expect_many_rows(spark: SparkSession) -> None:
-    """Let a session that began as for few rows compile what it does with each; others stay.
-
-    Args:
-        spark: a session of our own.
-    """
-    if spark.conf.get(_CODEGEN, None) == _FEW_ROWS[_CODEGEN]:
-        spark.conf.set(_PARTS, PARTS)
-        spark.conf.set(_CODEGEN, "FALLBACK")  # Spark's default, as are these
-        spark.conf.set(_ADAPTIVE, "true")
-        spark.conf.unset(_LEAST_PARTS)
 
 
 def _log4j_file(home: Home) -> Path:

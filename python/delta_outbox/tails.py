@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from delta_outbox.spark_settings import expect_many_rows
+from delta_outbox.few_rows import expect_many_rows
 from delta_outbox.statements import Statements
 from delta_outbox.tables import Tables
 from delta_outbox.tail_files import TailFiles

@@ -16,10 +16,11 @@ from pyspark.sql import SparkSession
 from tests.integration.sockets import listening
 
 from delta_outbox.errors import BadSettings, OutboxError
+from delta_outbox.few_rows import expect_many_rows, interpreted
 from delta_outbox.home import Home
 from delta_outbox.jvm import process_of
 from delta_outbox.session import check_session, local_session
-from delta_outbox.spark_settings import REQUIRED, expect_many_rows
+from delta_outbox.spark_settings import REQUIRED
 
 pytestmark = pytest.mark.local
 
@@ -61,6 +62,11 @@ def test_a_session_begins_as_for_few_rows(spark: SparkSession):
     expect_many_rows(other)
     assert ["CODEGEN_ONLY", "false", "2", "1"] == settings(other)
     assert ["NO_CODEGEN", "false", "2", "1"] == settings(spark)
+    other.conf.set("spark.sql.shuffle.partitions", "200")
+    with interpreted(other, 1):  # as another thread may write there meanwhile
+        expect_many_rows(other)
+        assert ["NO_CODEGEN", "false", "200", "1"] == settings(other)
+    assert ["CODEGEN_ONLY", "false", "200", "1"] == settings(other)
 
 
 def test_delta_tables_survive_in_the_catalog(spark: SparkSession, home: Home, outbox_schema: str):

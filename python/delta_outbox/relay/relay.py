@@ -20,6 +20,7 @@ import pyarrow as pa
 from delta_outbox.claims import Claim, claim_rows, ending_rows, results_without_sending, still_live
 from delta_outbox.columns import shared_texts
 from delta_outbox.errors import LaneClosed, SequenceTaken
+from delta_outbox.few_rows import expect_many_rows
 from delta_outbox.heartbeat import Heartbeat
 from delta_outbox.log import TransitionLog
 from delta_outbox.outbox import Outbox
@@ -40,7 +41,6 @@ from delta_outbox.relay.waiting import came_back
 from delta_outbox.results import Results
 from delta_outbox.scopes import scopes_of
 from delta_outbox.settling import Outcome
-from delta_outbox.spark_settings import expect_many_rows
 from delta_outbox.tails import MANY
 
 logger = logging.getLogger(__name__)

@@ -45,6 +45,7 @@ def rows(count: int, *, headers: Pairs, metadata: Pairs | None) -> pa.RecordBatc
         "attempt": pa.array([1] * count, pa.int32()),
         "lifecycle": pa.array([0] * count, pa.int32()),
         "route": pa.array(["order.created"] * count),
+        "format": pa.nulls(count, pa.string()),
     }
     if metadata is not None:
         columns["metadata"] = pa.array([list(metadata)] * count, MAP)

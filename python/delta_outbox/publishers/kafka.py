@@ -169,7 +169,7 @@ class KafkaPublisher:
         if client is not before:
             try:
                 wait = max(0.01, min(_REACH_TIMEOUT, events.remaining_seconds()))
-                client.producer.init_transactions(wait)
+                client.init_transactions(timeout=wait)
             except KafkaException as error:
                 client.abandon()
                 raise NotCommitted(f"no transaction can begin: {client.cause_of(error)}") from error

@@ -224,7 +224,7 @@ def fence(settings: KafkaSettings, transactional_ids: Collection[str], *, timeou
 
 def _fence(settings: KafkaSettings, timeout: float, transactional_id: str) -> None:
     client = KafkaClient(settings, timeout=timeout, careful=True, transactional_id=transactional_id)
-    client.producer.init_transactions(timeout)
+    client.init_transactions(timeout=timeout)
     client.abandon()
 
 

@@ -69,6 +69,8 @@ _DEFAULTS: Final[Mapping[str, str | int]] = {
     "compression.type": "lz4",
     "linger.ms": 5,
     "partitioner": "murmur2_random",
+    # Half of it passes between the two connections that each claim makes; the client's is 100.
+    "reconnect.backoff.ms": 20,
     "reconnect.backoff.max.ms": 1000,  # the client's 10 s would outlast most claims
 }
 DEFAULT_MESSAGE_MAX_BYTES: Final = 1_000_000  # librdkafka's default

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from tests.integration.store import Store, events, open_store
 
+from delta_outbox.dbt import compile_sql
 from delta_outbox.home import Home
 from delta_outbox.relay import Mode, Relay
 
@@ -119,3 +120,30 @@ def test_the_past_is_not_read(store: Store, tmp_path: Path) -> None:
     after = measure("after")
     assert 0 < before < past
     assert after - before <= OF_THE_PAST * past
+
+
+def test_a_build_reads_what_has_changed(store: Store, tmp_path: Path) -> None:
+    """Of the projection, the checks of a build leave out the files whose rows changed earlier."""
+    outbox = store.outbox(tmp_path / "to")
+
+    def deliver(name: str) -> None:
+        outbox.append(events(name, SIZE)).raise_if_rejected()
+        Relay(outbox).run(Mode.DRAIN)
+        outbox.refresh()
+
+    deliver("before")
+    since = datetime.now(UTC)
+    deliver("since")
+    version = _commits(store, "outbox_state")
+    range_ = {"state_version": version, "whole": False, "any_hold": False, "since": str(since)}
+    checked = store.spark.sql(
+        compile_sql(
+            f"{{{{ delta_outbox.checked_deliveries_select(ref('outbox_state'), {range_}) }}}}",
+            home=store.home,
+            schema=store.tables.schema,
+        )
+    )
+    found = {row["event_id"] for row in checked.collect()}
+    assert set(events("since", SIZE)["event_id"].to_pylist()) == found
+    everything = store.spark.table(store.tables.state).inputFiles()
+    assert 0 < len(checked.inputFiles()) < len(everything)

@@ -13,6 +13,7 @@ from tests.integration.store import Store, events, open_store
 
 from delta_outbox.dbt import compile_sql
 from delta_outbox.home import Home
+from delta_outbox.outbox import Outbox
 from delta_outbox.relay import Mode, Relay
 
 if TYPE_CHECKING:
@@ -58,13 +59,17 @@ def _commits(store: Store, log: str) -> int:
     return int(row["version"])
 
 
+def _deliver(outbox: Outbox, rows: pa.Table) -> None:
+    outbox.append(rows).raise_if_rejected()
+    Relay(outbox).run(Mode.DRAIN)
+
+
 def test_a_batch_costs_one_append_and_few_jobs(store: Store, tmp_path: Path) -> None:
     """The endings of a batch and the claims of the next one are one append; a relay that grew a job
     per event or per key would show.
     """
     outbox = store.outbox(tmp_path / "to", batch_size=SIZE)
-    outbox.append(events("warm", SIZE, keys=5)).raise_if_rejected()
-    Relay(outbox).run(Mode.DRAIN)
+    _deliver(outbox, events("warm", SIZE, keys=5))
     outbox.append(events("batch", BATCHES * SIZE, keys=5)).raise_if_rejected()
     commits, jobs = _commits(store, "outbox_transitions"), _jobs(store.spark)
     summary = Relay(outbox).run(Mode.DRAIN)
@@ -102,20 +107,16 @@ def test_the_past_is_not_read(store: Store, tmp_path: Path) -> None:
     outbox = store.outbox(tmp_path / "to", batch_size=20_000)
     spark = store.spark
 
-    def deliver(rows: pa.Table) -> None:
-        outbox.append(rows).raise_if_rejected()
-        Relay(outbox).run(Mode.DRAIN)
-
     def measure(name: str) -> int:
         before = _bytes_read(spark)
-        deliver(events(name, 20, keys=5))
+        _deliver(outbox, events(name, 20, keys=5))
         return _bytes_read(spark) - before
 
-    deliver(_past("old", OLD))
+    _deliver(outbox, _past("old", OLD))
     measure("warm")
     before = measure("before")
     size = _bytes_kept(store)
-    deliver(_past("older", 10 * OLD))
+    _deliver(outbox, _past("older", 10 * OLD))
     past = _bytes_kept(store) - size
     after = measure("after")
     assert 0 < before < past
@@ -125,15 +126,9 @@ def test_the_past_is_not_read(store: Store, tmp_path: Path) -> None:
 def test_a_build_reads_what_has_changed(store: Store, tmp_path: Path) -> None:
     """Of the projection, the checks of a build leave out the files whose rows changed earlier."""
     outbox = store.outbox(tmp_path / "to")
-
-    def deliver(name: str) -> None:
-        outbox.append(events(name, SIZE)).raise_if_rejected()
-        Relay(outbox).run(Mode.DRAIN)
-        outbox.refresh()
-
-    deliver("before")
+    _deliver(outbox, events("earlier", SIZE))
     since = datetime.now(UTC)
-    deliver("since")
+    _deliver(outbox, events("since", SIZE))
     version = _commits(store, "outbox_state")
     range_ = {"state_version": version, "whole": False, "any_hold": False, "since": str(since)}
     checked = store.spark.sql(

@@ -1,10 +1,10 @@
 {% macro create_logs() %}
     {#-
-        Create the schema, the logs and the record of what was purged from them, as far as they are missing; never alter data. Runs before every dbt command that reaches the
-        warehouse, and is idempotent.
+        Create the schema, the logs and the record of what was purged from them, as far as they are missing; never alter
+        data. Runs before every dbt command that reaches the warehouse, and is idempotent.
     -#}
     {%- if execute and flags.WHICH in ("build", "run", "seed", "run-operation", "test", "snapshot", "retry") -%}
-        {%- set schema = delta_outbox.schema_name(var("outbox_schema", "outbox")) -%}
+        {%- set schema = delta_outbox.schema_name(var("outbox_schema", env_var("OUTBOX_SCHEMA", "") or "outbox")) -%}
         {%- do delta_outbox.check_schema(schema) -%}
         {%- set known = [] -%}
         {%- for row in run_query("show schemas like '" ~ schema ~ "'") -%}

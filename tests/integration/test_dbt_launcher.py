@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -93,6 +94,19 @@ def test_commands_that_read_files_need_no_outbox(project: Path, plain_environmen
     )
     assert 0 == launch("--help", cwd=project, environment=environment).returncode
     assert not (project / ".outbox").exists()
+
+
+def test_the_environment_names_the_schema(tmp_path: Path, plain_environment: dict[str, str]):
+    """With OUTBOX_SCHEMA dbt works on the outbox that the commands of `outbox` work on."""
+    folders = ("--target-path", str(tmp_path), "--log-path", str(tmp_path))
+    listed = launch(
+        *("--quiet", "ls", *folders, "--output", "json", "--output-keys", "schema"),
+        *("--resource-types", "model", "seed", "source"),
+        cwd=tmp_path,
+        environment={**plain_environment, "OUTBOX_SCHEMA": "of_the_shop"},
+    )
+    assert 0 == listed.returncode, listed.stdout + listed.stderr
+    assert {"of_the_shop"} == {json.loads(line)["schema"] for line in listed.stdout.splitlines()}
 
 
 def test_missing_java_is_one_sentence(project: Path, plain_environment: dict[str, str]):

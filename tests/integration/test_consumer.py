@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dbt.cli.main import dbtRunnerResult
     from pyspark.sql import SparkSession
 
+PURGED = "1004,8,5.00,2026-01-31 18:05:00"  # an order whose event the outbox holds no more
 CONSUMER = REPOSITORY / "examples" / "consumer"
 IGNORED = shutil.ignore_patterns("dbt_packages", "logs", "target", ".outbox", "package-lock.yml")
 
@@ -48,10 +49,11 @@ def consumer(tmp_path: Path, outbox_schema: str, spark: SparkSession) -> RunDbt:
 
 
 def test_a_stranger_uses_the_outbox_as_a_package(
-    consumer: RunDbt, spark: SparkSession, outbox_schema: str
+    consumer: RunDbt, spark: SparkSession, outbox_schema: str, tmp_path: Path
 ) -> None:
     """A project of somebody else builds the outbox beside its own models and appends events, each
-    once; the outbox is where the project says, and the project's own models stay where they were.
+    once, also where they were purged; the outbox is where the project says, and the project's own
+    models stay where they were.
     """
 
     def rows(text: str) -> list[dict[str, Any]]:
@@ -68,7 +70,16 @@ def test_a_stranger_uses_the_outbox_as_a_package(
         assert {"outbox_events", "outbox_state", "dead_letters", "delivery_policies"} <= tables
         ours = {row["tableName"] for row in rows("show tables in shop") if not row["isTemporary"]}
         assert {"raw_orders", "orders", "unannounced_orders"} == ours
+        with (tmp_path / "examples/consumer/seeds/raw_orders.csv").open("a") as orders:
+            orders.write(f"{PURGED}\n")
+        spark.sql(
+            f"insert into {outbox_schema}.outbox_purged (number, event_id, arrival, destination, "
+            "event_type, created_at, state, ended_at, events_version) select 1, "
+            "'order-placed-1004', 0, 'default', 'order.placed', timestamp '2026-01-31 18:05:00', "
+            "'PUBLISHED', now(), 0"
+        )
         check_result(consumer("build"))
+        assert 4 == len(rows("select * from shop.orders"))
         # Seen by the refresh of the second build, which announced nothing again.
         announced = rows(
             "select event_id, event_type, ordering_key, cast(payload as string) as payload "

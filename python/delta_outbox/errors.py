@@ -335,8 +335,8 @@ class LogRewound(OutboxError):
     remedy = (
         "The table has lost rows, by a RESTORE or a DELETE. Restore it to its version before that "
         "(`describe history` shows which), then run the command again. Where what is lost is to "
-        "stay lost: `outbox refresh --rebuild`, then `outbox lanes --to N`, which begins a new "
-        "epoch of the transition log; what was delivered since is delivered again."
+        "stay lost: `outbox refresh --rebuild`, then `outbox lanes --to N --apply`, which begins a "
+        "new epoch of the transition log; what was delivered since is delivered again."
     )
 
     def __init__(self, *, table: str, writer: str, number: int, remedy: str | None = None) -> None:

@@ -44,7 +44,7 @@ Each lane of the transition log takes one append after the other, and a relay wo
 lanes let more relays work beside each other. With --to --apply nothing more is claimed; what is in
 flight is finished, claims of those that are gone are ended, and then the next epoch begins. That
 takes as long as the longest claim in flight, at most a lease. If it takes longer than --max-wait,
-the exit code is 1 and a relay, or the next `outbox lanes`, finishes it: so it does after a crash.
+the exit code is 1, and a relay or the same command finishes it: so they do after a crash.
 --to with the number that there is already begins a new epoch, too.
 """
 

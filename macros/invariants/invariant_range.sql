@@ -27,14 +27,15 @@
     -#}
     {%- set days_kept = 6 -%}
     {%- set logs = delta_outbox.log_relations() -%}
-    {%- set commits = run_query("describe history " ~ state ~ " limit 50") | list -%}
+    {#- A relay may refresh the projection meanwhile: all that follows is asked of this version. -#}
+    {%- set version = (run_query("describe history " ~ state ~ " limit 1") | list)[0]["version"] | int -%}
     {%- set range = {
-        "heads": {}, "rewrites": [], "state_version": commits[0]["version"] | int,
+        "heads": {}, "rewrites": [], "state_version": version,
         "state_id": (run_query("describe detail " ~ state) | list)[0]["id"],
         "events": 0, "transitions": 0, "since": none, "news_from": none, "news_to": none,
         "leaves_terminal": false, "interventions": false, "any_hold": false, "versions": [], "purged": false, "purged_lanes": [],
     } -%}
-    {%- set plans = run_query(delta_outbox.invariant_plans(logs.progress, delta_outbox.applied_plan(state), days_kept)) | list -%}
+    {%- set plans = run_query(delta_outbox.invariant_plans(logs.progress, delta_outbox.applied_plan(state, at=version), days_kept)) | list -%}
     {%- set found = plans[0] -%}
     {%- set verified = fromjson(found["verified"]) if found["verified"] else {} -%}
     {%- set nowhere = {"events": {"to": -1}, "transitions": {"to": -1}} -%}

@@ -1,10 +1,14 @@
-{% macro applied_plan(state) -%}
+{% macro applied_plan(state, at=none) -%}
     {#-
         The number of the plan that the projection stands at, 0 if nothing says so. Maintenance may have been committed
         since; a RESTORE has taken the rows back.
+
+        Arguments:
+            state: relation, the projection
+            at: its version that is meant; the last one if left out
     -#}
     {%- for limit in ("limit 20", "") -%}
-        {%- for commit in run_query("describe history " ~ state ~ " " ~ limit) -%}
+        {%- for commit in run_query("describe history " ~ state ~ " " ~ limit) if at is none or commit["version"] | int <= at -%}
             {%- set mark = commit["userMetadata"] or "" -%}
             {%- if commit["operation"] == "RESTORE" -%}
                 {{ return(0) }}

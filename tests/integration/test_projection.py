@@ -13,7 +13,7 @@ import pytest
 from tests.integration.store import Store, check_derived, differences, events, open_store
 
 from delta_outbox import tails
-from delta_outbox.dbt import check_result, run_dbt
+from delta_outbox.dbt import check_result, compile_sql, run_dbt
 from delta_outbox.home import Home
 from delta_outbox.lifecycle import EndOfClaim
 from delta_outbox.outbox import Outbox
@@ -193,6 +193,29 @@ def test_dbt_and_the_store_refresh_the_same(store: Store, tmp_path: Path) -> Non
     store.spark.sql(f"create table {copy} using delta as select * from {store.tables.state}")
     outbox.refresh(rebuild=True)
     assert [] == differences(store, copy)
+
+
+def test_a_version_tells_its_plan(store: Store, tmp_path: Path) -> None:
+    """What checks a version of the projection learns which plan it stands at, also if a relay has
+    refreshed it since.
+    """
+    outbox = store.outbox(tmp_path)
+    marks = []
+    for number in range(2):
+        outbox.append(events(f"plan-{number}", 1)).raise_if_rejected()
+        outbox.refresh()
+        seen = outbox.projection.known_watermark()
+        assert seen is not None
+        marks.append(seen)
+    told = [
+        compile_sql(
+            f"{{{{ delta_outbox.applied_plan(ref('outbox_state'), at={mark.version}) }}}}",
+            home=store.home,
+            schema=store.tables.schema,
+        )
+        for mark in marks
+    ]
+    assert [str(mark.plan.number) for mark in marks] == told
 
 
 def test_nothing_new_writes_nothing(store: Store, tmp_path: Path) -> None:

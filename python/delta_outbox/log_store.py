@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.commit_history import commit_file
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = logging.getLogger(__name__)
+
+# Delta's store for local files asks whether a commit is there, and then puts its own.
+_puts: Final = threading.Lock()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +113,8 @@ class LogStore:
         file = commit_file(self._folder, version)
         path = self._java.path(f"file:{file}")
         try:
-            self._store.write(path, content, False, self._settings)
+            with _puts:
+                self._store.write(path, content, False, self._settings)
         except Py4JJavaError:
             # The answer may have been lost; and whoever was first is no error.
             if not file.exists():

@@ -181,11 +181,6 @@ class Ending:
     actor: str | None = None
     command_id: str | None = None
 
-    @property
-    def lets_go(self) -> bool:
-        """Return whether later events of the key may be sent: it is delivered."""
-        return self.to_state is State.PUBLISHED
-
 
 def counters_at_claim(previous: Counters) -> Counters:
     """Return the counters of a new claim: the attempt gets its number before anything is sent.

@@ -17,10 +17,12 @@ import pytest
 from tests.integration.store import Store, check_lives, delivered, events, open_store
 
 from delta_outbox.claims import COLUMNS, DELIVERIES, in_order
+from delta_outbox.conformance.clock import ManualClock
 from delta_outbox.event_files import PLACED
 from delta_outbox.home import Home
 from delta_outbox.outbox import Outbox
-from delta_outbox.relay import Mode, Relay
+from delta_outbox.publishers.protocol import Delivered
+from delta_outbox.relay import Mode, Relay, Summary, freshness
 from delta_outbox.relay.arrivals import Arrivals
 from delta_outbox.tails import changes
 
@@ -105,6 +107,44 @@ def test_arrivals_alone_are_looked_at(store: Store, tmp_path: Path, looks: list[
     for key in ("alone-key-0", "alone-key-1"):
         assert by_key[key] == sorted(by_key[key])
     check_lives(store.transitions("alone"))
+
+
+@pytest.mark.local
+def test_a_backlog_in_many_commits_is_begun_at_once(
+    store: Store, tmp_path: Path, looks: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A relay that finds many commits of new events, and nothing else open, begins with the first
+    of them: it does not derive them all before, nor look at them all.
+    """
+    monkeypatch.setattr(freshness, "TAIL_COMMITS", 1)
+    outbox = store.outbox(tmp_path / "to")
+    for number in range(3):
+        outbox.append(events(f"many-{number}", 2)).raise_if_rejected()
+    before = outbox.projection.known_watermark()
+    published = []
+
+    def note(_: Summary) -> None:
+        published.append(outbox.projection.known_watermark() == before)
+
+    assert 6 == Relay(outbox, limit=2).run(Mode.DRAIN, on_progress=note).published
+    assert ([True] * 3, []) == (published, looks)
+
+
+def test_what_is_takeable_is_found_behind_what_waits(store: Store, tmp_path: Path) -> None:
+    """Of what is open the first commits are asked, and more of them until there is enough."""
+    clock = ManualClock()
+    outbox = store.outbox(tmp_path / "to", clock=clock)
+    later = pa.array([clock.now() + timedelta(days=1)] * 3, pa.timestamp("us", tz="UTC"))
+    for number in range(3):
+        waits = events(f"front-{number}", 3).append_column("available_at", later)
+        outbox.append(waits).raise_if_rejected()
+    outbox.append(events("behind", 3)).raise_if_rejected()
+    claim = outbox.claim(2)
+    assert claim is not None
+    assert ["behind-000", "behind-001"] == claim.deliveries["event_id"].to_pylist()
+    outbox.end(claim, [Delivered()] * 2)
+    clock.sleep(timedelta(days=2).total_seconds())
+    assert 10 == Relay(outbox).run(Mode.DRAIN).published
 
 
 @pytest.mark.parametrize("first", ["fails", "is scheduled"])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -18,7 +20,7 @@ from delta_outbox.errors import BadSettings
 from delta_outbox.heartbeat import Heartbeat
 from delta_outbox.home import Home
 from delta_outbox.lost_claims import WORKERS
-from delta_outbox.publishers.protocol import Delivered, Failed
+from delta_outbox.publishers.protocol import Delivered, Failed, NotSent
 from delta_outbox.relay import Mode, Relay
 from delta_outbox.relay.isolation import Isolation
 from delta_outbox.relay.planning import Planning
@@ -69,30 +71,42 @@ def test_late_ending_is_void(store: Store, tmp_path: Path) -> None:
 
 
 @pytest.mark.local
+@pytest.mark.parametrize("result", [Delivered(), NotSent()], ids=["delivered", "not_sent"])
 def test_a_look_makes_no_late_ending_count(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    result: Delivered | NotSent, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a relay publishes of a claim that another one has ended is void, also if the relay has
-    looked at the log in between, so that its next append meets nobody.
+    looked at the log in between, so that its next append meets nobody; nothing of it is sent again.
     """
+    name = type(result).__name__.lower()
     frozen, other = store.outbox(tmp_path / "frozen"), store.outbox(tmp_path / "other")
-    frozen.append(events("frozen", 2)).raise_if_rejected()
+    frozen.append(events(name, 2)).raise_if_rejected()
+    published: list[str] = []
+    may_look = Event()
 
-    def publish_late(_: Publishing, claim: Claim, **__: object) -> list[Delivered]:
+    def publish_late(_: Publishing, claim: Claim, **__: object) -> list[Delivered | NotSent]:
+        published.extend(claim.deliveries["event_id"].to_pylist())
+        if len(published) > 2:
+            return [Delivered()] * len(claim)
         WORKERS.discard(frozen.worker_id)
         assert 2 == other.release_expired_claims()
         second = other.claim(2)
         while second is not None:
             other.end(second, [Delivered()] * len(second))
             second = other.claim(2)
-        frozen.log.catch_up()
-        return [Delivered()] * len(claim)
+        may_look.set()
+        until = time.monotonic() + 60
+        while frozen.log.sequence < other.log.sequence and time.monotonic() < until:
+            time.sleep(0.05)
+        return [result] * len(claim)
 
     monkeypatch.setattr(Publishing, "publish", publish_late)
-    Relay(frozen).run(Mode.ONCE)
-    rows = store.transitions("frozen")
+    monkeypatch.setattr(Planning, "is_low", lambda _, **__: may_look.is_set())
+    Relay(frozen).run(Mode.DRAIN)
+    rows = store.transitions(name)
     check_lives(rows)
     assert Counter(CLAIMED=4, PENDING=2, PUBLISHED=2) == Counter(row["to_state"] for row in rows)
+    assert [f"{name}-000", f"{name}-001"] == published
 
 
 def test_failures_are_retried_then_dead(store: Store, tmp_path: Path) -> None:
@@ -126,6 +140,17 @@ def test_failures_are_retried_then_dead(store: Store, tmp_path: Path) -> None:
     assert ["claimed", "delivered"] == [row["reason"] for row in fine]
     dead = store.rows(f"select event_id from {store.tables['dead_letters']}")
     assert [{"event_id": "trouble-000"}] == dead
+
+
+def test_what_waits_behind_a_dead_event_goes_on(store: Store, tmp_path: Path) -> None:
+    """With its key's first event DEAD at a retry, the next one is delivered by the same drain."""
+    outbox = store.outbox(tmp_path, publisher="tests.integration.trouble:Trouble")
+    outbox.append(
+        events("behind", 2, keys=1, event_type="trouble.made", payloads=[b"fail", b"deliver"])
+    ).raise_if_rejected()
+    summary = Relay(outbox).run(Mode.DRAIN)
+    assert (1, 1, 0) == (summary.published, summary.dead, summary.waiting)
+    check_lives(store.transitions("behind"))
 
 
 def test_once_is_one_batch_within_the_limit(store: Store, tmp_path: Path) -> None:

@@ -11,8 +11,12 @@ import pyarrow as pa
 import pytest
 from tests.integration.store import Store, check_lives, events, open_store
 
+from delta_outbox import open_deliveries
+from delta_outbox.conformance.clock import ManualClock
+from delta_outbox.heartbeat import Heartbeat
 from delta_outbox.home import Home
-from delta_outbox.relay import Mode, Relay
+from delta_outbox.relay import Mode, Relay, planning
+from delta_outbox.relay.isolation import Isolation
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
 PUBLISHER = "tests.integration.trouble:Trouble"
 QUICK = {"backoff_initial_seconds": "0.01", "backoff_jitter": "0", "lease_seconds": "60"}
 AMONG = int(os.environ.get("OUTBOX_POISON_AMONG", "20"))  # events; `make soak` wants 100,000
+AGE = 3600  # seconds after which an event of type aging.* is too old
 LIMIT = max(8, AMONG // 10)  # deliveries per claim
 
 
@@ -29,6 +34,7 @@ def store(spark: SparkSession, home: Home) -> Iterator[Store]:
     with open_store(spark, home, "t_troubled_events") as store:
         store.add_policy("order.*", **QUICK, max_crashes="2")
         store.add_policy("old.*", **QUICK, expires_after_seconds="0.001")
+        store.add_policy("aging.*", **QUICK, expires_after_seconds=str(AGE))
         store.add_policy("held.*", **QUICK, max_attempts="1", on_dead="hold")
         yield store
 
@@ -100,19 +106,42 @@ def test_event_that_fails_slowly_is_overtaken(store: Store, tmp_path: Path) -> N
     assert ("slow-000", "overtaken: True") == (failed["event_id"], failed["error"])
 
 
-def test_too_old_is_ended_without_being_sent(store: Store, tmp_path: Path) -> None:
-    """An event past its age is claimed only to be ended, and its budget is not touched."""
+@pytest.mark.parametrize("at_once", [1, 10])
+def test_too_old_is_ended_without_being_sent(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    """An event past its age is claimed only to be ended, and its budget is not touched; also if
+    there are more of them than are ended at once.
+    """
+    for module in (open_deliveries, planning):
+        monkeypatch.setattr(module, "END_AT_ONCE", at_once)
     outbox = store.outbox(tmp_path, publisher=PUBLISHER)
-    table = events("aged", 2, event_type="old.news", payloads=[b"kill", b"fail"])
+    prefix = f"aged-{at_once}-"
+    table = events(prefix, 2, event_type="old.news", payloads=[b"kill", b"fail"])
     outbox.append(table).raise_if_rejected()
     summary = Relay(outbox).run(Mode.DRAIN)
     assert (0, 2, 0) == (summary.published, summary.dead, summary.waiting)
-    rows = store.transitions("aged")
+    rows = store.transitions(prefix)
     check_lives(rows)
     assert ["claimed", "expired"] * 2 == [
         row["reason"] for row in sorted(rows, key=lambda r: (r["event_id"], r["sequence"]))
     ]
     assert {0} == {row["publish_attempts"] for row in rows}
+
+
+def test_what_grows_too_old_in_a_plan_is_not_taken(store: Store, tmp_path: Path) -> None:
+    """A plan that an event may outlive is made anew."""
+    clock = ManualClock()
+    outbox = store.outbox(tmp_path, publisher=PUBLISHER, clock=clock)
+    outbox.append(events("aging", 1, event_type="aging.news")).raise_if_rejected()
+    heart = Heartbeat(outbox.spark, outbox.tables, relay_id=outbox.worker_id, clock=clock)
+    relay = planning.Planning(outbox, heart, batch_size=1, isolation=Isolation(outbox))
+    relay.look(alive=set(), ahead=1, takes_over=True)
+    assert relay.schedule is not None
+    clock.sleep(AGE + 60)
+    relay.look(alive=set(), ahead=1, takes_over=True)
+    assert [False, True] == [relay.schedule is not None, relay.to_end.num_rows == 1]
+    assert 1 == Relay(outbox).run(Mode.DRAIN).dead
 
 
 def test_a_dead_event_holds_its_key_until_an_operator_lets_it_go(

@@ -188,8 +188,8 @@ def test_endings_by_columns_are_those_by_rows(rows: list[dict[str, Any]], data: 
                 assert getattr(ending.counters, name) == row[name]
             assert ending.counters.attempt == row["attempt"]
             assert ending.outcome_data == row["outcome_data"]
-        places = [at for at, one in enumerate(expected) if not one.lets_go]
-        assert places == endings.where(lambda one: not one.lets_go)
+        places = [at for at, one in enumerate(expected) if one.to_state is State.DEAD]
+        assert places == endings.where(lambda one: one.to_state is State.DEAD)
         assert Summary().plus(size, expected) == Summary().plus(size, endings)
 
 

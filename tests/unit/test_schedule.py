@@ -72,9 +72,17 @@ def test_a_failure_closes_its_scope() -> None:
     """After a failure nothing more of the scope is taken, and it no longer counts as left."""
     plan = schedule(("k", 0, 0), ("k", 0, 0), (None, 0, 0))
     assert [0] == taken(plan.take(Kind.NEW, 1))
-    plan.close(["k", None, "never seen"])
+    assert plan.close(["k", None, "never seen"])
     assert 1 == len(plan)
     assert [2] == taken(plan.take(Kind.NEW, 9))
+    assert not schedule((None, 0, 0)).close([None, "never seen"])
+
+
+def test_who_closes_a_scope_learns_whether_something_is_left() -> None:
+    """What was taken of it does not count."""
+    plan = schedule(("k", 0, 0), ("other", 0, 0))
+    plan.take(Kind.NEW, 1)
+    assert (False, True) == (plan.close(["k"]), plan.close(["k", "other"]))
 
 
 def test_suspects_are_claimed_among_themselves_in_ever_smaller_claims() -> None:

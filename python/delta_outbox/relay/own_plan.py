@@ -66,6 +66,11 @@ class OwnPlan:
         self.has_more = False
         """Whether new events were left for the next plan."""
 
+    @property
+    def is_waiting(self) -> bool:
+        """Say whether something came back, or is not due, or waits behind something DEAD."""
+        return self.waiting.due_at is not None
+
     def clear(self) -> None:
         """Forget everything: the log is asked again."""
         self.waiting.clear()

@@ -11,7 +11,7 @@ from delta_outbox.claims import without
 from delta_outbox.errors import LaneClosed
 from delta_outbox.heartbeat import Heartbeat
 from delta_outbox.lanes import Generation
-from delta_outbox.open_deliveries import Overview
+from delta_outbox.open_deliveries import END_AT_ONCE, Overview
 from delta_outbox.outbox import Outbox
 from delta_outbox.relay.freshness import Freshness
 from delta_outbox.relay.isolation import Isolation, goes_to
@@ -113,7 +113,7 @@ class Planning:
         return (
             bool(self._heads)
             and self._loose + self._rest.open == 0
-            and not (self.schedule or self._own.waiting or self._own.has_more)
+            and not (self.schedule or self._own.is_waiting or self._own.has_more)
         )
 
     def seconds_to_wait(self) -> float:
@@ -155,6 +155,7 @@ class Planning:
             return
         if self._share.are_several:
             stood_by = self._choose_lanes(is_asked=shares_lanes)
+        begins = self._begins_with_nothing(heads, takes_over)
         # Who stands by leaves it to the owner; where that has died, what it has left comes first.
         if not self._standing_by:
             self._freshness.keep(
@@ -162,12 +163,14 @@ class Planning:
             )
         unavailable = self._isolation.unavailable()
         is_same = unavailable == self._unavailable
-        if is_same and self._is_known(heads) and started < self._timing.next_due:
+        may_age = self.schedule is not None and self._outbox.policies_in_force.any_age
+        is_known = self._is_known(heads) and not may_age
+        if is_same and is_known and started < self._timing.next_due:
             self._timing.extend(started)
             return
         if (
             is_same
-            and (self._is_all_ours(heads) or self._begins_with_nothing(heads, takes_over))
+            and (begins or self._is_all_ours(heads))
             and self._plan_ours(heads, alive=alive, ahead=ahead)
         ):
             self._timing.end(started, is_cheap=True)
@@ -295,7 +298,7 @@ class Planning:
             alive: our own claims that are in flight or end with the next append.
             ahead: batches to plan.
         """
-        if self.schedule is not None or self._own.waiting:
+        if self.schedule is not None or self._own.is_waiting:
             return
         heads = self._outbox.projection.heads()
         if (
@@ -314,17 +317,37 @@ class Planning:
             deliveries: columns of `claims.DELIVERIES`, as they are after their claim. That it has
                 ended is on record before the next look.
         """
-        waiting = self._own.waiting
-        waiting.add(deliveries)
-        if waiting.due_at is not None:
-            self._timing.due_no_later(self._timing.instant_of(waiting.due_at))
+        self._own.waiting.add(deliveries)
+        self._heed_waiting()
+
+    def close(self, *, waits: Set[str | None], dead: Set[str | None]) -> None:
+        """Take nothing more of some order scopes until the next look: something of theirs was not
+        delivered. Endings that say so are on record before that.
+
+        Args:
+            waits: those in which it is open again.
+            dead: those in which it is DEAD: by the policy, what is behind it may go on.
+        """
+        if self._schedule is None:
+            return
+        self._schedule.close(waits)
+        if self._schedule.close(dead):
+            self._own.waiting.let_go()
+            self._heed_waiting()
+
+    def _heed_waiting(self) -> None:
+        """Look again when something of what waits may go on."""
+        due_at = self._own.waiting.due_at
+        if due_at is not None:
+            self._timing.due_no_later(self._timing.instant_of(due_at))
 
     def _is_known(self, heads: Mapping[str, int]) -> bool:
         """Say whether a look would show nothing but what follows from the last one.
 
         Nothing was committed since; or only what we have appended ourselves, all that was open is
-        ours or planned, and all that has ended was delivered. (Our append loses if somebody else
-        was on the lane before it, so only what came after the last one has to be asked for.)
+        ours or planned, and what has come back, or waits behind something DEAD, is heeded by
+        `next_due`. (Our append loses if somebody else was on the lane before it, so only what came
+        after the last one has to be asked for.)
         """
         if heads == self._heads:
             return True
@@ -408,6 +431,8 @@ class Planning:
             self._planned_by, self._of_others = policies.version, frozenset(alive)
         ends = heads["commands"] > 0 or policies.any_age
         self.to_end = self._outbox.deliveries.endable(picture) if ends else NOTHING
+        if self.to_end.num_rows >= END_AT_ONCE:  # what is more of it must not be taken
+            return
         # What is ours holds up its keys if it is lost and cannot be settled yet, and while it is in
         # flight by other policies: what it keeps in order is not told by the names of their scopes.
         is_held = self._unsettled or bool(self._of_others & alive)

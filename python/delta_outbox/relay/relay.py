@@ -22,6 +22,7 @@ from delta_outbox.columns import shared_texts
 from delta_outbox.errors import LaneClosed, SequenceTaken
 from delta_outbox.few_rows import expect_many_rows
 from delta_outbox.heartbeat import Heartbeat
+from delta_outbox.lifecycle import State
 from delta_outbox.log import TransitionLog
 from delta_outbox.outbox import Outbox
 from delta_outbox.presence import Presence
@@ -374,11 +375,14 @@ class Relay:
 
     def _live_endings(self, log: TransitionLog) -> list[pa.Table]:
         """Keep the endings of a lane whose claims are still ours, and return them."""
-        kept = [
-            (its, at, rows if its is not log else log.without_void(rows, claimed=at))
-            for its, at, rows in self._endings
-        ]
-        self._endings = [one for one in kept if one[2].num_rows]
+        kept = []
+        for its, at, rows in self._endings:
+            live = rows if its is not log else log.without_void(rows, claimed=at)
+            if live.num_rows < rows.num_rows:  # what became of these is for others to say
+                self._planning.forget()
+            if live.num_rows:
+                kept.append((its, at, live))
+        self._endings = kept
         return [rows for its, _, rows in self._endings if its is log]
 
     # --- publishing --------------------------------------------------------------------------
@@ -421,10 +425,13 @@ class Relay:
         assert held.log is not None
         self._endings.append((held.log, held.sequence, rows))
         self._summary = self._summary.plus(len(held.claim), endings)
-        stopped = endings.where(lambda ending: not ending.lets_go)
+        open_ = endings.where(lambda ending: ending.to_state is State.PENDING)
+        dead = endings.where(lambda ending: ending.to_state is State.DEAD)
         self._planning.take_back(came_back(held.claim.deliveries, rows))
-        if self._planning.schedule is not None:
-            self._planning.schedule.close({held.scopes[place] for place in stopped})
+        self._planning.close(
+            waits={held.scopes[place] for place in open_},
+            dead={held.scopes[place] for place in dead},
+        )
         logger.info(
             "batch",
             extra={

@@ -108,16 +108,18 @@ class Schedule:
             left = left & self._is_to(to)
         return bool(np.any(left & ((self._group == _NEW) == (kind is Kind.NEW))))
 
-    def close(self, scopes: Iterable[str | None]) -> None:
+    def close(self, scopes: Iterable[str | None]) -> bool:
         """Take nothing more of some scopes: what was to come first has not been delivered.
 
         Args:
             scopes: order scopes; unknown ones and None are passed over.
+
+        Returns:
+            Whether something of them is left.
         """
-        for scope in scopes:
-            code = self._codes.get(scope) if scope is not None else None
-            if code is not None:
-                self._closed[code] = True
+        codes = self._codes_of(scopes)
+        self._closed[codes] = True
+        return bool(codes) and bool(np.any(self._left & np.isin(self._scope, codes)))
 
     def take(
         self,
@@ -174,11 +176,12 @@ class Schedule:
 
     def _barred(self, busy: Iterable[str | None]) -> npt.NDArray[np.bool_]:
         barred = self._closed.copy()
-        for scope in busy:
-            code = self._codes.get(scope) if scope is not None else None
-            if code is not None:
-                barred[code] = True
+        barred[self._codes_of(busy)] = True
         return barred
+
+    def _codes_of(self, scopes: Iterable[str | None]) -> list[int]:
+        found = (self._codes.get(scope) for scope in scopes if scope is not None)
+        return [code for code in found if code is not None]
 
     def _in_turn(self, candidates: npt.NDArray[np.bool_]) -> list[int]:
         found = self._group[candidates]

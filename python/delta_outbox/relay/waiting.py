@@ -26,7 +26,7 @@ class Waiting:
         """Know of nothing."""
         self._rows = DELIVERIES.empty_table()
         self.due_at: datetime | None = None
-        """When the first of them may be due, or go on; None if there is none."""
+        """When the first of them may be due, or something planned go on; None if there is none."""
 
     def __len__(self) -> int:
         return int(self._rows.num_rows)
@@ -44,6 +44,10 @@ class Waiting:
         available_at = deliveries["available_at"]
         first = AT_ONCE if available_at.null_count else pc.min(available_at).as_py()
         self.due_at = first if self.due_at is None else min(self.due_at, first)
+
+    def let_go(self) -> None:
+        """Note that what is planned and has to wait behind something else may go on at once."""
+        self.due_at = AT_ONCE
 
     def clear(self) -> None:
         """Forget everything: the log is asked again."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 END_AT_ONCE: Final = 10_000  # deliveries ended without being sent, per look
 ENOUGH: Final = 10  # of what was asked for, such a part; to look further takes longer
-MOST_OF_A_COMMIT: Final = 500_000  # deliveries that are held at once, beyond what is asked for
+MOST_OF_A_COMMIT: Final = 500_000  # deliveries held at once, beyond what is asked for
 _VIEW: Final = "outbox_open_deliveries"
 
 
@@ -131,7 +131,7 @@ class OpenDeliveries:
         while limit and reached.size:
             place = min(int(np.searchsorted(reached, wanted)), reached.size - 1)
             front = picture.where(f"arrival <= {counts['arrival'][place].as_py()}")
-            if reached[place] > wanted + MOST_OF_A_COMMIT:
+            if reached[place] > limit + MOST_OF_A_COMMIT:
                 found = self._asked("eligible", front, f"order by position limit {limit}")
             else:
                 found = in_order(self._asked("eligible", front, "")).slice(0, limit)

@@ -171,6 +171,20 @@ def check(outbox: Outbox, streams: Iterable[Stream], *, attempts: int | None = 1
         DbtFailed: an invariant is broken.
     """
     check_invariants(outbox)
+    check_states(outbox, streams, attempts=attempts)
+
+
+def check_states(outbox: Outbox, streams: Iterable[Stream], *, attempts: int | None = 1) -> None:
+    """Demand that streams are PUBLISHED.
+
+    Args:
+        outbox: the store.
+        streams: what was delivered.
+        attempts: that each event took, and no more; None: any number.
+
+    Raises:
+        BenchmarkFailed: an event is in another state, or took more attempts.
+    """
     rows = outbox.spark.sql(
         "select event_type, count_if(state = 'PUBLISHED') as published, count(*) as deliveries, "
         f"max(attempts) as attempts from {outbox.tables.state} group by event_type"

@@ -65,7 +65,7 @@ class CommitFiles:
         """Read nothing yet."""
         self._history = CommitHistory(spark)
 
-    def added(self, table: str, *, after: int, to: int, most: int) -> Added | None:
+    def added(self, table: str, *, after: int, to: int, most: int | None = None) -> Added | None:
         """Return the files that were added between two versions, in the order of the commits.
 
         What only rewrites rows (OPTIMIZE) adds none.
@@ -74,8 +74,8 @@ class CommitFiles:
             table: the full name of a log.
             after: version, not included.
             to: version, included.
-            most: rows; reading ends before the commit that would exceed them. The first commit is
-                read whatever it holds.
+            most: rows, any number if None; reading ends before the commit that would exceed them.
+                The first commit is read whatever it holds.
 
         Returns:
             None where it is Spark's to say: the table is elsewhere, a commit is gone, does more
@@ -85,14 +85,14 @@ class CommitFiles:
         return None if folder is None else added_in(folder, after=after, to=to, most=most)
 
 
-def added_in(folder: Path, *, after: int, to: int, most: int) -> Added | None:
+def added_in(folder: Path, *, after: int, to: int, most: int | None = None) -> Added | None:
     """Return what the commits of a log folder have added, as `CommitFiles.added` does.
 
     Args:
         folder: `_delta_log` of a table.
         after: version, not included.
         to: version, included.
-        most: rows.
+        most: rows, any number if None.
     """
     found: list[AddedFile] = []
     total = 0
@@ -101,7 +101,7 @@ def added_in(folder: Path, *, after: int, to: int, most: int) -> Added | None:
         if files is None:
             return None
         total += sum(file.rows for file in files)
-        if found and total > most:
+        if found and most is not None and total > most:
             return Added(files=found, to=version - 1)
         found += files
     return Added(files=found, to=to)

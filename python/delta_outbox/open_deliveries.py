@@ -89,6 +89,7 @@ class OpenDeliveries:
         held_by: str | None = None,
         apart: Apart | None = None,
         found: Overview | None = None,
+        counts: pa.Table | None = None,
     ) -> pa.Table:
         """Return what is takeable in a picture, never more than a limit, in order.
 
@@ -99,6 +100,7 @@ class OpenDeliveries:
             apart: nothing for some destinations, and so many for each other one instead of the
                 limit.
             found: what is open in the picture, if that is known: then less has to be asked.
+            counts: what `by_commit` says of the picture, if that is known.
 
         Returns:
             Columns of `claims.DELIVERIES`.
@@ -112,21 +114,48 @@ class OpenDeliveries:
                 "eligible_apart", picture, "order by position", unavailable=without, each=apart.each
             )
         if found is None or found.pending > limit:
-            return self._first(picture, int(limit))
+            if counts is None:
+                counts = self.by_commit(picture)
+            return self._first(picture, int(limit), counts)
         holds = self._policies().any_hold or found.holds(but=held_by)
         return in_order(self._asked("eligible" if holds else "eligible_all", picture, ""))
 
-    def _first(self, picture: DataFrame, limit: int) -> pa.Table:
+    def by_commit(self, picture: DataFrame) -> pa.Table:
+        """Return how many deliveries wait of each commit of the event log, the first one first.
+
+        Args:
+            picture: the open deliveries.
+
+        Returns:
+            Columns arrival; waiting; untouched: of those, to how many nothing has happened, as
+            though their events had just been appended.
+        """
+        picture.createOrReplaceTempView(_VIEW)
+        return self._spark.sql(
+            "select arrival, count(*) as waiting, count_if(changed_at is null "
+            "and kill_command_id is null and not ambiguous) as untouched "
+            f"from {_VIEW} where state = 'PENDING' group by arrival order by arrival"
+        ).toArrow()
+
+    def waiting(self, picture: DataFrame) -> pa.Table:
+        """Return what waits, due or not, takeable or not.
+
+        Args:
+            picture: the open deliveries; none of those that wait is to be killed.
+
+        Returns:
+            Columns of `claims.DELIVERIES`, in no order.
+        """
+        return self._asked("eligible_all", picture, "")
+
+    def _first(self, picture: DataFrame, limit: int, counts: pa.Table) -> pa.Table:
         """Return the first of what is takeable, by commits of the event log.
 
         To ask for the first of millions, Spark holds twice as many in memory as are asked for, in
         each task. What is held up by something is held up by what came before it, so of the commits
         behind those that hold enough nothing has to be looked at.
         """
-        counts = (
-            picture.where("state = 'PENDING'").groupBy("arrival").count().orderBy("arrival")
-        ).toArrow()
-        reached = np.cumsum(counts["count"].to_numpy())
+        reached = np.cumsum(counts["waiting"].to_numpy())
         wanted = limit
         while limit and reached.size:
             place = min(int(np.searchsorted(reached, wanted)), reached.size - 1)

@@ -234,6 +234,88 @@ def test_a_copy_is_found_at_the_first_look(
     assert {"first-a": 1, "first-b": 1, "first-c": 1} == ids
 
 
+def test_a_backlog_that_was_left_is_looked_at_once(
+    store: Store, tmp_path: Path, looks: list[object]
+) -> None:
+    """A relay that begins where another has died looks at all that is open once, ends the claim
+    that was left, and reads what nobody has tried commit by commit, as it reads what is new.
+    """
+    first = store.outbox(tmp_path, worker_id="left")
+    for number in range(6):
+        first.append(events("left", 60, keys=4).slice(10 * number, 10)).raise_if_rejected()
+    given = first.claim(15)
+    assert given is not None
+    first.end(given, [Delivered()] * 15)
+    assert first.claim(4) is not None  # 15 to 18, never ended
+    first.refresh(planned_by="test")
+    relay = store.outbox(tmp_path, worker_id="left", batch_size=2)  # plans 20 at once
+    looks.clear()
+    summary = Relay(relay).run(Mode.DRAIN)
+    assert (45, 0) == (summary.published, summary.waiting)
+    assert 2 == len(looks)  # the second one after the claim was ended
+    lines = delivered(tmp_path)
+    assert Counter(f"left-{n:03}" for n in range(15, 60)) == Counter(x["event_id"] for x in lines)
+    by_key = defaultdict(list)
+    for line in lines:
+        by_key[line["key"]].append(line["event_id"])
+    del by_key[None]
+    assert all(ids == sorted(ids) for ids in by_key.values())
+    check_lives(store.transitions("left"))
+
+
+def test_what_was_delivered_from_the_middle_of_a_backlog_is_not_sent_again(
+    store: Store, tmp_path: Path, looks: list[object]
+) -> None:
+    """What lies before the last commit of which something was tried is taken from what is open."""
+    clock = ManualClock()
+    folder = tmp_path / "to"
+    first = store.outbox(folder, clock=clock)
+    later = pa.array([clock.now() + timedelta(days=1)] * 3, pa.timestamp("us", tz="UTC"))
+    for number in range(2):
+        waits = events(f"middle-{number}", 3).append_column("available_at", later)
+        first.append(waits).raise_if_rejected()
+    for number in range(2, 8):
+        first.append(events(f"middle-{number}", 3)).raise_if_rejected()
+    claim = first.claim(2)
+    assert claim is not None
+    done = claim.deliveries["event_id"].to_pylist()
+    first.end(claim, [Delivered()] * 2)
+    clock.sleep(timedelta(days=2).total_seconds())
+    looks.clear()
+    relay = store.outbox(folder, clock=clock, batch_size=1)  # plans 10 at once
+    assert 22 == Relay(relay).run(Mode.DRAIN).published
+    assert 1 == len(looks)
+    ids = [f"middle-{number}-{n:03}" for number in range(8) for n in range(3)]
+    lines = Counter(line["event_id"] for line in delivered(folder))
+    assert Counter(set(ids) - set(done)) == lines
+
+
+@pytest.mark.parametrize("begins", ["with nothing tried", "after another"])
+def test_what_is_due_is_found_behind_much_that_is_not(
+    store: Store, tmp_path: Path, looks: list[object], begins: str
+) -> None:
+    """More events than a plan holds that are not due keep nobody from what came after them, and a
+    relay that has nothing else to do from nothing.
+    """
+    prefix = f"tomorrow-{begins[:5]}"
+    clock = ManualClock()
+    outbox = store.outbox(tmp_path / "to", clock=clock, batch_size=1)  # plans 10 at once
+    at = [clock.now() + timedelta(days=1)] * 8
+    later = pa.array(at, pa.timestamp("us", tz="UTC"))
+    for number in range(3):
+        waits = events(f"{prefix}-{number}", 8).append_column("available_at", later)
+        outbox.append(waits).raise_if_rejected()
+    outbox.append(events(f"{prefix}-due", 3)).raise_if_rejected()
+    if begins == "after another":
+        outbox.refresh(planned_by="test")
+    looks.clear()
+    summary = Relay(outbox).run(Mode.DRAIN, max_wait=0)
+    assert (3, 24) == (summary.published, summary.waiting)
+    assert len(looks) < 5
+    clock.sleep(timedelta(days=2).total_seconds())
+    assert 24 == Relay(store.outbox(tmp_path / "to", clock=clock)).run(Mode.DRAIN).published
+
+
 def test_files_say_what_the_feed_says(store: Store, tmp_path: Path) -> None:
     """Read from its files, a new event is what Spark reads from the change feed, whichever way it
     was appended, and also after its files were compacted.

@@ -65,6 +65,8 @@ class OwnPlan:
         """What is ours and came back since, or is not due."""
         self.has_more = False
         """Whether new events were left for the next plan."""
+        self.is_full = False
+        """Whether more has come back, or is not due, than can be kept beside a plan."""
 
     @property
     def is_waiting(self) -> bool:
@@ -95,6 +97,7 @@ class OwnPlan:
         """
         limit = self._batch_size * ahead
         if len(self.waiting) > limit:
+            self.is_full = True
             return None
         if not is_busy:
             limit = self._batch_size * min(ahead, FIRST_BATCHES)

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from delta_outbox.claims import without
-from delta_outbox.errors import LaneClosed
 from delta_outbox.heartbeat import Heartbeat
 from delta_outbox.lanes import Generation
 from delta_outbox.open_deliveries import END_AT_ONCE, Overview
 from delta_outbox.outbox import Outbox
+from delta_outbox.relay.backlog import find_backlog
 from delta_outbox.relay.freshness import Freshness
 from delta_outbox.relay.isolation import Isolation, goes_to
 from delta_outbox.relay.lane_share import LaneShare
+from delta_outbox.relay.last_look import LastLook
 from delta_outbox.relay.leases import LeaseWatch
+from delta_outbox.relay.open_claims import Claimed, OpenClaims
 from delta_outbox.relay.own_plan import NOTHING, OwnPlan, lanes_to_plan
 from delta_outbox.relay.rest import Rest
 from delta_outbox.relay.schedule import Schedule
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 BATCHES_PER_PLAN: Final = 10
-
-Claimed = Mapping[str, object]
 
 
 class Planning:
@@ -59,17 +59,15 @@ class Planning:
         self._schedule: Schedule | None = None
         self.to_end: pa.Table = NOTHING
         self.open = 0  # deliveries, when there was nothing to take
+        self._claims = OpenClaims(outbox, self._leases)
         self._standby = Standby(outbox, heart, self._leases)
-        self._standing_by = False
         self._share = LaneShare(outbox, heart)
+        self._last = LastLook(outbox, self._share)
         self._rest = Rest(outbox, self._share, self._timing)
         self._generation: Generation | None = None  # of the lanes, at the last look
-        self._heads: dict[str, int] = {}
         self._commands_seen = 0
         self._planned_by = ""  # the version of the policies
         self._of_others: frozenset[str] = frozenset()  # claims that were alive when it changed
-        self._loose = 0  # open deliveries that were neither planned nor ours at the last look
-        self._unsettled = False  # whether lost claims have to stay as they are for now
 
     @property
     def schedule(self) -> Schedule | None:
@@ -80,7 +78,7 @@ class Planning:
         """Make the plan void: it was made of a log that has moved on."""
         self._schedule = None
         self.to_end = NOTHING
-        self._heads = {}
+        self._last.forget()
 
     def take_ends(self, room: int) -> pa.Table:
         """Return deliveries of one lane that are to be ended unsent; they are taken off the list.
@@ -111,8 +109,8 @@ class Planning:
     def is_settled(self) -> bool:
         """Say whether all that was open at the last look is ours or has been delivered."""
         return (
-            bool(self._heads)
-            and self._loose + self._rest.open == 0
+            bool(self._last)
+            and self._last.loose + self._rest.open == 0
             and not (self.schedule or self._own.is_waiting or self._own.has_more)
         )
 
@@ -124,13 +122,12 @@ class Planning:
 
     def has_news(self) -> bool:
         """Say whether there are new events since the last look, where the log is a folder here."""
-        head = self._outbox.projection.head_here(self._outbox.tables.events)
-        return head is not None and head > self._heads.get("events", head)
+        return self._last.has_news()
 
     def pause(self) -> float:
         """Return the seconds until another look may be of use, if there is nothing to do."""
         poll = self._outbox.settings.relay.poll_seconds
-        if self._standing_by:
+        if self._last.standing_by:
             return max(poll, STANDBY_SECONDS)
         if self._rest.open:
             return max(0.01, min(poll, self._rest.seconds_quiet()))
@@ -150,27 +147,27 @@ class Planning:
         started = self._timing.begin()
         heads = self._current_heads()
         moved = self._standby.saw(heads["transitions"], at=started)
-        stood_by = self._standing_by
+        stood_by = self._last.standing_by
         if self._is_quiet(heads, alive, moved=moved, now=started):
             return
         if self._share.are_several:
             stood_by = self._choose_lanes(is_asked=shares_lanes)
         begins = self._begins_with_nothing(heads, takes_over)
         # Who stands by leaves it to the owner; where that has died, what it has left comes first.
-        if not self._standing_by:
+        if not self._last.standing_by:
             self._freshness.keep(
-                heads, is_busy=bool(alive), is_looked_at=not self._is_all_ours(heads)
+                heads, is_busy=bool(alive), is_looked_at=not self._last.is_all_ours(heads)
             )
         unavailable = self._isolation.unavailable()
         is_same = unavailable == self._unavailable
         may_age = self.schedule is not None and self._outbox.policies_in_force.any_age
-        is_known = self._is_known(heads) and not may_age
+        is_known = self._last.shows(heads) and not may_age
         if is_same and is_known and started < self._timing.next_due:
             self._timing.extend(started)
             return
         if (
             is_same
-            and (begins or self._is_all_ours(heads))
+            and (begins or self._last.is_all_ours(heads))
             and self._plan_ours(heads, alive=alive, ahead=ahead)
         ):
             self._timing.end(started, is_cheap=True)
@@ -182,36 +179,41 @@ class Planning:
         picture = self._share.of(everything)
         found = self._outbox.deliveries.overview(picture)
         self._leases.observe(found.claims, since=self._standby.at_rest_since)
-        self._standing_by = self._stands_by(found.claims, takes_over=takes_over)
-        self._schedule, self._heads, self._unsettled = None, heads, False
+        self._last.standing_by = self._stands_by(found.claims, takes_over=takes_over)
+        self._schedule, self._claims.are_unsettled = None, False
+        self._last.saw(heads)
         self.to_end = NOTHING
-        if not self._standing_by:
+        if not self._last.standing_by:
             if stood_by:
                 self._isolation.load(again=True)  # the other one may have left a breaker open
             seen = self._outbox.logs.positions
-            freed = self._end_claims(picture, found.claims, alive=alive) + self._carry_out(heads)
+            freed = self._claims.end(picture, found.claims, alive=alive) + self._carry_out(heads)
             if self._outbox.logs.generation != self._generation:
                 self._begin_epoch()  # an append has lost to the end of the former one
                 return
             # Either may have gone past what others appended, also if it appended nothing itself:
             # a claim that is planned without that would not lose to it.
             if freed or self._outbox.logs.positions != seen:
-                everything, found = self._picture_anew()
+                # What operators have asked for meanwhile is for the next look.
+                heads = {**self._outbox.projection.heads(), "commands": heads["commands"]}
+                everything, found = self._picture_anew(heads)
                 picture = self._share.of(everything)
-            self._plan(picture, heads, ahead=ahead, alive=alive, found=found)
+                self._last.saw(heads)
+            if self._plan(picture, heads, ahead=ahead, alive=alive, found=found):
+                self._timing.end(started)
+                return
         self._note_rest(everything, found, heads, alive)
-        if self._unsettled:  # to be asked again, whether anything moves or not
-            self._heads = {}
+        if self._claims.are_unsettled:  # to be asked again, whether anything moves or not
+            self._last.forget()
             pause = self._outbox.settling.seconds_to_wait()
             self._timing.due_no_later(self._clock.monotonic() + pause)
         self._timing.end(started)
 
-    def _picture_anew(self) -> tuple[DataFrame, Overview]:
+    def _picture_anew(self, heads: dict[str, int]) -> tuple[DataFrame, Overview]:
         """Return what is open now, and of our lanes how much of it."""
-        everything = self._outbox.picture()
+        everything = self._outbox.picture(heads)
         found = self._outbox.deliveries.overview(self._share.of(everything))
         self._leases.observe(found.claims)
-        self._heads = {}
         return everything, found
 
     def _note_rest(
@@ -220,21 +222,23 @@ class Planning:
         """Note what is neither planned nor ours."""
         ours = sum(claim["deliveries"] for claim in found.claims if claim["claim_id"] in alive)
         planned = self.schedule
-        self._loose = found.open - ours - self.to_end.num_rows - (len(planned) if planned else 0)
+        self._last.loose = (
+            found.open - ours - self.to_end.num_rows - (len(planned) if planned else 0)
+        )
         if self.schedule is None and not self.to_end.num_rows:
             self._note(found)
             if self._share.are_several:
                 self._look_beyond(everything, heads, alive)
         else:  # what is left may be taken as soon as this is used up
-            self._timing.next_due = float("inf") if self._loose == 0 else 0.0
+            self._timing.next_due = float("inf") if self._last.loose == 0 else 0.0
 
     def _choose_lanes(self, *, is_asked: bool) -> bool:
         """Choose our lanes; say whether others may have worked on them before."""
         gained = self._share.choose(is_asked=is_asked)
         if gained:  # what is left of the others is not known
-            self._heads = {}
+            self._last.forget()
             self._rest.forget()
-        self._standing_by = not self._share.own
+        self._last.standing_by = not self._share.own
         return gained
 
     def _stands_by(self, claims: Sequence[Claimed], *, takes_over: bool) -> bool:
@@ -256,7 +260,7 @@ class Planning:
         self._generation = self._outbox.logs.generation
         self.forget()
         self._share.begin()
-        self._standing_by, self._commands_seen = False, 0
+        self._last.standing_by, self._commands_seen = False, 0
         self._rest.forget()
         self._timing.next_due = self._clock.monotonic()
 
@@ -272,11 +276,12 @@ class Planning:
                 and self.schedule is None
                 and not self.to_end.num_rows
             )
-        if not self._standing_by:
+        if not self._last.standing_by:
             return False
         self._timing.extend(now)
         if moved:  # what is left is not known
-            self._heads, self._timing.next_due = {}, now
+            self._last.forget()
+            self._timing.next_due = now
         return self._standby.goes_on(moved=moved, now=now)
 
     def _look_beyond(self, everything: DataFrame, heads: dict[str, int], alive: Set[str]) -> None:
@@ -285,7 +290,7 @@ class Planning:
         """
         self._rest.look(everything, heads)
         if self._rest.due and not alive and self._share.choose(goes_on=True):
-            self._heads = {}
+            self._last.forget()
             self._rest.look_again()
 
     def look_for_news(self, *, alive: Set[str], ahead: int) -> None:
@@ -302,8 +307,8 @@ class Planning:
             return
         heads = self._outbox.projection.heads()
         if (
-            self._is_all_ours(heads)
-            and heads["events"] > self._heads["events"]
+            self._last.is_all_ours(heads)
+            and heads["events"] > self._last.heads["events"]
             and self._isolation.unavailable() == self._unavailable
         ):
             started = self._clock.monotonic()
@@ -341,34 +346,12 @@ class Planning:
         if due_at is not None:
             self._timing.due_no_later(self._timing.instant_of(due_at))
 
-    def _is_known(self, heads: Mapping[str, int]) -> bool:
-        """Say whether a look would show nothing but what follows from the last one.
-
-        Nothing was committed since; or only what we have appended ourselves, all that was open is
-        ours or planned, and what has come back, or waits behind something DEAD, is heeded by
-        `next_due`. (Our append loses if somebody else was on the lane before it, so only what came
-        after the last one has to be asked for.)
-        """
-        if heads == self._heads:
-            return True
-        return self._is_all_ours(heads) and heads["events"] == self._heads.get("events")
-
-    def _is_all_ours(self, heads: Mapping[str, int]) -> bool:
-        return (
-            self._loose == 0
-            and not self._standing_by
-            and self._share.has_all
-            and bool(self._heads)
-            and self._outbox.logs.has_all(after=self._heads["transitions"], to=heads["transitions"])
-            and heads["commands"] == self._heads.get("commands")
-        )
-
     def _begins_with_nothing(self, heads: dict[str, int], takes_over: bool) -> bool:
         """Say whether a relay that has not looked yet finds nothing open but new events.
 
         The projection says so if it has seen all transitions, and all kills.
         """
-        if self._heads or self._planned_by:
+        if self._last or self._planned_by:
             return False
         seen = self._outbox.projection.known_watermark()
         if seen is None or any(
@@ -386,25 +369,16 @@ class Planning:
         if self._outbox.logs.generation != self._generation:
             return False  # an append has lost to the end of the epoch
         self._planned_by = self._outbox.policies_in_force.version
-        self._heads = {**heads, "events": seen.versions["events"]}
+        self._last.saw({**heads, "events": seen.versions["events"]})
         return True
 
     def _plan_ours(self, heads: dict[str, int], *, alive: Set[str], ahead: int) -> bool:
         """Plan what is new and what came back, where all else that is open is ours already and
         `Schedule` keeps its order; False if everything has to be looked at.
         """
-        policies = self._outbox.policies_in_force
-        if (
-            self.to_end.num_rows
-            or self._unsettled
-            or policies.any_hold
-            or policies.any_age
-            or policies.version != self._planned_by
-            or self._of_others & alive
-            or self._isolation.apart(batch_size=self._batch_size, ahead=ahead) is not None
-        ):
+        if not self._may_plan_ours(alive=alive, ahead=ahead):
             return False
-        after, to = self._heads["events"], heads["events"]
+        after, to = self._last.heads["events"], heads["events"]
         planned = self._own.plan(
             self._schedule, after=after, to=to, ahead=ahead, is_busy=bool(alive)
         )
@@ -412,10 +386,59 @@ class Planning:
             return False
         self._freshness.planned(planned.new)
         self._schedule = planned.schedule
-        self._heads = {**heads, "events": planned.reached}
+        self._last.saw({**heads, "events": planned.reached})
         due_at = self._own.waiting.due_at
         self._timing.next_due = float("inf") if due_at is None else self._timing.instant_of(due_at)
+        if planned.schedule is None and self._own.has_more:  # none of what was read is due
+            self._timing.next_due = self._clock.monotonic()
         return True
+
+    def _may_plan_ours(self, *, alive: Set[str], ahead: int) -> bool:
+        """Say whether nothing decides on what is takeable but the order of keys and the clock."""
+        policies = self._outbox.policies_in_force
+        return not (
+            self.to_end.num_rows
+            or self._claims.are_unsettled
+            or policies.any_hold
+            or policies.any_age
+            or policies.version != self._planned_by
+            or self._of_others & alive
+            or self._isolation.apart(batch_size=self._batch_size, ahead=ahead) is not None
+        )
+
+    def _plan_backlog(
+        self,
+        picture: DataFrame,
+        heads: dict[str, int],
+        counts: pa.Table,
+        *,
+        ahead: int,
+        alive: Set[str],
+        found: Overview,
+    ) -> bool:
+        """Plan a backlog as `_plan_ours` plans what is new, so that nobody has to look at all of it
+        again; False if the picture has to say what is takeable.
+        """
+        if (
+            self._own.is_full
+            or not self._share.has_all
+            or any(claim["claim_id"] not in alive for claim in found.claims)
+            or not self._may_plan_ours(alive=alive, ahead=ahead)
+        ):
+            return False
+        backlog = find_backlog(
+            self._outbox, picture, counts, to=heads["events"], limit=self._batch_size * ahead
+        )
+        if backlog is None:
+            return False
+        self._own.waiting.add(backlog.tried)
+        self._last.saw({**heads, "events": backlog.reached})
+        self._last.loose = 0
+        if self._plan_ours(heads, alive=alive, ahead=ahead):
+            return True
+        self._own.clear()
+        self._last.saw(heads)
+        return False
 
     def _plan(
         self,
@@ -425,27 +448,37 @@ class Planning:
         ahead: int,
         alive: Set[str],
         found: Overview,
-    ) -> None:
+    ) -> bool:
+        """Plan from a picture; say whether all that is open is known, and need not be asked for
+        again.
+        """
         policies = self._outbox.policies_in_force
         if policies.version != self._planned_by:
             self._planned_by, self._of_others = policies.version, frozenset(alive)
         ends = heads["commands"] > 0 or policies.any_age
         self.to_end = self._outbox.deliveries.endable(picture) if ends else NOTHING
         if self.to_end.num_rows >= END_AT_ONCE:  # what is more of it must not be taken
-            return
+            return False
         # What is ours holds up its keys if it is lost and cannot be settled yet, and while it is in
         # flight by other policies: what it keeps in order is not told by the names of their scopes.
-        is_held = self._unsettled or bool(self._of_others & alive)
+        is_held = self._claims.are_unsettled or bool(self._of_others & alive)
         held_by = None if is_held else self._outbox.worker_id
         apart = self._isolation.apart(batch_size=self._batch_size, ahead=ahead)
         self._unavailable = apart.unavailable if apart else frozenset()
+        limit, counts = self._batch_size * ahead, None
+        if found.pending <= limit:
+            self._own.is_full = False
+        elif apart is None:
+            counts = self._outbox.deliveries.by_commit(picture)
+            if self._plan_backlog(picture, heads, counts, ahead=ahead, alive=alive, found=found):
+                return True
         takeable = self._outbox.deliveries.takeable(
-            picture, self._batch_size * ahead, held_by=held_by, apart=apart, found=found
+            picture, limit, held_by=held_by, apart=apart, found=found, counts=counts
         )
         if self.to_end.num_rows:
             takeable = without(takeable, self.to_end)
         if not takeable.num_rows:
-            return
+            return False
         self._schedule = Schedule(
             takeable,
             scopes_of(takeable, policies),
@@ -453,6 +486,7 @@ class Planning:
             to=goes_to(takeable, policies) if apart else None,
             lanes=lanes_to_plan(self._outbox, takeable),
         )
+        return False
 
     def _carry_out(self, heads: dict[str, int]) -> int:
         """Append what operators ask for; returns how many transitions that made."""
@@ -461,26 +495,6 @@ class Planning:
         count = self._outbox.carry_out_commands()
         self._isolation.reload()
         self._commands_seen = heads["commands"]
-        return count
-
-    def _end_claims(self, picture: DataFrame, claims: Sequence[Claimed], *, alive: Set[str]) -> int:
-        """End claims whose worker is gone or whose lease we have seen run out."""
-        over = []
-        for claim in claims:
-            claim_id, worker = str(claim["claim_id"]), claim["claimed_by"]
-            if claim_id in alive or worker == "todo":
-                continue
-            if (
-                worker == self._outbox.worker_id  # ours, but not in flight: one that was lost
-                or self._outbox.lost_claims.is_over(claim)
-                or self._leases.remaining(claim_id) <= 0
-            ):
-                over.append(claim_id)
-        try:
-            count = self._outbox.lost_claims.expire(picture, over)
-        except LaneClosed:  # of a table that was rewound; they end in the next epoch
-            return 0
-        self._unsettled = self._outbox.lost_claims.has_unsettled
         return count
 
     def finish(self) -> None:
@@ -502,16 +516,10 @@ class Planning:
         """Note what is open, and when something of it may become takeable."""
         # What became due since the question was asked counts as due soon; and while another
         # relay owns the lane, what is due is its next batch.
-        waits = [0.0] if self._standing_by and found.due else []
+        waits = [0.0] if self._last.standing_by and found.due else []
         if found.next_due is not None:
             waits.append((found.next_due - self._clock.now()).total_seconds())
-        leases = [
-            max(0.0, self._leases.remaining(str(claim["claim_id"])))
-            for claim in found.claims
-            if claim["claimed_by"] != self._outbox.worker_id
-        ]
-        if self._unsettled:  # what is over, and stays as it is for now, is asked for when it says
-            leases = [seconds for seconds in leases if seconds > 0]
+        leases = self._claims.seconds_left(found.claims)
         waits += leases
         self.open = found.open
         self._standby.looked(leases)

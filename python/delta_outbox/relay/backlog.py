@@ -1,0 +1,86 @@
+"""A backlog that a relay finds: how far into it something has been tried, and what of that waits.
+
+What lies behind is as it came. A relay that has all lanes can read it from the event log, commit by
+commit, as it reads what is new, and need not ask for it each time among all that is open.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_outbox.claims import DELIVERIES
+from delta_outbox.commit_files import AddedFile, CommitFiles
+from delta_outbox.outbox import Outbox
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+MOST_COMMITS: Final = 10_000  # whose files are counted; a second, where they lie here
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backlog:
+    """What waits.
+
+    Args:
+        tried: what waits of the commits up to `reached`, columns of `claims.DELIVERIES`.
+        reached: version of the event log; nothing has happened to any event that came later.
+    """
+
+    tried: pa.Table
+    reached: int
+
+
+def find_backlog(
+    outbox: Outbox, picture: DataFrame, counts: pa.Table, *, to: int, limit: int
+) -> Backlog | None:
+    """Tell what has been tried of a backlog from what has not.
+
+    Args:
+        outbox: the store.
+        picture: all that is open.
+        counts: what `OpenDeliveries.by_commit` says of it.
+        to: version of the event log that the picture shows.
+        limit: deliveries of `Backlog.tried`, at most.
+
+    Returns:
+        None if there would be more of them, or if the files of the event log do not tell.
+    """
+    before = counts["arrival"][0].as_py() - 1
+    if to - before > MOST_COMMITS:
+        return None
+    added = CommitFiles(outbox.spark).added(outbox.tables.events, after=before, to=to)
+    if added is None:
+        return None
+    reached = last_touched(counts, added.files, before=before)
+    tried = counts.filter(pc.less_equal(counts["arrival"], reached))
+    if not tried.num_rows:
+        return Backlog(tried=DELIVERIES.empty_table(), reached=reached)
+    if pc.sum(tried["waiting"]).as_py() > limit:
+        return None
+    front = picture.where(f"arrival <= {reached}")
+    return Backlog(tried=outbox.deliveries.waiting(front), reached=reached)
+
+
+def last_touched(counts: pa.Table, files: Sequence[AddedFile], *, before: int) -> int:
+    """Return the last commit of which something has happened to an event, or `before`.
+
+    Args:
+        counts: what `OpenDeliveries.by_commit` says.
+        files: of the event log, those of all commits that hold something open and between.
+        before: the commit before the first of them.
+    """
+    untouched = dict(
+        zip(counts["arrival"].to_pylist(), counts["untouched"].to_pylist(), strict=True)
+    )
+    rows: Counter[int] = Counter()
+    for file in files:
+        rows[file.version] += file.rows
+    touched = (version for version, count in rows.items() if untouched.get(version, 0) != count)
+    return max(touched, default=before)

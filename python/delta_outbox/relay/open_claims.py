@@ -1,0 +1,77 @@
+"""The claims that a look finds open: those that are over are ended, the others hold for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from typing import TYPE_CHECKING
+
+from delta_outbox.errors import LaneClosed
+from delta_outbox.outbox import Outbox
+from delta_outbox.relay.leases import LeaseWatch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Claimed = Mapping[str, object]
+
+
+class OpenClaims:
+    """The open claims, as one relay sees them.
+
+    Args:
+        outbox: the store.
+        leases: seen of others.
+    """
+
+    def __init__(self, outbox: Outbox, leases: LeaseWatch) -> None:
+        """Have ended nothing yet."""
+        self._outbox = outbox
+        self._leases = leases
+        self.are_unsettled = False
+        """Whether some that are lost have to stay as they are for now."""
+
+    def end(self, picture: DataFrame, claims: Sequence[Claimed], *, alive: Set[str]) -> int:
+        """End claims whose worker is gone or whose lease we have seen run out.
+
+        Args:
+            picture: what is open.
+            claims: those in it, as they were observed.
+            alive: our own that are in flight or end with the next append.
+
+        Returns:
+            How many transitions that made.
+        """
+        over = []
+        for claim in claims:
+            claim_id, worker = str(claim["claim_id"]), claim["claimed_by"]
+            if claim_id in alive or worker == "todo":
+                continue
+            if (
+                worker == self._outbox.worker_id  # ours, but not in flight: one that was lost
+                or self._outbox.lost_claims.is_over(claim)
+                or self._leases.remaining(claim_id) <= 0
+            ):
+                over.append(claim_id)
+        try:
+            count = self._outbox.lost_claims.expire(picture, over)
+        except LaneClosed:  # of a table that was rewound; they end in the next epoch
+            return 0
+        self.are_unsettled = self._outbox.lost_claims.has_unsettled
+        return count
+
+    def seconds_left(self, claims: Sequence[Claimed]) -> list[float]:
+        """Return for how many seconds each claim of others has to be left alone.
+
+        Args:
+            claims: as they were observed.
+        """
+        leases = [
+            max(0.0, self._leases.remaining(str(claim["claim_id"])))
+            for claim in claims
+            if claim["claimed_by"] != self._outbox.worker_id
+        ]
+        if (
+            self.are_unsettled
+        ):  # what is over, and stays as it is for now, is asked for when it says
+            leases = [seconds for seconds in leases if seconds > 0]
+        return leases

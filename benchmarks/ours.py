@@ -159,12 +159,7 @@ def drain(outbox: Outbox, streams: Iterable[Stream]) -> float:
 
 
 def check(outbox: Outbox, streams: Iterable[Stream], *, attempts: int | None = 1) -> None:
-    """Demand that streams are PUBLISHED and that no invariant of the project is broken.
-
-    Args:
-        outbox: the store.
-        streams: what was delivered.
-        attempts: that each event took, and no more; None: any number.
+    """Demand what `check_states` does, and that no invariant of the project is broken.
 
     Raises:
         BenchmarkFailed: an event is in another state, or took more attempts.

@@ -138,10 +138,10 @@ class OpenDeliveries:
         ).toArrow()
 
     def waiting(self, picture: DataFrame) -> pa.Table:
-        """Return what waits, due or not, takeable or not.
+        """Return what waits, due or not, takeable or not, but for what is to be killed.
 
         Args:
-            picture: the open deliveries; none of those that wait is to be killed.
+            picture: the open deliveries.
 
         Returns:
             Columns of `claims.DELIVERIES`, in no order.

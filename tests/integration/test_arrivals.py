@@ -316,6 +316,23 @@ def test_what_is_due_is_found_behind_much_that_is_not(
     assert 24 == Relay(store.outbox(tmp_path / "to", clock=clock)).run(Mode.DRAIN).published
 
 
+def test_a_killed_event_of_a_backlog_is_not_forgotten(store: Store, tmp_path: Path) -> None:
+    """What is to be killed once it is due counts as open, and ends then."""
+    clock = ManualClock()
+    outbox = store.outbox(tmp_path / "to", clock=clock, batch_size=1)  # plans 10 at once
+    later = pa.array([clock.now() + timedelta(days=1)], pa.timestamp("us", tz="UTC"))
+    killed = events("killed-far", 1).append_column("available_at", later)
+    outbox.append(killed).raise_if_rejected()
+    for number in range(3):
+        outbox.append(events(f"killed-not-{number}", 5)).raise_if_rejected()
+    outbox.kill(["killed-far-000"], reason="far", actor="test", dry_run=False)
+    summary = Relay(outbox).run(Mode.DRAIN, max_wait=0)
+    assert (15, 1) == (summary.published, summary.waiting)
+    clock.sleep(timedelta(days=2).total_seconds())
+    summary = Relay(store.outbox(tmp_path / "to", clock=clock)).run(Mode.DRAIN)
+    assert (1, 0) == (summary.dead, summary.waiting)
+
+
 def test_files_say_what_the_feed_says(store: Store, tmp_path: Path) -> None:
     """Read from its files, a new event is what Spark reads from the change feed, whichever way it
     was appended, and also after its files were compacted.

@@ -50,7 +50,8 @@ def find_backlog(
         limit: deliveries of `Backlog.tried`, at most.
 
     Returns:
-        None if there would be more of them, or if the files of the event log do not tell.
+        None if there would be more of them, if one of them is to be killed once it is due, or if
+        the files of the event log do not tell.
     """
     before = counts["arrival"][0].as_py() - 1
     if to - before > MOST_COMMITS:
@@ -62,10 +63,13 @@ def find_backlog(
     tried = counts.filter(pc.less_equal(counts["arrival"], reached))
     if not tried.num_rows:
         return Backlog(tried=DELIVERIES.empty_table(), reached=reached)
-    if pc.sum(tried["waiting"]).as_py() > limit:
+    count = pc.sum(tried["waiting"]).as_py()
+    if count > limit:
         return None
-    front = picture.where(f"arrival <= {reached}")
-    return Backlog(tried=outbox.deliveries.waiting(front), reached=reached)
+    found = outbox.deliveries.waiting(picture.where(f"arrival <= {reached}"))
+    if found.num_rows < count:
+        return None
+    return Backlog(tried=found, reached=reached)
 
 
 def last_touched(counts: pa.Table, files: Sequence[AddedFile], *, before: int) -> int:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from benchmarks.messages import Stream
 from benchmarks.results import BenchmarkFailed
+from tests.integration.store import Store
 
 from delta_outbox.dbt import check_result, run_dbt
 from delta_outbox.home import find_home
@@ -76,9 +77,32 @@ def outbox_to_kafka(
         bootstrap: address of the broker.
         others: type and settings of further destinations, by name.
     """
-    settings = {"bootstrap.servers": bootstrap, "topics": ["bench.*"]}
-    with outbox_for("kafka", settings, others=others) as outbox:
+    with outbox_for("kafka", kafka_settings(bootstrap), others=others) as outbox:
         yield outbox
+
+
+def kafka_settings(bootstrap: str) -> dict[str, object]:
+    """Return the settings of a destination that is a Kafka.
+
+    Args:
+        bootstrap: address of the broker.
+    """
+    return {"bootstrap.servers": bootstrap, "topics": ["bench.*"]}
+
+
+def add_policy(outbox: Outbox, event_type: str, **given: str) -> None:
+    """Put a policy before all others.
+
+    Args:
+        outbox: the store, between two relays.
+        event_type: the pattern.
+        given: its other columns.
+    """
+    assert outbox.home is not None
+    store = Store(
+        spark=outbox.spark, home=outbox.home, tables=outbox.tables, statements=outbox.statements
+    )
+    store.add_policy(event_type, **given)
 
 
 def _lines(settings: Mapping[str, object]) -> str:

@@ -97,6 +97,16 @@ def dead_destination(document: Document) -> str:
     return _with_and_without(document, f"{what['events']:,} events for Kafka", beside)
 
 
+def two_destinations(document: Document) -> str:
+    """Return what it costs to keep destinations apart."""
+    rows = [
+        ("one destination", _events(document["rate"]["one"])),
+        ("two destinations, half of the events each", _events(document["rate"]["two"])),
+        ("two to one", f"{document['ratios']['two to one']:g}"),
+    ]
+    return _table((f"{document['what']['events']:,} events", "events/s"), rows)
+
+
 def failing(document: Document) -> str:
     """Return what failures cost."""
     rows = [
@@ -143,6 +153,7 @@ TABLES: Final[Mapping[str, Callable[[Document], str]]] = {
     "trickle": trickle,
     "hot_key": hot_key,
     "failing": failing,
+    "two_destinations": two_destinations,
     "dead_destination": dead_destination,
     "old_retry": old_retry,
     "publishers": publishers,

@@ -16,7 +16,6 @@ from benchmarks.broker import broker
 from benchmarks.figures import rate, scaled, with_and_without
 from benchmarks.messages import Stream
 from benchmarks.processes import in_own_process
-from tests.integration.store import Store
 from tests.publishers.http_server import OK, SECRET, RawServer, read_request
 
 from delta_outbox.outbox import Outbox
@@ -81,7 +80,7 @@ def drain(bootstrap: str, drains: list[list[Stream]]) -> list[float]:
         webhooks = "http", {"url": url, "secrets": [SECRET], "timeout_seconds": TIMEOUT}
         outbox = stack.enter_context(ours.outbox_to_kafka(bootstrap, others={DEAD: webhooks}))
         ours.batches_of(outbox, BATCH)
-        _add_policy(outbox)
+        ours.add_policy(outbox, f"{DEAD}.*", destination=DEAD, lease_seconds=str(LEASE))
         for streams in drains:
             answers.clear()
             ours.append(outbox, *streams)
@@ -91,17 +90,6 @@ def drain(bootstrap: str, drains: list[list[Stream]]) -> list[float]:
                 Relay(outbox).run(Mode.DRAIN)
         ours.check(outbox, [stream for streams in drains for stream in streams], attempts=None)
     return starts
-
-
-def _add_policy(outbox: Outbox) -> None:
-    """Let events of a type `dead.*` go to the destination of that name."""
-    assert outbox.home is not None
-    Store(
-        spark=outbox.spark,
-        home=outbox.home,
-        tables=outbox.tables,
-        statements=outbox.statements,
-    ).add_policy(f"{DEAD}.*", destination=DEAD, lease_seconds=str(LEASE))
 
 
 def _deliver(outbox: Outbox, wanted: int, answers: threading.Event) -> None:

@@ -22,6 +22,7 @@ from tests.integration.serving import served
 
 from delta_outbox.dbt import check_result, run_dbt
 from delta_outbox.home import Home, find_home
+from delta_outbox.outbox import Outbox
 from delta_outbox.session import local_session, remote_session, stop_session
 
 if TYPE_CHECKING:
@@ -124,6 +125,20 @@ def dbt(spark: SparkSession, home: Home, outbox_schema: str) -> Callable[..., db
         return result
 
     return run
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Return a list that grows with each look at everything that is open."""
+    made: list[object] = []
+    picture = Outbox.picture
+
+    def noted(self: Outbox, heads: object = None) -> object:
+        made.append(heads)
+        return picture(self, heads)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Outbox, "picture", noted)
+    return made
 
 
 @pytest.fixture(scope="session")

@@ -65,20 +65,6 @@ def wait_for(store: Store, prefix: str, count: int) -> None:
         time.sleep(0.2)
 
 
-@pytest.fixture
-def looks(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Return a list that grows with each look at everything that is open."""
-    made: list[object] = []
-    picture = Outbox.picture
-
-    def noted(self: Outbox, heads: object = None) -> object:
-        made.append(heads)
-        return picture(self, heads)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(Outbox, "picture", noted)
-    return made
-
-
 def test_arrivals_alone_are_looked_at(store: Store, tmp_path: Path, looks: list[object]) -> None:
     """Where nothing else is open, what comes is delivered by a look at it alone, once and in order.
     A copy of what the log has makes the relay look at everything, and is not delivered.

@@ -242,6 +242,11 @@ def measured() -> dict[str, dict[str, Any]]:
             "rate": {"with": 9.0, "without": 10.0},
             "ratios": {"with to without": 0.9},
         },
+        "two_destinations": {
+            "what": {"events": 100},
+            "rate": {"one": 10.0, "two": 9.0},
+            "ratios": {"two to one": 0.9},
+        },
         "dead_destination": {
             "what": {"events": 100, "hanging": 10},
             "rate": {"with": 9.0, "without": 10.0},

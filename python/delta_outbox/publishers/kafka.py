@@ -207,7 +207,10 @@ class KafkaPublisher:
         for topic in {event.route for event in events} - self._topics:
             verdict = self._forbidden(topic) or unreachable
             if verdict is None:
-                wait = max(0.01, min(_REACH_TIMEOUT, events.deadline - time.monotonic()))
+                left = events.deadline - time.monotonic()
+                if left <= 0:  # nothing is sent any more, and that is not the broker's fault
+                    break
+                wait = max(0.01, min(_REACH_TIMEOUT, left))
                 try:
                     verdict = _missing(topic, client.topic_error(topic, timeout=wait))
                 except Unreachable as error:

@@ -330,23 +330,20 @@ class Isolation:
             self._states.record(breakers, planned_by=self._worker_id)
 
 
-def goes_to(deliveries: pa.Table, policies: PolicySet) -> list[str]:
+def goes_to(deliveries: pa.Table, policies: PolicySet) -> pa.StringArray:
     """Return the destinations of each delivery, joined by `|` where its event was never claimed.
 
     Args:
-        deliveries: columns event_type and destination.
+        deliveries: columns event_type and destination, empty before the first claim.
         policies: the delivery policies in force.
     """
-    types = deliveries["event_type"].unique().to_pylist()
-    named = {name: "|".join(policies.match(name).destinations) for name in types}
-    return [
-        destination or named[event_type]
-        for event_type, destination in zip(
-            deliveries["event_type"].to_pylist(),
-            deliveries["destination"].to_pylist(),
-            strict=True,
-        )
-    ]
+    types = deliveries["event_type"].unique()
+    named = ["|".join(policies.match(name).destinations) for name in types.to_pylist()]
+    kind = pc.index_in(deliveries["event_type"], value_set=types)
+    by_policy = pc.take(pa.array(named, pa.string()), kind)
+    claimed_for = deliveries["destination"]
+    goes = pc.if_else(pc.equal(claimed_for, ""), by_policy, claimed_for)
+    return goes.combine_chunks() if isinstance(goes, pa.ChunkedArray) else goes
 
 
 def _keys_of(deliveries: pa.Table) -> list[str | None]:

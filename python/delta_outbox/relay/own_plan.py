@@ -4,7 +4,6 @@ own already, so that nothing has to be asked of the views.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 from delta_outbox.claims import DELIVERIES
 from delta_outbox.outbox import Outbox
 from delta_outbox.relay.arrivals import Arrivals
+from delta_outbox.relay.isolation import Isolation, goes_to
 from delta_outbox.relay.schedule import Schedule
 from delta_outbox.relay.waiting import Waiting, joined
 from delta_outbox.scopes import scopes_of
@@ -20,17 +20,6 @@ from delta_outbox.scopes import scopes_of
 FIRST_BATCHES: Final = 2  # of a plan while nothing is being published
 
 NOTHING: Final = DELIVERIES.empty_table()
-
-
-def lanes_to_plan(outbox: Outbox, deliveries: pa.Table) -> Sequence[int] | None:
-    """Return the lane of each delivery, if there are several.
-
-    Args:
-        outbox: the store.
-        deliveries: columns of `claims.DELIVERIES`.
-    """
-    generation = outbox.logs.generation
-    return generation.lanes_of(deliveries) if generation.lanes > 1 else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,12 +42,14 @@ class OwnPlan:
 
     Args:
         outbox: the store.
+        isolation: whether destinations are kept apart.
         batch_size: deliveries per claim.
     """
 
-    def __init__(self, outbox: Outbox, *, batch_size: int) -> None:
+    def __init__(self, outbox: Outbox, isolation: Isolation, *, batch_size: int) -> None:
         """Know of nothing."""
         self._outbox = outbox
+        self._isolation = isolation
         self._batch_size = batch_size
         self._arrivals = Arrivals(outbox)
         self.waiting: Final = Waiting()
@@ -66,7 +57,8 @@ class OwnPlan:
         self.has_more = False
         """Whether new events were left for the next plan."""
         self.is_full = False
-        """Whether more has come back, or is not due, than can be kept beside a plan."""
+        """Whether more has come back, is not due, or has to wait for its destination, than can be
+        kept beside a plan."""
 
     @property
     def is_waiting(self) -> bool:
@@ -78,8 +70,31 @@ class OwnPlan:
         self.waiting.clear()
         self.has_more = False
 
+    def schedule_of(self, takeable: pa.Table, scopes: pa.StringArray) -> Schedule:
+        """Return a plan of deliveries.
+
+        Args:
+            takeable: columns of `claims.DELIVERIES`, in order.
+            scopes: the order scope of each.
+        """
+        policies, generation = self._outbox.policies_in_force, self._outbox.logs.generation
+        return Schedule(
+            takeable,
+            scopes,
+            batch_size=self._batch_size,
+            to=goes_to(takeable, policies) if self._isolation.is_apart else None,
+            lanes=generation.lanes_of(takeable) if generation.lanes > 1 else None,
+        )
+
     def plan(
-        self, schedule: Schedule | None, *, after: int, to: int, ahead: int, is_busy: bool
+        self,
+        schedule: Schedule | None,
+        *,
+        after: int,
+        to: int,
+        ahead: int,
+        is_busy: bool,
+        is_idle: bool,
     ) -> Planned | None:
         """Plan what is new and what came back.
 
@@ -91,6 +106,7 @@ class OwnPlan:
             to: the last version.
             ahead: batches to plan; the first ones only, as long as somebody waits for them.
             is_busy: whether something is being published.
+            is_idle: whether that is slow, and another destination has nothing planned.
 
         Returns:
             None if everything has to be looked at.
@@ -104,6 +120,10 @@ class OwnPlan:
         now = self._outbox.clock.now()
         due_at = self.waiting.due_at
         has_enough = schedule is not None and 2 * len(schedule) > limit
+        if has_enough and after < to and self._isolation.is_apart and (is_idle or not is_busy):
+            # What waits for its destination must not keep what is behind it from the others.
+            self.is_full = True
+            return None
         if has_enough and (due_at is None or due_at > now):
             self.has_more = after < to
             return Planned(schedule=schedule, reached=after)
@@ -120,14 +140,7 @@ class OwnPlan:
             joined(left, more), lambda table: scopes_of(table, policies), now=now
         )
         return Planned(
-            schedule=Schedule(
-                takeable,
-                scopes,
-                batch_size=self._batch_size,
-                lanes=lanes_to_plan(self._outbox, takeable),
-            )
-            if takeable.num_rows
-            else None,
+            schedule=self.schedule_of(takeable, scopes) if takeable.num_rows else None,
             reached=reached,
             new=more.num_rows,
         )

@@ -14,12 +14,12 @@ from delta_outbox.open_deliveries import END_AT_ONCE, Overview
 from delta_outbox.outbox import Outbox
 from delta_outbox.relay.backlog import find_backlog
 from delta_outbox.relay.freshness import Freshness
-from delta_outbox.relay.isolation import Isolation, goes_to
+from delta_outbox.relay.isolation import Isolation
 from delta_outbox.relay.lane_share import LaneShare
 from delta_outbox.relay.last_look import LastLook
 from delta_outbox.relay.leases import LeaseWatch
 from delta_outbox.relay.open_claims import Claimed, OpenClaims
-from delta_outbox.relay.own_plan import NOTHING, OwnPlan, lanes_to_plan
+from delta_outbox.relay.own_plan import NOTHING, OwnPlan
 from delta_outbox.relay.rest import Rest
 from delta_outbox.relay.schedule import Schedule
 from delta_outbox.relay.standby import STANDBY_SECONDS, Standby
@@ -55,7 +55,7 @@ class Planning:
         self._leases = LeaseWatch(outbox.clock)
         self._freshness = Freshness(outbox)
         self._timing = Timing(outbox.clock)
-        self._own = OwnPlan(outbox, batch_size=batch_size)
+        self._own = OwnPlan(outbox, isolation, batch_size=batch_size)
         self._schedule: Schedule | None = None
         self.to_end: pa.Table = NOTHING
         self.open = 0  # deliveries, when there was nothing to take
@@ -103,7 +103,7 @@ class Planning:
     @property
     def is_fresh(self) -> bool:
         """Say whether another look would probably show the same."""
-        return self._timing.is_fresh
+        return self._timing.is_fresh and not self._own.has_more
 
     @property
     def is_settled(self) -> bool:
@@ -134,7 +134,13 @@ class Planning:
         return max(0.01, min(poll, self.seconds_to_wait()))
 
     def look(
-        self, *, alive: Set[str], ahead: int, takes_over: bool, shares_lanes: bool = True
+        self,
+        *,
+        alive: Set[str],
+        ahead: int,
+        takes_over: bool,
+        shares_lanes: bool = True,
+        is_idle: bool = False,
     ) -> None:
         """Look at the logs, and plan.
 
@@ -143,6 +149,7 @@ class Planning:
             ahead: batches to plan.
             takes_over: whether to work beside another living relay.
             shares_lanes: where there are several, leave to others what they have.
+            is_idle: as `is_low` has been told.
         """
         started = self._timing.begin()
         heads = self._current_heads()
@@ -168,7 +175,7 @@ class Planning:
         if (
             is_same
             and (begins or self._last.is_all_ours(heads))
-            and self._plan_ours(heads, alive=alive, ahead=ahead)
+            and self._plan_ours(heads, alive=alive, ahead=ahead, is_idle=is_idle)
         ):
             self._timing.end(started, is_cheap=True)
             return
@@ -372,15 +379,22 @@ class Planning:
         self._last.saw({**heads, "events": seen.versions["events"]})
         return True
 
-    def _plan_ours(self, heads: dict[str, int], *, alive: Set[str], ahead: int) -> bool:
+    def _plan_ours(
+        self, heads: dict[str, int], *, alive: Set[str], ahead: int, is_idle: bool = False
+    ) -> bool:
         """Plan what is new and what came back, where all else that is open is ours already and
         `Schedule` keeps its order; False if everything has to be looked at.
         """
-        if not self._may_plan_ours(alive=alive, ahead=ahead):
+        if not self._may_plan_ours(alive):
             return False
         after, to = self._last.heads["events"], heads["events"]
         planned = self._own.plan(
-            self._schedule, after=after, to=to, ahead=ahead, is_busy=bool(alive)
+            self._schedule,
+            after=after,
+            to=to,
+            ahead=ahead,
+            is_busy=bool(alive),
+            is_idle=is_idle,
         )
         if planned is None:
             return False
@@ -393,7 +407,7 @@ class Planning:
             self._timing.next_due = self._clock.monotonic()
         return True
 
-    def _may_plan_ours(self, *, alive: Set[str], ahead: int) -> bool:
+    def _may_plan_ours(self, alive: Set[str]) -> bool:
         """Say whether nothing decides on what is takeable but the order of keys and the clock."""
         policies = self._outbox.policies_in_force
         return not (
@@ -403,7 +417,7 @@ class Planning:
             or policies.any_age
             or policies.version != self._planned_by
             or self._of_others & alive
-            or self._isolation.apart(batch_size=self._batch_size, ahead=ahead) is not None
+            or self._isolation.unavailable()
         )
 
     def _plan_backlog(
@@ -423,7 +437,7 @@ class Planning:
             self._own.is_full
             or not self._share.has_all
             or any(claim["claim_id"] not in alive for claim in found.claims)
-            or not self._may_plan_ours(alive=alive, ahead=ahead)
+            or not self._may_plan_ours(alive)
         ):
             return False
         backlog = find_backlog(
@@ -468,7 +482,7 @@ class Planning:
         limit, counts = self._batch_size * ahead, None
         if found.pending <= limit:
             self._own.is_full = False
-        elif apart is None:
+        elif not self._unavailable:
             counts = self._outbox.deliveries.by_commit(picture)
             if self._plan_backlog(picture, heads, counts, ahead=ahead, alive=alive, found=found):
                 return True
@@ -479,13 +493,7 @@ class Planning:
             takeable = without(takeable, self.to_end)
         if not takeable.num_rows:
             return False
-        self._schedule = Schedule(
-            takeable,
-            scopes_of(takeable, policies),
-            batch_size=self._batch_size,
-            to=goes_to(takeable, policies) if apart else None,
-            lanes=lanes_to_plan(self._outbox, takeable),
-        )
+        self._schedule = self._own.schedule_of(takeable, scopes_of(takeable, policies))
         return False
 
     def _carry_out(self, heads: dict[str, int]) -> int:

@@ -161,10 +161,9 @@ class Relay:
             if claims or self._endings:
                 self._append(claims)
             elif self._flight:
-                if may_claim and self._planning.is_low(
-                    is_idle=self._choosing.is_idle(self._planning.schedule)
-                ):
-                    self._look(mode)
+                is_idle = self._choosing.is_idle(self._planning.schedule)
+                if may_claim and self._planning.is_low(is_idle=is_idle):
+                    self._look(mode, is_idle=is_idle)
                 else:
                     self._flight.wait(LANDING_SECONDS)
             elif done or not self._has_epoch(mode, max_wait, stop):
@@ -241,21 +240,22 @@ class Relay:
             self._beat()
         return True
 
-    def _look(self, mode: Mode) -> None:
+    def _look(self, mode: Mode, *, is_idle: bool = False) -> None:
         self._outlets.prepare()
-        self._plan(mode)
+        self._plan(mode, is_idle=is_idle)
         if self._outlets.prepare_former(self._planning.schedule):
-            self._plan(mode)
+            self._plan(mode, is_idle=is_idle)
         schedule = self._planning.schedule
         if schedule is not None and len(schedule) >= MANY:
             expect_many_rows(self._outbox.spark)
 
-    def _plan(self, mode: Mode) -> None:
+    def _plan(self, mode: Mode, *, is_idle: bool) -> None:
         self._planning.look(
             alive=self._alive(),
             ahead=_ahead(mode),
             takes_over=mode is Mode.ONCE or self._summary.claimed > 0,
             shares_lanes=mode is not Mode.ONCE,
+            is_idle=is_idle,
         )
 
     def _alive(self) -> set[str]:

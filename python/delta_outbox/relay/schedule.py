@@ -48,7 +48,7 @@ class Schedule:
         scopes: pa.StringArray,
         *,
         batch_size: int,
-        to: Sequence[str] | None = None,
+        to: pa.StringArray | None = None,
         lanes: Sequence[int] | None = None,
     ) -> None:
         """Look at each delivery once."""
@@ -68,7 +68,7 @@ class Schedule:
         self._destinations: list[str] = [""]
         self._to: npt.NDArray[np.int32] = np.zeros(deliveries.num_rows, dtype=np.int32)
         if to is not None:
-            parted = pa.array(to, pa.string()).dictionary_encode()
+            parted = to.dictionary_encode()
             self._destinations = parted.dictionary.to_pylist()
             self._to = parted.indices.to_numpy(zero_copy_only=False)
         self._left = np.ones(deliveries.num_rows, dtype=bool)

@@ -66,16 +66,19 @@ class Two:
     url: str
     folder: Path
 
-    def outbox(self, *, clock: ManualClock | None = None, **limits: Any) -> Outbox:
-        """Open a worker; batches of two, so that a claim is soon full.
+    def outbox(
+        self, *, clock: ManualClock | None = None, batch_size: int = 2, **limits: Any
+    ) -> Outbox:
+        """Open a worker.
 
         Args:
             clock: the time; that of this machine if left out.
+            batch_size: deliveries per claim; two, so that a claim is soon full.
             limits: of the shop.
         """
         shop = SecretMapping({"url": self.url, "secrets": [SECRET], "timeout_seconds": 300})
         settings = Settings(
-            relay=RelaySettings(batch_size=2, poll_seconds=0.05, parallelism=2),
+            relay=RelaySettings(batch_size=batch_size, poll_seconds=0.05, parallelism=2),
             publishers={
                 "shop": PublisherSettings(
                     type="http", settings=shop, limits=DestinationLimits(**limits)
@@ -350,11 +353,10 @@ def test_what_waits_for_its_destination_fills_no_plan(store: Store, tmp_path: Pa
     """
     with Receiver() as receiver:
         two = Two(store=store, url=receiver.url, folder=tmp_path / "to")
-        for part in range(4):  # batches of two: a plan holds twenty
-            rows = ((f"fill-shop-{part}-{n}", "shop.sold", None) for n in range(10))
-            append(two.outbox(), *rows)
+        # In batches of two a plan holds twenty.
+        append(two.outbox(), *((f"fill-shop-{n}", "shop.sold", None) for n in range(25)))
         append(two.outbox(), ("fill-other", "order", None))
         summary = Relay(two.outbox(rate_per_second=0.01)).run(Mode.DRAIN, max_wait=0)
-        assert (2, 39) == (summary.published, summary.waiting)
+        assert (2, 24) == (summary.published, summary.waiting)
         assert "PUBLISHED" == store.states("fill-other")["fill-other"]
-        assert 39 == Relay(two.outbox()).run(Mode.DRAIN).published
+        assert 24 == Relay(two.outbox(batch_size=50)).run(Mode.DRAIN).published

@@ -147,8 +147,6 @@ def local_settings(
         # More than one attempt: a killed Python worker fails its task, not the job. What a
         # repeated task does not do is publish (design rule 3).
         "spark.master": f"local[{_cores()},{TASK_ATTEMPTS}]",
-        # What is published has a deadline: it takes turns with the refresh beside it.
-        "spark.scheduler.mode": "FAIR",
         "spark.app.name": app_name,
         "spark.driver.memory": _driver_memory(),
         "spark.driver.extraJavaOptions": " ".join(java_options),

@@ -164,8 +164,6 @@ class Publishing:
             tracing=self._tracing,
         )
         reach("publish.before")
-        if not is_remote(self._spark):  # a property of this thread
-            self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", POOL)
         try:
             if not placed.num_rows:
                 answers = worker.RESULTS.empty_table()

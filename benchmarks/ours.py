@@ -6,7 +6,7 @@ import contextlib
 import os
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -180,6 +180,30 @@ def drain(outbox: Outbox, streams: Iterable[Stream]) -> float:
     if summary.published != wanted or summary.waiting or summary.dead:
         raise BenchmarkFailed(f"A drain of {wanted} events ended so: {summary.as_dict()}")
     return seconds
+
+
+def drain_each(outbox: Outbox, drains: Iterable[Sequence[Stream]]) -> list[float]:
+    """Append and drain streams, those of a list side by side, and check all of them at the end.
+
+    Args:
+        outbox: the store.
+        drains: what is open at once.
+
+    Returns:
+        When each drain began, in seconds since 1970.
+
+    Raises:
+        BenchmarkFailed: not all of it was delivered, or something else was.
+        DbtFailed: an invariant is broken.
+    """
+    starts, done = [], list[Stream]()
+    for streams in drains:
+        append(outbox, *streams)
+        starts.append(time.time())
+        drain(outbox, streams)
+        done += streams
+    check(outbox, done)
+    return starts
 
 
 def check(outbox: Outbox, streams: Iterable[Stream], *, attempts: int | None = 1) -> None:

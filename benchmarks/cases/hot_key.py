@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any, Final
 
 from benchmarks import ours
@@ -64,12 +63,6 @@ def drain(bootstrap: str, drains: list[list[Stream]]) -> list[float]:
     Returns:
         Seconds since 1970.
     """
-    starts = []
     with ours.outbox_to_kafka(bootstrap) as outbox:
         ours.batches_of(outbox, BATCH)
-        for streams in drains:
-            ours.append(outbox, *streams)
-            starts.append(time.time())
-            ours.drain(outbox, streams)
-        ours.check(outbox, [stream for streams in drains for stream in streams])
-    return starts
+        return ours.drain_each(outbox, drains)

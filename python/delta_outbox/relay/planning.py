@@ -482,7 +482,7 @@ class Planning:
         limit, counts = self._batch_size * ahead, None
         if found.pending <= limit:
             self._own.is_full = False
-        elif not self._unavailable:
+        elif apart is None or not (apart.unavailable or self._own.is_full):
             counts = self._outbox.deliveries.by_commit(picture)
             if self._plan_backlog(picture, heads, counts, ahead=ahead, alive=alive, found=found):
                 return True

@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
+from tests.publishers.local_server import freeze
+
 SECRET: Final = "whsec_" + base64.b64encode(bytes(range(32))).decode()
 OLD_SECRET: Final = "whsec_" + base64.b64encode(bytes(range(100, 132))).decode()
 OK: Final = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
@@ -264,7 +266,7 @@ class ReceiverProcess:
     def pause(self) -> None:
         """Freeze: connections stay, nothing is answered."""
         assert self._process is not None
-        os.kill(self._process.pid, signal.SIGSTOP)
+        freeze(self._process.pid)
 
     def resume(self) -> None:
         """Go on."""

@@ -54,6 +54,17 @@ def find_program(name: str, package: str) -> str:
     return found
 
 
+def freeze(pid: int) -> None:
+    """Freeze a process: it keeps its connections and answers nothing.
+
+    Args:
+        pid: of the process; on a busy machine it goes on for a moment after the signal.
+    """
+    os.kill(pid, signal.SIGSTOP)
+    while psutil.Process(pid).status() != psutil.STATUS_STOPPED:
+        time.sleep(0.001)
+
+
 class LocalServer(ABC):
     """A server that belongs to this process; it ends with it, whatever the reason."""
 
@@ -136,9 +147,7 @@ class LocalServer(ABC):
 
     def pause(self) -> None:
         """Freeze the server: it keeps its connections and answers nothing."""
-        os.kill(self._pid, signal.SIGSTOP)
-        while psutil.Process(self._pid).status() != psutil.STATUS_STOPPED:
-            time.sleep(0.001)
+        freeze(self._pid)
 
     def resume(self) -> None:
         """Let a frozen server go on."""

@@ -22,6 +22,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Self
 
+from tests.publishers.local_server import freeze
+
 from delta_outbox.demo.kafka_server import WATCHDOG
 from delta_outbox.demo.ports import free_ports
 
@@ -121,7 +123,7 @@ class RabbitServer:
 
     def pause(self) -> None:
         """Freeze the broker: it keeps its connections and answers nothing."""
-        os.kill(self.pid, signal.SIGSTOP)
+        freeze(self.pid)
 
     def resume(self) -> None:
         """Let a frozen broker go on."""

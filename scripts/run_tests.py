@@ -310,7 +310,13 @@ def main(tiers: list[str]) -> int:
     for suite in found.get("unit", ()):  # first: whoever broke one knows soon
         tried(suite)
     room = has_room()
-    with ThreadPoolExecutor(1) as beside, ThreadPoolExecutor(2 if room else 1) as two:
+    with (
+        tempfile.TemporaryDirectory(prefix="outbox-tests-") as shared,
+        ThreadPoolExecutor(1) as beside,
+        ThreadPoolExecutor(2 if room else 1) as two,
+    ):
+        # An outbox of this run, which its processes copy (tests/integration/template.py).
+        os.environ["OUTBOX_TESTS_TEMPLATE"] = shared
         begun = beside.map(tried, waiting if room else ())
         list(two.map(tried, others if room else others + waiting))
         for suite in alone:

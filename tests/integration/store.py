@@ -197,8 +197,8 @@ def new_transition_log(spark: SparkSession, like: Tables, schema: str) -> Tables
 def open_store(spark: SparkSession, home: Home, schema: str) -> Iterator[Store]:
     """Make an outbox in a schema and drop it afterwards."""
     if home.root not in _templates:
-        _templates[home.root] = Template.build(spark, home)
-    statements = _templates[home.root].copy(spark, schema)
+        _templates[home.root] = Template.find(spark, home)
+    statements = _templates[home.root].copy(spark, home, schema)
     yield Store(spark=spark, home=home, tables=Tables(schema=schema), statements=statements)
     spark.sql(f"drop schema if exists {schema} cascade")
     _forget_tables(spark)

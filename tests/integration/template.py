@@ -1,11 +1,18 @@
-"""Copies of an outbox that dbt has built once: its tables and views, in a sixth of the time."""
+"""Copies of an outbox that dbt has built once: its tables and views, in a sixth of the time.
+
+All processes of `run_tests.py` share one (`FOLDER_VARIABLE`); any other builds its own.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import json
+import os
 import re
 import shutil
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from graphlib import TopologicalSorter
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from delta_outbox.dbt import compile_sql
@@ -18,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SCHEMA = "t_template"
+FOLDER_VARIABLE = "OUTBOX_TESTS_TEMPLATE"
 
 # What dbt replaces with each build: its files must go with it, as those of a managed table do.
 REPLACED = ("delivery_policies", "policy_rows")
@@ -30,16 +38,37 @@ class Template:
     """An outbox in which nothing has happened.
 
     Args:
-        home: where it is.
+        folder: where its tables are.
         tables: the names of its tables.
         views: what creates each view, in an order in which that works.
         statements: the text of the compiled SQL.
     """
 
-    home: Home
+    folder: str
     tables: tuple[str, ...]
     views: tuple[str, ...]
     statements: str
+
+    @classmethod
+    def find(cls, spark: SparkSession, home: Home) -> Self:
+        """Return that of this run; whoever is first builds it.
+
+        Args:
+            spark: the session of the process.
+            home: where it is built, and where its tables stay unless they are shared.
+        """
+        named = os.environ.get(FOLDER_VARIABLE)
+        if named is None:
+            return cls.build(spark, home)
+        file, folder = Path(named) / "template.json", Path(named) / "tables"
+        with (Path(named) / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not file.exists():
+                built = cls.build(spark, home)
+                shutil.copytree(built.folder, folder)
+                file.write_text(json.dumps(asdict(replace(built, folder=str(folder)))))
+        given = json.loads(file.read_text())
+        return cls(**{**given, "tables": tuple(given["tables"]), "views": tuple(given["views"])})
 
     @classmethod
     def build(cls, spark: SparkSession, home: Home) -> Self:
@@ -64,17 +93,18 @@ class Template:
             for name, text in views.items()
         }
         return cls(
-            home=home,
+            folder=str(home.warehouse / f"{SCHEMA}.db"),
             tables=tuple(sorted(names - set(views))),
             views=tuple(views[name] for name in TopologicalSorter(needs).static_order()),
             statements=compile_sql(INLINE, home=home, schema=SCHEMA),
         )
 
-    def copy(self, spark: SparkSession, schema: str) -> Statements:
+    def copy(self, spark: SparkSession, home: Home, schema: str) -> Statements:
         """Make an outbox like it.
 
         Args:
             spark: the session of the process.
+            home: the home of the run.
             schema: the name of the new one.
 
         Returns:
@@ -82,10 +112,11 @@ class Template:
         """
         spark.sql(f"create schema {schema}")
         for name in REPLACED:
-            spark.sql(f"create table {schema}.{name} using delta as select * from {SCHEMA}.{name}")
+            rows = f"select * from delta.`{self.folder}/{name}`"
+            spark.sql(f"create table {schema}.{name} using delta as {rows}")
         for name in set(self.tables) - set(REPLACED):
-            folder = self.home.warehouse / f"{schema}.db" / name
-            shutil.copytree(self.home.warehouse / f"{SCHEMA}.db" / name, folder)
+            folder = home.warehouse / f"{schema}.db" / name
+            shutil.copytree(Path(self.folder) / name, folder)
             spark.sql(f"create table {schema}.{name} using delta location '{folder.as_uri()}'")
         for text in self.views:
             spark.sql(_NAME.sub(schema, text))

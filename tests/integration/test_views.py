@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from tests.integration import template
 from tests.integration.store import Store, open_store
 
 from delta_outbox.dbt import check_result, run_dbt
@@ -75,10 +74,13 @@ def store(spark: SparkSession, home: Home) -> Iterator[Store]:
         yield store
 
 
-def _manifest(home: Home) -> dict[str, Any]:
-    text = (home.dbt_target / template.SCHEMA / "manifest.json").read_text(encoding="utf-8")
-    manifest: dict[str, Any] = json.loads(text)
-    return manifest
+@pytest.fixture(scope="module")
+def manifest(store: Store) -> dict[str, Any]:
+    """Return what dbt knows of the project."""
+    check_result(run_dbt(["parse"], home=store.home, schema=SCHEMA))
+    text = (store.home.dbt_target / SCHEMA / "manifest.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
 
 
 # --- what is promised and documented -----------------------------------------------------------
@@ -91,11 +93,10 @@ def test_views_have_the_columns_of_the_contract(store: Store) -> None:
         assert promised <= set(store.spark.table(store.tables[view]).columns), view
 
 
-def test_views_are_public_and_enforced(store: Store, home: Home) -> None:
+def test_views_are_public_and_enforced(manifest: dict[str, Any]) -> None:
     """Everybody may use the views; dbt refuses to build one whose columns are not those that are
     written down, and knows who uses them.
     """
-    manifest = _manifest(home)
     models = {
         node["name"]: node
         for node in manifest["nodes"].values()
@@ -114,9 +115,8 @@ def test_views_are_public_and_enforced(store: Store, home: Home) -> None:
     assert "model.delta_outbox.outbox_state" in exposures["relay"]
 
 
-def test_every_column_is_described(store: Store, home: Home) -> None:
+def test_every_column_is_described(store: Store, manifest: dict[str, Any]) -> None:
     """No column of a log, of the projection or of a view is without its meaning."""
-    manifest = _manifest(home)
     described = {
         node["name"]: {
             name for name, column in node["columns"].items() if column["description"].strip()

@@ -24,7 +24,7 @@ KEYS_OF_A_BLOCK = 10
 LARGE = 1000  # events of a claim that is to be met in the middle: a slice looks every 256 events
 LEASE = 600  # seconds; nothing runs out while relays are killed one after the other
 URGENT = "order.urgent"  # a type whose lease is short
-URGENT_LEASE = 15  # seconds
+URGENT_LEASE = 20  # seconds
 
 MARK = "outbox/projection/"  # of the commits that hold the rows of a plan, before its number
 END_LIMIT = 15.0  # seconds; from the death of a driver to the end of all that it started

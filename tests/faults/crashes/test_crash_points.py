@@ -54,6 +54,7 @@ def test_thawed_relay_changes_nothing(scene: Scene, record_testsuite_property) -
     another has taken over: its endings are refused, and what it still sends is what it had in hand.
     """
     scene.sql(scene.some(LARGE, event_type=URGENT))
+    before = scene.topic.size()
     scene.mark.unlink()
     # Not once: a busy machine may use up a deadline before anything is sent.
     relay = scene.house.start("relay", "--drain")
@@ -63,6 +64,7 @@ def test_thawed_relay_changes_nothing(scene: Scene, record_testsuite_property) -
         assert relay.poll() is None, scene.house.errors.read_text()[-3000:]
         worker = psutil.Process(_named_by(scene.mark))
         wait_for(lambda: worker.status() == psutil.STATUS_STOPPED)
+        _wait_for_the_other(scene, before=before)
         relay.send_signal(signal.SIGSTOP)
         stopped = time.time()
         (claim,) = {history[-1]["claim_id"] for history in scene.histories().values()}
@@ -102,6 +104,23 @@ def _named_by(mark: Path) -> int:
     """Return the process that has made a mark, 0 as long as there is none."""
     text = mark.read_text() if mark.exists() else ""
     return int(text) if text.endswith("\n") else 0
+
+
+def _wait_for_the_other(scene: Scene, *, before: int) -> None:
+    """Wait until the worker that is not frozen has sent all that it has, which takes an instant:
+    the frozen one has sent no more than it has in hand.
+
+    Args:
+        scene: the house.
+        before: messages that were in the topic before.
+    """
+    sizes = [before]
+
+    def is_over() -> bool:
+        sizes.append(scene.topic.size())
+        return before + LOOK < sizes[-2] == sizes[-1]
+
+    wait_for(is_over, interval=1.0)
 
 
 def _counts(scene: Scene) -> Counter[str]:

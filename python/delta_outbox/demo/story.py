@@ -90,7 +90,7 @@ class Demo:
         self.terminal.headline(f"delta-outbox: a year of real flights, delivered to {place}.")
         with self._broker() as broker, self._outbox() as outbox:
             example = self._produce(outbox)
-            self._build(outbox)
+            self._refresh(outbox)
             self._deliver(outbox)
             self._build(outbox)
             with self.terminal.step("proof", "comparing flights and deliveries") as step:
@@ -191,14 +191,17 @@ class Demo:
             step.says = f"{present}{report.appended:,} appended: {kinds}"
         return longest_delay(spark)
 
+    def _refresh(self, outbox: Outbox) -> None:
+        with self.terminal.step("refresh", "refreshing the projection") as step:
+            outbox.refresh()
+            step.says = _counted(outbox)
+
     def _build(self, outbox: Outbox) -> None:
-        from delta_outbox import inspection
         from delta_outbox.dbt import BUILD, check_result, run_dbt
 
-        with self.terminal.step("dbt build", "refreshing the projection") as step:
+        with self.terminal.step("dbt build", "refreshing, checking the invariants") as step:
             check_result(run_dbt(BUILD, home=self.home, schema=outbox.tables.schema))
-            counts = inspection.counts(outbox)
-            step.says = ", ".join(f"{n:,} {state}" for state, n in counts.items() if n)
+            step.says = f"{_counted(outbox)}, no invariant broken"
 
     def _deliver(self, outbox: Outbox) -> None:
         from delta_outbox import inspection
@@ -231,6 +234,12 @@ class Demo:
         described = outbox.settings.publishers["default"]
         prepared = JsonlPublisher.prepare(described.settings, self.home.root)
         return Path(str(prepared["path"]))
+
+
+def _counted(outbox: Outbox) -> str:
+    from delta_outbox import inspection
+
+    return ", ".join(f"{n:,} {state}" for state, n in inspection.counts(outbox).items() if n)
 
 
 def _told(summary: Summary) -> str:

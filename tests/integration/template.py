@@ -5,17 +5,18 @@ All processes of `run_tests.py` share one (`FOLDER_VARIABLE`); any other builds 
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
 import shutil
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from delta_outbox.dbt import compile_sql
+from delta_outbox.file_lock import file_locked
 from delta_outbox.home import Home
 from delta_outbox.opening import create_outbox
 from delta_outbox.statements import INLINE, Statements
@@ -45,8 +46,8 @@ class Template:
     """
 
     folder: str
-    tables: tuple[str, ...]
-    views: tuple[str, ...]
+    tables: Sequence[str]
+    views: Sequence[str]
     statements: str
 
     @classmethod
@@ -61,14 +62,12 @@ class Template:
         if named is None:
             return cls.build(spark, home)
         file, folder = Path(named) / "template.json", Path(named) / "tables"
-        with (Path(named) / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with file_locked(Path(named) / "lock"):
             if not file.exists():
                 built = cls.build(spark, home)
                 shutil.copytree(built.folder, folder)
                 file.write_text(json.dumps(asdict(replace(built, folder=str(folder)))))
-        given = json.loads(file.read_text())
-        return cls(**{**given, "tables": tuple(given["tables"]), "views": tuple(given["views"])})
+        return cls(**json.loads(file.read_text()))
 
     @classmethod
     def build(cls, spark: SparkSession, home: Home) -> Self:
@@ -94,8 +93,8 @@ class Template:
         }
         return cls(
             folder=str(home.warehouse / f"{SCHEMA}.db"),
-            tables=tuple(sorted(names - set(views))),
-            views=tuple(views[name] for name in TopologicalSorter(needs).static_order()),
+            tables=sorted(names - set(views)),
+            views=[views[name] for name in TopologicalSorter(needs).static_order()],
             statements=compile_sql(INLINE, home=home, schema=SCHEMA),
         )
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
 import importlib.util
 import os
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from delta_outbox.file_lock import file_locked
 from delta_outbox.jars import IVY_SETTINGS_VARIABLE, JarsUnavailable, cache_folder
 from delta_outbox.java import find_java
 
@@ -23,14 +21,6 @@ _MODULES: Final = (
     # Without a binding the broker says nothing at all, not even why it cannot start.
     ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3"),
 )
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
 
 
 def kafka_jars() -> Path:
@@ -48,7 +38,7 @@ def kafka_jars() -> Path:
     if folder.is_dir():
         return folder
     java = str(find_java().executable)
-    with _locked(cache / "kafka.lock"):
+    with file_locked(cache / "kafka.lock"):
         if folder.is_dir():  # the one before us fetched them
             return folder
         with tempfile.TemporaryDirectory(dir=cache, prefix="kafka-jars-") as scratch:

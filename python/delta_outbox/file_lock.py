@@ -1,0 +1,21 @@
+"""A lock that processes of one machine take turns with."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def file_locked(path: Path) -> Iterator[None]:
+    """Hold a lock for a block; whoever else wants it waits. It ends with its process.
+
+    Args:
+        path: its file, which is created together with its folder and stays.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
-from tests.publishers.local_server import freeze
+from delta_outbox.demo.kafka_server import freeze
 
 SECRET: Final = "whsec_" + base64.b64encode(bytes(range(32))).decode()
 OLD_SECRET: Final = "whsec_" + base64.b64encode(bytes(range(100, 132))).decode()

@@ -15,9 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, Self
 
-import psutil
-
-from delta_outbox.demo.kafka_server import WATCHDOG
+from delta_outbox.demo.kafka_server import WATCHDOG, freeze
 from delta_outbox.demo.ports import free_ports
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -52,17 +50,6 @@ def find_program(name: str, package: str) -> str:
             f"sudo apt-get install {package}), then run the tests again."
         )
     return found
-
-
-def freeze(pid: int) -> None:
-    """Freeze a process: it keeps its connections and answers nothing.
-
-    Args:
-        pid: of the process; on a busy machine it goes on for a moment after the signal.
-    """
-    os.kill(pid, signal.SIGSTOP)
-    while psutil.Process(pid).status() != psutil.STATUS_STOPPED:
-        time.sleep(0.001)
 
 
 class LocalServer(ABC):

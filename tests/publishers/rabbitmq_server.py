@@ -22,9 +22,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Self
 
-from tests.publishers.local_server import freeze
-
-from delta_outbox.demo.kafka_server import WATCHDOG
+from delta_outbox.demo.kafka_server import WATCHDOG, freeze
 from delta_outbox.demo.ports import free_ports
 
 ROOT: Final = Path(__file__).resolve().parents[2]

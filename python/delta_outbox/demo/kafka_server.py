@@ -60,6 +60,21 @@ class KafkaNotStarted(OutboxError):
     remedy = "Read the last lines of its log above; free some memory or disk, and start again."
 
 
+def freeze(pid: int) -> None:
+    """Freeze a process: it keeps its connections and answers nothing.
+
+    To see that takes psutil, which the tests have.
+
+    Args:
+        pid: of the process; on a busy machine it goes on for a moment after the signal.
+    """
+    import psutil
+
+    os.kill(pid, signal.SIGSTOP)
+    while psutil.Process(pid).status() != psutil.STATUS_STOPPED:
+        time.sleep(0.001)
+
+
 class KafkaServer:
     """A single-node KRaft broker that belongs to this process.
 
@@ -180,7 +195,7 @@ class KafkaServer:
 
     def pause(self) -> None:
         """Freeze the broker: it keeps its connections and answers nothing."""
-        self._signal(signal.SIGSTOP)
+        freeze(self._running())
 
     def resume(self) -> None:
         """Let a frozen broker go on."""
@@ -223,9 +238,12 @@ class KafkaServer:
         return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
 
     def _signal(self, number: signal.Signals) -> None:
+        os.kill(self._running(), number)
+
+    def _running(self) -> int:
         if self.pid is None:
             raise KafkaNotStarted("The local Kafka is not running.")
-        os.kill(self.pid, number)
+        return self.pid
 
     @property
     def _log(self) -> Path:

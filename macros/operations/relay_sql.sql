@@ -17,9 +17,15 @@
 --- arrivals
 {{ delta_outbox.fold(state, "e", "(" ~ delta_outbox.events_tail_select("__source__", "_commit_version") ~ ")") }}
 --- merge
-{{ delta_outbox.merge_into_state(state, "select * from outbox_folded", "__from_states__") }}
+{{ delta_outbox.merge_into_state(
+    state, "select * from outbox_folded", "__from_states__", "__first_arrival__", "__last_arrival__"
+) }}
 --- insert
 {{ delta_outbox.insert_into_state(state, "outbox_folded") }}
+--- replace
+{{ delta_outbox.replace_in_state(
+    state, "outbox_folded", "__from_states__", "__first_arrival__", "__last_arrival__"
+) }}
 --- overwrite
 {{ delta_outbox.overwrite_state(state, "outbox_folded") }}
 --- events_tail

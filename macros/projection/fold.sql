@@ -17,8 +17,11 @@
             transitions_tail: name of the view of new rows of the transition log (transitions_tail_select)
             known_events: name of the view of earlier events, against which identity is checked (known_events_select)
             commands_tail: name of the view of new rows of the command log (commands_tail_select)
-        Placeholder: __from_states__, which whoever runs the text replaces by the list of the states (partitions of the
-            projection) that the touched deliveries come from, as literals, so that the others are not read.
+        Placeholders, which whoever runs the text replaces by literals, so that what is not touched is not read:
+            __from_states__: list of the states (partitions of the projection) that the touched deliveries come from
+            __first_arrival__, __last_arrival__: of the events that transitions and kills of the tails are about
+            __with_untouched__: true or false, whether to add the deliveries of these states and arrivals to which nothing
+                has happened
         Columns: those of the projection, and replaces_destination: the destination under which the delivery stands in
             the projection ('' before its first claim), null for a row to insert.
     -#}
@@ -123,7 +126,9 @@
             on
                 s.event_id = n.event_id
                 and s.arrival = n.arrival
-        where s.state in (__from_states__)
+        where
+            s.state in (__from_states__)
+            and s.arrival between __first_arrival__ and __last_arrival__
         {%- endif %}
         {%- if "e" in news and "c" in news %}
         union all
@@ -153,12 +158,15 @@
             false as is_new,
             {{ of_transition }}
         from {{ state }} as s
-        inner join last_transitions as t
+        -- As good as an inner join, unless what is untouched is asked for as well.
+        left join last_transitions as t
             on
                 s.event_id = t.event_id
                 and s.arrival = t.arrival
                 and (s.destination = t.destination or s.destination = '')
-        where s.state in (__from_states__)
+        where
+            s.state in (__from_states__)
+            and s.arrival between __first_arrival__ and __last_arrival__
         {%- if "e" in news %}
         union all
         select
@@ -283,5 +291,5 @@
         {% endfor -%}
         replaces_destination
     from settled
-    where is_touched{% if "c" in news %} or kill is not null{% endif %}
+    where is_touched{% if "t" in news %} or __with_untouched__{% endif %}{% if "c" in news %} or kill is not null{% endif %}
 {%- endmacro %}

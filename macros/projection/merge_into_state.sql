@@ -1,8 +1,15 @@
-{% macro merge_into_state(state, fold, from_states) -%}
+{% macro merge_into_state(state, fold, from_states, first_arrival, last_arrival) -%}
     {#-
         Merge folded rows into the projection: update only what stands at an earlier position of the transition log or has
         not heard of a kill, insert
-        only deliveries that are new, look only into the partitions that the news comes from.
+        only deliveries that are new, look only into the partitions that the news comes from, and there only at what may be
+        touched.
+
+        Arguments:
+            state: relation, the projection
+            fold: SQL text of the folded rows
+            from_states: list of literals, the states that touched deliveries come from
+            first_arrival, last_arrival: of the events that transitions and kills are about
     -#}
     {%- set columns = delta_outbox.state_columns() -%}
     merge into {{ state }} as t
@@ -14,6 +21,7 @@
         and t.arrival = s.arrival
         and t.destination = s.replaces_destination
         and t.state in ({{ from_states }})
+        and t.arrival between {{ first_arrival }} and {{ last_arrival }}
     when
         matched and (
             s.epoch > t.epoch

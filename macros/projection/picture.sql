@@ -2,8 +2,8 @@
     {#-
         The open deliveries now: the projection, with the deliveries that the tails touch replaced by their fold.
 
-        Arguments and the placeholder __from_states__ are those of `fold`.
-        Placeholder: __shown_states__, the states that are shown: PENDING and CLAIMED, and DEAD where a policy lets the dead
+        Arguments and placeholders are those of `fold`.
+        One more placeholder: __shown_states__, the states that are shown: PENDING and CLAIMED, and DEAD where a policy lets the dead
             hold their key. Of those only the ones that may hold are shown.
     -#}
     {%- set shown -%}

@@ -52,6 +52,10 @@ begin
     declare first_id string;
     declare last_id string;
     declare from_states string;
+    declare first_arrival bigint;
+    declare last_arrival bigint;
+    declare is_replayed boolean;
+    declare is_killed boolean;
     declare fold_text string default r"
 {{ fold }}
 ";
@@ -151,14 +155,24 @@ begin
             end if;
             -- Only a replay leaves a terminal state, and only a kill may let the key of a dead event go, so only then are
             -- the partitions of terminal states touched.
+            set (first_arrival, last_arrival, is_replayed, is_killed) = (
+                select
+                    coalesce(min(arrival), 0),
+                    coalesce(max(arrival), -1),
+                    coalesce(bool_or(reason = 'replayed'), false),
+                    coalesce(bool_or(is_kill), false)
+                from (
+                    select arrival, reason, false as is_kill from outbox_transitions_tail
+                    union all
+                    select arrival, cast(null as string), true from outbox_commands_tail
+                    where kind = 'kill' and event_id is not null
+                )
+                where not plan_rebuilds
+            );
             set from_states = case
                 when plan_rebuilds then '\'\''
-                when
-                    transitions_to > transitions_after
-                    and exists (select 1 from outbox_transitions_tail where reason = 'replayed')
-                    then '\'PENDING\', \'CLAIMED\', \'PUBLISHED\', \'DEAD\''
-                when commands_to > commands_after and exists (select 1 from outbox_commands_tail where kind = 'kill')
-                    then '\'PENDING\', \'CLAIMED\', \'DEAD\''
+                when is_replayed then '\'PENDING\', \'CLAIMED\', \'PUBLISHED\', \'DEAD\''
+                when is_killed then '\'PENDING\', \'CLAIMED\', \'DEAD\''
                 else '\'PENDING\', \'CLAIMED\''
             end;
             execute immediate 'create or replace temporary view outbox_known_events as '
@@ -178,7 +192,12 @@ begin
                 || if(
                     is_empty,
                     'select * from {{ state }} where false',
-                    replace(fold_text, '__from_states__', from_states)
+                    replace(replace(replace(replace(
+                        fold_text,
+                        '__with_untouched__', 'false'),
+                        '__from_states__', from_states),
+                        '__first_arrival__', cast(first_arrival as string)),
+                        '__last_arrival__', cast(last_arrival as string))
                 );
 
             execute immediate 'set spark.databricks.delta.write.txnAppId = outbox/projection';
@@ -193,10 +212,13 @@ begin
                 if plan_rebuilds then
                     {{ delta_outbox.overwrite_state(state, "outbox_folded") }};
                 else
-                    execute immediate replace(
-                        r"{{ delta_outbox.merge_into_state(state, 'select * from outbox_folded', '__from_states__') }}",
-                        '__from_states__', from_states
-                    );
+                    execute immediate replace(replace(replace(
+                        r"{{ delta_outbox.merge_into_state(
+                            state, 'select * from outbox_folded', '__from_states__', '__first_arrival__', '__last_arrival__'
+                        ) }}",
+                        '__from_states__', from_states),
+                        '__first_arrival__', cast(first_arrival as string)),
+                        '__last_arrival__', cast(last_arrival as string));
                 end if;
             end;
             execute immediate 'reset spark.databricks.delta.write.txnAppId';

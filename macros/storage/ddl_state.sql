@@ -43,7 +43,7 @@
     tblproperties (
         'delta_outbox.format_version' = "{{ delta_outbox.format_version() }}",
         'delta.checkpointInterval' = "50",
-        'delta.dataSkippingStatsColumns' = "event_id,event_type,created_at,changed_at",
+        'delta.dataSkippingStatsColumns' = "event_id,arrival,event_type,created_at,changed_at",
         'delta.autoOptimize.autoCompact' = "false"
     )
 {%- endmacro %}

@@ -272,10 +272,14 @@ class Projection:
         else:
             tails = Tails(self._spark, self._tables, self._statements)
             tails.between(seen.versions, heads)
+            first_arrival, last_arrival = tails.arrivals()
             text = self._statements.fill(
                 f"picture_{tails.news}",
                 state=state,
                 from_states=listed(tails.from_states()),
+                first_arrival=first_arrival,
+                last_arrival=last_arrival,
+                with_untouched="false",
                 shown_states=listed(states),
             )
         # Kept: to plan the fold costs more than to run it, and several questions are asked of it.

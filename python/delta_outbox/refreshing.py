@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.clock import Clock
@@ -24,7 +25,7 @@ from delta_outbox.session import end_own_session, kept
 from delta_outbox.statements import Statements
 from delta_outbox.storage import writing_to
 from delta_outbox.tables import Tables
-from delta_outbox.tails import LOGS, Tails, listed
+from delta_outbox.tails import LOGS, Tails, changes, listed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -72,6 +73,8 @@ class Refreshing:
     ) -> None:
         """Read nothing yet."""
         self._spark = spark
+        # Rows that are replaced may get another state than that which is replaced.
+        spark.conf.set("spark.databricks.delta.replaceWhere.constraintCheck.enabled", "false")
         self._tables = tables
         self._statements = statements
         self._tails = Tails(spark, tables, statements)
@@ -136,24 +139,26 @@ class Refreshing:
         ranges = plan.plan
         to = {log: int(ranges[log]["to"]) for log in LOGS}
         after = {log: int(ranges[log]["after"]) for log in LOGS}
-        states: tuple[str, ...]
         if not _has_rows(plan):
             return True
         try:
             if ranges.get("rebuild"):
                 self._tails.whole(to)
-                states, statement = ("",), "overwrite"
+                touched = self._touched()
+                statement = "overwrite"
             else:
                 self._tails.between(after, to)
-                states, statement = self._tails.from_states(), "merge"
-            fold = self._statements.fill(f"fold_{self._tails.news}", from_states=listed(states))
-            folded = self._spark.sql(fold)
+                touched = self._touched()
+                statement = self._way(touched)
+            folded = self._folded(touched, with_untouched=statement == "replace")
             if statement == "merge":
-                folded, statement = self._kept(folded, states)
+                folded = kept(folded)  # it is read several times
+                if folded.where("replaces_destination is not null").isEmpty():
+                    statement = "insert"
             folded.createOrReplaceTempView("outbox_folded")
             reach("rows.before")
             with self._numbered(plan.number), writing_to(self._tables.state):
-                self._spark.sql(self._statements.fill(statement, from_states=listed(states)))
+                self._spark.sql(self._statements.fill(statement, **touched))
             reach("rows.after")
         except Exception as error:
             if is_conflict(error):
@@ -163,25 +168,53 @@ class Refreshing:
             raise
         return True
 
-    def _kept(self, folded: DataFrame, states: Sequence[str]) -> tuple[DataFrame, str]:
-        """Return folded rows, and the statement that writes them: where none of them takes the
-        place of another, as when all that came has been delivered since, they are inserted.
+    def _touched(self) -> Mapping[str, object]:
+        """Return what the texts are told of the rows of the projection that are touched."""
+        first, last = self._tails.arrivals()
+        return {
+            "from_states": listed(self._tails.from_states()),
+            "first_arrival": first,
+            "last_arrival": last,
+        }
+
+    def _way(self, touched: Mapping[str, object]) -> str:
+        """Return the statement that writes what is folded: rows that take the place of no other, as
+        when all that came has been delivered since, are inserted; where most of what may be touched
+        is, all of it is replaced, for to look for each row takes three times as long.
         """
         news = set(self._tails.news)
         if not {"t", "c"} & news:
-            return folded, "insert"
-        if "c" not in news and not self._has_any(states):
-            return folded, "insert"
-        folded = kept(folded)  # a merge reads them several times
-        replaces = folded.where("replaces_destination is not null")
-        return folded, "insert" if replaces.isEmpty() else "merge"
+            return "insert"
+        there = self._count(touched)
+        if "c" not in news and not there:
+            return "insert"
+        return "replace" if self._tails.are_most_of(there) else "merge"
 
-    def _has_any(self, states: Sequence[str]) -> bool:
-        """Say whether the projection has rows in some of its partitions."""
+    def _folded(self, touched: Mapping[str, object], *, with_untouched: bool) -> DataFrame:
+        """Return the rows to write, those of a backlog in the order in which it was appended: what
+        later becomes of it touches few files then.
+        """
+        parts = self._tails.set_apart()
+        texts = [
+            self._statements.fill(
+                "arrivals", source=changes(self._tables.events, after=after, to=to)
+            )
+            for after, to in parts
+        ]
+        if not (texts and self._tails.are_empty):
+            fold = f"fold_{self._tails.news}"
+            also = str(with_untouched).lower()
+            texts.insert(0, self._statements.fill(fold, **touched, with_untouched=also))
+        return reduce(lambda some, more: some.unionAll(more), map(self._spark.sql, texts))
+
+    def _count(self, touched: Mapping[str, object]) -> int:
+        """Return how many rows the projection has that may be touched."""
         found = self._spark.sql(
-            f"select 1 from {self._tables.state} where state in ({listed(states)}) limit 1"
-        )
-        return not found.isEmpty()
+            f"select count(*) as rows from {self._tables.state} "
+            f"where state in ({touched['from_states']}) "
+            f"and arrival between {touched['first_arrival']} and {touched['last_arrival']}"
+        ).first()
+        return int(found["rows"]) if found is not None else 0
 
     def _stands_at(self, plan: NumberedPlan) -> int:
         """Return the number of a plan if its rows are there, else 0.

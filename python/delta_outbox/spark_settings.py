@@ -93,9 +93,6 @@ def served_settings(*, port: int | None = None) -> dict[str, str]:
         port: the port to listen on; a free one if left out.
     """
     return {
-        # A relay that publishes waits for its destination in as many tasks as there are cores;
-        # the others must be able to read and write meanwhile.
-        "spark.master": f"local[{2 * _cores()},{TASK_ATTEMPTS}]",
         "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port or 0),
@@ -145,8 +142,12 @@ def local_settings(
     return {
         **REQUIRED,
         # More than one attempt: a killed Python worker fails its task, not the job. What a
-        # repeated task does not do is publish (design rule 3).
-        "spark.master": f"local[{_cores()},{TASK_ATTEMPTS}]",
+        # repeated task does not do is publish (design rule 3). Twice as many slots as cores: a
+        # relay waits for its destination in one task per core, and what others read and write
+        # meanwhile must neither wait for that nor keep it waiting (decision 0033).
+        "spark.master": f"local[{2 * _cores()},{TASK_ATTEMPTS}]",
+        "spark.default.parallelism": str(_cores()),
+        "spark.scheduler.mode": "FAIR",
         "spark.app.name": app_name,
         "spark.driver.memory": _driver_memory(),
         "spark.driver.extraJavaOptions": " ".join(java_options),

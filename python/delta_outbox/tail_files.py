@@ -8,19 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_outbox.commit_files import CommitFiles
+from delta_outbox.commit_files import AddedFile, CommitFiles
 from delta_outbox.event_files import UnreadableFile, read_columns
+from delta_outbox.repeats import may_repeat
 from delta_outbox.tables import Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MOST: Final = 2_000_000  # rows that are held at once; of more Spark is asked
+_KIND: Final = ("claim_id", "destination", "to_state", "reason")  # of transitions
+MOST_PARTS: Final = 30  # each is planned by itself
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +36,7 @@ class NewEvents:
         last_day: the greatest.
         first_id: the least id.
         last_id: the greatest.
-        repeat: whether an id is there twice.
+        repeat: whether an id may be there twice.
     """
 
     count: int
@@ -64,19 +67,46 @@ class TailFiles:
             after: version, not included.
             to: version, included.
         """
-        table = self._read(self._tables.events, after, to, ("event_id", "created_at"))
-        if table is None or not table.num_rows:
+        files = self._added(self._tables.events, after, to)
+        ids: list[str] = []
+        days: list[int] = []
+        count = 0
+        try:
+            for file in files or ():
+                rows = read_columns(file, ("event_id", "created_at"))
+                count += rows.num_rows
+                ids += _ends(rows["event_id"])
+                days += _ends(rows["created_at"].cast(pa.timestamp("us")).cast(pa.date32()))
+            if not files or not count:
+                return None
+            repeat = may_repeat(
+                lambda: (read_columns(file, ("event_id",))["event_id"] for file in files), count
+            )
+        except UnreadableFile:
             return None
-        ids = pc.min_max(table["event_id"]).as_py()
-        days = pc.min_max(table["created_at"].cast(pa.timestamp("us")).cast(pa.date32()))
         return NewEvents(
-            count=table.num_rows,
-            first_day=days["min"].cast(pa.string()).as_py(),
-            last_day=days["max"].cast(pa.string()).as_py(),
-            first_id=ids["min"],
-            last_id=ids["max"],
-            repeat=pc.count_distinct(table["event_id"]).as_py() < table.num_rows,
+            count=count,
+            first_day=_day(min(days)),
+            last_day=_day(max(days)),
+            first_id=min(ids, key=str.encode),
+            last_id=max(ids, key=str.encode),
+            repeat=repeat,
         )
+
+    def parts(self, after: int, to: int, *, size: int) -> Sequence[tuple[int, int]]:
+        """Return what is new in the event log in parts of whole commits.
+
+        Args:
+            after: version, not included.
+            to: version, included.
+            size: events that a part holds at least, but for the last one.
+
+        Returns:
+            Of each part the version after which it begins, and its last one. Nothing if there are
+            fewer events than that, or Spark would have to be asked.
+        """
+        files = self._added(self._tables.events, after, to)
+        return parts_of(files or [], after=after, to=to, size=size)
 
     def claims(self, after: int, to: int) -> Sequence[Mapping[str, Any]] | None:
         """Return the transitions that are new, claim by claim, as `tails.read_claims` takes them.
@@ -88,37 +118,82 @@ class TailFiles:
         Returns:
             None if Spark is to be asked.
         """
-        names = ("claim_id", "destination", "to_state", "reason")
-        table = self._read(self._tables.transitions, after, to, names)
-        if table is None:
+        files = self._added(self._tables.transitions, after, to)
+        if files is None:
             return None
-        kinds = table.group_by(list(names)).aggregate([([], "count_all")]).to_pylist()
         found: dict[str | None, dict[str, Any]] = {}
-        for kind in kinds:
-            claim = found.setdefault(
-                kind["claim_id"],
-                {
-                    "claim_id": kind["claim_id"],
-                    "replays": False,
-                    "first": kind["destination"],
-                    "last": kind["destination"],
-                    **dict.fromkeys(("transitions", "claimed", "set_free"), 0),
-                },
-            )
-            claim["replays"] |= kind["reason"] == "replayed"
-            claim["first"] = min(claim["first"], kind["destination"])
-            claim["last"] = max(claim["last"], kind["destination"])
-            claim["transitions"] += kind["count_all"]
-            claim["claimed"] += kind["count_all"] * (kind["to_state"] == "CLAIMED")
-            claim["set_free"] += kind["count_all"] * (kind["to_state"] == "PENDING")
-        return list(found.values())
-
-    def _read(self, table: str, after: int, to: int, columns: Sequence[str]) -> pa.Table | None:
-        added = self._files.added(table, after=after, to=to, most=MOST)
-        if added is None or added.to < to or added.rows > MOST:
-            return None
         try:
-            parts = [read_columns(file, columns) for file in added.files]
+            for file in files:
+                _count(found, read_columns(file, (*_KIND, "arrival")))
         except UnreadableFile:
             return None
-        return pa.concat_tables(parts) if parts else pa.table({name: [] for name in columns})
+        return list(found.values())
+
+    def _added(self, table: str, after: int, to: int) -> Sequence[AddedFile] | None:
+        added = self._files.added(table, after=after, to=to)
+        return added.files if added is not None else None
+
+
+def parts_of(
+    files: Sequence[AddedFile], *, after: int, to: int, size: int
+) -> Sequence[tuple[int, int]]:
+    """Cut what files hold into parts of whole commits.
+
+    Args:
+        files: in the order of their commits.
+        after: version after which their commits come.
+        to: the last version.
+        size: events that a part holds at least, but for the last one.
+
+    Returns:
+        As `TailFiles.parts`.
+    """
+    rows = sum(file.rows for file in files)
+    if rows < size:
+        return []
+    least = max(size, rows // MOST_PARTS)
+    ends = []
+    held = 0
+    for file, following in pairwise(files):
+        held += file.rows
+        if held >= least and following.version > file.version:
+            ends.append(file.version)
+            held = 0
+    return list(pairwise([after, *ends, to]))
+
+
+def _ends(column: pa.ChunkedArray) -> list[Any]:
+    """Return the least and the greatest value; nothing if there is none."""
+    if pa.types.is_date(column.type):
+        column = column.cast(pa.int32())
+    return list(pc.min_max(column).as_py().values()) if len(column) else []
+
+
+def _day(number: int) -> str:
+    return str(pa.scalar(number, pa.int32()).cast(pa.date32()).cast(pa.string()))
+
+
+def _count(claims: dict[str | None, dict[str, Any]], transitions: pa.Table) -> None:
+    """Count transitions as well, claim by claim."""
+    counts = [([], "count_all"), ("arrival", "min"), ("arrival", "max")]
+    for kind in transitions.group_by(list(_KIND)).aggregate(counts).to_pylist():
+        claim = claims.setdefault(
+            kind["claim_id"],
+            {
+                "claim_id": kind["claim_id"],
+                "replays": False,
+                "first": kind["destination"],
+                "last": kind["destination"],
+                "first_arrival": kind["arrival_min"],
+                "last_arrival": kind["arrival_max"],
+                **dict.fromkeys(("transitions", "claimed", "set_free"), 0),
+            },
+        )
+        claim["replays"] |= kind["reason"] == "replayed"
+        claim["first"] = min(claim["first"], kind["destination"])
+        claim["last"] = max(claim["last"], kind["destination"])
+        claim["first_arrival"] = min(claim["first_arrival"], kind["arrival_min"])
+        claim["last_arrival"] = max(claim["last_arrival"], kind["arrival_max"])
+        claim["transitions"] += kind["count_all"]
+        claim["claimed"] += kind["count_all"] * (kind["to_state"] == "CLAIMED")
+        claim["set_free"] += kind["count_all"] * (kind["to_state"] == "PENDING")

@@ -21,7 +21,9 @@ VARIANTS: Final = ("e", "er", "t", "tm", "tmd", "et", "etm", "ertm", "ertmd", "e
 """The variants of the macro `fold` that relay_sql.sql compiles, the shorter ones first."""
 
 MANY: Final = 20_000  # rows; of fewer it costs more to ask whether one is there twice than to look
+BACKLOG: Final = 500_000  # events that nothing has happened to; of as many, order is kept
 MOST_OVER: Final = 1000  # claims that are named in a condition
+NOTHING: Final = (0, -1)  # of the arrivals
 _CLAIM_ID: Final = re.compile(r"[0-9a-f]{32}")  # as `claims.new_claim_id` makes them
 
 
@@ -34,12 +36,16 @@ class TailClaims:
         several_destinations: they are of more than one.
         more_than_one: a delivery may have more than one of them that is not over.
         over: the claims all of whose endings are there as well.
+        deliveries: about how many they are about, counted once for each claim.
+        arrivals: the first and the last arrival of their events.
     """
 
     replays: bool
     several_destinations: bool
     more_than_one: bool
     over: Sequence[str]
+    deliveries: int
+    arrivals: tuple[int, int]
 
 
 class Tails:
@@ -58,9 +64,11 @@ class Tails:
         self._statements = statements
         self._files = TailFiles(spark, tables)
         self._of_files: dict[str, tuple[int, int]] = {}  # log -> range, where it is one of commits
+        self._are_whole = False
         self._new: frozenset[str] = frozenset()
         self._transitions = ""  # the text of their view, all of them
         self._of_transitions: TailClaims | None = None
+        self._of_kills: tuple[int, int] | None = None
         self._new_events = 0  # how many
         self._differ = False  # whether the ids of the new ones are known to differ
         self._repeats: bool | None = None  # whether one may be there twice, once that was asked
@@ -72,8 +80,9 @@ class Tails:
             after: version of each log, not included.
             heads: version of each log, included.
         """
+        self._are_whole = False
         self._new = frozenset(log for log in LOGS if heads[log] > after[log])
-        self._of_transitions = None
+        self._of_transitions = self._of_kills = None
         self._of_files = {log: (after[log], heads[log]) for log in self._new}
         for log in LOGS:
             source = (
@@ -90,8 +99,9 @@ class Tails:
         Args:
             heads: version of each log.
         """
+        self._are_whole = True
         self._new = frozenset(LOGS)
-        self._of_transitions, self._of_files = None, {}
+        self._of_transitions, self._of_kills, self._of_files = None, None, {}
         found = self._spark.sql(  # Delta's log knows
             f"select count(*) as events from {self._tables.events} version as of {heads['events']}"
         ).first()
@@ -118,16 +128,73 @@ class Tails:
                 letters.add("d")
         return variant(letters)
 
+    def set_apart(self) -> Sequence[tuple[int, int]]:
+        """Take off the views the new events that come after all that has transitions, if they are
+        many: a backlog, which nothing has to be joined with, and whose order is worth keeping.
+
+        Returns:
+            Ranges of commits of the event log, as `changes` takes them; empty if none are many.
+        """
+        given = self._of_files.get("events")
+        if given is None or "commands" in self._new or self._may_repeat():
+            return []
+        after, to = given
+        touched = max(after, self.arrivals()[1])
+        parts = self._files.parts(touched, to, size=BACKLOG)
+        if parts and touched > after:
+            self._tail(
+                "events",
+                changes(self._tables.events, after=after, to=touched),
+                arrival="_commit_version",
+            )
+        elif parts:
+            self._new -= {"events"}
+        return parts
+
+    @property
+    def are_empty(self) -> bool:
+        """Say whether the views hold nothing."""
+        return not self._new
+
     def from_states(self) -> tuple[str, ...]:
         """Return the partitions of the projection that what is in the views comes from.
 
-        Only a replay leaves a terminal one, and only a kill may touch the dead.
+        Only a replay leaves a terminal one, and only a kill may touch the dead. Where everything is
+        derived anew, it comes from none.
         """
+        if self._are_whole:
+            return ("",)
         if "transitions" in self._new and self._look_at_transitions().replays:
             return (*OPEN_STATES, "PUBLISHED", "DEAD")
-        if "commands" in self._new and self._has_kills():
+        if "commands" in self._new and self._look_at_kills() != NOTHING:
             return (*OPEN_STATES, "DEAD")
         return OPEN_STATES
+
+    def arrivals(self) -> tuple[int, int]:
+        """Return the first and the last arrival of the events that transitions and kills in the
+        views are about: of others, nothing in the projection is touched.
+        """
+        if self._are_whole:
+            return NOTHING
+        first, last = NOTHING
+        if "transitions" in self._new:
+            first, last = self._look_at_transitions().arrivals
+        killed = self._look_at_kills() if "commands" in self._new else NOTHING
+        if NOTHING in ((first, last), killed):
+            return max((first, last), killed, key=lambda one: one[1])
+        return min(first, killed[0]), max(last, killed[1])
+
+    def are_most_of(self, rows: int) -> bool:
+        """Say whether the transitions are about many deliveries, and about most of those that the
+        projection has of the states and arrivals that are touched.
+
+        Args:
+            rows: how many it has.
+        """
+        if "commands" in self._new or self.from_states() != OPEN_STATES:
+            return False
+        touched = self._look_at_transitions().deliveries
+        return touched >= MANY and rows <= 2 * touched
 
     def _look_at_transitions(self) -> TailClaims:
         """Look at the transitions claim by claim, once, and leave out of the view what is over: a
@@ -157,7 +224,8 @@ class Tails:
                 "select claim_id, bool_or(reason = 'replayed') as replays, "
                 "min(destination) as first, max(destination) as last, count(*) as transitions, "
                 "count_if(to_state = 'CLAIMED') as claimed, "
-                "count_if(to_state = 'PENDING') as set_free "
+                "count_if(to_state = 'PENDING') as set_free, "
+                "min(arrival) as first_arrival, max(arrival) as last_arrival "
                 "from outbox_transitions_tail group by claim_id"
             )
             .toArrow()
@@ -228,9 +296,17 @@ class Tails:
     def _view(self, name: str, text: str) -> None:
         self._spark.sql(f"create or replace temporary view {name} as {text}")
 
-    def _has_kills(self) -> bool:
-        found = self._spark.sql("select 1 from outbox_commands_tail where kind = 'kill' limit 1")
-        return found.first() is not None
+    def _look_at_kills(self) -> tuple[int, int]:
+        """Return the first and the last arrival of what is killed; asked once."""
+        if self._of_kills is None:
+            found = self._spark.sql(
+                "select min(arrival) as first, max(arrival) as last from outbox_commands_tail "
+                "where kind = 'kill' and event_id is not null"
+            ).first()
+            self._of_kills = NOTHING
+            if found is not None and found["first"] is not None:
+                self._of_kills = int(found["first"]), int(found["last"])
+        return self._of_kills
 
 
 def changes(log: str, *, after: int, to: int) -> str:
@@ -259,7 +335,8 @@ def read_claims(by_claim: Sequence[Mapping[str, Any]]) -> TailClaims:
     Args:
         by_claim: of each claim, and of what has none: claim_id; replays, whether one is a replay;
             first and last, its least and greatest destination; transitions, how many; claimed and
-            set_free, how many of them lead to CLAIMED and to PENDING.
+            set_free, how many of them lead to CLAIMED and to PENDING; first_arrival and
+            last_arrival of their events.
     """
     over: list[str] = []
     more = False
@@ -281,6 +358,13 @@ def read_claims(by_claim: Sequence[Mapping[str, Any]]) -> TailClaims:
         > 1,
         more_than_one=more,
         over=over,
+        deliveries=sum(
+            max(claim["claimed"], claim["transitions"] - claim["claimed"]) for claim in by_claim
+        ),
+        arrivals=(
+            min((claim["first_arrival"] for claim in by_claim), default=NOTHING[0]),
+            max((claim["last_arrival"] for claim in by_claim), default=NOTHING[1]),
+        ),
     )
 
 

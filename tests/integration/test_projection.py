@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Set
+from collections import Counter
+from collections.abc import Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -102,6 +103,65 @@ def test_much_news_is_folded_with_what_it_needs(
     told.clear()
     check_derived(store)  # from all that there is
     assert 1 == len(told)
+
+
+@pytest.fixture
+def empty_store(spark: SparkSession, home: Home) -> Iterator[Store]:
+    """Return an outbox of its own: what others have left to retry would be counted."""
+    with open_store(spark, home, "t_replaced") as store:
+        yield store
+
+
+def test_what_changes_together_is_replaced(
+    empty_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New events that nothing has happened to are written apart, in their order. Where most of what
+    may be touched is, all of it is replaced, and what is untouched is put back. The rows are those
+    that are derived of everything.
+    """
+    store = empty_store
+    monkeypatch.setattr(tails, "MANY", 2)
+    monkeypatch.setattr(tails, "BACKLOG", 3)
+    ways: list[str] = []
+    way = Refreshing._way
+
+    def watched(self: Refreshing, touched: Mapping[str, object]) -> str:
+        ways.append(way(self, touched))
+        return ways[-1]
+
+    monkeypatch.setattr(Refreshing, "_way", watched)
+    outbox = store.outbox(tmp_path)
+
+    def ended(count: int, *results: EndOfClaim) -> None:
+        claim = outbox.claim(count)
+        assert claim is not None
+        assert count == len(claim)
+        outbox.end(claim, [*results, *[Delivered()] * (count - len(results))])
+
+    for part in range(4):
+        outbox.append(events(f"part-{part}", 3)).raise_if_rejected()
+    ended(4)
+    outbox.refresh()
+    files = store.rows(
+        f"select collect_set(arrival) as arrivals, count(*) as events from {store.tables.state} "
+        "where state = 'PENDING' and event_id >= 'part-2' group by _metadata.file_path"
+    )
+    assert [(1, 3), (1, 3)] == [(len(file["arrivals"]), file["events"]) for file in files]
+
+    ended(5, Failed(error="busy"))
+    assert outbox.claim(1) is not None
+    outbox.refresh()  # two events are untouched
+    assert ["insert", "replace"] == ways
+    states = Counter(store.states("part-").values())
+    assert {"PUBLISHED": 8, "PENDING": 3, "CLAIMED": 1} == states
+
+    ended(2)
+    outbox.append(events("other", 9)).raise_if_rejected()
+    outbox.refresh()
+    ended(2)
+    outbox.refresh()  # seven of nine are untouched
+    assert ["replace", "merge"] == ways[2:]
+    check_derived(store)
 
 
 def test_threads_of_one_store_refresh_in_turns(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,12 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JJavaError
 from tests.integration.store import Store, check_lives, delivered, events, open_store
 
 from delta_outbox.claims import Claim
 from delta_outbox.home import Home
+from delta_outbox.lifecycle import EndOfClaim
 from delta_outbox.publishers.protocol import Delivered
 from delta_outbox.relay import Mode, Relay, Summary
+from delta_outbox.relay.publishing import Publishing
+from delta_outbox.results import Results
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -79,6 +84,45 @@ def test_two_relays_share_a_backlog(store: Store, tmp_path: Path) -> None:
     assert 48 == sum(summary.published for summary in summaries)
     assert [0, 0] == [summary.waiting for summary in summaries]
     check_lives(store.transitions("two"))
+
+
+@pytest.mark.local
+def test_what_is_published_does_not_queue_behind_other_work(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A claim is published before a job that came first, as those of a refresh, is through."""
+    outbox = store.outbox(tmp_path / "to")
+    outbox.append(events("queue", 4)).raise_if_rejected()
+    context, tasks, ended = store.spark.sparkContext, 400, list[int]()
+    publish = Publishing.publish
+
+    def other_work() -> None:
+        context.setJobGroup("other work", "", interruptOnCancel=True)
+        context.parallelize(range(tasks), tasks).foreach(lambda _: time.sleep(0.1))
+
+    def tasks_done() -> int:
+        tracker = context.statusTracker()
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup("other work")]
+        stages = [tracker.getStageInfo(one) for job in jobs if job for one in job.stageIds]
+        return sum(stage.numCompletedTasks for stage in stages if stage)
+
+    def publish_beside(*args: Any, **given: Any) -> Results[EndOfClaim]:
+        with ThreadPoolExecutor(1) as pool:
+            job = pool.submit(other_work)
+            while not tasks_done():
+                assert not job.done()
+            try:
+                return publish(*args, **given)
+            finally:
+                ended.append(tasks_done())
+                context.cancelJobGroup("other work")
+                with pytest.raises(Py4JJavaError, match="cancelled"):
+                    job.result()
+
+    monkeypatch.setattr(Publishing, "publish", publish_beside)
+    assert 4 == Relay(outbox).run(Mode.ONCE).published
+    assert 1 == len(ended)
+    assert ended[0] < tasks / 2
 
 
 def test_a_lost_claim_is_not_published(

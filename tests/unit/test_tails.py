@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_outbox.claims import new_claim_id
-from delta_outbox.tails import MOST_OVER, VARIANTS, read_claims, variant
+from delta_outbox.commit_files import AddedFile
+from delta_outbox.tail_files import MOST_PARTS, parts_of
+from delta_outbox.tails import MOST_OVER, NOTHING, VARIANTS, read_claims, variant
 
 MACROS = Path(__file__).parents[2] / "macros"
 
@@ -38,6 +40,7 @@ def claim(
     replays: bool = False,
     claim_id: str | None = "",
     to: tuple[str, str] = ("a", "a"),
+    arrivals: tuple[int, int] = (1, 1),
 ) -> dict[str, object]:
     """Return what is counted of a claim."""
     return {
@@ -48,6 +51,8 @@ def claim(
         "transitions": claimed + ended,
         "claimed": claimed,
         "set_free": set_free,
+        "first_arrival": arrivals[0],
+        "last_arrival": arrivals[1],
     }
 
 
@@ -79,3 +84,36 @@ def test_replays_and_destinations_are_seen():
     assert read_claims([claim(ended=2, to=("a", "b"))]).several_destinations
     assert read_claims([claim(ended=1), claim(ended=1, to=("b", "b"))]).several_destinations
     assert not read_claims([claim(ended=1), claim(ended=1)]).several_destinations
+
+
+def test_how_many_deliveries_there_are_and_of_which_events():
+    """A claim that has ended as well counts once; the range spans all claims."""
+    claims = [claim(claimed=3, ended=3, arrivals=(4, 5)), claim(claimed=2), claim(ended=4)]
+    found = read_claims(claims)
+    assert (9, (1, 5)) == (found.deliveries, found.arrivals)
+    assert (0, NOTHING) == (read_claims([]).deliveries, read_claims([]).arrivals)
+
+
+@given(
+    commits=st.lists(st.lists(st.integers(0, 9), max_size=3), max_size=40),
+    after=st.integers(-1, 5),
+    size=st.integers(1, 30),
+)
+def test_parts_are_whole_commits(commits: list[list[int]], after: int, size: int):
+    """Together they are the range, each but the last holds enough, and there are not too many."""
+    versions = range(after + 1, after + 1 + len(commits))
+    files = [
+        AddedFile(path=Path(f"{version}"), version=version, rows=rows)
+        for version, commit in zip(versions, commits, strict=True)
+        for rows in commit
+    ]
+    to = after + len(commits)
+    parts = parts_of(files, after=after, to=to, size=size)
+    total = sum(map(sum, commits))
+    assert bool(parts) == (total >= size)
+    if parts:
+        assert [after, *(end for _, end in parts)] == [*(begin for begin, _ in parts), to]
+        held = [sum(file.rows for file in files if a < file.version <= b) for a, b in parts]
+        assert total == sum(held)
+        assert all(rows >= size for rows in held[:-1])
+        assert len(parts) <= MOST_PARTS + 1

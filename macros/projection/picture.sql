@@ -3,8 +3,8 @@
         The open deliveries now: the projection, with the deliveries that the tails touch replaced by their fold.
 
         Arguments and placeholders are those of `fold`.
-        One more placeholder: __shown_states__, the states that are shown: PENDING and CLAIMED, and DEAD where a policy lets the dead
-            hold their key. Of those only the ones that may hold are shown.
+        One more placeholder: __shown_states__, the states that are shown: PENDING and CLAIMED, and DEAD where a policy lets
+            the dead hold their key. Of those only the ones that may hold are shown.
     -#}
     {%- set shown -%}
         state in (__shown_states__)

@@ -180,7 +180,7 @@ class Refreshing:
     def _way(self, touched: Mapping[str, object]) -> str:
         """Return the statement that writes what is folded: rows that take the place of no other, as
         when all that came has been delivered since, are inserted; where most of what may be touched
-        is, all of it is replaced, for to look for each row takes three times as long.
+        is, all of it is replaced, for to look for each row takes nearly twice as long.
         """
         news = set(self._tails.news)
         if not {"t", "c"} & news:

@@ -6,7 +6,7 @@ each of many (decision 0024).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
@@ -67,21 +67,22 @@ class TailFiles:
             after: version, not included.
             to: version, included.
         """
-        files = self._added(self._tables.events, after, to)
+        files = self._added(self._tables.events, after, to) or ()
+        count = sum(file.rows for file in files)
+        if not count:
+            return None
         ids: list[str] = []
         days: list[int] = []
-        count = 0
-        try:
-            for file in files or ():
+
+        def read() -> Iterator[pa.ChunkedArray]:
+            for file in files:
                 rows = read_columns(file, ("event_id", "created_at"))
-                count += rows.num_rows
-                ids += _ends(rows["event_id"])
-                days += _ends(rows["created_at"].cast(pa.timestamp("us")).cast(pa.date32()))
-            if not files or not count:
-                return None
-            repeat = may_repeat(
-                lambda: (read_columns(file, ("event_id",))["event_id"] for file in files), count
-            )
+                ids.extend(_ends(rows["event_id"]))
+                days.extend(_ends(rows["created_at"].cast(pa.timestamp("us")).cast(pa.date32())))
+                yield rows["event_id"]
+
+        try:
+            repeat = may_repeat(read, count)
         except UnreadableFile:
             return None
         return NewEvents(

@@ -176,13 +176,15 @@ class Tails:
         """
         if self._are_whole:
             return NOTHING
-        first, last = NOTHING
+        of_transitions = of_kills = NOTHING
         if "transitions" in self._new:
-            first, last = self._look_at_transitions().arrivals
-        killed = self._look_at_kills() if "commands" in self._new else NOTHING
-        if NOTHING in ((first, last), killed):
-            return max((first, last), killed, key=lambda one: one[1])
-        return min(first, killed[0]), max(last, killed[1])
+            of_transitions = self._look_at_transitions().arrivals
+        if "commands" in self._new:
+            of_kills = self._look_at_kills()
+        found = [one for one in (of_transitions, of_kills) if one != NOTHING]
+        if not found:
+            return NOTHING
+        return min(first for first, _ in found), max(last for _, last in found)
 
     def are_most_of(self, rows: int) -> bool:
         """Say whether the transitions are about many deliveries, and about most of those that the

@@ -19,6 +19,10 @@ from delta_outbox.log_state import TableForm
 
 _LONGEST: Final = 64  # characters of a text that is kept as the least or greatest of a file
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - written with a Z below
+_MILLISECOND: Final = timedelta(milliseconds=1)
+# Spark knows more years than Python, and so does not need to be told of them.
+_FIRST: Final = (datetime.min - _EPOCH) // _MILLISECOND  # noqa: DTZ901
+_LAST: Final = (datetime.max - _EPOCH) // _MILLISECOND  # noqa: DTZ901
 # Columns of which nearly each row has another value: a dictionary of them is thrown away again.
 _UNIQUE: Final = frozenset({"event_id", "receipt", "plan"})
 
@@ -118,10 +122,10 @@ def _statistics(rows: pa.Table, names: Collection[str]) -> Mapping[str, Any]:
         high: Any
         if pa.types.is_timestamp(field.type):
             # Delta keeps milliseconds.
-            low, high = (
-                _instant(found["min"].value // 1000),
-                _instant(-(-found["max"].value // 1000)),
-            )
+            ends = found["min"].value // 1000, -(-found["max"].value // 1000)
+            if not _FIRST <= ends[0] <= ends[1] <= _LAST:
+                continue
+            low, high = map(_instant, ends)
         else:
             low, high = found["min"].as_py(), found["max"].as_py()
         if isinstance(low, str) and max(len(low), len(high)) > _LONGEST:

@@ -26,10 +26,11 @@ PLACED: Final = pa.schema(
 number of its row there, from 0."""
 
 _INSTANT: Final = pa.timestamp("us", tz="UTC")
-_NARROW: Final = (
+NARROW: Final = (
     *("event_id", "event_type", "ordering_key", "partition_key"),
     *("created_at", "appended_at", "available_at", "ordinal"),
 )
+"""The columns of an event but for its content."""
 
 
 class UnreadableFile(Exception):
@@ -99,7 +100,7 @@ _NUMBERED: Final = PLACED.set(PLACED.get_field_index(FILE), pa.field(FILE, pa.in
 
 
 def _of_file(number: int, file: AddedFile) -> pa.Table:
-    given = read_columns(file, _NARROW)
+    given = read_columns(file, NARROW)
     count = file.rows
     appended = pc.coalesce(given["appended_at"], given["created_at"])
     constant = {
@@ -118,7 +119,7 @@ def _of_file(number: int, file: AddedFile) -> pa.Table:
             columns.append(_later(appended, given["available_at"]))
         elif field.name == ROW:
             columns.append(pa.array(np.arange(count)))
-        elif field.name in _NARROW:
+        elif field.name in NARROW:
             columns.append(given[field.name].cast(field.type))
         else:
             columns.append(pa.nulls(count, field.type))

@@ -30,7 +30,10 @@ _FEATURES: Final = frozenset(
         *("generatedColumns", "invariants", "rowTracking"),
     }
 )
+# Reader and writer version: before features were named, or with them.
+_PROTOCOLS: Final = ((1, 2), (1, 7))
 _TYPES: Final[Mapping[str, pa.DataType]] = {
+    "boolean": pa.bool_(),
     "integer": pa.int32(),
     "long": pa.int64(),
     "string": pa.string(),
@@ -189,9 +192,8 @@ def _last_row_id(domain: Mapping[str, Any]) -> int:
 
 def _form(metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> TableForm | None:
     features = set(protocol.get("writerFeatures", ()))
-    if (protocol["minReaderVersion"], protocol["minWriterVersion"]) != (1, 7):
-        return None
-    if not features <= _FEATURES:
+    versions = protocol["minReaderVersion"], protocol["minWriterVersion"]
+    if versions not in _PROTOCOLS or not features <= _FEATURES:
         return None
     columns: list[pa.Field] = []
     dates: dict[str, str] = {}

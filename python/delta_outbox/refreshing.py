@@ -20,14 +20,17 @@ from delta_outbox.commit_history import CommitHistory
 from delta_outbox.conflicts import is_conflict, is_feed_gone
 from delta_outbox.errors import ChangeFeedGone, SequenceTaken
 from delta_outbox.failpoints import reach
+from delta_outbox.file_appends import FileAppends
+from delta_outbox.frames import frame_of
 from delta_outbox.progress import NumberedPlan, NumberedPlans
-from delta_outbox.session import end_own_session, kept
+from delta_outbox.session import end_own_session, is_remote, kept
 from delta_outbox.statements import Statements
 from delta_outbox.storage import writing_to
 from delta_outbox.tables import Tables
 from delta_outbox.tails import LOGS, Tails, changes, listed
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 logger = logging.getLogger(__name__)
@@ -56,6 +59,23 @@ class Mark:
 
     version: int
     plan: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Folded:
+    """Rows of the projection, and how they get there.
+
+    Args:
+        statement: the text that writes them.
+        touched: what the texts are told of the rows that are touched.
+        frame: the rows.
+        new_rows: the same, where they are few and take the place of no other.
+    """
+
+    statement: str
+    touched: Mapping[str, object]
+    frame: DataFrame
+    new_rows: pa.Table | None = None
 
 
 class Refreshing:
@@ -144,22 +164,9 @@ class Refreshing:
         try:
             if ranges.get("rebuild"):
                 self._tails.whole(to)
-                touched = self._touched()
-                statement = "overwrite"
             else:
                 self._tails.between(after, to)
-                touched = self._touched()
-                statement = self._way(touched)
-            folded = self._folded(touched, with_untouched=statement == "replace")
-            if statement == "merge":
-                folded = kept(folded)  # it is read several times
-                if folded.where("replaces_destination is not null").isEmpty():
-                    statement = "insert"
-            folded.createOrReplaceTempView("outbox_folded")
-            reach("rows.before")
-            with self._numbered(plan.number), writing_to(self._tables.state):
-                self._spark.sql(self._statements.fill(statement, **touched))
-            reach("rows.after")
+            self._write(self._fold(rebuilds=bool(ranges.get("rebuild"))), plan.number)
         except Exception as error:
             if is_conflict(error):
                 return False
@@ -167,6 +174,45 @@ class Refreshing:
                 raise ChangeFeedGone(table=self._tables.events, version=to["events"]) from error
             raise
         return True
+
+    def _fold(self, *, rebuilds: bool) -> _Folded:
+        """Fold what is in the views, and say how it is to be written."""
+        touched = self._touched()
+        if rebuilds:
+            statement = "overwrite"
+        elif self._tails.are_few and not is_remote(self._spark):
+            rows = self._folded(touched).toArrow()
+            are_new = rows["replaces_destination"].null_count == rows.num_rows
+            return _Folded(
+                statement="insert" if are_new else "merge",
+                touched=touched,
+                frame=frame_of(self._spark, rows),
+                new_rows=rows.drop_columns("replaces_destination") if are_new else None,
+            )
+        else:
+            statement = self._way(touched)
+        folded = self._folded(touched, with_untouched=statement == "replace")
+        if statement == "merge":
+            folded = kept(folded)  # it is read several times
+            if folded.where("replaces_destination is not null").isEmpty():
+                statement = "insert"
+        return _Folded(statement=statement, touched=touched, frame=folded)
+
+    def _write(self, folded: _Folded, number: int) -> None:
+        """Write what was folded, without a Spark job if it is few rows to insert."""
+        reach("rows.before")
+        with writing_to(self._tables.state):
+            if folded.new_rows is None or not FileAppends(self._spark).append(
+                self._tables.state,
+                folded.new_rows,
+                app_id=APP_ID,
+                number=number,
+                mark=f"{APP_ID}/{number}",
+            ):
+                folded.frame.createOrReplaceTempView("outbox_folded")
+                with self._numbered(number):
+                    self._spark.sql(self._statements.fill(folded.statement, **folded.touched))
+        reach("rows.after")
 
     def _touched(self) -> Mapping[str, object]:
         """Return what the texts are told of the rows of the projection that are touched."""
@@ -190,7 +236,7 @@ class Refreshing:
             return "insert"
         return "replace" if self._tails.are_most_of(there) else "merge"
 
-    def _folded(self, touched: Mapping[str, object], *, with_untouched: bool) -> DataFrame:
+    def _folded(self, touched: Mapping[str, object], *, with_untouched: bool = False) -> DataFrame:
         """Return the rows to write, those of a backlog in the order in which it was appended: what
         later becomes of it touches few files then.
         """

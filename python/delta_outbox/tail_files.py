@@ -15,13 +15,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.commit_files import AddedFile, CommitFiles
-from delta_outbox.event_files import UnreadableFile, read_columns
+from delta_outbox.event_files import NARROW, UnreadableFile, read_columns
 from delta_outbox.repeats import may_repeat
-from delta_outbox.tables import Tables
+from delta_outbox.tables import TRANSITIONS, Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_OF_LOG: Final[Mapping[str, Sequence[str]]] = {
+    "events": NARROW,
+    # Receipts and what came of an event may be long, and no fold reads them.
+    "transitions": [n for n in TRANSITIONS.names if n not in ("receipt", "outcome_data")],
+}
 _KIND: Final = ("claim_id", "destination", "to_state", "reason")  # of transitions
 MOST_PARTS: Final = 30  # each is planned by itself
 
@@ -78,7 +83,7 @@ class TailFiles:
             for file in files:
                 rows = read_columns(file, ("event_id", "created_at"))
                 ids.extend(_ends(rows["event_id"]))
-                days.extend(_ends(rows["created_at"].cast(pa.timestamp("us")).cast(pa.date32())))
+                days.extend(_ends(_days(rows["created_at"])))
                 yield rows["event_id"]
 
         try:
@@ -93,6 +98,37 @@ class TailFiles:
             last_id=max(ids, key=str.encode),
             repeat=repeat,
         )
+
+    def rows(self, log: str, after: int, to: int, *, most: int) -> pa.Table | None:
+        """Return what was appended to a log, if it is not much.
+
+        Args:
+            log: events, transitions or commands.
+            after: version, not included.
+            to: version, included.
+            most: rows; of as many, nothing is returned.
+
+        Returns:
+            The columns that a tail is selected from, and `_commit_version` as the change feed has
+            it; None if Spark is to be asked.
+        """
+        columns = _OF_LOG.get(log)
+        files = self._added(self._tables[f"outbox_{log}"], after, to) if columns else None
+        if not (columns and files and sum(file.rows for file in files) < most):
+            return None
+        try:
+            parts = [
+                read_columns(file, columns).append_column(
+                    "_commit_version", pa.repeat(pa.scalar(file.version, pa.int64()), file.rows)
+                )
+                for file in files
+            ]
+        except UnreadableFile:
+            return None
+        found = pa.concat_tables(parts)
+        if log == "events":
+            found = found.append_column("created_date", _days(found["created_at"]))
+        return found
 
     def parts(self, after: int, to: int, *, size: int) -> Sequence[tuple[int, int]]:
         """Return what is new in the event log in parts of whole commits.
@@ -168,6 +204,10 @@ def _ends(column: pa.ChunkedArray) -> list[Any]:
     if pa.types.is_date(column.type):
         column = column.cast(pa.int32())
     return list(pc.min_max(column).as_py().values()) if len(column) else []
+
+
+def _days(instants: pa.ChunkedArray) -> pa.ChunkedArray:
+    return instants.cast(pa.timestamp("us")).cast(pa.date32())
 
 
 def _day(number: int) -> str:

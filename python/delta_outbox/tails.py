@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.few_rows import expect_many_rows
+from delta_outbox.frames import frame_of
 from delta_outbox.statements import Statements
 from delta_outbox.tables import Tables
 from delta_outbox.tail_files import TailFiles
@@ -86,7 +87,7 @@ class Tails:
         self._of_files = {log: (after[log], heads[log]) for log in self._new}
         for log in LOGS:
             source = (
-                changes(self._tables[f"outbox_{log}"], after=after[log], to=heads[log])
+                self._source(log, after=after[log], to=heads[log])
                 if log in self._new
                 else self._statements.fill(f"no_{log}")
             )
@@ -155,6 +156,16 @@ class Tails:
     def are_empty(self) -> bool:
         """Say whether the views hold nothing."""
         return not self._new
+
+    @property
+    def are_few(self) -> bool:
+        """Say whether what is new touches few deliveries."""
+        if self._are_whole or "commands" in self._new:
+            return False
+        touched = self._new_events
+        if "transitions" in self._new:
+            touched += self._look_at_transitions().deliveries
+        return touched < MANY
 
     def from_states(self) -> tuple[str, ...]:
         """Return the partitions of the projection that what is in the views comes from.
@@ -234,6 +245,17 @@ class Tails:
             .to_pylist()
         )
         return asked
+
+    def _source(self, log: str, *, after: int, to: int) -> str:
+        """Return what was appended to a log, to select from. Few rows are read here: to plan how
+        Spark reads them takes longer than all the rest of a fold.
+        """
+        rows = self._files.rows(log, after, to, most=MANY)
+        if rows is None:
+            return changes(self._tables[f"outbox_{log}"], after=after, to=to)
+        name = f"outbox_{log}_rows"
+        frame_of(self._spark, rows).createOrReplaceTempView(name)
+        return name
 
     def _tail(self, log: str, source: str, *, arrival: str) -> None:
         text = self._statements.fill(f"{log}_tail", arrival=arrival, source=source)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import json
 import shutil
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ import pyarrow as pa
 from pyspark.sql import functions as sf
 from tests.integration.template import Template
 
+from delta_outbox.commit_history import commit_file
 from delta_outbox.dbt import check_result, run_dbt
 from delta_outbox.globs import glob_to_regex
 from delta_outbox.home import Home
@@ -264,6 +266,20 @@ def check_lives(rows: Sequence[dict[str, Any]]) -> None:
                 assert claim_id == row["claim_id"], life
             state, claim_id = row["to_state"], row["claim_id"]
             position = row["epoch"], row["sequence"]
+
+
+def commit_actions(folder: Path, version: int) -> dict[str, list[Any]]:
+    """Return what a commit of a table says, by the kinds of Delta's actions.
+
+    Args:
+        folder: where Delta keeps the log.
+        version: of the commit.
+    """
+    found: dict[str, list[Any]] = {}
+    for line in commit_file(folder, version).read_text(encoding="utf-8").splitlines():
+        for kind, action in json.loads(line).items():
+            found.setdefault(kind, []).append(action)
+    return found
 
 
 def projected(store: Store) -> list[dict[str, Any]]:

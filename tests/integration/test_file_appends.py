@@ -15,11 +15,11 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from py4j.protocol import Py4JNetworkError
-from tests.integration.store import empty_logs, new_transition_log
+from tests.integration.store import commit_actions, empty_logs, new_transition_log
 
 import delta_outbox.commits as commits
 import delta_outbox.file_appends as file_appends
-from delta_outbox.commit_history import CommitHistory, commit_file
+from delta_outbox.commit_history import CommitHistory
 from delta_outbox.errors import SequenceTaken
 from delta_outbox.file_appends import FileAppends
 from delta_outbox.home import Home
@@ -103,11 +103,7 @@ def _actions(spark: SparkSession, table: str, version: int | None) -> dict[str, 
     folder = CommitHistory(spark).folder(table)
     assert folder is not None
     assert version is not None
-    found: dict[str, list[Any]] = {}
-    for line in commit_file(folder, version).read_text(encoding="utf-8").splitlines():
-        for kind, action in json.loads(line).items():
-            found.setdefault(kind, []).append(action)
-    return found
+    return commit_actions(folder, version)
 
 
 def _parquet(spark: SparkSession, table: str) -> set[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections import Counter
@@ -11,17 +12,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.integration.store import Store, check_derived, events, open_store, projected
+from tests.integration.store import (
+    Store,
+    check_derived,
+    commit_actions,
+    events,
+    open_store,
+    projected,
+)
 
 from delta_outbox import tails
+from delta_outbox.commit_history import CommitHistory
 from delta_outbox.dbt import check_result, compile_sql, run_dbt
+from delta_outbox.file_appends import FileAppends
 from delta_outbox.home import Home
 from delta_outbox.lifecycle import EndOfClaim
 from delta_outbox.outbox import Outbox
 from delta_outbox.progress import NumberedPlan
 from delta_outbox.publishers.protocol import Delivered, Failed, NotSent, Rejected
 from delta_outbox.refreshing import Refreshing
-from delta_outbox.tails import variant
+from delta_outbox.tails import changes, variant
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -103,6 +113,84 @@ def test_much_news_is_folded_with_what_it_needs(
     told.clear()
     check_derived(store)  # from all that there is
     assert 1 == len(told)
+
+
+def _ways(
+    store: Store, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[dict[str, list[Any]], list[dict[str, Any]]]]:
+    """Yield the last commit of the projection and its rows, as files are appended and as Spark
+    writes, of the same news.
+    """
+    for number, by_files in enumerate((True, False)):
+        outbox.refresh()
+        store.insert((f"few-{number}", "x", "p"))
+        outbox.append(events(f"few-{number}", 3, keys=2)).raise_if_rejected()
+        with monkeypatch.context() as patched:
+            if not by_files:
+                patched.setattr(FileAppends, "append", lambda *_, **__: False)
+            outbox.refresh()
+        folder = CommitHistory(store.spark).folder(store.tables.state)
+        newest = CommitHistory(store.spark).newest(store.tables.state)
+        assert folder is not None
+        assert newest is not None
+        found = commit_actions(folder, newest.version)
+        assert by_files == found["commitInfo"][0]["engineInfo"].startswith("delta-outbox/")
+        rows = [row for row in projected(store) if row["event_id"].startswith(f"few-{number}")]
+        yield found, rows
+
+
+@pytest.mark.local
+def test_few_rows_are_inserted_as_by_spark(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where few new deliveries are all there is, a refresh appends a file, and leaves the words in
+    Delta's log, and the rows, that Spark would have left.
+    """
+    outbox = store.outbox(tmp_path)
+    (ours, our_rows), (theirs, their_rows) = _ways(store, outbox, monkeypatch)
+    assert {"add", "commitInfo", "txn"} == ours.keys() == theirs.keys()
+    assert ours["txn"][0]["appId"] == theirs["txn"][0]["appId"]
+    marks = [one["commitInfo"][0]["userMetadata"].rpartition("/") for one in (ours, theirs)]
+    assert marks[0][0] == marks[1][0]
+    assert int(marks[0][2]) < int(marks[1][2])
+    (add,) = ours["add"]
+    statistics = json.loads(add["stats"])
+    assert 4 == statistics["numRecords"] == len(our_rows) == len(their_rows)
+    for their_add in theirs["add"]:
+        assert their_add["partitionValues"] == add["partitionValues"] == {"state": "PENDING"}
+        told = json.loads(their_add["stats"])
+        for kind in ("minValues", "maxValues", "nullCount"):
+            assert told[kind].keys() == statistics[kind].keys()
+    for row, other in zip(our_rows, their_rows, strict=True):
+        same = row.keys() - {"event_id", "ordering_key", "arrival", "created_at", "appended_at"}
+        assert {name: row[name] for name in same} == {name: other[name] for name in same}
+        assert row["created_at"] <= other["created_at"]
+    check_derived(store)
+
+
+@pytest.mark.local
+def test_few_rows_are_read_as_by_spark(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A short tail is read from files, and holds what the change feed says."""
+    outbox = store.outbox(tmp_path)
+    live_a_little(store, outbox)
+    store.insert(("old", "x", "p"), created_at="timestamp'1999-12-31 23:59:59.999999'")
+    store.spark.sql(f"optimize {store.tables.events}")
+    after = dict.fromkeys(tails.LOGS, 0)
+    heads = {**outbox.projection.heads(), "commands": 0}
+    with monkeypatch.context() as patched:
+        patched.setattr(tails, "changes", None)  # nobody asks for it
+        tails.Tails(store.spark, store.tables, store.statements).between(after, heads)
+    for log in ("events", "transitions"):
+        feed = store.statements.fill(
+            f"{log}_tail",
+            arrival="_commit_version",
+            source=changes(store.tables[f"outbox_{log}"], after=0, to=heads[log]),
+        )
+        found = store.rows(f"select * from outbox_{log}_tail")
+        assert sorted(store.rows(feed), key=repr) == sorted(found, key=repr)
+        assert len(found) > 10
 
 
 @pytest.fixture

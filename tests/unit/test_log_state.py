@@ -123,10 +123,31 @@ def test_the_form_is_that_of_the_table(folder: Path) -> None:
     )
 
 
+def test_a_table_without_features_has_a_form(tmp_path: Path) -> None:
+    """As the projection is: of the first protocol, parted by a column that writers give."""
+    fields = [_field("state", "string"), _field("ambiguous", "boolean")]
+    _commit(tmp_path, 0)
+    _checksum(
+        tmp_path,
+        0,
+        protocol={"minReaderVersion": 1, "minWriterVersion": 2},
+        metadata=_metadata(
+            schemaString=json.dumps({"fields": fields}),
+            partitionColumns=["state"],
+            configuration={},
+        ),
+    )
+    form = _known(tmp_path, 0).form
+    assert form is not None
+    assert (["state"], {}, False) == (form.partitioned_by, form.dates, form.has_row_ids)
+    assert [pa.string(), pa.bool_()] == form.columns.types
+
+
 @pytest.mark.parametrize(
     "more",
     [
         {"protocol": {**PROTOCOL, "minReaderVersion": 3}},
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 3}},
         {"protocol": {**PROTOCOL, "writerFeatures": ["deletionVectors"]}},
         {"metadata": _metadata(configuration={"delta.constraints.other": "number > 7"})},
         {"metadata": _metadata(partitionColumns=["writer"])},

@@ -7,7 +7,7 @@ import multiprocessing
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, ParamSpec, TypeVar
 
@@ -53,9 +53,9 @@ def _call(work: Callable[[], T]) -> T:
         raise BenchmarkFailed(f"{type(error).__name__}: {error}") from None
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Memory:
-    """The most memory that processes have taken, resident, in MiB.
+    """The memory that processes take, resident, in MiB; one figure for each look.
 
     Args:
         driver: of this process.
@@ -63,23 +63,23 @@ class Memory:
         jvm: of the JVM.
     """
 
-    driver: float = 0.0
-    workers: float = 0.0
-    jvm: float = 0.0
+    driver: list[float] = field(default_factory=list)
+    workers: list[float] = field(default_factory=list)
+    jvm: list[float] = field(default_factory=list)
 
     def look(self) -> None:
         """Note what is taken now."""
         this = psutil.Process()
-        self.driver = max(self.driver, this.memory_info().rss / MIB)
+        self.driver.append(this.memory_info().rss / MIB)
         workers = 0.0
         for child in this.children(recursive=True):
             with contextlib.suppress(psutil.Error):
                 taken = child.memory_info().rss / MIB
                 if child.name() == "java":
-                    self.jvm = max(self.jvm, taken)
+                    self.jvm.append(taken)
                 elif child.name().startswith("python"):
                     workers += taken
-        self.workers = max(self.workers, workers)
+        self.workers.append(workers)
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:

@@ -9,6 +9,7 @@ Document = Mapping[str, Any]
 
 OURS: Final = "delta-outbox"
 RAW: Final = "raw producer"
+_WHOSE: Final = ("live_heap", "driver", "workers")
 _PEERS: Final = {
     "skip locked": "PostgreSQL, `for update skip locked`",
     "procrastinate": "procrastinate, key as lock",
@@ -56,11 +57,15 @@ def backlog(document: Document) -> str:
         (
             f"{int(count):,}",
             _events(one["rate"]),
-            *(f"{one[name]:.0f}" for name in ("live_heap_mib", "driver_mib", "workers_mib")),
+            f"{one['heap_at_rest_mib']:.0f}",
+            *(f"{one[f'{who}_mib']:.0f} to {one[f'{who}_most_mib']:.0f}" for who in _WHOSE),
         )
         for count, one in document["backlogs"].items()
     ]
-    header = ("pending", "events/s", "live heap, MiB", "Python driver, MiB", "workers, MiB")
+    header = (
+        *("pending", "events/s", "heap at rest, MiB", "live heap"),
+        *("Python driver", "workers"),
+    )
     shares = ", ".join(f"{name} {share:.0%}" for name, share in document["spread"].items())
     return f"{_table(header, rows)}\n\nLargest above smallest: {shares}."
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from statistics import median
 from typing import Any, Final
 
 from benchmarks import ours
@@ -37,7 +38,7 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
             found[str(count)] = in_own_process(drain, kafka.bootstrap, stream)
             kafka.check(stream)
             say(f"{count:,} pending: {found[str(count)]}")
-    columns = ("live_heap_mib", "driver_mib", "workers_mib")
+    columns = ("live_heap_mib", "heap_at_rest_mib", "driver_mib", "workers_mib")
     return {
         "what": {"driver_memory": ours.DRIVER_MEMORY, "batch": BATCH},
         "backlogs": found,
@@ -70,7 +71,7 @@ def drain(bootstrap: str, stream: Stream) -> dict[str, float]:
             started = time.perf_counter()
             summary = Relay(outbox).run(Mode.DRAIN, on_progress=look)
             seconds = time.perf_counter() - started
-            heap.append(live_heap(outbox))
+        at_rest = live_heap(outbox)
         if summary.published != len(stream) or summary.waiting:
             raise BenchmarkFailed(f"{len(stream)} events ended so: {summary.as_dict()}")
         # The full audit of ten million lives takes half an hour; other cases make it of a million.
@@ -78,10 +79,14 @@ def drain(bootstrap: str, stream: Stream) -> dict[str, float]:
     return {
         "rate": rate(len(stream), seconds),
         "seconds": rounded(seconds),
-        "live_heap_mib": rounded(max(heap)),
-        "driver_mib": rounded(memory.driver),
-        "workers_mib": rounded(memory.workers),
-        "jvm_mib": rounded(memory.jvm),
+        "live_heap_mib": rounded(median(heap)),
+        "live_heap_most_mib": rounded(max(heap)),
+        "heap_at_rest_mib": rounded(at_rest),
+        "driver_mib": rounded(median(memory.driver)),
+        "driver_most_mib": rounded(max(memory.driver)),
+        "workers_mib": rounded(median(memory.workers)),
+        "workers_most_mib": rounded(max(memory.workers)),
+        "jvm_most_mib": rounded(max(memory.jvm)),
     }
 
 

@@ -217,7 +217,9 @@ def test_a_table_is_made_of_what_its_case_writes(name, measured):
 def measured() -> dict[str, dict[str, Any]]:
     """Return a document for each case, as it writes it."""
     figures = {"p50": 1.0, "p95": 2.0}
-    memory = {"live_heap_mib": 100.0, "driver_mib": 200.0, "workers_mib": 300.0}
+    whose = ("live_heap", "driver", "workers")
+    names = ("heap_at_rest", *whose, *(f"{one}_most" for one in whose))
+    memory = {f"{name}_mib": 100.0 for name in names}
     both = {"without": 2.0, "with an old retry": 3.0}
     return {
         "drain": comparison(),

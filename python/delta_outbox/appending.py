@@ -97,7 +97,7 @@ def append_events(
     ids = rows["event_id"]
     known = (
         _known(spark, tables, rows, horizon)
-        if known_ids.may_hold(ids.to_pylist(), since=since)
+        if known_ids.may_hold(ids, since=since)
         else rows.slice(0, 0)
     )
     match = against_log(rows, known, checked.lines.tolist())
@@ -120,7 +120,7 @@ def append_events(
         except BaseException:
             known_ids.forget()
             raise
-        known_ids.appended(new["event_id"].to_pylist(), mark=mark)
+        known_ids.appended(new["event_id"], mark=mark)
         reach("events.after")
     present = rows.num_rows - new.num_rows + checked.repeated
     logger.info("appended", extra={"appended": new.num_rows, "already_present": present})

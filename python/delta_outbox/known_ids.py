@@ -11,17 +11,19 @@ number says that an id may be known (decisions 0023, 0027).
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from delta_outbox.commit_files import CommitFiles
 from delta_outbox.commit_history import Commit, CommitHistory
 from delta_outbox.conflicts import is_feed_gone
 from delta_outbox.event_files import UnreadableFile, read_columns
+from delta_outbox.repeats import ROWS
 from delta_outbox.tails import MANY, changes
 
 if TYPE_CHECKING:
@@ -48,26 +50,25 @@ class IdNumbers:
     def __len__(self) -> int:
         return len(self._sorted) + len(self._recent)
 
-    def add(self, numbers: Iterable[int]) -> None:
+    def add(self, numbers: Numbers) -> None:
         """Add the numbers of further ids."""
-        self._recent.update(numbers)
-        if len(self._recent) > MOST_RECENT:
-            recent = np.fromiter(self._recent, np.int64, len(self._recent))
-            # Two runs, the second put in order first: merged in milliseconds, where numpy's union
-            # of millions takes seconds.
-            recent.sort()
-            self._sorted = np.sort(np.concatenate((self._sorted, recent)), kind="stable")
-            self._recent = set()
+        if len(self._recent) + len(numbers) <= MOST_RECENT:
+            self._recent.update(numbers.tolist())
+            return
+        recent = np.concatenate((np.fromiter(self._recent, np.int64), numbers))
+        # Two runs, the second put in order first: merged in milliseconds, where numpy's union of
+        # millions takes seconds.
+        recent.sort()
+        self._sorted = np.sort(np.concatenate((self._sorted, recent)), kind="stable")
+        self._recent = set()
 
-    def hold_any(self, numbers: Iterable[int]) -> bool:
+    def hold_any(self, numbers: Numbers) -> bool:
         """Say whether one of the numbers is here."""
-        asked = list(numbers)
-        if not self._recent.isdisjoint(asked):
+        if self._recent and not self._recent.isdisjoint(numbers.tolist()):
             return True
-        wanted = np.array(asked, np.int64)
-        places = np.searchsorted(self._sorted, wanted)
+        places = np.searchsorted(self._sorted, numbers)
         inside = places < len(self._sorted)
-        return bool(np.any(self._sorted[places[inside]] == wanted[inside]))
+        return bool(np.any(self._sorted[places[inside]] == numbers[inside]))
 
 
 def number_of(event_id: str) -> int:
@@ -78,6 +79,16 @@ def number_of(event_id: str) -> int:
     """
     there, back = (zlib.crc32(text.encode()) for text in (event_id, event_id[::-1]))
     return there << _SHIFT ^ back
+
+
+def _numbers_of(event_ids: pa.ChunkedArray) -> Numbers:
+    """Return the numbers of ids, of few at a time: Python keeps a hundred bytes for each."""
+    parts = [
+        np.fromiter(map(number_of, chunk.slice(first, ROWS).to_pylist()), np.int64)
+        for chunk in event_ids.chunks
+        for first in range(0, len(chunk), ROWS)
+    ]
+    return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
 
 _NUMBER: Final = f"shiftleft(crc32(event_id), {_SHIFT}) ^ crc32(reverse(event_id))"
@@ -101,6 +112,7 @@ class KnownIds:
         self._since = date.max  # ids of earlier days are not known
         self._at: Commit | None = None  # the log up to here is known
         self._asked = 0  # how often
+        self._asked_for = np.empty(0, np.int64)  # the numbers of the last ids, if they were needed
         self._is_of_use = True
 
     @property
@@ -109,7 +121,7 @@ class KnownIds:
         return self._ids is not None
 
     def may_hold(
-        self, event_ids: Sequence[str], *, since: date, version: int | None = None
+        self, event_ids: pa.ChunkedArray, *, since: date, version: int | None = None
     ) -> bool:
         """Say whether the log may hold one of these ids; False is certain.
 
@@ -121,28 +133,30 @@ class KnownIds:
         self._asked += 1
         asks = self._asked <= ASKED_FIRST or not self._is_of_use or len(event_ids) >= MANY
         if self._ids is None and asks:
-            first, last = min(event_ids), max(event_ids)
-            if not self._are_between(first, last, since=since, version=version):
+            ends = pc.min_max(event_ids).as_py()
+            if not self._are_between(ends["min"], ends["max"], since=since, version=version):
                 return False
         is_once = self._asked == 1 and len(event_ids) < MANY
         if is_once or not self._is_of_use:
             return True
         if not self._is_up_to_date(since, version):
             self._read(since, version)
-        return self._ids is None or self._ids.hold_any(map(number_of, event_ids))
+        if self._ids is None:
+            return True
+        self._asked_for = _numbers_of(event_ids)
+        return self._ids.hold_any(self._asked_for)
 
-    def add(self, event_ids: Iterable[str], *, version: int) -> None:
-        """Note what the log has beyond what is known, all of it.
+    def add_asked(self, *, version: int) -> None:
+        """Note that the ids that were last asked for are all that the log has beyond what is known.
 
         Args:
-            event_ids: of all new rows.
             version: of the log that has them.
         """
         if self._ids is not None:
-            self._ids.add(map(number_of, event_ids))
+            self._ids.add(self._asked_for)
             self._at = self._history.at(self._events, version)
 
-    def appended(self, event_ids: Iterable[str], *, mark: str) -> None:
+    def appended(self, event_ids: pa.ChunkedArray, *, mark: str) -> None:
         """Note what this producer has appended itself.
 
         Args:
@@ -151,7 +165,7 @@ class KnownIds:
         """
         if self._ids is None or self._at is None:
             return
-        self._ids.add(map(number_of, event_ids))
+        self._ids.add(_numbers_of(event_ids))
         commits = self._history.after(self._events, self._at, most=1)
         if commits and commits[0].mark == mark:
             self._at = commits[0]
@@ -206,19 +220,22 @@ class KnownIds:
         if self._is_of_use:
             self._ids, self._since = IdNumbers(numbers), since
 
-    def _from_files(self, after: int, to: int) -> Iterable[int] | None:
+    def _from_files(self, after: int, to: int) -> Numbers | None:
         added = self._files.added(self._events, after=after, to=to, most=MOST_NEW)
         if added is None or added.to < to or added.rows > MOST_NEW:
             return None
         try:
-            parts = [read_columns(file, ["event_id"])["event_id"] for file in added.files]
+            parts = [
+                chunk
+                for file in added.files
+                for chunk in read_columns(file, ["event_id"])["event_id"].chunks
+            ]
         except UnreadableFile:
             return None
-        return [number_of(event_id) for part in parts for event_id in part.to_pylist()]
+        return _numbers_of(pa.chunked_array(parts, pa.string()))
 
-    def _from_feed(self, after: int, to: int) -> Iterable[int]:
-        numbers: list[int] = self._numbers(changes(self._events, after=after, to=to)).tolist()
-        return numbers
+    def _from_feed(self, after: int, to: int) -> Numbers:
+        return self._numbers(changes(self._events, after=after, to=to))
 
     def _numbers(self, source: str) -> Numbers:
         table = self._spark.sql(f"select {_NUMBER} as number from {source}").toArrow()

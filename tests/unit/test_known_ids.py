@@ -24,9 +24,9 @@ def test_it_holds_what_was_added(
         patched.setattr(known_ids, "MOST_RECENT", 3)
         held = IdNumbers(np.array(first, np.int64))
         for more in added:
-            held.add(more)
+            held.add(np.array(more, np.int64))
     everything = {*first, *(one for more in added for one in more)}
-    assert everything.isdisjoint(asked) is not held.hold_any(asked)
+    assert everything.isdisjoint(asked) is not held.hold_any(np.array(asked, np.int64))
     assert len(everything) <= len(held) <= len(first) + sum(map(len, added))
 
 

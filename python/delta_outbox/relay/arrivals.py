@@ -75,11 +75,10 @@ class Arrivals:
         since = datetime.fromtimestamp(earliest, UTC).date() - timedelta(days=horizon)
         if pc.count_distinct(table["event_id"]).as_py() < table.num_rows:
             return None
-        event_ids = table["event_id"].to_pylist()
-        if self._known_ids.may_hold(event_ids, since=since, version=after):
+        if self._known_ids.may_hold(table["event_id"], since=since, version=after):
             return None
         if self._known_ids.is_read:
-            self._known_ids.add(event_ids, version=found.to)
+            self._known_ids.add_asked(version=found.to)
         return found
 
     def _from_files(self, after: int, to: int, limit: int) -> Arrived | None:

@@ -44,8 +44,9 @@ def test_a_number_is_of_the_text_alone(texts: list[str], before: int, kind: pa.D
     assert alone == numbers_of(column).tolist()
 
 
-def test_ids_that_differ_little_have_other_numbers():
+def test_ids_that_differ_little_have_other_numbers(monkeypatch: pytest.MonkeyPatch):
     """Numbered ids, and those that differ in one place only, whichever it is."""
+    monkeypatch.setattr(repeats, "ROWS", 50_000)
     counted = [f"event-{n:09}" for n in range(100_000)]
     places = ["0" * at + mark + "0" * (40 - at) for at in range(40) for mark in "123456789abcdef"]
     for texts in (counted, places):

@@ -146,6 +146,16 @@ def read_columns(file: AddedFile, columns: Sequence[str]) -> pa.Table:
     return table
 
 
+def may_be_rebased(instants: pa.ChunkedArray) -> bool:
+    """Say whether one of them is older than 1970: Spark may write these in a calendar of its own,
+    and then it alone knows which.
+
+    Args:
+        instants: at least one.
+    """
+    return bool(pc.min(instants.cast(pa.int64())).as_py() < 0)
+
+
 def _later(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the later of two instants, that of the first where the second is null."""
     is_later = pc.fill_null(pc.greater(other, one), False)

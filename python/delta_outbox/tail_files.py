@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.commit_files import AddedFile, CommitFiles
-from delta_outbox.event_files import NARROW, UnreadableFile, read_columns
+from delta_outbox.event_files import NARROW, UnreadableFile, may_be_rebased, read_columns
 from delta_outbox.repeats import may_repeat
 from delta_outbox.tables import TRANSITIONS, Tables
 
@@ -127,6 +127,8 @@ class TailFiles:
             return None
         found = pa.concat_tables(parts)
         if log == "events":
+            if may_be_rebased(found["created_at"]):
+                return None
             found = found.append_column("created_date", _days(found["created_at"]))
         return found
 
@@ -146,7 +148,7 @@ class TailFiles:
         return parts_of(files or [], after=after, to=to, size=size)
 
     def claims(self, after: int, to: int) -> Sequence[Mapping[str, Any]] | None:
-        """Return the transitions that are new, claim by claim, as `tails.read_claims` takes them.
+        """Return the transitions that are new, by claim, as `tail_claims.read_claims` takes them.
 
         Args:
             after: version of the transition log, not included.

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import functions as sf
 from tests.integration.template import Template
 
-from delta_outbox.commit_history import commit_file
+from delta_outbox.commit_history import CommitHistory, commit_file
 from delta_outbox.dbt import check_result, run_dbt
 from delta_outbox.globs import glob_to_regex
 from delta_outbox.home import Home
@@ -268,13 +268,11 @@ def check_lives(rows: Sequence[dict[str, Any]]) -> None:
             position = row["epoch"], row["sequence"]
 
 
-def commit_actions(folder: Path, version: int) -> dict[str, list[Any]]:
-    """Return what a commit of a table says, by the kinds of Delta's actions.
-
-    Args:
-        folder: where Delta keeps the log.
-        version: of the commit.
-    """
+def commit_actions(spark: SparkSession, table: str, version: int | None) -> dict[str, list[Any]]:
+    """Return what a commit of a table says, by the kinds of Delta's actions."""
+    folder = CommitHistory(spark).folder(table)
+    assert folder is not None
+    assert version is not None
     found: dict[str, list[Any]] = {}
     for line in commit_file(folder, version).read_text(encoding="utf-8").splitlines():
         for kind, action in json.loads(line).items():

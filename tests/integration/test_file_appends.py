@@ -99,13 +99,6 @@ def _log(spark: SparkSession, tables: Tables, relay: str = "r") -> TransitionLog
     return log
 
 
-def _actions(spark: SparkSession, table: str, version: int | None) -> dict[str, list[Any]]:
-    folder = CommitHistory(spark).folder(table)
-    assert folder is not None
-    assert version is not None
-    return commit_actions(folder, version)
-
-
 def _parquet(spark: SparkSession, table: str) -> set[Path]:
     folder = CommitHistory(spark).folder(table)
     assert folder is not None
@@ -120,9 +113,9 @@ def test_the_commit_is_like_one_of_sparks(
     with monkeypatch.context() as patched:
         patched.setattr(FileAppends, "append", lambda *_, **__: False)
         log.append(_claims(3))
-        theirs = _actions(spark, tables.transitions, log.version)
+        theirs = commit_actions(spark, tables.transitions, log.version)
     log.append(_claims(3))
-    ours = _actions(spark, tables.transitions, log.version)
+    ours = commit_actions(spark, tables.transitions, log.version)
     assert theirs.keys() == ours.keys()
     assert {"add", "commitInfo", "domainMetadata", "txn"} == ours.keys()
     changing = {"timestamp", "txnId", "engineInfo", "readVersion", "userMetadata"}
@@ -261,7 +254,7 @@ def test_a_lost_answer_loses_no_file(
     monkeypatch.setattr(LogStore, "put", lost)
     log.append(_claims(2))
     assert 2 == log.sequence
-    added = _actions(spark, tables.transitions, log.version)["add"][0]["path"]
+    added = commit_actions(spark, tables.transitions, log.version)["add"][0]["path"]
     assert any(str(file).endswith(added) for file in _parquet(spark, tables.transitions))
     assert 3 == spark.table(tables.transitions).count()
 

@@ -22,7 +22,6 @@ from tests.integration.store import (
 )
 
 from delta_outbox import tails
-from delta_outbox.commit_history import CommitHistory
 from delta_outbox.dbt import check_result, compile_sql, run_dbt
 from delta_outbox.file_appends import FileAppends
 from delta_outbox.home import Home
@@ -31,6 +30,7 @@ from delta_outbox.outbox import Outbox
 from delta_outbox.progress import NumberedPlan
 from delta_outbox.publishers.protocol import Delivered, Failed, NotSent, Rejected
 from delta_outbox.refreshing import Refreshing
+from delta_outbox.tail_files import TailFiles
 from delta_outbox.tails import changes, variant
 
 if TYPE_CHECKING:
@@ -129,11 +129,8 @@ def _ways(
             if not by_files:
                 patched.setattr(FileAppends, "append", lambda *_, **__: False)
             outbox.refresh()
-        folder = CommitHistory(store.spark).folder(store.tables.state)
-        newest = CommitHistory(store.spark).newest(store.tables.state)
-        assert folder is not None
-        assert newest is not None
-        found = commit_actions(folder, newest.version)
+        version = outbox.projection.head(store.tables.state)
+        found = commit_actions(store.spark, store.tables.state, version)
         assert by_files == found["commitInfo"][0]["engineInfo"].startswith("delta-outbox/")
         rows = [row for row in projected(store) if row["event_id"].startswith(f"few-{number}")]
         yield found, rows
@@ -191,6 +188,11 @@ def test_few_rows_are_read_as_by_spark(
         found = store.rows(f"select * from outbox_{log}_tail")
         assert sorted(store.rows(feed), key=repr) == sorted(found, key=repr)
         assert len(found) > 10
+    store.insert(("older", "x", "p"), created_at="timestamp'1969-12-31 23:59:59.999999'")
+    to = outbox.projection.head(store.tables.events)
+    files = TailFiles(store.spark, store.tables)
+    assert files.rows("events", 0, heads["events"], most=1_000) is not None
+    assert files.rows("events", 0, to, most=1_000) is None  # in whichever calendar
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from delta_outbox.claims import COLUMNS, DELIVERIES
 from delta_outbox.commit_files import CommitFiles
 from delta_outbox.conflicts import is_feed_gone
-from delta_outbox.event_files import UnreadableFile, arrived
+from delta_outbox.event_files import UnreadableFile, arrived, may_be_rebased
 from delta_outbox.instants import micros
 from delta_outbox.known_ids import KnownIds
 from delta_outbox.outbox import Outbox
@@ -67,9 +67,9 @@ class Arrivals:
         if found is None or not found.deliveries.num_rows:
             return found
         table = found.deliveries
-        first = pc.min(table["created_at"].cast(pa.int64())).as_py()
-        if first < 0:  # Spark may write what is older than 1970 in a calendar of its own
+        if may_be_rebased(table["created_at"]):
             return None
+        first = pc.min(table["created_at"].cast(pa.int64())).as_py()
         earliest = min(first, micros(self._outbox.clock.now())) // 1_000_000
         horizon = int(self._outbox.statements.texts["identity_horizon_days"])
         since = datetime.fromtimestamp(earliest, UTC).date() - timedelta(days=horizon)

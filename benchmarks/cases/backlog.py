@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from statistics import median
 from typing import Any, Final
 
 from benchmarks import ours
 from benchmarks.broker import broker
-from benchmarks.figures import rate, rounded, scaled, spread
+from benchmarks.figures import median, rate, rounded, scaled, spread
 from benchmarks.messages import Stream
 from benchmarks.processes import MIB, Memory, in_own_process
 from benchmarks.progress import say
@@ -76,16 +75,13 @@ def drain(bootstrap: str, stream: Stream) -> dict[str, float]:
             raise BenchmarkFailed(f"{len(stream)} events ended so: {summary.as_dict()}")
         # The full audit of ten million lives takes half an hour; other cases make it of a million.
         ours.check_states(outbox, [stream])
+    looks = {"live_heap": heap, "driver": memory.driver, "workers": memory.workers}
     return {
         "rate": rate(len(stream), seconds),
         "seconds": rounded(seconds),
-        "live_heap_mib": rounded(median(heap)),
-        "live_heap_most_mib": rounded(max(heap)),
         "heap_at_rest_mib": rounded(at_rest),
-        "driver_mib": rounded(median(memory.driver)),
-        "driver_most_mib": rounded(max(memory.driver)),
-        "workers_mib": rounded(median(memory.workers)),
-        "workers_most_mib": rounded(max(memory.workers)),
+        **{f"{name}_mib": median(found) for name, found in looks.items()},
+        **{f"{name}_most_mib": rounded(max(found)) for name, found in looks.items()},
         "jvm_most_mib": rounded(max(memory.jvm)),
     }
 

@@ -23,7 +23,7 @@ from delta_outbox.commit_files import CommitFiles
 from delta_outbox.commit_history import Commit, CommitHistory
 from delta_outbox.conflicts import is_feed_gone
 from delta_outbox.event_files import UnreadableFile, read_columns
-from delta_outbox.repeats import ROWS
+from delta_outbox.repeats import in_parts
 from delta_outbox.tails import MANY, changes
 
 if TYPE_CHECKING:
@@ -84,9 +84,7 @@ def number_of(event_id: str) -> int:
 def _numbers_of(event_ids: pa.ChunkedArray) -> Numbers:
     """Return the numbers of ids, of few at a time: Python keeps a hundred bytes for each."""
     parts = [
-        np.fromiter(map(number_of, chunk.slice(first, ROWS).to_pylist()), np.int64)
-        for chunk in event_ids.chunks
-        for first in range(0, len(chunk), ROWS)
+        np.fromiter(map(number_of, part.to_pylist()), np.int64) for part in in_parts(event_ids)
     ]
     return np.concatenate(parts) if parts else np.empty(0, np.int64)
 

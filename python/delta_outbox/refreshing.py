@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
 from delta_outbox.clock import Clock
 from delta_outbox.commit_history import CommitHistory
 from delta_outbox.conflicts import is_conflict, is_feed_gone
@@ -30,7 +32,6 @@ from delta_outbox.tables import Tables
 from delta_outbox.tails import LOGS, Tails, changes, listed
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 logger = logging.getLogger(__name__)
@@ -68,14 +69,12 @@ class _Folded:
     Args:
         statement: the text that writes them.
         touched: what the texts are told of the rows that are touched.
-        frame: the rows.
-        new_rows: the same, where they are few and take the place of no other.
+        rows: what is written; here if they are few.
     """
 
     statement: str
     touched: Mapping[str, object]
-    frame: DataFrame
-    new_rows: pa.Table | None = None
+    rows: DataFrame | pa.Table
 
 
 class Refreshing:
@@ -183,12 +182,8 @@ class Refreshing:
         elif self._tails.are_few and not is_remote(self._spark):
             rows = self._folded(touched).toArrow()
             are_new = rows["replaces_destination"].null_count == rows.num_rows
-            return _Folded(
-                statement="insert" if are_new else "merge",
-                touched=touched,
-                frame=frame_of(self._spark, rows),
-                new_rows=rows.drop_columns("replaces_destination") if are_new else None,
-            )
+            statement = "insert" if are_new else "merge"
+            return _Folded(statement=statement, touched=touched, rows=rows)
         else:
             statement = self._way(touched)
         folded = self._folded(touched, with_untouched=statement == "replace")
@@ -196,23 +191,32 @@ class Refreshing:
             folded = kept(folded)  # it is read several times
             if folded.where("replaces_destination is not null").isEmpty():
                 statement = "insert"
-        return _Folded(statement=statement, touched=touched, frame=folded)
+        return _Folded(statement=statement, touched=touched, rows=folded)
 
     def _write(self, folded: _Folded, number: int) -> None:
         """Write what was folded, without a Spark job if it is few rows to insert."""
         reach("rows.before")
         with writing_to(self._tables.state):
-            if folded.new_rows is None or not FileAppends(self._spark).append(
-                self._tables.state,
-                folded.new_rows,
-                app_id=APP_ID,
-                number=number,
-                mark=f"{APP_ID}/{number}",
-            ):
-                folded.frame.createOrReplaceTempView("outbox_folded")
+            if not self._append(folded, number):
+                rows = folded.rows
+                frame = frame_of(self._spark, rows) if isinstance(rows, pa.Table) else rows
+                frame.createOrReplaceTempView("outbox_folded")
                 with self._numbered(number):
                     self._spark.sql(self._statements.fill(folded.statement, **folded.touched))
         reach("rows.after")
+
+    def _append(self, folded: _Folded, number: int) -> bool:
+        """Append rows as a file; False where they are Spark's to write."""
+        rows = folded.rows
+        if folded.statement != "insert" or not isinstance(rows, pa.Table):
+            return False
+        return FileAppends(self._spark).append(
+            self._tables.state,
+            rows.drop_columns("replaces_destination"),
+            app_id=APP_ID,
+            number=number,
+            mark=_marked(number),
+        )
 
     def _touched(self) -> Mapping[str, object]:
         """Return what the texts are told of the rows of the projection that are touched."""
@@ -275,14 +279,19 @@ class Refreshing:
     @contextmanager
     def _numbered(self, number: int) -> Iterator[None]:
         """Give the writes of a block a version; readers find it in the commit as well."""
-        mark = f"{APP_ID}/{number}"
+        values = APP_ID, str(number), _marked(number)
         try:
-            for name, value in zip(_SETTINGS, (APP_ID, str(number), mark), strict=True):
+            for name, value in zip(_SETTINGS, values, strict=True):
                 self._spark.conf.set(name, value)
             yield
         finally:
             for name in _SETTINGS:
                 self._spark.conf.unset(name)
+
+
+def _marked(number: int) -> str:
+    """Return what the commit of a plan says of itself, as `_MARK` reads it."""
+    return f"{APP_ID}/{number}"
 
 
 def newest_mark(spark: SparkSession, state: str) -> Mark | None:

@@ -7,7 +7,7 @@ are: of more than fit, those with one remainder are compared after those with an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 import numpy as np
@@ -48,12 +48,19 @@ def numbers_of(texts: pa.ChunkedArray) -> Numbers:
     Args:
         texts: strings, none of them null.
     """
-    parts = [
-        _numbers(chunk.slice(first, ROWS))
-        for chunk in texts.chunks
-        for first in range(0, len(chunk), ROWS)
-    ]
+    parts = [_numbers(part) for part in in_parts(texts)]
     return np.concatenate(parts) if parts else np.empty(0, np.uint64)
+
+
+def in_parts(texts: pa.ChunkedArray) -> Iterator[pa.Array]:
+    """Yield texts, as many at a time as are numbered at once.
+
+    Args:
+        texts: any number.
+    """
+    for chunk in texts.chunks:
+        for first in range(0, len(chunk), ROWS):
+            yield chunk.slice(first, ROWS)
 
 
 def _numbers(texts: pa.Array) -> Numbers:

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from delta_outbox.claims import new_claim_id
 from delta_outbox.commit_files import AddedFile
+from delta_outbox.tail_claims import MOST_OVER, NOTHING, read_claims
 from delta_outbox.tail_files import MOST_PARTS, parts_of
-from delta_outbox.tails import MOST_OVER, NOTHING, VARIANTS, read_claims, variant
+from delta_outbox.tails import VARIANTS, variant
 
 MACROS = Path(__file__).parents[2] / "macros"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
@@ -11,14 +12,14 @@ from tests.publishers.kit.right import RightPublisher
 from delta_outbox.publishers import Delivered, Event, EventBatch, Failed, Rejected, Result
 
 
-class _Sends(RightPublisher):
+class _Sends(RightPublisher, ABC):
     """Sends another event than it was given."""
 
     def attempt(self, event: Event, seconds: float) -> Result:
         return super().attempt(self.altered(event), seconds)
 
-    def altered(self, event: Event) -> Event:
-        raise NotImplementedError
+    @abstractmethod
+    def altered(self, event: Event) -> Event: ...
 
 
 class _SendsHeaders(_Sends):
@@ -27,8 +28,8 @@ class _SendsHeaders(_Sends):
     def altered(self, event: Event) -> Event:
         return replace(event, headers=self.headers(event.headers or {}))
 
-    def headers(self, given: Mapping[str, str | None]) -> Mapping[str, str | None]:
-        raise NotImplementedError
+    @abstractmethod
+    def headers(self, given: Mapping[str, str | None]) -> Mapping[str, str | None]: ...
 
 
 class SwallowsAnEvent(RightPublisher):

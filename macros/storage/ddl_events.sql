@@ -1,5 +1,11 @@
 {% macro ddl_events(relation) -%}
-    {#- The log that producers append to: one immutable row per event. -#}
+    {#-
+        The log that producers append to: one immutable row per event.
+
+        Spark lets any bytes pass as a string. What goes through a text of the JVM and comes back the same is UTF-8; Spark 3.5,
+        which may produce as well, has no function that says so.
+    -#}
+    {%- set text = "concat_ws(' ', event_id, event_type, ordering_key, partition_key)" -%}
     create table if not exists {{ relation }} (
         event_id string not null comment 'Globally unique id of the event; its first row in arrival order is the event',
         event_type string not null comment 'Stable, versionable kind of the event, for example order.created',
@@ -21,6 +27,7 @@
             checks={
                 "event_id_given": "length(event_id) > 0",
                 "event_type_given": "length(event_type) > 0",
+                "text_is_utf8": "decode(encode(" ~ text ~ ", 'UTF-16BE'), 'UTF-16BE') = " ~ text,
             },
             extra={"delta.feature.allowColumnDefaults": "supported"},
             statistics=["event_id", "event_type", "created_at", "appended_at", "ordinal"],

@@ -27,10 +27,16 @@ def shared_texts(column: pa.Array) -> list[str | None]:
     """Return the texts of a column that has few different ones; equal ones are one object.
 
     Args:
-        column: of strings.
+        column: of strings; bytes that are not UTF-8 become halves of surrogate pairs, which no text
+            in UTF-8 can hold (PEP 383).
     """
     encoded = column.dictionary_encode()
-    texts = np.array([*encoded.dictionary.to_pylist(), None], dtype=object)
+    try:
+        values = encoded.dictionary.to_pylist()
+    except UnicodeDecodeError:
+        read = encoded.dictionary.cast(pa.large_binary()).to_pylist()
+        values = [value.decode("utf-8", "surrogateescape") for value in read]
+    texts = np.array([*values, None], dtype=object)
     codes = encoded.indices.fill_null(len(texts) - 1).to_numpy()
     shared: list[str | None] = texts[codes].tolist()
     return shared

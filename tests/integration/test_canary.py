@@ -221,7 +221,7 @@ def test_columns_of_errors_and_receipts_hold_no_canary(told: Told) -> None:
     assert "***" in errors["canary-failed"]
     assert "OSError" in errors["canary-raised"]
     assert "400: ***" in errors["canary-rejected"]
-    assert "the header 'x' holds CR, LF or NUL" == errors["canary-broken"]
+    assert "the header 'x' holds CR, LF or NUL, or is not UTF-8" == errors["canary-broken"]
     (receipt,) = [row["receipt"] for row in rows if row["receipt"]]
     assert "***" == json.loads(receipt)["by"]
     for name in (*opening.LOGS[1:], "outbox_state", "invariant_violations", "duplicate_events"):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 from tests.integration.gates import more
 from tests.integration.store import Store, check_lives, events, open_store
 
-from delta_outbox import open_deliveries
+from delta_outbox import event_life, open_deliveries
 from delta_outbox.conformance.clock import ManualClock
 from delta_outbox.heartbeat import Heartbeat
 from delta_outbox.home import Home
@@ -26,6 +26,8 @@ PUBLISHER = "tests.integration.trouble:Trouble"
 QUICK = {"backoff_initial_seconds": "0.01", "backoff_jitter": "0", "lease_seconds": "60"}
 AMONG = int(os.environ.get("OUTBOX_POISON_AMONG", "20"))  # events; `make soak` wants 100,000
 AGE = 3600  # seconds after which an event of type aging.* is too old
+NAMING = ("event_id", "event_type", "ordering_key", "partition_key")
+TEXT = "'order. \u00e9 \ufffd \ufeff \U0001f600'"
 LIMIT = max(8, AMONG // 10)  # deliveries per claim
 
 
@@ -58,6 +60,44 @@ def test_poison_dies_alone(store: Store, tmp_path: Path) -> None:
     assert sorted(sizes, reverse=True) == sizes
     assert [1, 1] == sizes[-2:]
     assert {0} == {row["crashes"] for name, row in ends.items() if name != "poison-005"}
+
+
+def test_a_header_that_is_no_text_dies_alone(store: Store, tmp_path: Path) -> None:
+    """Spark takes any bytes for a string. In a header they end the event that has them, in
+    metadata, which stay here, nothing; `show` shows both.
+    """
+    outbox = store.outbox(tmp_path, publisher=PUBLISHER)
+    bytes_ = "map('x', cast(x'ff61' as string))"
+    store.spark.sql(
+        f"insert into {store.tables.events} (event_id, event_type, payload, headers, metadata) "
+        f"values ('bytes-0', 'order.x', cast('fine' as binary), {bytes_}, null), "
+        f"('bytes-1', 'order.x', cast('fine' as binary), map('x', 'y'), {bytes_})"
+    )
+    summary = Relay(outbox).run(Mode.DRAIN)
+    assert (1, 1, 0) == (summary.published, summary.dead, summary.waiting)
+    rows = store.transitions("bytes")
+    check_lives(rows)
+    ends = {row["event_id"]: (row["reason"], row["error"]) for row in rows}
+    reason = "the header 'x' holds CR, LF or NUL, or is not UTF-8"
+    assert {"bytes-0": ("rejected", reason), "bytes-1": ("delivered", None)} == ends
+    for number in range(2):
+        shown: Any = event_life.show(outbox, f"bytes-{number}")
+        assert ["x"] == shown["event"]["header_names"]
+
+
+def test_what_names_an_event_must_be_text(store: Store, tmp_path: Path) -> None:
+    """The table itself refuses an id, a type or a key that is not UTF-8, and takes any text."""
+    values = {"payload": "cast('fine' as binary)"} | dict.fromkeys(NAMING, TEXT)
+    insert = f"insert into {store.tables.events} ({', '.join(values)}) values "
+    for column in NAMING:
+        for bad in ("ff", "c0af", "eda080", "f09f98"):  # stray, overlong, half a pair, cut off
+            told = values | {column: f"cast(x'61{bad}' as string)"}
+            with pytest.raises(Exception, match="text_is_utf8"):
+                store.spark.sql(f"{insert}({', '.join(told.values())})")
+    store.spark.sql(f"{insert}({', '.join(values.values())})")
+    summary = Relay(store.outbox(tmp_path, publisher=PUBLISHER)).run(Mode.DRAIN)
+    assert (1, 0, 0) == (summary.published, summary.dead, summary.waiting)
+    assert 2 == len(store.transitions(TEXT.strip("'")))
 
 
 def test_order_is_kept_through_a_failure(store: Store, tmp_path: Path) -> None:

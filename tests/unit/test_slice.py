@@ -332,7 +332,21 @@ def test_a_header_that_breaks_its_line_is_never_sent(header: tuple[str, str]):
         rows({"headers": [header], "scope": "k"}, {"scope": "k"}, {"headers": [("a", "")]})
     )
     assert "RND" == codes(answers)
-    assert f"the header {header[0]!r} holds CR, LF or NUL" == answers[0]["error"]
+    assert f"the header {header[0]!r} holds CR, LF or NUL, or is not UTF-8" == answers[0]["error"]
+    assert [["e2"]] == SENT
+
+
+def test_a_header_that_is_no_text_is_never_sent():
+    """So it is for bytes that are not UTF-8, in name or value."""
+    values = pa.array([b"a", b"\xff", b"b\xff", b"c"]).cast(pa.string(), safe=False)
+    headers = pa.MapArray.from_arrays([0, 1, 2, 2], values[:2], values[2:])
+    batch = rows({"scope": "k"}, {"scope": "l"}, {})
+    answers = run(batch.set_column(batch.schema.get_field_index("headers"), "headers", headers))
+    assert "RRD" == codes(answers)
+    said = [
+        f"the header {name} holds CR, LF or NUL, or is not UTF-8" for name in ("'a'", r"'\udcff'")
+    ]
+    assert said == [row["error"] for row in answers[:2]]
     assert [["e2"]] == SENT
 
 

@@ -242,7 +242,7 @@ def test_a_broken_exporter_changes_no_answer() -> None:
 
 def test_no_span_is_made_after_the_deadline() -> None:
     """An exporter that blocks does not take the time that a lease needs for the way back."""
-    row = {"destination": "d", "metadata": [PARENT]}
+    row = {"destination": "d", "metadata": dict([PARENT])}
     event = Event(event_id="e", event_type="x", payload=b"", created_at=CREATED_AT)
     for seconds, expected in ((-1, []), (60, ["e"])):
         events = EventBatch([event], deadline=time.monotonic() + seconds)

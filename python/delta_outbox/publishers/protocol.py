@@ -25,19 +25,20 @@ KEY_HEADER: Final = "outbox-key"  # only where a transport has no other place fo
 RESERVED_HEADERS: Final = (EVENT_ID_HEADER, EVENT_TYPE_HEADER, LIFECYCLE_HEADER)
 
 
-_LINE_BREAK_OR_NUL: Final = re.compile(r"[\r\n\0]")
+_BROKEN: Final = re.compile(r"[\r\n\0\ud800-\udfff]")
 
 
 def broken_header(headers: Mapping[str, str | None] | None) -> str | None:
-    """Return the name of a header that would end its line in a text protocol, None without one.
+    """Return the name of a header that no text protocol can carry, None without one.
 
-    `append` refuses such headers; rows that a producer inserts by itself may have them.
+    It would end its line, or has no form in UTF-8. `append` refuses such headers; rows that a
+    producer inserts by itself may have them.
 
     Args:
         headers: of an event.
     """
     for name, value in (headers or {}).items():
-        if _LINE_BREAK_OR_NUL.search(name) or (value and _LINE_BREAK_OR_NUL.search(value)):
+        if _BROKEN.search(name) or (value and _BROKEN.search(value)):
             return name
     return None
 

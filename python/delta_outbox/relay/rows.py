@@ -10,13 +10,13 @@ from typing import Any, Final, cast
 
 import pyarrow as pa
 
-from delta_outbox.columns import shared_texts
+from delta_outbox.columns import invalid_utf8, shared_texts
 from delta_outbox.publishers.protocol import Event
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _BREAKS: Final = (b"\r", b"\n", b"\0")  # in UTF-8 these bytes are part of no other character
 
-Pairs = list[tuple[str, str | None]]
+Texts = Mapping[str, str | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class Rows:
         events: what a publisher is to see.
         formats: of the payload, None if it goes as it is.
         metadata: of the events, if publish attempts become spans; else empty.
-        are_plain: no header can break its line, and every payload goes as it is.
+        are_plain: every header may be sent, and every payload goes as it is.
     """
 
     places: list[int]
@@ -38,7 +38,7 @@ class Rows:
     scopes: Sequence[str | None]
     events: list[Event]
     formats: list[str | None]
-    metadata: list[Pairs | None]
+    metadata: Sequence[Texts | None]
     are_plain: bool
 
     @property
@@ -65,8 +65,8 @@ def rows_of(batch: pa.RecordBatch, *, claim_id: str) -> Rows:
             *(columns[name] if name in columns else _values(batch[name]) for name in _FIELDS)
         ),
         formats=formats.to_pylist(),
-        metadata=batch["metadata"].to_pylist() if "metadata" in batch.schema.names else [],
-        are_plain=formats.null_count == len(formats) and not _may_break(batch["headers"]),
+        metadata=_mappings(batch["metadata"]) if "metadata" in batch.schema.names else [],
+        are_plain=formats.null_count == len(formats) and not _may_be_broken(batch["headers"]),
     )
 
 
@@ -102,7 +102,7 @@ class _Draft:
         key: str | None,
         ordering_key: str | None,
         partition_key: str | None,
-        headers: Mapping[str, str | None] | None,
+        headers: Texts | None,
         payload: bytes,
         created_at: datetime,
         attempt: int,
@@ -133,13 +133,11 @@ def _values(column: pa.Array) -> Sequence[object]:
     return values
 
 
-def _mappings(column: pa.MapArray) -> list[dict[str, str | None] | None]:
+def _mappings(column: pa.MapArray) -> Sequence[Texts | None]:
     names = cast("list[str]", shared_texts(column.keys))
     pairs = list(zip(names, shared_texts(column.items), strict=True))
     ends = column.offsets.to_pylist()
-    mappings: list[dict[str, str | None] | None] = [
-        dict(pairs[first:end]) for first, end in pairwise(ends)
-    ]
+    mappings: list[Texts | None] = [dict(pairs[first:end]) for first, end in pairwise(ends)]
     if not column.null_count:
         return mappings
     there = column.is_valid().to_pylist()
@@ -155,11 +153,10 @@ def _instants(column: pa.Array) -> list[datetime | None]:
     return [instants[number] for number in numbers.to_pylist()]
 
 
-def _may_break(headers: pa.MapArray) -> bool:
-    """Say whether a header may hold CR, LF or NUL: whether such a byte is there at all."""
-    texts = [
-        buffer.to_pybytes()
-        for part in (headers.keys, headers.items)
-        if len(part) and (buffer := part.buffers()[-1]) is not None
-    ]
-    return any(byte in text for text in texts for byte in _BREAKS)
+def _may_be_broken(headers: pa.MapArray) -> bool:
+    """Say whether a header may hold CR, LF or NUL, as there is such a byte, or is no text."""
+    parts = [part for part in (headers.keys, headers.items) if len(part)]
+    texts = [buffer.to_pybytes() for part in parts if (buffer := part.buffers()[-1]) is not None]
+    return any(byte in text for text in texts for byte in _BREAKS) or any(
+        invalid_utf8(part).any() for part in parts
+    )

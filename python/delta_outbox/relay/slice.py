@@ -203,7 +203,8 @@ class _Slice:
             if not self._may_go(rows.scopes[row], event):
                 answers.add(place, NOT_SENT)
             elif (name := broken_header(event.headers)) is not None:
-                answers.add(place, REJECTED, f"the header {name!r} holds CR, LF or NUL")
+                fault = f"the header {name!r} holds CR, LF or NUL, or is not UTF-8"
+                answers.add(place, REJECTED, fault)
                 self._block(rows, [row])
             elif format_ is not None and (refused := self._reform(rows, row, format_)) is not None:
                 answers.add(place, *refused)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from delta_outbox import __version__
@@ -33,8 +33,6 @@ SYSTEMS: Final[Mapping[str, str]] = {"sqs": "aws_sqs"}
 """Types of publishers whose name in OpenTelemetry's conventions is another one."""
 ERROR_TYPES: Final[Mapping[type, str]] = {Failed: "failed", Rejected: "rejected"}
 """What `error.type` says; of anything else nobody knows whether it was delivered."""
-
-Pairs = Iterable[tuple[str, str | None]]
 
 
 class TracingUnavailable(OutboxError):
@@ -119,7 +117,7 @@ class Tracing:
                 if time.monotonic() >= events.deadline:
                     logger.warning("tracing_out_of_time", extra={"events": len(events)})
                     return
-                parent = self._parent((event.headers or {}).items(), row["metadata"] or ())
+                parent = self._parent(event.headers or {}, row["metadata"] or {})
                 if parent is not None:
                     destination = row["destination"]
                     self._span(parent, destination, event, result, (started, ended, len(events)))
@@ -127,10 +125,10 @@ class Tracing:
             self._works = False
             logger.warning("tracing_failed", extra={"error": describe(error)})
 
-    def _parent(self, *carriers: Pairs) -> Context | None:
+    def _parent(self, *carriers: Mapping[str, str | None]) -> Context | None:
         """Return the first valid context of a `traceparent`, with its `tracestate`."""
         for carrier in carriers:
-            found = {name: value for name, value in carrier if name in _CONTEXT and value}
+            found = {name: value for name, value in carrier.items() if name in _CONTEXT and value}
             if "traceparent" in found:
                 context = self._extract(found, self._nothing)
                 if self._trace.get_current_span(context).get_span_context().is_valid:

@@ -18,6 +18,7 @@ from delta_outbox.errors import RejectedRows
 from delta_outbox.failpoints import reach
 from delta_outbox.few_rows import interpreted
 from delta_outbox.known_ids import KnownIds
+from delta_outbox.literals import text_literal
 from delta_outbox.rejection import Rejection
 from delta_outbox.settings import AppendSettings
 from delta_outbox.storage import writing_to
@@ -151,7 +152,7 @@ def _known(
     # Nothing but ids is read, and where they grow with time only the last files.
     copies = (
         f"from {tables.events} where event_id in (select event_id from outbox_new_ids) "
-        f"and event_id between {_text(bounds['min'])} and {_text(bounds['max'])}"
+        f"and event_id between {text_literal(bounds['min'])} and {text_literal(bounds['max'])}"
     )
     found = spark.sql(f"select distinct string(created_date) as day {copies} and ({days})")
     held = [f"date'{row['day']}'" for row in found.collect()]
@@ -167,8 +168,3 @@ def _known(
         f"  and created_date in ({', '.join(held)})))"
         " where copy = 1"
     ).toArrow()
-
-
-def _text(value: str) -> str:
-    """Return a text as SQL, whatever it holds."""
-    return f"string(x'{value.encode().hex()}')"

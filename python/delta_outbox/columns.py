@@ -64,6 +64,11 @@ def sizes_of(column: pa.Array) -> Numbers:
     return np.asarray(pc.fill_null(pc.binary_length(column), 0)).astype(np.int64)
 
 
+def days_of(instants: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the days of instants, which are UTC; without a zone Arrow needs none of its files."""
+    return instants.cast(pa.timestamp("us")).cast(pa.date32())
+
+
 def invalid_utf8(column: pa.Array) -> Mask:
     """Tell which texts are not UTF-8: Spark and Arrow let other bytes pass as text."""
     try:

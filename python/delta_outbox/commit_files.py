@@ -68,7 +68,7 @@ class CommitFiles:
     def added(self, table: str, *, after: int, to: int, most: int | None = None) -> Added | None:
         """Return the files that were added between two versions, in the order of the commits.
 
-        What only rewrites rows (OPTIMIZE) adds none.
+        What only rewrites rows (OPTIMIZE) adds none, and a file without rows counts as none.
 
         Args:
             table: the full name of a log.
@@ -119,7 +119,8 @@ def _read(folder: Path, version: int) -> list[AddedFile] | None:
                     file = _file(folder.parent, version, added)
                     if file is None:
                         return None
-                    found.append(file)
+                    if file.rows:
+                        found.append(file)
     except FileNotFoundError:  # Delta has removed what is old
         return None
     return found

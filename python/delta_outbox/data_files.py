@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from delta_outbox.columns import days_of
 from delta_outbox.log_state import TableForm
 
 _LONGEST: Final = 64  # characters of a text that is kept as the least or greatest of a file
@@ -58,9 +59,7 @@ def write_files(table: Path, rows: pa.Table, form: TableForm) -> Iterator[DataFi
     """
     dated = rows
     for name, instant in form.dates.items():
-        # Without a zone: Arrow knows the calendar by itself, and the instants are UTC.
-        day = rows[instant].cast(pa.timestamp("us")).cast(pa.date32())
-        dated = dated.append_column(name, day)
+        dated = dated.append_column(name, days_of(rows[instant]))
     names = list(form.partitioned_by)
     kept = [field.name for field in form.columns if field.name not in names]
     partitions = dated.select(names).group_by(names).aggregate([]).to_pylist()

@@ -245,43 +245,6 @@ class PublisherUnavailable(OutboxError):
         self.cause = cause
 
 
-class UnknownTopic(OutboxError):
-    """The broker does not have the topic: create it, or correct the route."""
-
-    code = "UNKNOWN_TOPIC"
-    remedy = (
-        "Create the topic, or correct the column `route` in seeds/delivery_policies.csv "
-        "(default: the event type)."
-    )
-
-    def __init__(self, *, destination: str, topic: str, remedy: str | None = None) -> None:
-        """Name the destination and the topic."""
-        super().__init__(
-            f"The topic {topic!r} does not exist at the destination {destination!r}.",
-            remedy=remedy,
-        )
-
-
-class TopicNotAllowed(OutboxError):
-    """A route leads to a topic outside the allow-list: extend the list, or correct the route."""
-
-    code = "TOPIC_NOT_ALLOWED"
-    remedy = (
-        "Add the topic to the allow-list in [publishers.<destination>], or correct the column "
-        "`route` in seeds/delivery_policies.csv."
-    )
-
-    def __init__(
-        self, *, destination: str, topic: str, allowed: Iterable[str], remedy: str | None = None
-    ) -> None:
-        """Name the destination, the topic and what is allowed."""
-        super().__init__(
-            f"The topic {topic!r} is not allowed for the destination {destination!r}. "
-            f"Allowed: {_listed(allowed)}.",
-            remedy=remedy,
-        )
-
-
 class RejectedRows(OutboxError):
     """Rows were rejected and nothing was appended: correct every row that is listed."""
 

@@ -1,7 +1,7 @@
 """Few rows: to make what computes or writes them fast takes longer than to do so.
 
-Every session of ours begins as for few rows, until somebody who expects many says so (decision
-0028). One that computes as for many still writes few rows as few.
+Local sessions of ours begin as for few rows, until somebody who expects many says so (decision
+0028); that of `outbox serve` does not. One that computes as for many still writes few rows as few.
 """
 
 from __future__ import annotations

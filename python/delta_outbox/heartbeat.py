@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from delta_outbox import __version__
 from delta_outbox.clock import Clock
 from delta_outbox.commit_history import Commit, CommitHistory
-from delta_outbox.instants import instant_literal
+from delta_outbox.literals import instant_literal
 from delta_outbox.presence import Presence
 from delta_outbox.storage import writing_to
 from delta_outbox.tables import Tables

@@ -15,12 +15,3 @@ def micros(value: datetime) -> int:
         value: with an offset.
     """
     return (value - _EPOCH) // timedelta(microseconds=1)
-
-
-def instant_literal(value: datetime) -> str:
-    """Return an instant as an SQL literal.
-
-    Args:
-        value: with an offset.
-    """
-    return f"timestamp_micros({micros(value)})"

@@ -23,6 +23,7 @@ from delta_outbox.commit_files import CommitFiles
 from delta_outbox.commit_history import Commit, CommitHistory
 from delta_outbox.conflicts import is_feed_gone
 from delta_outbox.event_files import UnreadableFile, read_columns
+from delta_outbox.literals import text_literal
 from delta_outbox.repeats import in_parts
 from delta_outbox.tails import MANY, changes
 
@@ -59,7 +60,8 @@ class IdNumbers:
         # Two runs, the second put in order first: merged in milliseconds, where numpy's union of
         # millions takes seconds.
         recent.sort()
-        self._sorted = np.sort(np.concatenate((self._sorted, recent)), kind="stable")
+        self._sorted = np.concatenate((self._sorted, recent))
+        self._sorted.sort(kind="stable")
         self._recent = set()
 
     def hold_any(self, numbers: Numbers) -> bool:
@@ -126,7 +128,7 @@ class KnownIds:
         Args:
             event_ids: of a batch, at least one.
             since: ids of earlier days do not count.
-            version: of the log, not earlier than what was added; its end if left out.
+            version: of the log, what came later does not count; its end if left out.
         """
         self._asked += 1
         asks = self._asked <= ASKED_FIRST or not self._is_of_use or len(event_ids) >= MANY
@@ -174,17 +176,18 @@ class KnownIds:
 
     def _are_between(self, first: str, last: str, *, since: date, version: int | None) -> bool:
         """Say whether the log has an id between two of them, asking it."""
-        ends = [f"string(x'{name.encode().hex()}')" for name in (first, last)]
         at = "" if version is None else f"version as of {version} "
         found = self._spark.sql(
             f"select 1 from {self._events} {at}where created_date >= date'{since}' "
-            f"and event_id between {ends[0]} and {ends[1]} limit 1"
+            f"and event_id between {text_literal(first)} and {text_literal(last)} limit 1"
         )
         return not found.isEmpty()
 
     def _is_up_to_date(self, since: date, version: int | None) -> bool:
         """Read what was appended since, and say whether that was possible."""
         if self._ids is None or self._at is None or since < self._since:
+            return False
+        if version is not None and version < self._at.version:  # a relay has begun anew
             return False
         commits = self._history.after(self._events, self._at, most=MOST_COMMITS)
         if commits is None or any(commit.operation == "RESTORE" for commit in commits):

@@ -37,6 +37,10 @@ class State(StrEnum):
     DEAD = "DEAD"
 
 
+OPEN_STATES: Final = (State.PENDING.value, State.CLAIMED.value)
+TERMINAL_STATES: Final = (State.PUBLISHED.value, State.DEAD.value)
+
+
 class Reason(StrEnum):
     """Why a transition happened."""
 

@@ -18,7 +18,7 @@ from delta_outbox.claims import still_live
 from delta_outbox.commits import ATTEMPTS, append_numbered
 from delta_outbox.errors import LaneClosed, LogRewound, SequenceTaken
 from delta_outbox.failpoints import reach
-from delta_outbox.instants import instant_literal
+from delta_outbox.literals import instant_literal
 from delta_outbox.tables import TRANSITIONS, Tables
 
 if TYPE_CHECKING:

@@ -193,11 +193,11 @@ def _last_row_id(domain: Mapping[str, Any]) -> int:
 def _form(metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> TableForm | None:
     features = set(protocol.get("writerFeatures", ()))
     versions = protocol["minReaderVersion"], protocol["minWriterVersion"]
-    if versions not in _PROTOCOLS or not features <= _FEATURES:
+    partitioned_by = metadata["partitionColumns"]
+    if versions not in _PROTOCOLS or not features <= _FEATURES or not partitioned_by:
         return None
     columns: list[pa.Field] = []
     dates: dict[str, str] = {}
-    partitioned_by = metadata["partitionColumns"]
     for field in json.loads(metadata["schemaString"])["fields"]:
         name, more = field["name"], field["metadata"]
         generated = more.get("delta.generationExpression")

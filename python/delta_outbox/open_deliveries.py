@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from delta_outbox.claims import COLUMNS, DELIVERIES, in_order
 from delta_outbox.clock import Clock
-from delta_outbox.instants import instant_literal
+from delta_outbox.literals import instant_literal
 from delta_outbox.policy import PolicySet
 from delta_outbox.statements import Statements
 

@@ -30,10 +30,10 @@ from delta_outbox.endings import Endings
 from delta_outbox.errors import SequenceTaken
 from delta_outbox.heartbeat import is_any_alive
 from delta_outbox.home import Home
-from delta_outbox.instants import instant_literal
 from delta_outbox.known_ids import KnownIds
 from delta_outbox.lane_logs import LaneLogs
 from delta_outbox.lifecycle import Ending, EndOfClaim
+from delta_outbox.literals import instant_literal
 from delta_outbox.log import TransitionLog
 from delta_outbox.lost_claims import WORKERS, LostClaims
 from delta_outbox.open_deliveries import OpenDeliveries

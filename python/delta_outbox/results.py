@@ -12,7 +12,6 @@ from typing import Final, Generic, TypeVar, cast, overload
 import numpy as np
 import pyarrow as pa
 
-from delta_outbox.columns import Mask
 from delta_outbox.publishers.protocol import Delivered, JsonText
 
 R = TypeVar("R")
@@ -72,13 +71,6 @@ class Results(Sequence[R], Generic[R]):
 
     def __repr__(self) -> str:
         return f"Results({self._size} deliveries, others={dict(self.others)!r})"
-
-    @property
-    def is_other(self) -> Mask:
-        """Return which deliveries are among the others."""
-        mask = np.zeros(self._size, dtype=np.bool_)
-        mask[list(self.others)] = True
-        return mask
 
     @property
     def undelivered(self) -> list[int]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from delta_outbox.errors import LaneClosed
-from delta_outbox.lifecycle import Reason, State
+from delta_outbox.lifecycle import TERMINAL_STATES, Reason, State
 from delta_outbox.progress import NumberedPlans
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 WRITER: Final = "commands"
-_TERMINAL: Final = ("PUBLISHED", "DEAD")
 _INSTANT: Final = pa.timestamp("us", tz="UTC")
 
 
@@ -93,7 +92,7 @@ class Sequencing:
             f" from {commands} where kind = 'replay') as c "
             f"inner join {outbox.tables.state} as s on c.event_id = s.event_id "
             "and c.arrival = s.arrival and c.destination = s.destination "
-            f"where c.turn = 1 and s.state in {_TERMINAL} and c.lifecycle = s.lifecycle"
+            f"where c.turn = 1 and s.state in {TERMINAL_STATES} and c.lifecycle = s.lifecycle"
         ).toArrow()
         count = found.num_rows
         zeros = pa.repeat(pa.scalar(0, pa.int32()), count)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_outbox.columns import days_of
 from delta_outbox.commit_files import AddedFile, CommitFiles
 from delta_outbox.event_files import NARROW, UnreadableFile, may_be_rebased, read_columns
 from delta_outbox.repeats import may_repeat
@@ -82,8 +83,10 @@ class TailFiles:
         def read() -> Iterator[pa.ChunkedArray]:
             for file in files:
                 rows = read_columns(file, ("event_id", "created_at"))
+                if may_be_rebased(rows["created_at"]):
+                    raise UnreadableFile(str(file.path))
                 ids.extend(_ends(rows["event_id"]))
-                days.extend(_ends(_days(rows["created_at"])))
+                days.extend(_ends(days_of(rows["created_at"])))
                 yield rows["event_id"]
 
         try:
@@ -129,7 +132,7 @@ class TailFiles:
         if log == "events":
             if may_be_rebased(found["created_at"]):
                 return None
-            found = found.append_column("created_date", _days(found["created_at"]))
+            found = found.append_column("created_date", days_of(found["created_at"]))
         return found
 
     def parts(self, after: int, to: int, *, size: int) -> Sequence[tuple[int, int]]:
@@ -206,10 +209,6 @@ def _ends(column: pa.ChunkedArray) -> list[Any]:
     if pa.types.is_date(column.type):
         column = column.cast(pa.int32())
     return list(pc.min_max(column).as_py().values()) if len(column) else []
-
-
-def _days(instants: pa.ChunkedArray) -> pa.ChunkedArray:
-    return instants.cast(pa.timestamp("us")).cast(pa.date32())
 
 
 def _day(number: int) -> str:

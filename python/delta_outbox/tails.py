@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.few_rows import expect_many_rows
 from delta_outbox.frames import frame_of
+from delta_outbox.lifecycle import OPEN_STATES, TERMINAL_STATES, State
+from delta_outbox.literals import text_literal
 from delta_outbox.statements import Statements
 from delta_outbox.tables import Tables
 from delta_outbox.tail_claims import NOTHING, TailClaims, read_claims
@@ -15,7 +17,6 @@ from delta_outbox.tail_files import TailFiles
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-OPEN_STATES: Final = ("PENDING", "CLAIMED")
 LOGS: Final = ("events", "transitions", "commands")
 VARIANTS: Final = ("e", "er", "t", "tm", "tmd", "et", "etm", "ertm", "ertmd", "ertmcd")
 """The variants of the macro `fold` that relay_sql.sql compiles, the shorter ones first."""
@@ -151,9 +152,9 @@ class Tails:
         if self._are_whole:
             return ("",)
         if "transitions" in self._new and self._look_at_transitions().replays:
-            return (*OPEN_STATES, "PUBLISHED", "DEAD")
+            return (*OPEN_STATES, *TERMINAL_STATES)
         if "commands" in self._new and self._look_at_kills() != NOTHING:
-            return (*OPEN_STATES, "DEAD")
+            return (*OPEN_STATES, State.DEAD.value)
         return OPEN_STATES
 
     def arrivals(self) -> tuple[int, int]:
@@ -246,14 +247,14 @@ class Tails:
         found = self._files.new_events(after, to) if any_news else None
         if found is not None:
             first, last = found.first_day, found.last_day
-            first_id, last_id = (name.encode().hex() for name in (found.first_id, found.last_id))
+            first_id, last_id = found.first_id, found.last_id
             self._new_events, self._differ = found.count, not found.repeat
             self._repeats = True if found.repeat else None
         elif any_news:
             bounds = self._spark.sql(
                 # As text: Python knows no year after 9999.
                 "select string(min(created_date)) as first, string(max(created_date)) as last, "
-                "hex(min(event_id)) as first_id, hex(max(event_id)) as last_id, "
+                "min(event_id) as first_id, max(event_id) as last_id, "
                 "count(*) as events from outbox_events_tail"
             ).first()
             if bounds is not None:
@@ -271,8 +272,8 @@ class Tails:
                 events_after=after,
                 news_from=f"date'{first}'" if first is not None else "current_date()",
                 news_to=f"date'{last}'" if last is not None else "current_date()",
-                first_id=f"string(x'{first_id}')",
-                last_id=f"string(x'{last_id}')",
+                first_id=text_literal(first_id),
+                last_id=text_literal(last_id),
             ),
         )
 

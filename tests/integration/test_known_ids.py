@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -137,6 +137,25 @@ def test_older_days_are_read_when_they_count(producer: Outbox, asked: list[int])
     assert 2 == producer.append(old("old", 2)).already_present
     assert 1 == producer.append(events("today", 1)).appended
     assert [2] == asked
+
+
+def test_what_came_later_does_not_count(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A relay that begins anew at an earlier version is not told of ids that it has seen since."""
+    monkeypatch.setattr(known_ids, "ASKED_FIRST", 1)
+    producer, since = store.outbox(tmp_path), date(2000, 1, 1)
+    known = KnownIds(store.spark, store.tables.events)
+    versions = [producer.projection.head(store.tables.events)]
+    for name in ("earlier", "later"):
+        batch = events(name, 2)
+        assert not known.may_hold(batch["event_id"], since=since, version=versions[-1])
+        producer.append(batch).raise_if_rejected()
+        versions.append(producer.projection.head(store.tables.events))
+        known.add_asked(version=versions[-1])
+    assert known.is_read
+    held = [known.may_hold(batch["event_id"], since=since, version=one) for one in versions[1:]]
+    assert [False, True] == held
 
 
 @pytest.mark.parametrize("limit", ["MOST_IDS", "MOST_COMMITS"])

@@ -192,7 +192,9 @@ def test_few_rows_are_read_as_by_spark(
     to = outbox.projection.head(store.tables.events)
     files = TailFiles(store.spark, store.tables)
     assert files.rows("events", 0, heads["events"], most=1_000) is not None
+    assert files.new_events(0, heads["events"]) is not None
     assert files.rows("events", 0, to, most=1_000) is None  # in whichever calendar
+    assert files.new_events(0, to) is None
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ def log(tmp_path: Path) -> Path:
 
 def test_appends_are_read_in_order(log: Path) -> None:
     """The files of appends are told in the order of their commits, their names as they are on disk;
-    what only rewrites rows adds none.
+    what only rewrites rows adds none, and what has no rows is none.
     """
     commit(log, 1, add("created_date=2026-01-01/a%20b.parquet", 3), add("c.parquet", 2))
     commit(
@@ -44,7 +44,7 @@ def test_appends_are_read_in_order(log: Path) -> None:
         {"remove": {"path": "c.parquet", "dataChange": False}},
         add("rewritten.parquet", 5, dataChange=False),
     )
-    commit(log, 3, add("d.parquet", 1))
+    commit(log, 3, add("empty.parquet", 0), add("d.parquet", 1))
     found = added_in(log, after=-1, to=3, most=100)
     assert found is not None
     named = [(str(file.path.relative_to(log.parent)), file.version) for file in found.files]

@@ -29,8 +29,6 @@ EXAMPLES: list[OutboxError] = [
     errors.UnknownDestination(destination="kafka", known=["b", "a"]),
     errors.UnknownPublisher(destination="default", type_="kafak", known=["kafka"]),
     errors.PublisherUnavailable(destination="kafka", cause="connection refused"),
-    errors.UnknownTopic(destination="kafka", topic="orders"),
-    errors.TopicNotAllowed(destination="kafka", topic="orders", allowed=[]),
     errors.RejectedRows(["line 1", "line 2"]),
     errors.SequenceTaken(writer="outbox/0/0", number=7),
     errors.LaneClosed(writer="outbox/0/0", number=7, lane=0),

@@ -151,6 +151,7 @@ def test_a_table_without_features_has_a_form(tmp_path: Path) -> None:
         {"protocol": {**PROTOCOL, "writerFeatures": ["deletionVectors"]}},
         {"metadata": _metadata(configuration={"delta.constraints.other": "number > 7"})},
         {"metadata": _metadata(partitionColumns=["writer"])},
+        {"metadata": _metadata(schemaString='{"fields": []}', partitionColumns=[])},
         {
             "metadata": _metadata(
                 schemaString=json.dumps({"fields": [_field("writer", "decimal(3,1)")]})

@@ -50,10 +50,11 @@ the exit code is 1, and a relay or the same command finishes it: so they do afte
 
 _PURGE_EPILOG = """\
 A day goes as a whole, and only if every event of it has ended: one that holds an open event, a
-replay to be carried out, something that was appended lately, a DEAD event (without
---include-dead), or the first row of an event that is repeated on a day that stays, is left as it
-is, which is said, and makes the exit code 1. What was purged stays on record (`outbox show ID`),
-but can never be delivered again. Its room is freed by the `outbox maintain` of a week later.
+replay to be carried out, a row that the projection does not show, something that was appended
+lately, a DEAD event (without --include-dead), or the first row of an event that is repeated on a
+day that stays, is left as it is, which is said, and makes the exit code 1. What was purged stays on
+record (`outbox show ID`), but can never be delivered again. Its room is freed by the `outbox
+maintain` of a week later.
 """
 
 
@@ -144,7 +145,7 @@ def build() -> argparse.ArgumentParser:
     _maintain(command("maintain", "Compact small files and delete unused ones; fit for cron."))
     _purge(command("purge", "Remove days of which everything has ended; a preview unless --apply."))
     _serve(command("serve", "Let several processes work on one home, until SIGTERM or Ctrl-C."))
-    command("dbt", "Run dbt in the outbox's home: everything after `dbt` is dbt's own.")
+    command("dbt", "Run dbt on this outbox: everything after `dbt` is dbt's own.")
     return parser
 
 

@@ -208,7 +208,7 @@ class Maintenance:
         return self._spark.sql(f"describe detail {table}").collect()[0]
 
     def _compact(self, table: Table, *, dry_run: bool) -> int:
-        """Compact the partitions with many small files, and return how many these are.
+        """Compact the partitions with many small files, and return how many were, or would be.
 
         A day that is over is put in order, as well: its files then tell ranges apart.
         """
@@ -218,11 +218,13 @@ class Maintenance:
         today = self._outbox.clock.now().date().isoformat()
         closed = [one for one in found if table.order is not None and one[-1] < today]
         current = [one for one in found if one not in closed]
+        compacted = 0
         for partitions, order in ((closed, f"zorder by ({table.order})"), (current, "")):
             if partitions:
                 where = f"where {condition(partitions, table.partitions)} "
-                self._optimize(table.name, where if table.partitions else "", order)
-        return len(found)
+                if self._optimize(table.name, where if table.partitions else "", order):
+                    compacted += len(partitions)
+        return compacted
 
     def _to_compact(self, table: Table) -> list[tuple[str, ...]]:
         """Return the partitions with many small files; sizes cost more to ask for than paths."""
@@ -237,8 +239,12 @@ class Maintenance:
         ).collect()
         return with_many_files(small({row["path"]: row["size"] for row in rows}), table.partitions)
 
-    def _optimize(self, name: str, where: str, order: str) -> None:
-        """Compact; beside a refresh of the projection the one that comes second tries again."""
+    def _optimize(self, name: str, where: str, order: str) -> bool:
+        """Compact; beside a refresh of the projection the one that comes second tries again.
+
+        Returns:
+            False if others were quicker each time.
+        """
         table = self._tables[name]
         for _ in range(ATTEMPTS):
             try:
@@ -249,9 +255,10 @@ class Maintenance:
                     raise
                 logger.info("optimize_lost", extra={"table": table})
                 continue
-            return
+            return True
         # A table that is so busy is compacted by the next run.
         logger.warning("optimize_given_up", extra={"table": table})
+        return False
 
     def _vacuum(self, table: str, hours: int | None, *, dry_run: bool) -> int:
         """Delete the files that no version of the last hours needs; return how many these are."""

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.commits import ATTEMPTS
 from delta_outbox.errors import LogRewound, NoOutboxHere, SequenceTaken, WrongUsage
-from delta_outbox.maintenance.purge_counts import TERMINAL, PurgeCounts
+from delta_outbox.lifecycle import OPEN_STATES, TERMINAL_STATES
+from delta_outbox.maintenance.purge_counts import PurgeCounts
 from delta_outbox.maintenance.purge_records import RECORDS_APP_ID, PurgeRecords
 from delta_outbox.maintenance.purge_request import PurgeReport, PurgeRequest
 from delta_outbox.maintenance.purge_rules import (
@@ -31,7 +32,7 @@ from delta_outbox.maintenance.removal import remove
 from delta_outbox.progress import NumberedPlan, NumberedPlans
 from delta_outbox.projection import Watermark
 from delta_outbox.session import end_own_session, own_session
-from delta_outbox.tails import OPEN_STATES, listed
+from delta_outbox.tails import listed
 
 if TYPE_CHECKING:
     from delta_outbox.outbox import Outbox
@@ -282,7 +283,7 @@ class Purge:
         or a rebuild that began before, leaves something.
         """
         removed = 0
-        states: tuple[str, ...] = TERMINAL
+        states: tuple[str, ...] = TERMINAL_STATES
         for _ in range(ATTEMPTS):
             removed += remove(
                 self._spark,
@@ -292,7 +293,7 @@ class Purge:
                 mark=str(given["purge"]),
             )
             self._outbox.refresh(planned_by=self._outbox.worker_id)
-            states = (*TERMINAL, *OPEN_STATES)
+            states = (*TERMINAL_STATES, *OPEN_STATES)
             if not self._left(given, states):
                 return removed
         raise SequenceTaken(writer=f"outbox/{WRITER}", number=int(given["purge"]))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from delta_outbox.instants import instant_literal
+from delta_outbox.lifecycle import TERMINAL_STATES
+from delta_outbox.literals import instant_literal
 from delta_outbox.maintenance.purge_rules import Choice, Day, dates_listed, removable
 from delta_outbox.projection import Watermark
 from delta_outbox.tables import Tables
@@ -14,8 +15,6 @@ from delta_outbox.tails import listed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-TERMINAL: Final = ("PUBLISHED", "DEAD")
 
 
 class PurgeCounts:
@@ -105,7 +104,7 @@ class PurgeCounts:
             "and c.destination = s.destination and c.lifecycle = s.lifecycle "
             "and s.epoch = cast(get_json_object(c.arguments, '$.epoch') as int) "
             "and s.sequence = cast(get_json_object(c.arguments, '$.sequence') as bigint) "
-            f"where s.state in ({listed(TERMINAL)}) group by cast(s.created_at as date)"
+            f"where s.state in ({listed(TERMINAL_STATES)}) group by cast(s.created_at as date)"
         )
         return Counter({row["created_date"]: row["deliveries"] for row in rows})
 

@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from typing import Any, Final
+from typing import Any
 
-OPEN: Final = frozenset({"PENDING", "CLAIMED"})
+from delta_outbox.lifecycle import OPEN_STATES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +104,7 @@ def choose(days: Iterable[Day], *, include_dead: bool) -> Choice:
 
 
 def _hindrance(day: Day, *, include_dead: bool) -> str | None:
-    open_ = sum(count for state, count in day.states.items() if state in OPEN)
+    open_ = sum(count for state, count in day.states.items() if state in OPEN_STATES)
     dead = day.states.get("DEAD", 0)
     if open_:
         return f"{open_} open"

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-KINDS: Final = ("pause", "resume")
 _REQUEST: Final = "outbox_pausing_request"
 
 

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any, ClassVar, Final, NotRequired, TypedDict
 
 from delta_outbox.errors import WrongUsage
-from delta_outbox.instants import instant_literal
 from delta_outbox.lifecycle import State
+from delta_outbox.literals import instant_literal
 from delta_outbox.operating.rules import MAX_ACTOR, MAX_TEXT, Arguments
 
 REPLAYABLE: Final = (State.DEAD.value, State.PUBLISHED.value)

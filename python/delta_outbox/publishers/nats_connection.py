@@ -32,7 +32,6 @@ _LOOK: Final = 0.05  # seconds until the end of a connection is noticed
 _RETRY_WAIT: Final = 0.05  # seconds between the two tries that the client makes to connect
 _RESET: Final = struct.pack("ii", 1, 0)  # SO_LINGER: what the system still holds is not sent
 _DENIED: Final = re.compile(r'permissions violation for publish to "(.*)"')
-_DENIED_INBOX: Final = "permissions violation for subscription"
 
 
 class Unreachable(ConnectionError):

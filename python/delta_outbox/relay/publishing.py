@@ -1,4 +1,4 @@
-"""Publish one claim: payloads joined on, slices sent from executors, answers collected."""
+"""Publish one claim: payloads joined on, or read by the workers, slices sent, answers collected."""
 
 from __future__ import annotations
 

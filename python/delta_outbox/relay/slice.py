@@ -110,7 +110,7 @@ def publish_slice(
 
     Args:
         job: what holds for the whole claim.
-        batches: rows in order of `place`, with payload; see `publishing.CONTENT`.
+        batches: rows in order of `place`, with payload, as `contents.with_contents` yields them.
         attempt_number: of the task. Above 0 somebody has begun this slice before and nobody
             knows how far it came, so nothing is published (one publish per claim).
         part: number of the slice within its claim.

@@ -1,0 +1,25 @@
+"""Values as SQL literals, whatever they hold."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from delta_outbox.instants import micros
+
+
+def instant_literal(value: datetime) -> str:
+    """Return an instant as an SQL literal.
+
+    Args:
+        value: with an offset.
+    """
+    return f"timestamp_micros({micros(value)})"
+
+
+def text_literal(value: str) -> str:
+    """Return a text as an SQL literal.
+
+    Args:
+        value: any text that has a form in UTF-8.
+    """
+    return f"string(x'{value.encode().hex()}')"

@@ -28,7 +28,7 @@ demo-kafka: setup ## The same through a real Kafka, started and stopped here
 	@.venv/bin/python -m delta_outbox.demo --publisher kafka $(if $(DAYS),--days $(DAYS))
 
 test-unit: .venv/.installed ## Run the tests that need no Java, in seconds
-	@.venv/bin/python scripts/run_tests.py unit
+	@OUTBOX_TESTS_EXAMPLES=20 .venv/bin/python scripts/run_tests.py unit
 
 test: setup ## Run every test
 	@.venv/bin/python scripts/run_tests.py

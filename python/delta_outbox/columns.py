@@ -65,7 +65,7 @@ def sizes_of(column: pa.Array) -> Numbers:
 
 
 def days_of(instants: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the days of instants, which are UTC; without a zone Arrow needs none of its files."""
+    """Return the days of instants, which are UTC: without a zone Arrow looks up none."""
     return instants.cast(pa.timestamp("us")).cast(pa.date32())
 
 

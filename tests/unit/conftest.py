@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import importlib.abc
+import os
 import sys
 
 import pyarrow as pa
 import pytest
 from hypothesis import settings
 
-# A busy machine is no fault: no example has a time to keep.
-settings.register_profile("unhurried", deadline=None)
+# A busy machine is no fault: no example has a time to keep. `make test-unit` tries fewer examples
+# of each property than `make test`.
+EXAMPLES = int(os.environ.get("OUTBOX_TESTS_EXAMPLES", "100"))
+settings.register_profile("unhurried", deadline=None, max_examples=EXAMPLES)
 settings.load_profile("unhurried")
 
 

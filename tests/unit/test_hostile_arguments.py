@@ -86,7 +86,7 @@ def test_arguments_are_refused_or_values(
     assert all(said.isprintable() and len(said) < 2000 for said in sentences)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=settings().max_examples // 2)
 @given(TEXT)
 @example(NASTY[-1])
 def test_a_command_line_ends_with_a_sentence(text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from delta_outbox.instants import micros
@@ -23,3 +24,12 @@ def text_literal(value: str) -> str:
         value: any text that has a form in UTF-8.
     """
     return f"string(x'{value.encode().hex()}')"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names of ours as the literals of an SQL list.
+
+    Args:
+        names: at least one, without quotes or backslashes: states, ids of claims.
+    """
+    return ", ".join(f"'{name}'" for name in names)

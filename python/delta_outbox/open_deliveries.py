@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from delta_outbox.claims import COLUMNS, DELIVERIES, in_order
 from delta_outbox.clock import Clock
-from delta_outbox.literals import instant_literal
+from delta_outbox.lifecycle import OPEN_STATES
+from delta_outbox.literals import instant_literal, listed
 from delta_outbox.policy import PolicySet
 from delta_outbox.statements import Statements
 
@@ -194,7 +195,7 @@ class OpenDeliveries:
                 "max(lease_expires_at) as lease_expires_at, count(*) as deliveries, "
                 f"min(case when available_at > {now} then available_at end) as next_due, "
                 f"count_if(coalesce(available_at <= {now}, true)) as due "
-                f"from {_VIEW} where state in ('PENDING', 'CLAIMED') "
+                f"from {_VIEW} where state in ({listed(OPEN_STATES)}) "
                 "group by claim_id, claimed_by"
             )
             .toArrow()

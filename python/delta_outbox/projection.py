@@ -14,12 +14,13 @@ from delta_outbox.commit_history import CommitHistory
 from delta_outbox.conflicts import is_feed_gone
 from delta_outbox.errors import ChangeFeedGone, LogRewound, NoOutboxHere
 from delta_outbox.lifecycle import OPEN_STATES
+from delta_outbox.literals import listed
 from delta_outbox.progress import NumberedPlan, NumberedPlans
 from delta_outbox.refreshing import PLAN_APP_ID, WRITER, Refreshing, newest_mark
 from delta_outbox.session import kept, own_session
 from delta_outbox.statements import Statements
 from delta_outbox.tables import Tables
-from delta_outbox.tails import LOGS, Tails, listed
+from delta_outbox.tails import LOGS, Tails
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

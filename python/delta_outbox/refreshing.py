@@ -24,12 +24,13 @@ from delta_outbox.errors import ChangeFeedGone, SequenceTaken
 from delta_outbox.failpoints import reach
 from delta_outbox.file_appends import FileAppends
 from delta_outbox.frames import frame_of
+from delta_outbox.literals import listed
 from delta_outbox.progress import NumberedPlan, NumberedPlans
 from delta_outbox.session import end_own_session, is_remote, kept
 from delta_outbox.statements import Statements
 from delta_outbox.storage import writing_to
 from delta_outbox.tables import Tables
-from delta_outbox.tails import LOGS, Tails, changes, listed
+from delta_outbox.tails import LOGS, Tails, changes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

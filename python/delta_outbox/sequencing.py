@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from delta_outbox.errors import LaneClosed
 from delta_outbox.lifecycle import TERMINAL_STATES, Reason, State
+from delta_outbox.literals import listed
 from delta_outbox.progress import NumberedPlans
 
 if TYPE_CHECKING:
@@ -92,7 +93,8 @@ class Sequencing:
             f" from {commands} where kind = 'replay') as c "
             f"inner join {outbox.tables.state} as s on c.event_id = s.event_id "
             "and c.arrival = s.arrival and c.destination = s.destination "
-            f"where c.turn = 1 and s.state in {TERMINAL_STATES} and c.lifecycle = s.lifecycle"
+            f"where c.turn = 1 and s.state in ({listed(TERMINAL_STATES)}) "
+            "and c.lifecycle = s.lifecycle"
         ).toArrow()
         count = found.num_rows
         zeros = pa.repeat(pa.scalar(0, pa.int32()), count)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.few_rows import expect_many_rows
 from delta_outbox.frames import frame_of
 from delta_outbox.lifecycle import OPEN_STATES, TERMINAL_STATES, State
-from delta_outbox.literals import text_literal
+from delta_outbox.literals import listed, text_literal
 from delta_outbox.statements import Statements
 from delta_outbox.tables import Tables
 from delta_outbox.tail_claims import NOTHING, TailClaims, read_claims
@@ -327,12 +327,3 @@ def variant(letters: Set[str]) -> str:
         letters: as the argument `news` of `fold` lists them.
     """
     return next(name for name in VARIANTS if letters <= set(name))
-
-
-def listed(states: Iterable[str]) -> str:
-    """Return states as the literals of an SQL list.
-
-    Args:
-        states: at least one.
-    """
-    return ", ".join(f"'{state}'" for state in states)

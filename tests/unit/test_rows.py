@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.test_slice import INPUT
 
-from delta_outbox.publishers.protocol import Event, broken_header
+from delta_outbox.publishers.protocol import Event, header_fault
 from delta_outbox.relay.rows import events_of, rows_of
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -77,7 +77,7 @@ def test_columns_give_the_events_of_the_rows(rows: list[dict[str, Any]], start: 
 def test_what_is_plain_needs_no_look_at_each_event(rows: list[dict[str, Any]]) -> None:
     """Where no header could break its line, and nothing is to be a CloudEvent, a batch says so."""
     read = rows_of(batch_of(rows), claim_id="c")
-    is_broken = any(broken_header(event.headers) for event in read.events)
+    is_broken = any(header_fault(event.headers) for event in read.events)
     assert read.are_plain == (not is_broken and not any(row["format"] for row in rows))
 
 

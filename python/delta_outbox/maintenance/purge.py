@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from delta_outbox.commits import ATTEMPTS
 from delta_outbox.errors import LogRewound, NoOutboxHere, SequenceTaken, WrongUsage
 from delta_outbox.lifecycle import OPEN_STATES, TERMINAL_STATES
+from delta_outbox.literals import listed
 from delta_outbox.maintenance.purge_counts import PurgeCounts
 from delta_outbox.maintenance.purge_records import RECORDS_APP_ID, PurgeRecords
 from delta_outbox.maintenance.purge_request import PurgeReport, PurgeRequest
@@ -32,7 +33,6 @@ from delta_outbox.maintenance.removal import remove
 from delta_outbox.progress import NumberedPlan, NumberedPlans
 from delta_outbox.projection import Watermark
 from delta_outbox.session import end_own_session, own_session
-from delta_outbox.tails import listed
 
 if TYPE_CHECKING:
     from delta_outbox.outbox import Outbox

@@ -7,11 +7,10 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from delta_outbox.lifecycle import TERMINAL_STATES
-from delta_outbox.literals import instant_literal
+from delta_outbox.literals import instant_literal, listed
 from delta_outbox.maintenance.purge_rules import Choice, Day, dates_listed, removable
 from delta_outbox.projection import Watermark
 from delta_outbox.tables import Tables
-from delta_outbox.tails import listed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

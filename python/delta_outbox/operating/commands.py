@@ -12,9 +12,9 @@ import pyarrow as pa
 from delta_outbox.errors import NoOutboxHere, UnknownEvent
 from delta_outbox.failpoints import reach
 from delta_outbox.inspection import rows_of
+from delta_outbox.literals import listed
 from delta_outbox.operating.report import Report
 from delta_outbox.operating.requests import Request
-from delta_outbox.tails import listed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from delta_outbox.publishers.protocol import KEY_HEADER, Event, broken_header
+from delta_outbox.publishers.protocol import KEY_HEADER, Event, header_fault
 
 NULL_HEADER: Final = "outbox-null-headers"  # the names of headers without a value, by spaces
 DELIVERY_ID_HEADER: Final = "Nats-Msg-Id"
@@ -33,8 +33,8 @@ def nats_headers(event: Event, *, stream: str | None = None) -> dict[str, str]:
     given = event.transport_headers()
     if event.key is not None:
         given.setdefault(KEY_HEADER, event.key)
-    if (broken := broken_header(given)) is not None:
-        raise Unfit(f"the header {broken!r} holds CR, LF or NUL, or is not UTF-8")
+    if (fault := header_fault(given)) is not None:
+        raise Unfit(fault)
     headers = {DELIVERY_ID_HEADER: event.delivery_id}
     if stream is not None:
         headers[STREAM_HEADER] = stream

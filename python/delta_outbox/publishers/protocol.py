@@ -28,18 +28,18 @@ RESERVED_HEADERS: Final = (EVENT_ID_HEADER, EVENT_TYPE_HEADER, LIFECYCLE_HEADER)
 _BROKEN: Final = re.compile(r"[\r\n\0\ud800-\udfff]")
 
 
-def broken_header(headers: Mapping[str, str | None] | None) -> str | None:
-    """Return the name of a header that no text protocol can carry, None without one.
+def header_fault(headers: Mapping[str, str | None] | None) -> str | None:
+    """Return why no text protocol can carry the headers, None if it can.
 
-    It would end its line, or has no form in UTF-8. `append` refuses such headers; rows that a
-    producer inserts by itself may have them.
+    One of them would end its line, or has no form in UTF-8. `append` refuses such headers; rows
+    that a producer inserts by itself may have them.
 
     Args:
         headers: of an event.
     """
     for name, value in (headers or {}).items():
         if _BROKEN.search(name) or (value and _BROKEN.search(value)):
-            return name
+            return f"the header {name!r} holds CR, LF or NUL, or is not UTF-8"
     return None
 
 

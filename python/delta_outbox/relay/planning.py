@@ -11,6 +11,7 @@ from delta_outbox.claims import without
 from delta_outbox.heartbeat import Heartbeat
 from delta_outbox.lanes import Generation
 from delta_outbox.lifecycle import OPEN_STATES
+from delta_outbox.literals import listed
 from delta_outbox.open_deliveries import END_AT_ONCE, Overview
 from delta_outbox.outbox import Outbox
 from delta_outbox.relay.backlog import find_backlog
@@ -26,7 +27,6 @@ from delta_outbox.relay.schedule import Schedule
 from delta_outbox.relay.standby import STANDBY_SECONDS, Standby
 from delta_outbox.relay.timing import Timing
 from delta_outbox.scopes import scopes_of
-from delta_outbox.tails import listed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

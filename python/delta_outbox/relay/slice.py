@@ -29,7 +29,7 @@ from delta_outbox.publishers.protocol import (
     Rejected,
     Result,
     Unknown,
-    broken_header,
+    header_fault,
     to_json,
 )
 from delta_outbox.publishers.registry import find_publisher
@@ -202,8 +202,7 @@ class _Slice:
             event, place, format_ = rows.events[row], rows.places[row], rows.formats[row]
             if not self._may_go(rows.scopes[row], event):
                 answers.add(place, NOT_SENT)
-            elif (name := broken_header(event.headers)) is not None:
-                fault = f"the header {name!r} holds CR, LF or NUL, or is not UTF-8"
+            elif (fault := header_fault(event.headers)) is not None:
                 answers.add(place, REJECTED, fault)
                 self._block(rows, [row])
             elif format_ is not None and (refused := self._reform(rows, row, format_)) is not None:

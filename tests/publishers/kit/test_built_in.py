@@ -59,6 +59,17 @@ def test_a_publisher_that_raises_has_not_passed():
         findings[0].demand()
 
 
+def test_an_adapter_that_sees_nothing_is_told_what_it_lacks():
+    """Without `received` nothing can be checked; the report names it."""
+
+    class Sees(MemoryAdapter):
+        received = Adapter.received  # type: ignore[assignment]
+
+    [finding] = check(Sees(), ["what_is_well_is_delivered"])
+    assert finding.verdict is Verdict.CRASHED
+    assert "Sees: an adapter needs `received`" in finding.said
+
+
 def test_what_a_transport_cannot_carry_must_be_rejected():
     """What the documentation excludes is Rejected: to carry it fails the check as well."""
 

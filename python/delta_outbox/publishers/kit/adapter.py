@@ -98,7 +98,9 @@ class Adapter:
         It is read from the destination, not from the publisher, and is not called while the
         destination is stopped or frozen. What came before a `stop` may be gone after `start`.
         """
-        raise NotImplementedError
+        raise TypeError(
+            f"{type(self).__name__}: an adapter needs `received`, which reads what has arrived."
+        )
 
     def expected_headers(self, event: Event) -> Mapping[str, str | None]:
         """Return the headers that a consumer sees of an event, as documented.
@@ -133,7 +135,7 @@ class Adapter:
         Args:
             event: that it would take.
         """
-        raise NotImplementedError
+        return event
 
     def failing(self, event: Event) -> Event:
         """Return the event so that the destination does not take it for now.
@@ -141,7 +143,7 @@ class Adapter:
         Args:
             event: that it would take.
         """
-        raise NotImplementedError
+        return event
 
     def connections(self) -> int:
         """Return how many connections were made so far: `validate` must make none."""

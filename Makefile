@@ -5,7 +5,7 @@
 NOT_FOR_MACROS := LT02,RF03,RF04,ST06
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java launcher demo demo-kafka test test-unit test-connect conformance mutants soak bench bench-full bench-report lint audit format clean
+.PHONY: help setup java launcher demo demo-kafka test test-unit test-all test-part test-connect conformance mutants soak bench bench-full bench-report lint audit format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -30,11 +30,19 @@ demo-kafka: setup ## The same through a real Kafka, started and stopped here
 test-unit: .venv/.installed ## Run the tests that need no Java, in seconds
 	@OUTBOX_TESTS_EXAMPLES=20 .venv/bin/python scripts/run_tests.py unit
 
-test: setup ## Run every test
+test: setup ## Try every promise once, on real servers, in ten minutes
 	@.venv/bin/python scripts/run_tests.py
 
+test-all: setup ## Run every test, which takes more than half an hour
+	@.venv/bin/python scripts/run_tests.py --all
+
+test-part: setup ## Run a part of what only test-all has (PART=3; if left out, that of .ci/landing)
+	@part=$(or $(PART),$$(.venv/bin/python scripts/landing.py part)) \
+		&& echo "tests: part $$part of what only make test-all runs; another one: make test-part PART=..." \
+		&& .venv/bin/python scripts/run_tests.py --part $$part
+
 test-connect: setup ## Run the integration tests through Spark Connect
-	@OUTBOX_TESTS_THROUGH=connect .venv/bin/python scripts/run_tests.py integration
+	@OUTBOX_TESTS_THROUGH=connect .venv/bin/python scripts/run_tests.py --all integration
 
 conformance: setup ## Put three stores to the rules of the specification; writes docs/conformance*.md
 	@.venv/bin/python -m delta_outbox.conformance --docs docs \
@@ -76,6 +84,7 @@ lint: .venv/.installed ## Check format, style, types, SQL and the tree
 	.venv/bin/sqlfluff lint models $(wildcard tests/dbt)
 	.venv/bin/sqlfluff lint macros --exclude-rules $(NOT_FOR_MACROS)
 	.venv/bin/python scripts/check_tree.py
+	.venv/bin/python scripts/landing.py check
 
 audit: .venv/.installed ## Look the pinned dependencies up in the advisory database (needs the network)
 	@.venv/bin/python scripts/audit.py $(AUDIT)

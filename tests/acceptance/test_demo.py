@@ -8,7 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.acceptance.told import number, said
+
+pytestmark = pytest.mark.rest
 
 DAYS = 3
 PATIENCE = 600.0  # seconds for one run on a busy machine

@@ -106,10 +106,11 @@ def readers_environment(strangers_environment: dict[str, str]) -> dict[str, str]
 
 
 @pytest.fixture(scope="module")
-def proven(clone: Path, readers_environment: dict[str, str]) -> str:
+def proven(set_up_clone: Path, readers_environment: dict[str, str]) -> str:
     """Follow the first commands of the README, the demo killed in the middle and started again, and
     return what that one says.
     """
+    clone = set_up_clone
     (first, *_) = blocks_of(clone / "README.md")
     setup, demo = first.splitlines(keepends=True)
     follow([setup], folder=clone, environment=readers_environment)
@@ -147,10 +148,12 @@ def test_every_command_of_the_readme_works(
     assert '"event_id":"o-1"' in line
 
 
+@pytest.mark.rest
 def test_the_tutorial_ends_with_a_dead_letter_replayed(
-    clone: Path, strangers_environment: dict[str, str]
+    set_up_clone: Path, strangers_environment: dict[str, str]
 ) -> None:
     """From an empty folder: three orders, one dead letter, its cause, its replay, its life."""
+    clone = set_up_clone
     blocks = blocks_of(clone / "docs" / "tutorial.md")
     told = follow(blocks, folder=clone, environment=strangers_environment)
     assert len(told) == 11

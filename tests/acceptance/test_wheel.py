@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-import sys
-import sysconfig
 import zipfile
 from pathlib import Path
 
 import pytest
+from tests.acceptance.conftest import packages_of, pip
 
 DBT_PARTS = (
     "dbt_project.yml",
@@ -27,24 +26,10 @@ def installed(
     strangers_environment: dict[str, str],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
-    """Return the bin folder of a fresh virtual environment that holds the wheel.
-
-    Its dependencies are those of this environment, which is what the constraints name: a path
-    file adds them without the editable install of the repository beside them.
-    """
+    """Return the bin folder of a fresh virtual environment that holds the wheel."""
     folder = tmp_path_factory.mktemp("fresh")
-    commands = [
-        [sys.executable, "-m", "venv", "--without-pip", str(folder)],
-        [
-            *(sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python")),
-            *("install", "--quiet", "--no-index", "--no-deps", str(wheel)),
-        ],
-    ]
-    for command in commands:
-        subprocess.run(command, cwd=folder, env=strangers_environment, check=True)
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    packages = folder / "lib" / version / "site-packages"
-    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    packages_of(folder, environment=strangers_environment)
+    pip(folder, "install", "--quiet", "--no-deps", str(wheel), environment=strangers_environment)
     return folder / "bin"
 
 

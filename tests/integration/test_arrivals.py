@@ -30,6 +30,8 @@ from delta_outbox.tails import changes
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.rest
+
 PATIENCE = 240.0  # seconds that a delivery may take on a busy machine
 
 

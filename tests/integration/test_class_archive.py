@@ -10,7 +10,7 @@ from delta_outbox.class_archive import ClassArchive
 from delta_outbox.java import find_java
 from delta_outbox.jvm import end_jvm, start_jvm
 
-pytestmark = pytest.mark.local
+pytestmark = [pytest.mark.local, pytest.mark.rest]
 
 
 def _run_jvm(archive: ClassArchive, log: Path, *more: str) -> tuple[list[str], bool]:

@@ -18,6 +18,8 @@ from delta_outbox.relay import Mode, Relay
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.rest
+
 TEN_MINUTES = 600.0  # seconds
 
 

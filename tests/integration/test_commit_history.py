@@ -15,6 +15,8 @@ from delta_outbox.session import end_own_session, own_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.rest
+
 
 @pytest.fixture
 def table(spark: SparkSession, outbox_schema: str) -> str:

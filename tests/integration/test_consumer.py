@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from dbt.cli.main import dbtRunnerResult
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.rest
+
 PURGED = "1004,8,5.00,2026-01-31 18:05:00"  # an order whose event the outbox holds no more
 CONSUMER = REPOSITORY / "examples" / "consumer"
 IGNORED = shutil.ignore_patterns("dbt_packages", "logs", "target", ".outbox", "package-lock.yml")

@@ -19,7 +19,7 @@ from delta_outbox.relay import Mode, Relay
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.local  # counted in the JVM of this process
+pytestmark = [pytest.mark.local, pytest.mark.rest]  # counted in the JVM of this process
 
 BATCHES = 4
 SIZE = 10

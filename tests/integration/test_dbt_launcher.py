@@ -57,6 +57,7 @@ def launch(*args: str, cwd: Path, environment: dict[str, str]) -> subprocess.Com
     )
 
 
+@pytest.mark.rest
 def test_dbt_runs_in_a_session_of_the_home(project: Path, plain_environment: dict[str, str]):
     """`build` makes the home, the tables lie in it, and dbt's exit code is passed on; nothing of
     Spark appears in the folder or on the terminal.
@@ -96,6 +97,7 @@ def test_commands_that_read_files_need_no_outbox(project: Path, plain_environmen
     assert not (project / ".outbox").exists()
 
 
+@pytest.mark.rest
 def test_the_environment_names_the_schema(tmp_path: Path, plain_environment: dict[str, str]):
     """With OUTBOX_SCHEMA dbt works on the outbox that the commands of `outbox` work on."""
     folders = ("--target-path", str(tmp_path), "--log-path", str(tmp_path))

@@ -18,6 +18,8 @@ from delta_outbox.demo.verify import Proof, prove
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.rest
+
 Line = dict[str, Any]
 
 

@@ -226,6 +226,7 @@ def test_the_log_holds_what_the_destination_said(place: Place, name: str) -> Non
         assert COUNT == len({receipt[different] for receipt in receipts})
 
 
+@pytest.mark.rest
 def test_nothing_is_claimed_without_library_or_server(
     place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,6 +21,8 @@ from delta_outbox.relay import Mode, Relay
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.rest
+
 SCHEMA = "t_disk"
 
 Fault = Callable[[str], type[OutboxError]]

@@ -149,6 +149,7 @@ def test_the_commit_is_like_one_of_sparks(
     assert marks[0] == marks[1]
 
 
+@pytest.mark.rest
 def test_spark_reads_what_was_given(
     spark: SparkSession, tables: Tables, by_spark: list[str]
 ) -> None:
@@ -172,6 +173,7 @@ def test_spark_reads_what_was_given(
     assert 2 == spark.sql(f"select 1 from {tables.transitions} where {exact}").count()
 
 
+@pytest.mark.rest
 def test_delta_goes_on_where_files_were_appended(
     spark: SparkSession, tables: Tables, by_spark: list[str]
 ) -> None:
@@ -202,6 +204,7 @@ def test_delta_goes_on_where_files_were_appended(
     assert (2 * appends, 2 * appends, appends) == (found["rows"], found["ids"], found["sequences"])
 
 
+@pytest.mark.rest
 def test_of_many_writers_each_number_has_one(
     spark: SparkSession, tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -259,6 +262,7 @@ def test_a_lost_answer_loses_no_file(
     assert 3 == spark.table(tables.transitions).count()
 
 
+@pytest.mark.rest
 def test_what_is_not_committed_leaves_no_file(
     spark: SparkSession, tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -281,6 +285,7 @@ def test_what_is_not_committed_leaves_no_file(
     assert 2 == log.sequence
 
 
+@pytest.mark.rest
 def test_another_table_in_its_place_is_noticed(
     spark: SparkSession, tables: Tables, empty: Tables, by_spark: list[str]
 ) -> None:
@@ -297,6 +302,7 @@ def test_another_table_in_its_place_is_noticed(
     assert not by_spark
 
 
+@pytest.mark.rest
 def test_a_table_with_other_features_is_left_to_spark(
     spark: SparkSession, tables: Tables, by_spark: list[str]
 ) -> None:
@@ -344,6 +350,7 @@ def _values(random_: random.Random) -> dict[str, object]:
     }
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("seed", [1, 2])
 def test_arrow_asks_what_the_table_asks(spark: SparkSession, empty: Tables, seed: int) -> None:
     """Each CHECK constraint of the log says the same of any row, whether Spark asks it or Arrow."""

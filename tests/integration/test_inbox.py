@@ -73,6 +73,7 @@ def test_a_table_takes_each_delivery_once(spark: SparkSession, schema: str) -> N
     assert sorted([*first, ("b", 0, 3), ("a", 1, 4)]) == kept(spark, table)
 
 
+@pytest.mark.rest
 def test_an_inbox_hands_each_delivery_on_once(spark: SparkSession, schema: str) -> None:
     """An effect gets what is new, once; what it failed on is handed to it again; where nothing is
     new it is not called; and only days within the horizon are read.
@@ -113,6 +114,7 @@ def test_what_has_no_identity_is_refused(spark: SparkSession, schema: str, row: 
         insert_new(batch, into=f"{schema}.nowhere")
 
 
+@pytest.mark.rest
 def test_identity_is_read_from_headers_of_kafka(spark: SparkSession) -> None:
     """What Spark reads from Kafka gets event id, lifecycle and time; what came by another way has
     none.
@@ -134,6 +136,7 @@ def shop(spark: SparkSession) -> Iterator[None]:
     spark.sql("drop schema if exists shop cascade")
 
 
+@pytest.mark.rest
 @pytest.mark.local
 def test_the_example_books_every_payment_once(
     spark: SparkSession, shop: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -174,6 +174,7 @@ def _nodes(frame: DataFrame) -> Iterator[Any]:
         waiting += [children.apply(place) for place in range(children.size())]
 
 
+@pytest.mark.rest
 @pytest.mark.local  # asks the planner of this process
 def test_no_join_keeps_a_whole_range_in_memory(broken: Broken) -> None:
     """Spark judges a table by its compressed files: of millions of new rows it would make a hash
@@ -191,6 +192,7 @@ def test_no_join_keeps_a_whole_range_in_memory(broken: Broken) -> None:
     assert 7 <= len(merged)
 
 
+@pytest.mark.rest
 def test_a_violation_may_be_a_warning(broken: Broken) -> None:
     """What was found stays. The severity is a variable: the build goes on, and says so."""
     result = build(broken.store, invariant_severity="warn")

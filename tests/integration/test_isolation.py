@@ -118,6 +118,7 @@ def wait_until(is_so: Callable[[], bool], what: str) -> None:
         event.wait(0.1)
 
 
+@pytest.mark.rest
 @pytest.mark.local
 def test_an_endpoint_that_hangs_holds_up_nobody_else(store: Store, tmp_path: Path) -> None:
     """While an endpoint takes requests and answers none, everything for the other destination is
@@ -168,6 +169,7 @@ def test_an_endpoint_that_hangs_holds_up_nobody_else(store: Store, tmp_path: Pat
     assert sequences["hang-shop-0"] < sequences["hang-same"]
 
 
+@pytest.mark.rest
 def test_a_breaker_opens_probes_and_closes(store: Store, tmp_path: Path) -> None:
     """After failures in a row nothing more is sent: what waits keeps its attempts, also after a
     restart; then one delivery is a probe, and once it gets through, everything goes.
@@ -213,6 +215,7 @@ def test_a_breaker_opens_probes_and_closes(store: Store, tmp_path: Path) -> None
     )
 
 
+@pytest.mark.rest
 def test_a_breaker_lets_a_relay_start_without_the_destination(store: Store, tmp_path: Path) -> None:
     """A relay whose destination does not even take a connection serves the others at once."""
     with Receiver() as receiver:
@@ -299,6 +302,7 @@ def test_a_paused_destination_waits_alone(store: Store, tmp_path: Path) -> None:
     assert last <= min(row["sequence"] for row in rows if row["event_id"] == "pause-same")
 
 
+@pytest.mark.rest
 def test_a_rate_is_kept(store: Store, tmp_path: Path) -> None:
     """A batch holds no more than the rates let pass: of a key, and in all; the rest follows."""
     clock = ManualClock()
@@ -316,6 +320,7 @@ def test_a_rate_is_kept(store: Store, tmp_path: Path) -> None:
     check_lives(store.transitions("rate"))
 
 
+@pytest.mark.rest
 def test_several_destinations_are_planned_from_what_has_come(
     store: Store, tmp_path: Path, looks: list[object]
 ) -> None:
@@ -347,6 +352,7 @@ def test_several_destinations_are_planned_from_what_has_come(
     assert wanted == of_the_key
 
 
+@pytest.mark.rest
 def test_what_waits_for_its_destination_fills_no_plan(store: Store, tmp_path: Path) -> None:
     """More events than a plan holds that have to wait for their destination keep nobody from what
     came after them for another one.

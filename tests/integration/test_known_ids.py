@@ -20,6 +20,8 @@ from delta_outbox.outbox import Outbox
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.rest
+
 # ascii, beyond ASCII, beyond the BMP, what SQL might take for its own, long
 IDS = ("a", "zürich-β", "🚲", "it's \\ \n ${x}", "x" * 512)
 

@@ -36,6 +36,8 @@ from delta_outbox.tables import lane_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.rest
+
 WHO: dict[str, Any] = {"actor": "ann", "reason": "to try it"}
 
 

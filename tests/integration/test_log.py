@@ -76,6 +76,7 @@ def test_one_of_two_wins(spark: SparkSession, tables: Tables) -> None:
     assert {(1, "a"), (1, "b"), (2, "c")} == {(row.sequence, row.event_id) for row in rows}
 
 
+@pytest.mark.rest
 def test_a_plan_stands_where_its_picture_was_taken(spark: SparkSession, tables: Tables) -> None:
     """What is appended after the picture of a plan makes the plan lose, however late its writer
     asks for the position.
@@ -93,6 +94,7 @@ def test_a_plan_stands_where_its_picture_was_taken(spark: SparkSession, tables: 
     assert 2 == first.sequence
 
 
+@pytest.mark.rest
 def test_lanes_and_epochs_are_apart(spark: SparkSession, tables: Tables) -> None:
     """Each lane of each epoch counts for itself."""
     for epoch, lane in ((0, 0), (0, 1), (1, 0)):

@@ -106,6 +106,7 @@ def test_what_was_purged_is_told_apart(store: Store, tmp_path: Path) -> None:
         assert [] == store.rows(f"select 1 from {name} where startswith(event_id, 'gone')")
 
 
+@pytest.mark.rest
 def test_a_purge_that_is_not_on_record_is_given_up(
     store: Store, past: Past, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +133,7 @@ def test_a_purge_that_is_not_on_record_is_given_up(
     assert set(left) == {row["event_id"] for row in store.rows(in_log)}
 
 
+@pytest.mark.rest
 def test_an_interrupted_purge_is_finished(
     store: Store, past: Past, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,6 +198,7 @@ def beat(store: Store, spark: SparkSession | None = None, *, at: str) -> None:
     )
 
 
+@pytest.mark.rest
 def test_heartbeats_are_compacted_as_they_come(store: Store) -> None:
     """The log of heartbeats compacts its small files by itself, day and night."""
     own = store.spark.newSession()
@@ -207,6 +210,7 @@ def test_heartbeats_are_compacted_as_they_come(store: Store) -> None:
     assert ["true"] == [one["auto"] for one in compacted]
 
 
+@pytest.mark.rest
 def test_a_relay_survives_the_end_of_what_it_has_pinned(store: Store, tmp_path: Path) -> None:
     """A worker that knows an older projection, whose files are gone since, looks at the new one."""
     idle, other = store.outbox(tmp_path), store.outbox(tmp_path)

@@ -90,6 +90,7 @@ def change_rows(store: Store, change: str) -> None:
     store.spark.sql(f"update {store.tables['policy_rows']} set {change} where event_type = '*'")
 
 
+@pytest.mark.rest
 def test_bad_rows_and_no_earlier_ones(
     store: Store,
     tmp_path: Path,
@@ -171,6 +172,7 @@ def test_a_bad_seed_is_refused_before_anything_is_touched(
     assert policies == store.outbox(tmp_path).policies()
 
 
+@pytest.mark.rest
 def test_each_version_is_kept_once(store: Store, seed: Callable[[str], None], tmp_path: Path):
     """policy_version leads to its rows, and a version that is in force is not kept again."""
     seed(SHIPPED)
@@ -184,6 +186,7 @@ def test_each_version_is_kept_once(store: Store, seed: Callable[[str], None], tm
     assert [first, second] == [PolicySet.parse(plan["rows"]) for plan in last]
 
 
+@pytest.mark.rest
 def test_broken_rows_keep_the_last_good_ones_also_after_a_restart(
     store: Store, seed: Callable[[str], None], tmp_path: Path
 ):
@@ -245,6 +248,7 @@ def test_a_running_relay_takes_new_policies_and_refuses_those_it_cannot_serve(
         Relay(store.outbox(folder)).run(Mode.ONCE)
 
 
+@pytest.mark.rest
 def test_a_delivery_stays_with_the_destination_of_its_first_claim(store: Store, tmp_path: Path):
     """Policies that name another one by now change nothing for it: a relay that starts then still
     serves the former one, and where the settings have lost it, the event fails and says so.
@@ -289,6 +293,7 @@ def wait_for(event_id: str, folder: Path) -> None:
     raise AssertionError(f"{event_id} was not delivered within {WAIT:g} s")
 
 
+@pytest.mark.rest
 def test_a_rewound_log_of_plans_is_noticed(store: Store):
     """A number that counts as used although its plan is gone is an error, not a silent loss."""
     writer = NumberedPlans(store.spark, store.tables, writer="rewound", clock=SystemClock())

@@ -62,6 +62,7 @@ def test_a_rebuild_changes_nothing(store: Store, tmp_path: Path) -> None:
     assert 11 == len(store.states())
 
 
+@pytest.mark.rest
 def test_much_news_is_folded_with_what_it_needs(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,6 +137,7 @@ def _ways(
         yield found, rows
 
 
+@pytest.mark.rest
 @pytest.mark.local
 def test_few_rows_are_inserted_as_by_spark(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -165,6 +167,7 @@ def test_few_rows_are_inserted_as_by_spark(
     check_derived(store)
 
 
+@pytest.mark.rest
 @pytest.mark.local
 def test_few_rows_are_read_as_by_spark(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -204,6 +207,7 @@ def empty_store(spark: SparkSession, home: Home) -> Iterator[Store]:
         yield store
 
 
+@pytest.mark.rest
 def test_what_changes_together_is_replaced(
     empty_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,6 +264,7 @@ def test_what_changes_together_is_replaced(
     check_derived(store)
 
 
+@pytest.mark.rest
 def test_threads_of_one_store_refresh_in_turns(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -338,6 +343,7 @@ def test_refreshers_beside_each_other(store: Store, tmp_path: Path) -> None:
     assert [1] * 6 == [row["n"] for row in rows]
 
 
+@pytest.mark.rest
 def test_dbt_and_the_store_refresh_the_same(store: Store, tmp_path: Path) -> None:
     """A refresh by dbt, also a full one, and one by the store give the same rows."""
     outbox = store.outbox(tmp_path)
@@ -349,6 +355,7 @@ def test_dbt_and_the_store_refresh_the_same(store: Store, tmp_path: Path) -> Non
     assert by_dbt == projected(store)
 
 
+@pytest.mark.rest
 def test_a_version_tells_its_plan(store: Store, tmp_path: Path) -> None:
     """What checks a version of the projection learns which plan it stands at, also if a relay has
     refreshed it since.
@@ -372,6 +379,7 @@ def test_a_version_tells_its_plan(store: Store, tmp_path: Path) -> None:
     assert [str(mark.plan.number) for mark in marks] == told
 
 
+@pytest.mark.rest
 def test_nothing_new_writes_nothing(store: Store, tmp_path: Path) -> None:
     """A refresh without news adds neither a plan nor a commit."""
     outbox = store.outbox(tmp_path)
@@ -381,6 +389,7 @@ def test_nothing_new_writes_nothing(store: Store, tmp_path: Path) -> None:
     assert version == outbox.projection.watermark()
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("refreshed", [False, True])
 def test_the_picture_needs_no_refresh(store: Store, tmp_path: Path, refreshed: bool) -> None:
     """The open deliveries are the same whether seen beside the projection or folded into it."""

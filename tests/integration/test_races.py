@@ -136,6 +136,7 @@ def _append(
         log.append(claim_of(name))
 
 
+@pytest.mark.rest
 def test_plans_in_every_order(store: Store, slow: Slow, request: pytest.FixtureRequest) -> None:
     """Two derived writers: each number has one plan, made of the one before it."""
     for order in orders(3):
@@ -199,6 +200,7 @@ def _claim(outbox: Outbox, claims: list[tuple[Outbox, Claim]], gate: Gate) -> No
     claims.append((outbox, claim))
 
 
+@pytest.mark.rest
 def test_an_ending_and_an_expiry_in_every_order(store: Store, tmp_path: Path) -> None:
     """A claim is ended once: by its owner, or because its lease is over, whoever is first."""
     other = store.outbox(tmp_path)
@@ -229,6 +231,7 @@ def _expire(other: Outbox, gate: Gate) -> None:
         other.release_expired_claims()
 
 
+@pytest.mark.rest
 def test_refreshes_in_every_order(store: Store, tmp_path: Path) -> None:
     """Two refreshers, of which each may know more: both end with what they knew in the projection,
     nothing is there twice, and the projection equals one derived anew.
@@ -256,6 +259,7 @@ def _refresh(store: Store, folder: Path, event_id: str, gate: Gate) -> None:
     assert {event_id: "PENDING"} == store.states(event_id)
 
 
+@pytest.mark.rest
 def test_commands_in_every_order(store: Store, tmp_path: Path) -> None:
     """Two that carry out the same command replay once, in every order of append and write-off."""
     outbox = store.outbox(tmp_path)
@@ -266,6 +270,7 @@ def test_commands_in_every_order(store: Store, tmp_path: Path) -> None:
         _check_replayed_once(store, row["event_id"])
 
 
+@pytest.mark.rest
 def test_a_command_is_carried_out_once_although_its_writer_dies(
     store: Store, tmp_path: Path
 ) -> None:
@@ -293,6 +298,7 @@ def _carry_out(store: Store, folder: Path, gate: Gate) -> None:
     sequencing.carry_out()
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("claimed", [2, *more(4)])
 def test_a_plan_knows_what_its_position_has_passed(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, claimed: int
@@ -355,6 +361,7 @@ def _die() -> None:
     raise Died
 
 
+@pytest.mark.rest
 def test_two_relays_that_both_take_the_lane_for_theirs(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

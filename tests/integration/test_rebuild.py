@@ -33,6 +33,8 @@ from delta_outbox.relay import Mode, Relay
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.rest
+
 SCHEMA = "t_rebuild"
 RETENTION_DAYS = 30  # of Delta's log, by default
 

@@ -86,6 +86,7 @@ def test_two_relays_share_a_backlog(store: Store, tmp_path: Path) -> None:
     check_lives(store.transitions("two"))
 
 
+@pytest.mark.rest
 @pytest.mark.local
 def test_what_is_published_does_not_queue_behind_other_work(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

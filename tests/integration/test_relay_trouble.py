@@ -142,6 +142,7 @@ def test_failures_are_retried_then_dead(store: Store, tmp_path: Path) -> None:
     assert [{"event_id": "trouble-000"}] == dead
 
 
+@pytest.mark.rest
 def test_what_waits_behind_a_dead_event_goes_on(store: Store, tmp_path: Path) -> None:
     """With its key's first event DEAD at a retry, the next one is delivered by the same drain."""
     outbox = store.outbox(tmp_path, publisher="tests.integration.trouble:Trouble")
@@ -164,6 +165,7 @@ def test_once_is_one_batch_within_the_limit(store: Store, tmp_path: Path) -> Non
     assert 4 == Relay(outbox).run(Mode.DRAIN).published
 
 
+@pytest.mark.rest
 def test_idle_relays_do_not_wait_for_each_other(store: Store, tmp_path: Path) -> None:
     """Of two relays that have had nothing to do, exactly the one that began later stands by: it
     leaves what is due to the other, looks again only after a while, and takes it once it is alone.
@@ -188,6 +190,7 @@ def test_idle_relays_do_not_wait_for_each_other(store: Store, tmp_path: Path) ->
     assert 1 == Relay(stores[1]).run(Mode.DRAIN).published
 
 
+@pytest.mark.rest
 @pytest.mark.local
 def test_standing_by_costs_nothing_while_the_owner_works(store: Store, tmp_path: Path) -> None:
     """While the log moves, a relay that stands by asks Spark for nothing; once the log has stood
@@ -269,6 +272,7 @@ def cloud(store: Store) -> Iterator[str]:
     store.spark.sql(f"delete from {store.tables['policy_rows']} where event_type = 'cloud.*'")
 
 
+@pytest.mark.rest
 def test_events_go_as_cloudevents(store: Store, cloud: str, tmp_path: Path) -> None:
     """What a policy wants as CloudEvents goes as such, other events beside them as they are; what
     has no such form is DEAD with the reason and its key goes on after it. Without the settings

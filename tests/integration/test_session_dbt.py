@@ -13,6 +13,8 @@ from delta_outbox.dbt import compile_sql, project_dir
 from delta_outbox.errors import DbtFailed
 from delta_outbox.home import Home
 
+pytestmark = pytest.mark.rest
+
 WARM_LIMIT = 0.5  # seconds; parsing the project alone takes more
 
 

@@ -67,6 +67,7 @@ def own_home(tmp_path: Path) -> Home:
     return Home(root=tmp_path / "own home").create()
 
 
+@pytest.mark.rest
 def test_killed_driver_leaves_nobody_publishing(
     own_home: Home, tmp_path: Path, plain_environment: dict[str, str]
 ):
@@ -116,6 +117,7 @@ def _runs(process: psutil.Process) -> bool:
     return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize(
     ("memory", "reason"),
     [

@@ -20,6 +20,8 @@ from delta_outbox.settings import PublisherSettings, RelaySettings, SecretMappin
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.rest
+
 TRACES = ["1" * 32, "2" * 32]
 
 

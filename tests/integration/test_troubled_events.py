@@ -62,6 +62,7 @@ def test_poison_dies_alone(store: Store, tmp_path: Path) -> None:
     assert {0} == {row["crashes"] for name, row in ends.items() if name != "poison-005"}
 
 
+@pytest.mark.rest
 def test_a_header_that_is_no_text_dies_alone(store: Store, tmp_path: Path) -> None:
     """Spark takes any bytes for a string. In a header they end the event that has them, in
     metadata, which stay here, nothing; `show` shows both.
@@ -100,6 +101,7 @@ def test_what_names_an_event_must_be_text(store: Store, tmp_path: Path) -> None:
     assert 2 == len(store.transitions(TEXT.strip("'")))
 
 
+@pytest.mark.rest
 def test_order_is_kept_through_a_failure(store: Store, tmp_path: Path) -> None:
     """While the first event of a key waits for its next attempt the later ones wait with it, also
     those of batches that were planned or claimed already; other keys go on.
@@ -129,6 +131,7 @@ def test_order_is_kept_through_a_failure(store: Store, tmp_path: Path) -> None:
     assert failed < done
 
 
+@pytest.mark.rest
 def test_event_that_fails_slowly_is_overtaken(store: Store, tmp_path: Path) -> None:
     """While an event takes its time to fail, all others that wait are claimed and delivered: it
     fails only when it has seen the last one of them arrive.
@@ -147,6 +150,7 @@ def test_event_that_fails_slowly_is_overtaken(store: Store, tmp_path: Path) -> N
     assert ("slow-000", "overtaken: True") == (failed["event_id"], failed["error"])
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("at_once", [1, *more(10)])
 def test_too_old_is_ended_without_being_sent(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
@@ -170,6 +174,7 @@ def test_too_old_is_ended_without_being_sent(
     assert {0} == {row["publish_attempts"] for row in rows}
 
 
+@pytest.mark.rest
 def test_what_grows_too_old_in_a_plan_is_not_taken(store: Store, tmp_path: Path) -> None:
     """A plan that an event may outlive is made anew."""
     clock = ManualClock()

@@ -133,6 +133,7 @@ def test_every_column_is_described(store: Store, manifest: dict[str, Any]) -> No
         assert set(store.spark.table(store.tables[name]).columns) == described[name], name
 
 
+@pytest.mark.rest
 def test_boundaries(store: Store, home: Home) -> None:
     """The unit tests beside the views hold, at each boundary."""
     result = run_dbt(["test", "--select", "test_type:unit"], home=home, schema=SCHEMA)
@@ -268,6 +269,7 @@ def _expected(
     return eligible, blocked
 
 
+@pytest.mark.rest
 def test_every_due_event_is_eligible_or_blocked(store: Store) -> None:
     """Every due PENDING event that is not killed is in exactly one of `eligible_events` and
     `blocked_events`, and there behind the first event of its key that cannot be taken; no other

@@ -6,6 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.rest
+
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
 PATCHES = sorted(HERE.glob("*.patch"))

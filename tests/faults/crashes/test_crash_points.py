@@ -21,6 +21,8 @@ from tests.faults.conftest import TOPIC, event_id, wait_for
 from tests.faults.crashes.conftest import BLOCK, LARGE, URGENT, Crash, Scene, ended
 from tests.faults.oracle import Row, check_deliveries, copies_in, rows_of
 
+pytestmark = pytest.mark.rest
+
 KILLED = -signal.SIGKILL
 LOOK = 256  # messages that a worker hands to Kafka's client between two looks at the clock
 OPERATOR = ("--actor", "ops", "--reason", "asked for", "--apply")

@@ -27,6 +27,8 @@ from tests.faults.exactly_once import producer
 
 from delta_outbox.demo.kafka_reader import consume_all
 
+pytestmark = pytest.mark.rest
+
 ROUNDS = int(os.environ.get("OUTBOX_EXACTLY_ONCE_KILLS", "1"))  # `make soak` wants 60
 MARKERS = "outbox.markers"
 KILLED = -signal.SIGKILL

@@ -28,6 +28,8 @@ from delta_outbox.publishers.protocol import Delivered
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.rest
+
 
 @pytest.fixture(scope="module")
 def store(spark: SparkSession, home: Home) -> Iterator[Store]:

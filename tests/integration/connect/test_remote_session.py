@@ -58,6 +58,7 @@ def test_arrow_tables_pass_unchanged(spark: SparkSession):
     assert table.to_pylist() == frame.mapInArrow(same, frame.schema).toArrow().to_pylist()
 
 
+@pytest.mark.rest
 def test_dbt_works_through_the_server(
     dbt: Callable[..., Any], spark: SparkSession, outbox_schema: str
 ):

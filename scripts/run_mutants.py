@@ -35,8 +35,8 @@ HEAD = """\
 # Mutants
 
 Each line is a deliberate fault, a patch in `tests/mutants`, and the first test that failed by an
-assertion when it was put into the code. `make mutants` tries them all. What a unit test notices,
-`make test` tries too; there the other patches only have to apply.
+assertion when it was put into the code. `make mutants` tries them all, `make test-all` those that
+a unit test notices; `make test` demands that every patch applies and has its line.
 
 | mutant | what it breaks | noticed by | kind |
 |---|---|---|---|

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.rest
-
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
 PATCHES = sorted(HERE.glob("*.patch"))
 
 
+@pytest.mark.rest
 def test_unit_tests_notice_what_is_theirs() -> None:
     """With each fault in the code a unit test fails, and says by an assertion what is wrong."""
     done = subprocess.run(
@@ -41,6 +40,7 @@ def test_the_table_names_every_fault() -> None:
         assert ("unit" if "tests/unit/" in tests[0] else "Spark") == kind
 
 
+@pytest.mark.rest
 def test_a_selection_keeps_the_other_lines(tmp_path: Path) -> None:
     """Who tries some mutants renews their lines of the table; the lines of others that exist
     stay.
@@ -63,6 +63,7 @@ def test_a_selection_keeps_the_other_lines(tmp_path: Path) -> None:
     assert line.format(other) == second
 
 
+@pytest.mark.rest
 def test_a_fault_that_nothing_notices_fails_the_run(tmp_path: Path) -> None:
     """A patch without effect is missed, and one that does not fit is told."""
     harmless = (

@@ -119,21 +119,21 @@ def proven(set_up_clone: Path, readers_environment: dict[str, str]) -> str:
     return told
 
 
-def test_every_command_of_the_readme_works(
-    clone: Path, readers_environment: dict[str, str], proven: str
+def test_the_quick_start_of_the_readme_works(
+    set_up_clone: Path, readers_environment: dict[str, str], proven: str
 ) -> None:
-    """The commands of the README, in its order, set up, prove the demo, and deliver an event. What
-    it says of a demo that is killed is true: started again, it delivers the rest, and proves it.
+    """The first commands of the README, in its order, set up, prove the demo and show what it left.
+    What it says of a demo that is killed is true: started again, it delivers the rest, and proves
+    it.
     """
-    blocks = blocks_of(clone / "README.md")
+    blocks = blocks_of(set_up_clone / "README.md")
     assert len(blocks) == 3
     advised = re.search(r"^ *(\S+ show (\S+))$", proven, re.MULTILINE)
     assert advised is not None, proven
-    # Each block in a shell of its own: a reader may come back another day.
+    # In a shell of its own: a reader may come back another day.
     looked, life = follow(
-        [blocks[1], f"{advised[1]} --json\n"], folder=clone, environment=readers_environment
+        [blocks[1], f"{advised[1]} --json\n"], folder=set_up_clone, environment=readers_environment
     )
-    (own,) = follow(blocks[2:], folder=clone, environment=readers_environment)
 
     expected = number(proven, "expected")
     assert said(proven, "appended") == 0
@@ -143,8 +143,20 @@ def test_every_command_of_the_readme_works(
     assert (number(proven, "altered"), number(proven, "out of order")) == (0, 0)
     assert "PUBLISHED" in looked
     assert json.loads(life)["event"]["event_id"] == advised[2]
+
+
+@pytest.mark.rest
+def test_an_outbox_of_ones_own_delivers(
+    set_up_clone: Path, readers_environment: dict[str, str]
+) -> None:
+    """The other commands of the README make an outbox and deliver an event."""
+    (own,) = follow(
+        blocks_of(set_up_clone / "README.md")[2:],
+        folder=set_up_clone,
+        environment=readers_environment,
+    )
     assert "order.created" in own
-    (line,) = lines_in(clone / "my-outbox" / "delivered")
+    (line,) = lines_in(set_up_clone / "my-outbox" / "delivered")
     assert '"event_id":"o-1"' in line
 
 

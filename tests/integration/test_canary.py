@@ -25,6 +25,8 @@ from delta_outbox.outbox import Outbox
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.rest
+
 SCHEMA = "t_canary"
 PAYLOAD = "canary-payload-2f1c0a"
 HEADER = "canary-header-77b0e1"

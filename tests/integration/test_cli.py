@@ -216,6 +216,23 @@ def test_errors_of_spark_are_a_sentence(
     assert "" == captured.err
 
 
+def test_an_outbox_is_kept_small(run: Run, tmp_path: Path) -> None:
+    """Maintenance runs; a purge is a preview until it is applied, takes whole days, and leaves on
+    record what it took.
+    """
+    run("append", lines(tmp_path / "e.jsonl", order("old-1", created_at="2024-03-01T12:00:00Z")))
+    assert 1 == run("relay", "--drain")[1]["published"]
+    assert 0 == run("maintain")[0]
+    asked = ("purge", "--before", "2024-03-02", "--actor", "ann", "--reason", "two years old")
+    code, preview = run(*asked)
+    assert (0, {"PUBLISHED": 1}, {}) == (code, preview["counts"], preview["removed"])
+    assert "PUBLISHED" == run("show", "old-1")[1]["event"]["state"]
+    code, purged = run(*asked, "--apply")
+    assert (0, 1) == (code, purged["removed"]["outbox_events"])
+    assert "ann" == run("show", "old-1")[1]["purged"]["purged_by"]
+
+
+@pytest.mark.rest
 def test_text_for_people(run: Run, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Without --json each command prints what a person reads, and nothing of the content."""
     run("append", lines(tmp_path / "e.jsonl", order("people-1", payload="secret")))

@@ -88,6 +88,7 @@ def replay(store: Store, outbox: Outbox, event_id: str, command_id: str) -> None
     )
 
 
+@pytest.mark.rest
 def test_a_healthy_life_breaks_no_rule(healthy: Store, tmp_path: Path) -> None:
     """Retries, releases, dead letters, replays and two destinations pass, from the start and as
     what is new.
@@ -154,7 +155,13 @@ def shown(store: Store) -> dict[str, set[object]]:
     }
 
 
-@pytest.mark.parametrize("variables", [{}, {"audit": "full"}], ids=["new", "all"])
+@pytest.mark.parametrize(
+    "variables",
+    [
+        pytest.param({}, id="new"),
+        pytest.param({"audit": "full"}, id="all", marks=pytest.mark.rest),
+    ],
+)
 def test_each_violation_is_shown_by_its_view(broken: Broken, variables: dict[str, str]) -> None:
     """What is new shows exactly what was seeded, and a full audit derives the same."""
     result = build(broken.store, **variables)
@@ -201,6 +208,7 @@ def test_a_violation_may_be_a_warning(broken: Broken) -> None:
     assert len(VIOLATIONS) == [str(node.status) for node in result.result.results].count("warn")
 
 
+@pytest.mark.rest
 def test_violations_can_be_accepted(broken: Broken) -> None:
     """An operator's word, with a reason, ends them; what comes later is found."""
     store = broken.store

@@ -233,6 +233,7 @@ def test_a_breaker_lets_a_relay_start_without_the_destination(store: Store, tmp_
         assert "closed" == two.shown(two.outbox())["breaker"]
 
 
+@pytest.mark.rest
 def test_a_paused_destination_waits_alone(store: Store, tmp_path: Path) -> None:
     """Nothing is taken for a paused destination, by any relay, and it fills no plan; other
     destinations go on, also with events that go to both; a later event of a key waits. Resumed, all

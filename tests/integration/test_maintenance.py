@@ -59,6 +59,7 @@ def maintain(store: Store, *, dry_run: bool = False) -> MaintenanceReport:
         outbox.close()
 
 
+@pytest.mark.rest
 def test_a_purge_is_shown_before_it_is_done(store: Store, past: Past, tmp_path: Path) -> None:
     """A dry run names the days that would go, and why others stay; nothing is written."""
     report = purge(store, tmp_path, past)
@@ -75,6 +76,7 @@ def test_a_purge_is_shown_before_it_is_done(store: Store, past: Past, tmp_path: 
         purge(store, tmp_path, past, before=datetime.now(UTC).date())
 
 
+@pytest.mark.rest
 def test_whole_days_are_purged(store: Store, past: Past, tmp_path: Path) -> None:
     """What has ended on the days that were shown goes, and no more, also when maintenance and a
     relay have worked since, and the projection is that of the logs (beside each other: long/).
@@ -90,6 +92,7 @@ def test_whole_days_are_purged(store: Store, past: Past, tmp_path: Path) -> None
     check_derived(store)
 
 
+@pytest.mark.rest
 def test_what_was_purged_is_told_apart(store: Store, tmp_path: Path) -> None:
     """Of a purged event is known that it was purged, how it had ended, by whom and why; the log
     no longer holds it.

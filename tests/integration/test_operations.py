@@ -147,6 +147,7 @@ def test_filters(outbox: Outbox) -> None:
     assert [HOSTILE] == found(state="DEAD", event_ids=[HOSTILE])
 
 
+@pytest.mark.rest
 def test_what_is_named_and_not_to_be_had_is_explained(outbox: Outbox) -> None:
     """An event that is named and stands elsewhere is left out, and that is said."""
     report = outbox.replay(state="DEAD", event_ids=["done", "dead"], event_type="order.*", **WHO)
@@ -252,6 +253,7 @@ def test_control_characters_stay_out_of_the_terminal(
     assert "\u202e" not in printed
 
 
+@pytest.mark.rest
 def test_one_request_three_ways(ways: Ways) -> None:
     """The same request appends the same rows, whichever way one asks, and takes any text."""
     arrival = ways.store.rows(f"select event_id, arrival, sequence from {ways.store.tables.state}")
@@ -331,6 +333,7 @@ def test_a_kill_of_what_is_due(ways: Ways) -> None:
     assert expected == ways.last_step("doomed")
 
 
+@pytest.mark.rest
 def test_a_kill_of_what_is_dead(ways: Ways) -> None:
     """A kill of a dead event, which lets its key go, is done as soon as the state shows it."""
     report = ways.outbox.kill([HOSTILE], dry_run=False, **WHO)
@@ -340,6 +343,7 @@ def test_a_kill_of_what_is_dead(ways: Ways) -> None:
     assert (None, refusal) == (again.command_id, again.left_out[0]["refusal"])
 
 
+@pytest.mark.rest
 def test_a_kill_that_comes_too_late(ways: Ways, lives: Lives) -> None:
     """A kill of a claimed event waits for its claim, and is refused if that delivered it."""
     report = ways.outbox.kill(["held-now"], dry_run=False, **WHO)

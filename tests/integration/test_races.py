@@ -83,7 +83,12 @@ def _both_saw_the_same(order: str) -> bool:
     return all(places(order, name)[READ] < committed for name in "ab")
 
 
-@pytest.fixture(params=["spark", pytest.param("files", marks=pytest.mark.local)])
+@pytest.fixture(
+    params=[
+        pytest.param("spark", marks=pytest.mark.rest),
+        pytest.param("files", marks=pytest.mark.local),
+    ]
+)
 def slow(
     request: pytest.FixtureRequest, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Slow:
@@ -170,6 +175,7 @@ def _plan(store: Store, slow: Slow, writer: str, asked: list[str], name: str, ga
     assert name == written.plan["by"]
 
 
+@pytest.mark.rest
 def test_claims_in_every_order(store: Store, tmp_path: Path) -> None:
     """Two relays that claim what they see never hold an event both, and each takes the next."""
     count = 4 * len(orders(2))

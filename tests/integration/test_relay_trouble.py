@@ -71,7 +71,13 @@ def test_late_ending_is_void(store: Store, tmp_path: Path) -> None:
 
 
 @pytest.mark.local
-@pytest.mark.parametrize("result", [Delivered(), NotSent()], ids=["delivered", "not_sent"])
+@pytest.mark.parametrize(
+    "result",
+    [
+        pytest.param(Delivered(), id="delivered", marks=pytest.mark.rest),
+        pytest.param(NotSent(), id="not_sent"),
+    ],
+)
 def test_a_look_makes_no_late_ending_count(
     result: Delivered | NotSent, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

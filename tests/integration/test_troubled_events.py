@@ -86,6 +86,7 @@ def test_a_header_that_is_no_text_dies_alone(store: Store, tmp_path: Path) -> No
         assert ["x"] == shown["event"]["header_names"]
 
 
+@pytest.mark.rest
 def test_what_names_an_event_must_be_text(store: Store, tmp_path: Path) -> None:
     """The table itself refuses an id, a type or a key that is not UTF-8, and takes any text."""
     values = {"payload": "cast('fine' as binary)"} | dict.fromkeys(NAMING, TEXT)
@@ -190,6 +191,7 @@ def test_what_grows_too_old_in_a_plan_is_not_taken(store: Store, tmp_path: Path)
     assert 1 == Relay(outbox).run(Mode.DRAIN).dead
 
 
+@pytest.mark.rest
 def test_a_dead_event_holds_its_key_until_an_operator_lets_it_go(
     store: Store, tmp_path: Path
 ) -> None:

@@ -299,6 +299,7 @@ def test_every_due_event_is_eligible_or_blocked(store: Store) -> None:
     assert len(expected_blocked) == len(blocked), seed
 
 
+@pytest.mark.rest
 def test_views_follow_the_lives_of_events(store: Store, tmp_path: Path) -> None:
     """What a relay does to events shows in every view after the next refresh."""
     outbox = store.outbox(tmp_path)

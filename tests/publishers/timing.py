@@ -4,4 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-GRACE: Final = 3.0  # seconds, for a busy machine; a call that ignores its deadline takes longer
+# Seconds. On a busy machine a process may not run for some; a call that ignores its deadline waits
+# for a server that is frozen, or says nothing, for ever.
+GRACE: Final = 20.0

@@ -29,12 +29,13 @@ from tests.faults.conftest import (
     wait_for,
 )
 from tests.faults.oracle import rows_of
+from tests.integration.sockets import listening
 
-from delta_outbox.errors import HomeInUse
+from delta_outbox.errors import HomeInUse, ServerUnreachable
 from delta_outbox.home import Home, find_home
 from delta_outbox.publishers.jsonl import read_lines
 from delta_outbox.served import find_served
-from delta_outbox.session import using_server
+from delta_outbox.session import remote_session, using_server
 
 LAUNCHER = "from delta_outbox.dbt import launcher_main; exit(launcher_main())"
 
@@ -60,11 +61,16 @@ class ServedHouse:
     server: subprocess.Popen[str]
     count: int = 0
 
-    def sql(self, *statements: str) -> None:
-        """Run statements through the server, as any Spark Connect client does."""
+    @property
+    def url(self) -> str:
+        """Return the address of the server, token included."""
         served = find_served(self.home)
         assert served is not None
-        with using_server(served.url) as spark:
+        return served.url
+
+    def sql(self, *statements: str) -> None:
+        """Run statements through the server, as any Spark Connect client does."""
+        with using_server(self.url) as spark:
             for statement in statements:
                 spark.sql(statement)
 
@@ -80,9 +86,7 @@ class ServedHouse:
 
     def numbers(self, query: str) -> list[int]:
         """Return the first column of a query, asked through the server."""
-        served = find_served(self.home)
-        assert served is not None
-        with using_server(served.url) as spark:
+        with using_server(self.url) as spark:
             return [row[0] for row in spark.sql(query).collect()]
 
     def shares(self) -> list[int]:
@@ -162,6 +166,7 @@ def served(
         killed(server)
 
 
+@pytest.mark.rest
 def test_two_relays_drain_one_backlog(served: ServedHouse) -> None:
     """Two relay processes through one server publish everything once, and no event is ever under
     two live claims; a path in the settings means the same to both as to a local relay.
@@ -192,7 +197,8 @@ def test_dbt_finds_the_server(served: ServedHouse, tmp_path: Path) -> None:
     """The dbt launcher finds the server too: without flags, in any folder, at the target that it
     has by default.
     """
-    query = "select count(*) as published from outbox.outbox where state = 'PUBLISHED'"
+    served.append(1)
+    query = "select count(*) as events from outbox.outbox_events"
     ended = subprocess.run(
         [sys.executable, "-c", LAUNCHER, "show", "--output", "json", "--inline", query],
         env=served.house.environment,
@@ -203,9 +209,9 @@ def test_dbt_finds_the_server(served: ServedHouse, tmp_path: Path) -> None:
         timeout=PATIENCE,
     )
     assert 0 == ended.returncode, ended.stdout + ended.stderr
-    found = re.search(r'"published": (\d+)', ended.stdout)
+    found = re.search(r'"events": (\d+)', ended.stdout)
     assert found is not None, ended.stdout
-    assert 0 < int(found[1]) == len(served.delivered())
+    assert served.count == int(found[1])
 
 
 @pytest.mark.rest
@@ -236,6 +242,32 @@ def test_two_relays_share_the_lanes(served: ServedHouse) -> None:
     assert 0 == served.house.end(second)[0]
     assert Counter(range(served.count)) == served.delivered()
     assert set(range(served.count)) == set(served.house.histories())
+
+
+def test_nobody_gets_in_without_the_token(served: ServedHouse) -> None:
+    """A client without a token, or with a wrong one, is refused by the server itself, and told
+    neither token. With a token the client speaks TLS to 127.0.0.1: an error, not a hang.
+    """
+    found = find_served(served.home)
+    assert found is not None
+    for url, said in (
+        (found.address, r"(?i)token|unauthenticated"),
+        (found.url.replace(found.token, "guessed"), ""),
+        (found.url.replace("localhost", "127.0.0.1"), "does not answer"),
+    ):
+        with pytest.raises(ServerUnreachable, match=said) as caught:
+            remote_session(url)
+        assert found.token not in str(caught.value)
+        assert "guessed" not in str(caught.value)
+
+
+def test_server_listens_on_this_machine_alone(served: ServedHouse) -> None:
+    """Every socket on which a served home, its JVM and its workers listen is on loopback."""
+    with using_server(served.url) as spark:
+        assert 4 == spark.range(4).mapInArrow(lambda batches: batches, "id bigint").count()
+        found = listening(psutil.Process(served.server.pid))
+    assert found
+    assert set(found) <= {"127.0.0.1", "::1"}
 
 
 def test_end_of_serving(served: ServedHouse) -> None:

@@ -7,15 +7,11 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import psutil
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from tests.integration.sockets import listening
 
-from delta_outbox.errors import BadSettings, ServerUnreachable
-from delta_outbox.home import Home
-from delta_outbox.served import find_served
+from delta_outbox.errors import BadSettings
 from delta_outbox.session import (
     check_session,
     end_own_session,
@@ -23,6 +19,8 @@ from delta_outbox.session import (
     remote_session,
 )
 from delta_outbox.spark_settings import REQUIRED
+
+pytestmark = pytest.mark.rest
 
 
 def test_required_settings_are_in_force(spark: SparkSession):
@@ -58,7 +56,6 @@ def test_arrow_tables_pass_unchanged(spark: SparkSession):
     assert table.to_pylist() == frame.mapInArrow(same, frame.schema).toArrow().to_pylist()
 
 
-@pytest.mark.rest
 def test_dbt_works_through_the_server(
     dbt: Callable[..., Any], spark: SparkSession, outbox_schema: str
 ):
@@ -66,15 +63,6 @@ def test_dbt_works_through_the_server(
     dbt("run-operation", "create_logs")
     tables = {row.tableName for row in spark.sql(f"show tables in {outbox_schema}").collect()}
     assert "outbox_events" in tables
-
-
-def test_wrong_token_is_refused(spark: SparkSession, remote_url: str):
-    """A wrong token is an error of ours that shows neither token."""
-    right = remote_url.rsplit("=", 1)[1]
-    with pytest.raises(ServerUnreachable) as caught:
-        remote_session(remote_url.replace(right, "guessed"))
-    assert right not in str(caught.value)
-    assert "guessed" not in str(caught.value)
 
 
 def test_the_end_of_a_session_ends_no_thread_of_others(spark: SparkSession, remote_url: str):
@@ -93,27 +81,3 @@ def test_the_end_of_a_session_ends_no_thread_of_others(spark: SparkSession, remo
     assert [None, None, None] == [one() for one in seen]
     assert threads is ExecutePlanResponseReattachableIterator._release_thread_pool_instance
     assert 1 == spark.range(1).count()
-
-
-def test_token_for_another_name_than_localhost_is_reported(spark: SparkSession, remote_url: str):
-    """The client speaks TLS to 127.0.0.1 once there is a token; that is an error, not a hang."""
-    with pytest.raises(ServerUnreachable, match="does not answer"):
-        remote_session(remote_url.replace("localhost", "127.0.0.1"))
-
-
-def test_server_listens_on_this_machine_alone(spark: SparkSession, home: Home):
-    """Every socket on which a served home, its JVM and its workers listen is on loopback."""
-    assert 4 == spark.range(4).mapInArrow(lambda batches: batches, "id bigint").count()
-    served = find_served(home)
-    assert served is not None
-    found = listening(psutil.Process(served.pid))
-    assert found
-    assert set(found) <= {"127.0.0.1", "::1"}
-
-
-def test_nobody_gets_in_without_a_token(spark: SparkSession, home: Home):
-    """A client that brings no token is refused by the server itself."""
-    served = find_served(home)
-    assert served is not None
-    with pytest.raises(ServerUnreachable, match=r"(?i)token|unauthenticated"):
-        remote_session(served.address)

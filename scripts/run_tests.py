@@ -1,9 +1,9 @@
 """Run the tests, one pytest process per folder, and let nothing pass that did not run.
 
-A folder of tests is a process, because a process holds one SparkSession; two of them compute beside
-each other, and what mostly waits for servers runs beside both. A skipped or expected failure counts
-as a failure, because a promise that was not tried is not kept. What pytest prints is in
-build/tests.
+A folder of tests is a process, because a process holds one SparkSession. As many run beside each
+other as the memory allows, up to four Sparks: each uses half a core, because it waits for the
+processes that it starts. A skipped or expected failure counts as a failure, because a promise that
+was not tried is not kept. What pytest prints is in build/tests.
 """
 
 from __future__ import annotations
@@ -31,19 +31,20 @@ from scripts.tiers.suites import FOLDERS, LONG_FOLDERS, PARTS, Suite, Tier, suit
 from delta_outbox.java import find_java
 from delta_outbox.spark_settings import class_archive
 
-WORKER_MEMORY = 5 * 1024**3  # bytes: a Spark, a broker, Python
+MEMORY = 5 * 1024**3  # bytes: a Spark, a broker, Python
+AT_ONCE = 4  # of these
 # Their files are shared out to two workers; the tests of other folders start many processes.
 SHARED = ("integration", "publishers", "publishers/kit")
-# They use a quarter of a core each, and run beside the rest.
-WAITING = ("publishers", "publishers/kit")
+# They start no Spark.
+LIGHT = ("publishers", "publishers/kit", "conformance", "mutants")
 # Of the others, those that take longest, so that they begin first.
 LONG = (
+    "integration",
     "acceptance",
     "faults/crashes",
     "faults/soak",
     "faults/exactly_once",
     "faults/served",
-    "integration/connect",
 )
 # Of the unit tests, those that mostly wait.
 WAITING_FILES = ("test_home_lock.py", "test_publishers_kafka.py")
@@ -51,13 +52,14 @@ PROGRESS_SECONDS = 15
 SLOWEST = 10  # tests that are named at the end
 
 
-def has_room() -> bool:
-    """Tell whether the machine is large enough for two Sparks beside each other."""
-    memory = psutil.virtual_memory().available
-    return (os.cpu_count() or 1) >= 2 and memory >= 2 * WORKER_MEMORY
+def room() -> int:
+    """Return how many Sparks may run beside each other on this machine."""
+    if (os.cpu_count() or 1) < 2:
+        return 1
+    return max(1, min(AT_ONCE, psutil.virtual_memory().available // MEMORY))
 
 
-def processes_of(suite: Suite, *, room: bool) -> list[Process]:
+def processes_of(suite: Suite, *, shared: bool) -> list[Process]:
     """Return the processes of a suite, which run beside each other.
 
     Of thousands of short tests, the talk between the processes of xdist costs as much CPU time as
@@ -65,15 +67,15 @@ def processes_of(suite: Suite, *, room: bool) -> list[Process]:
 
     Args:
         suite: whose tests.
-        room: whether the machine has room for two at a time.
+        shared: whether the machine has room for two processes.
     """
     options: list[str] = []
     shares = [suite.files]
-    if room and suite.name == "unit":
+    if shared and suite.name == "unit":
         working = [file for file in suite.files if file.name not in WAITING_FILES]
         waiting = [file for file in suite.files if file.name in WAITING_FILES]
         shares = [share for share in (working[::2], working[1::2], waiting) if share]
-    elif room and suite.name in SHARED and len(suite.files) > 1:
+    elif shared and suite.name in SHARED and len(suite.files) > 1:
         options = ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
     named = suite.name.replace("/", "-")
     return [
@@ -88,6 +90,11 @@ def processes_of(suite: Suite, *, room: bool) -> list[Process]:
     ]
 
 
+def is_shared(processes: Sequence[Process]) -> bool:
+    """Say whether two workers share the files of a suite."""
+    return any("-n" in process.options for process in processes)
+
+
 class Run:
     """Runs suites beside each other, and says how far they are.
 
@@ -96,8 +103,9 @@ class Run:
     """
 
     def __init__(self, chosen: Sequence[Suite]) -> None:
-        self._room = has_room()
-        self._suites = [(suite, processes_of(suite, room=self._room)) for suite in chosen]
+        self._room = room()
+        shared = self._room > 1
+        self._suites = [(suite, processes_of(suite, shared=shared)) for suite in chosen]
         self._began = time.monotonic()
         self._running: list[str] = []
         self._over = threading.Event()
@@ -120,25 +128,43 @@ class Run:
             process.stop()
 
     def go(self) -> None:
-        """Run them all."""
-        waiting = [one for one in self._suites if one[0].name in WAITING]
-        alone = [one for one in self._suites if one[0].name in set(SHARED) - set(WAITING)]
-        others = [one for one in self._suites if one[0].name not in (*SHARED, "unit")]
-        others.sort(key=lambda one: LONG.index(one[0].name) if one[0].name in LONG else len(LONG))
+        """Run them all: the unit tests first, so that whoever broke one knows soon."""
+        light = [one for one in self._suites if one[0].name in LIGHT]
+        heavy = [one for one in self._suites if one[0].name not in (*LIGHT, "unit")]
+        heavy.sort(key=lambda one: LONG.index(one[0].name) if one[0].name in LONG else len(LONG))
+        unit = [one for one in self._suites if one[0].name == "unit"]
         teller = threading.Thread(target=self._tell)
         teller.start()
         try:
-            for one in self._suites:  # first: whoever broke one knows soon
-                if one[0].name == "unit":
+            with ThreadPoolExecutor(1) as beside:
+                begun = beside.map(self._try, light if self._room > 1 else ())
+                for one in unit:
                     self._try(one)
-            with ThreadPoolExecutor(1) as beside, ThreadPoolExecutor(2 if self._room else 1) as two:
-                begun = beside.map(self._try, waiting if self._room else ())
-                list(two.map(self._try, others if self._room else others + waiting))
-                list(map(self._try, alone))
+                self._fill(heavy if self._room > 1 else heavy + light)
                 list(begun)
         finally:
             self._over.set()
             teller.join()
+
+    def _fill(self, heavy: Sequence[tuple[Suite, list[Process]]]) -> None:
+        """Run suites in this order, each as soon as there is room for its Sparks."""
+        free = threading.Semaphore(self._room)
+
+        def run(one: tuple[Suite, list[Process]], needed: int) -> None:
+            try:
+                self._try(one)
+            finally:
+                free.release(needed)
+
+        with ThreadPoolExecutor(self._room) as places:
+            begun = []
+            for one in heavy:
+                needed = 2 if is_shared(one[1]) else 1
+                for _ in range(needed):
+                    free.acquire()
+                begun.append(places.submit(run, one, needed))
+            for future in begun:
+                future.result()
 
     def _try(self, one: tuple[Suite, list[Process]]) -> None:
         suite, processes = one

@@ -71,7 +71,8 @@ class Process:
         """Run it to its end."""
         for file in (self.log, self.record):
             file.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "pytest", f"--record={self.record}", *self.options]
+        command = [sys.executable, "-m", "pytest", f"--record={self.record}", "--tb=short"]
+        command += self.options
         command += ["-m", self.tier.value] if self.tier.value else []
         command += [os.path.relpath(file, ROOT) for file in self.files]
         # A session of its own, so that a hung suite ends together with the servers it started.

@@ -29,9 +29,9 @@ LONG_FOLDERS = ("integration/long",)  # left out unless named; `make soak` has t
 
 # The parts of the rest, for CI, of about the same length: a file belongs to the first that fits.
 PARTS = (
-    ("integration/test_[a-h]*",),
     ("acceptance/*", "faults/served/*", "mutants/*"),
-    ("integration/test_[i-p]*",),
+    ("integration/connect/*", "integration/test_[a-e]*"),
+    ("integration/test_[f-m]*",),
     ("faults/*", "publishers/*"),
     ("*",),
 )

@@ -252,7 +252,7 @@ def test_nobody_gets_in_without_the_token(served: ServedHouse) -> None:
     assert found is not None
     for url, said in (
         (found.address, r"(?i)token|unauthenticated"),
-        (found.url.replace(found.token, "guessed"), ""),
+        (found.url.replace(found.token, "guessed"), None),
         (found.url.replace("localhost", "127.0.0.1"), "does not answer"),
     ):
         with pytest.raises(ServerUnreachable, match=said) as caught:

@@ -106,6 +106,8 @@ class Run:
         self._room = room()
         shared = self._room > 1
         self._suites = [(suite, processes_of(suite, shared=shared)) for suite in chosen]
+        for process in self.processes:
+            process.forget()
         self._began = time.monotonic()
         self._running: list[str] = []
         self._over = threading.Event()

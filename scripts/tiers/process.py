@@ -67,10 +67,13 @@ class Process:
         """Return the file of its record."""
         return self.log.with_suffix(".jsonl")
 
-    def run(self) -> None:
-        """Run it to its end."""
+    def forget(self) -> None:
+        """Remove what an earlier run has left."""
         for file in (self.log, self.record):
             file.unlink(missing_ok=True)
+
+    def run(self) -> None:
+        """Run it to its end."""
         command = [sys.executable, "-m", "pytest", f"--record={self.record}", "--tb=short"]
         command += self.options
         command += ["-m", self.tier.value] if self.tier.value else []

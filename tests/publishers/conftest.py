@@ -32,6 +32,7 @@ from tests.publishers.nats_fixtures import (
     running_nats,
 )
 from tests.publishers.rabbitmq_fixtures import (
+    depth,
     new_queue,
     open_rabbit,
     rabbit,

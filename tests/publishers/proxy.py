@@ -24,6 +24,7 @@ class Proxy:
         target: the port that connections are passed on to.
         bytes_per_second: how fast a client may send; None: as fast as it likes.
         holds_replies: let no answer of the broker through.
+        carried: bytes that clients have sent so far.
     """
 
     def __init__(self) -> None:
@@ -32,6 +33,7 @@ class Proxy:
         self.bytes_per_second: float | None = None
         self.holds_replies = False
         self.resets = 0  # that were made
+        self.carried = 0  # bytes that clients have sent
         self._requests_to_reset = 0
         self._replies_to_reset = 0
         self._lock = threading.Lock()
@@ -97,6 +99,7 @@ class Proxy:
                 if client in ready:
                     data = self._take(client)
                     carried += len(data)
+                    self.carried += len(data)
                     if carried > _GREETING and self._resets_request():
                         broker.sendall(data[: len(data) // 2])
                         _reset(client, broker)

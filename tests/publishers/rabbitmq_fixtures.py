@@ -86,6 +86,19 @@ def open_rabbit(rabbit: RabbitServer) -> Iterator[Callable[..., RabbitPublisher]
 
 
 @pytest.fixture(scope="session")
+def depth(rabbit: RabbitServer) -> Callable[[str], int]:
+    """Say how many messages a queue holds."""
+
+    def count(queue: str) -> int:
+        with connect(rabbit) as connection:
+            declared = connection.channel().queue_declare(queue, passive=True)
+        found: int = declared.method.message_count
+        return found
+
+    return count
+
+
+@pytest.fixture(scope="session")
 def received(rabbit: RabbitServer) -> Callable[[str], list[Message]]:
     """Take everything out of a queue."""
 

@@ -145,8 +145,7 @@ def test_the_deadline_ends_a_long_call(receiver, open_http, new_event, publish):
     results = publish(open_http(receiver.url), events, seconds=0.7)
     assert time.monotonic() - start < 0.7 + GRACE
     kinds = kinds_of(results)
-    assert set(kinds) <= {Delivered, Unknown, NotSent}
-    assert {Delivered, NotSent} <= set(kinds)
+    assert NotSent in set(kinds) <= {Delivered, Unknown, NotSent}
     said = {event.event_id: kind for event, kind in zip(events, kinds, strict=True)}
     assert {said[event_id] for event_id, _ in receiver.received()} <= {Delivered, Unknown}
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import defaultdict
 
 import pytest
 from tests.publishers.rabbitmq_server import PASSWORD, USER
-from tests.publishers.timing import GRACE
+from tests.publishers.timing import GRACE, once
 
 from delta_outbox.publishers import Delivered, Failed, NotSent, Unknown
 from delta_outbox.publishers.rabbitmq import RabbitPublisher
 from delta_outbox.publishers.rabbitmq_call import WINDOW
+
+AT_WORK = 100_000  # bytes of a call that is under way
 
 
 def kinds_of(results):
@@ -49,7 +50,7 @@ def check(received):
 
 
 def test_frozen_ends_at_the_deadline(
-    running_rabbit, new_queue, open_rabbit, new_event, publish, check
+    running_rabbit, new_queue, open_rabbit, new_event, publish, check, depth
 ):
     """With a broker that freezes in the middle the call ends at the deadline: what was under way
     is unknown, the rest was not sent, and nothing of it is sent later.
@@ -57,12 +58,10 @@ def test_frozen_ends_at_the_deadline(
     queue, one = new_queue(), open_rabbit()
     publish(one, [new_event(queue)])
     events = [new_event(queue, f"k{number % 4000}") for number in range(20_000)]
-    timer = threading.Timer(0.3, running_rabbit.pause)
-    timer.start()
     start = time.monotonic()
-    results = publish(one, events, seconds=1)
-    assert 1 <= time.monotonic() - start < 1 + GRACE
-    timer.join()
+    with once(lambda: depth(queue) > 100, running_rabbit.pause):
+        results = publish(one, events, seconds=2)
+    assert 2 <= time.monotonic() - start < 2 + GRACE
     assert {Unknown, NotSent} <= kinds_of(results) <= {Delivered, Unknown, NotSent}
     assert sum(type(result) is Unknown for result in results) <= WINDOW
     running_rabbit.resume()
@@ -88,7 +87,7 @@ def test_frozen_before_the_call(running_rabbit, new_queue, open_rabbit, new_even
 
 @pytest.mark.parametrize("how", ["stop", "kill"])
 def test_stopped_in_the_middle(
-    how, running_rabbit, new_queue, open_rabbit, new_event, publish, check
+    how, running_rabbit, new_queue, open_rabbit, new_event, publish, check, depth
 ):
     """When the broker ends in the middle, what was under way is unknown and the rest was not sent;
     after its start the same publisher goes on.
@@ -96,10 +95,8 @@ def test_stopped_in_the_middle(
     queue, one = new_queue(), open_rabbit()
     publish(one, [new_event(queue)])
     events = [new_event(queue, f"k{number % 4000}") for number in range(30_000)]
-    timer = threading.Timer(0.3, getattr(running_rabbit, how))
-    timer.start()
-    results = publish(one, events, seconds=60)
-    timer.join()
+    with once(lambda: depth(queue) > 100, getattr(running_rabbit, how)):
+        results = publish(one, events, seconds=60)
     assert NotSent in kinds_of(results)
     assert kinds_of(results) <= {Delivered, Unknown, NotSent}
     assert kinds_of(publish(one, [new_event(queue)], seconds=5)) == {Failed}
@@ -129,10 +126,11 @@ def test_an_answer_that_is_lost(rabbit_proxy, new_queue, open_rabbit, new_event,
     assert rabbit_proxy.resets == 1
     assert kinds_of(results) == {Delivered}
     event = new_event(queue)
-    sent = threading.Timer(0.2, rabbit_proxy.reset_replies, [1])
-    sent.start()
-    results = publish(one, [new_event(queue, payload=b"y" * 9000) for _ in range(20_000)])
-    sent.join()
+    before = rabbit_proxy.carried
+    with once(
+        lambda: rabbit_proxy.carried > before + AT_WORK, lambda: rabbit_proxy.reset_replies(1)
+    ):
+        results = publish(one, [new_event(queue, payload=b"y" * 9000) for _ in range(20_000)])
     assert {Unknown, NotSent} <= kinds_of(results) <= {Delivered, Unknown, NotSent}
     assert kinds_of(publish(one, [event])) == {Delivered}
     ids = [properties.message_id for properties, _ in received(queue)]
@@ -146,10 +144,11 @@ def test_a_request_that_is_cut(rabbit_proxy, new_queue, open_rabbit, new_event, 
     one = open_rabbit(port=rabbit_proxy.port)
     publish(one, [new_event(queue, payload=b"x" * 10_000)])
     events = [new_event(queue, f"k{number % 900}", payload=b"z" * 2000) for number in range(5000)]
-    cut = threading.Timer(0.2, rabbit_proxy.reset_requests, [1])
-    cut.start()
-    results = publish(one, events)
-    cut.join()
+    before = rabbit_proxy.carried
+    with once(
+        lambda: rabbit_proxy.carried > before + AT_WORK, lambda: rabbit_proxy.reset_requests(1)
+    ):
+        results = publish(one, events)
     assert rabbit_proxy.resets == 1
     assert Unknown in kinds_of(results)
     time.sleep(0.3)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 import time
 
 from tests.publishers.proxy import Proxy
 from tests.publishers.redis_server import check_answers
-from tests.publishers.timing import GRACE
+from tests.publishers.timing import GRACE, once
 
 from delta_outbox.publishers import Delivered, Failed, NotSent, Unknown
+
+AT_WORK = 100_000  # bytes of a call that is under way
 
 
 def test_a_reset_leaves_a_prefix_and_says_so(running_redis, open_redis, new_event, publish):
@@ -48,12 +49,10 @@ def test_answers_that_never_come_are_unknown(running_redis, open_redis, new_even
         one = open_redis(port=proxy.port)
         publish(one, [new_event("s")])
         events = [new_event("t", f"k{n % 300}", payload=b"x" * 50) for n in range(20_000)]
-        timer = threading.Timer(0.1, lambda: setattr(proxy, "holds_replies", True))
-        timer.start()
         start = time.monotonic()
-        results = publish(one, events, seconds=2)
+        with once(lambda: proxy.carried > AT_WORK, lambda: setattr(proxy, "holds_replies", True)):
+            results = publish(one, events, seconds=2)
         assert 2 <= time.monotonic() - start < 2 + GRACE
-        timer.join()
         check_answers(running_redis, events, results, "t")
         assert {Unknown, NotSent} <= {type(result) for result in results}
 
@@ -81,12 +80,13 @@ def test_a_server_that_freezes_leaves_events_unknown(running_redis, open_redis, 
     one = open_redis()
     publish(one, [new_event("s")])
     events = [new_event("t", f"k{n % 300}", payload=b"x" * 2000) for n in range(30_000)]
-    timer = threading.Timer(0.1, running_redis.pause)
-    timer.start()
     start = time.monotonic()
-    results = publish(one, events, seconds=2)
+    with (
+        running_redis.client() as client,
+        once(lambda: client.xlen("t") > 1000, running_redis.pause),
+    ):
+        results = publish(one, events, seconds=2)
     took = time.monotonic() - start
-    timer.join()
     running_redis.resume()
     assert 2 <= took < 2 + GRACE
     time.sleep(0.5)
@@ -127,10 +127,11 @@ def test_a_server_that_dies_in_the_middle_is_told_apart(
 ):
     """A server killed in the middle: what it said stands, the rest is unknown or not sent."""
     events = [new_event("s", f"k{n % 300}", payload=b"x" * 50) for n in range(40_000)]
-    timer = threading.Timer(0.2, running_redis.kill)
-    timer.start()
-    results = publish(open_redis(), events)
-    timer.join()
+    with (
+        running_redis.client() as client,
+        once(lambda: client.xlen("s") > 1000, running_redis.kill),
+    ):
+        results = publish(open_redis(), events)
     running_redis.start()
     assert {Delivered, NotSent} <= {type(result) for result in results}
     found = check_answers(running_redis, events, results)

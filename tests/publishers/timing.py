@@ -1,9 +1,38 @@
-"""How much later than its deadline a call may end."""
+"""Time in tests of publishers: how late a call may end, and a fault once a call is at work."""
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 # Seconds. On a busy machine a process may not run for some; a call that ignores its deadline waits
 # for a server that is frozen, or says nothing, for ever.
 GRACE: Final = 20.0
+LOOK: Final = 0.002  # seconds between two questions
+
+
+@contextmanager
+def once(fact: Callable[[], bool], act: Callable[[], object]) -> Iterator[None]:
+    """Do something beside a block as soon as something is a fact.
+
+    Args:
+        fact: asked again and again, as long as the block lasts.
+        act: done once, also if the block ends before.
+    """
+    over = threading.Event()
+
+    def watch() -> None:
+        while not fact() and not over.is_set():
+            time.sleep(LOOK)
+        act()
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watching.join()

@@ -77,10 +77,11 @@ bench-full: setup .venv/.bench ## Measure all cases at full size, for hours; wri
 bench-report: setup .venv/.bench ## Write docs/performance.md anew from benchmarks/results
 	@.venv/bin/python -m benchmarks.report
 
-lint: .venv/.installed ## Check format, style, types, SQL and the tree
+lint: .venv/.installed ## Check format, style, types, imports, SQL and the tree
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/python -m mypy
+	.venv/bin/lint-imports --no-cache
 	.venv/bin/sqlfluff lint models $(wildcard tests/dbt)
 	.venv/bin/sqlfluff lint macros --exclude-rules $(NOT_FOR_MACROS)
 	.venv/bin/python scripts/check_tree.py

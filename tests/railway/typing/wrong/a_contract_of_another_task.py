@@ -1,0 +1,7 @@
+"""An item whose contract is not what its decision takes."""
+
+from a_workflow import Look, Shown
+
+
+class Bad(Look):
+    contract = Shown  # refused: assignment

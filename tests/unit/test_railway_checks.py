@@ -1,0 +1,346 @@
+"""Every rule of a declaration is checked, with a message that names task, rule and remedy."""
+
+from __future__ import annotations
+
+from dataclasses import fields, make_dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.unit.railway_workflow import (
+    LOST,
+    ROUTES,
+    SENT,
+    Book,
+    Booked,
+    Check,
+    Checked,
+    Label,
+    Labelled,
+    Pack,
+    Packed,
+    Parcel,
+    Tell,
+    Told,
+    change,
+    graph,
+    without,
+)
+
+from delta_outbox.railway import (
+    AtLeastOnce,
+    BadWorkflow,
+    Event,
+    Never,
+    Outcome,
+    Route,
+    Task,
+    UpTo,
+    Workflow,
+    checks,
+)
+from delta_outbox.railway.checks import problems_among, problems_of
+
+
+class NoOutcome(Outcome):
+    pass
+
+
+class Odd(Outcome):
+    ODD = "Not a name"
+
+
+class Other(Task):
+    pass
+
+
+class Elsewhere(Label):
+    identifier = "elsewhere-{parcel_id}-{visit}"
+
+
+NOWHERE = timedelta(0)
+LONELY: dict[Any, Any] = {**ROUTES, Elsewhere: {Labelled.LABELLED: SENT, Labelled.UNCLEAR: SENT}}
+STRANGE = make_dataclass("Strange", [("parcel_id", str), ("task", str)])
+
+# What is wrong, the task it is said of, the rule, and part of what is said.
+CASES = {
+    "workflow_name": (graph(name="Shipping!"), None, "'Shipping!' is no name"),
+    "version": (graph(version=0), None, "version is 0"),
+    "starts_on": (graph(starts_on="workflow:other/task"), None, "type of a start event"),
+    "event_type": (graph(default_exit=Event(event_type=" ")), None, "type of a domain event"),
+    "start": (graph(start=str), None, "has no fields"),
+    "start_fields": (graph(start=STRANGE), None, "['task']"),
+    "instance_malformed": (graph(instance="{parcel_id"), None, "it is no template"),
+    "instance_unknown_field": (graph(instance="{parcel}"), None, "uses parcel, which"),
+    "instance_no_text": (graph(instance="{lines}"), None, "neither text nor a whole number"),
+    "routes": (graph(dict.fromkeys(ROUTES)), None, "it has no routes"),
+    "route_twice": (
+        replace(graph(), routes=(*graph().routes, Route(Label, ROUTES[Label]))),
+        None,
+        "label has 2 routes",
+    ),
+    "task_name_twice": (
+        graph(routes={type("Label", (Label,), {}): ROUTES[Label]}),
+        None,
+        "two classes are called label",
+    ),
+    "first_without_route": (graph(first=Elsewhere), None, "begins with elsewhere"),
+    "no_outcomes": (
+        graph(change(Label, outcomes=classmethod(lambda cls: NoOutcome))),
+        "label",
+        "names no outcomes",
+    ),
+    "outcome_leads_nowhere": (
+        graph(routes={Pack: {Packed.PACKED: Book}}),
+        "pack",
+        "outcome 'broken' leads nowhere",
+    ),
+    "outcome_name": (
+        graph(
+            change(Book, outcomes=classmethod(lambda cls: Odd), when_uncertain=Odd.ODD),
+            routes={Book: {Odd.ODD: Tell}},
+        ),
+        "book",
+        "'Not a name' is no name",
+    ),
+    "unknown_outcome": (
+        graph(routes={Book: {Booked.BOOKED: Tell, Told.TOLD: SENT}}),
+        "book",
+        "names 'told', which it cannot decide",
+    ),
+    "target_without_route": (graph({Book: None}), "pack", "leads to Book, which has no route"),
+    "no_category": (graph({Book: Other}), "other", "it has no category"),
+    "functions_missing": (graph(without(Pack, "lookup")), "pack", "it lacks lookup"),
+    "expires_missing": (graph(without(Pack, "expires")), "pack", "when it expires"),
+    "expires_no_duration": (graph(change(Pack, expires=60)), "pack", "expires is 60"),
+    "expires_out_of_range": (graph(change(Pack, expires=NOWHERE)), "pack", "is 0 seconds"),
+    "expires_never_why": (
+        graph(change(Pack, expires=Never(why=" "))),
+        "pack",
+        "Never without a reason",
+    ),
+    "third_party_missing": (graph(without(Pack, "third_party")), "pack", "whom it calls"),
+    "time_limit_missing": (graph(without(Pack, "time_limit")), "pack", "how long an attempt"),
+    "time_limit_no_duration": (graph(change(Pack, time_limit=3)), "pack", "time_limit is 3"),
+    "time_limit_out_of_range": (
+        graph(change(Pack, time_limit=NOWHERE)),
+        "pack",
+        "time_limit is 0 seconds",
+    ),
+    "time_limit_too_long": (
+        graph(change(Pack, time_limit=timedelta(minutes=2))),
+        "pack",
+        "its time limit is 2 minutes, and the lease 2 minutes",
+    ),
+    "uncertainty_leads_nowhere": (
+        graph(without(Pack, "when_uncertain")),
+        "pack",
+        "when nobody knows",
+    ),
+    "settles_within_missing": (
+        graph(without(Pack, "settles_within")),
+        "pack",
+        "how late a request may take effect",
+    ),
+    "settles_within_out_of_range": (
+        graph(change(Pack, settles_within=NOWHERE)),
+        "pack",
+        "settles_within is 0 seconds",
+    ),
+    "performance_reason_missing": (
+        graph(without(Book, "why_not_pessimistic")),
+        "book",
+        "a performance problem that was measured",
+    ),
+    "key_valid_for_missing": (graph(without(Label, "key_valid_for")), "label", "remembers a key"),
+    "key_valid_for_never_why": (
+        graph(change(Label, key_valid_for=Never(why=""))),
+        "label",
+        "key_valid_for is Never without a reason",
+    ),
+    "key_valid_too_short": (
+        graph(change(Label, key_valid_for=timedelta(minutes=1))),
+        "label",
+        "a key is valid for 1 minute, and one attempt may need 70 seconds",
+    ),
+    "compromise_missing": (graph(without(Tell, "compromise")), "tell", "needs a compromise"),
+    "up_to_too_few": (graph(change(Tell, compromise=UpTo(1))), "tell", "up to 1 executions"),
+    "concerns_missing": (graph(without(Tell, "concerns")), "tell", "filled in the checklist"),
+    "concerns_incomplete": (
+        graph(change(Tell, concerns=replace(Tell.concerns, why=""))),
+        "tell",
+        "lack who decided, why, or every risk",
+    ),
+    "roles_missing": (graph(without(Check, "roles")), "check", "nobody may answer"),
+    "contract_missing": (graph(change(Check, contract=dict)), "check", "what an answer looks"),
+    "due_out_of_range": (graph(change(Check, due=NOWHERE)), "check", "due is 0 seconds"),
+    "due_after_expiry": (
+        graph(change(Check, due=timedelta(days=1))),
+        "check",
+        "due after 1 day, when it has expired",
+    ),
+    "identifier_malformed": (graph(change(Pack, identifier="{visit!r}")), "pack", "has a format"),
+    "identifier_unknown_field": (
+        graph(change(Pack, identifier="pack-{parcel}-{visit}")),
+        "pack",
+        "uses parcel, which the start event does not have",
+    ),
+    "identifier_no_text": (
+        graph(change(Pack, identifier="pack-{lines}-{visit}")),
+        "pack",
+        "uses lines, which is neither text nor a whole number",
+    ),
+    "fault_leads_nowhere": (graph(default_exit=None), "label", "its fault leads nowhere"),
+    "expiry_leads_nowhere": (graph(default_exit=None), "check", "its expiry leads nowhere"),
+    "wrong_outcome": (
+        graph(change(Pack, when_uncertain=Told.TOLD)),
+        "pack",
+        "when_uncertain is 'told', which it cannot decide",
+    ),
+    "human_without_to_do": (
+        graph(routes={Tell: {Told.TOLD: SENT, Told.NOBODY_KNOWS: LOST}}),
+        "tell",
+        "its uncertainty does not lead to a To-Do item",
+    ),
+    "nothing_leads_here": (graph(routes=LONELY), "elsewhere", "nothing leads to it"),
+    "no_way_out": (
+        graph(
+            {
+                **change(Label, expires=Never(why="x"), when_faulted=Labelled.UNCLEAR),
+                **dict.fromkeys((Pack, Book, Tell, Check)),
+            },
+            routes={Label: {Labelled.LABELLED: Label, Labelled.UNCLEAR: Label}},
+        ),
+        "label",
+        "no domain event can be reached",
+    ),
+    "loop_without_visit": (
+        graph(change(Pack, identifier="pack-{parcel_id}")),
+        "pack",
+        "every visit has the identifier 'pack-{parcel_id}'",
+    ),
+    "loop_never_expires": (
+        graph(change(Check, expires=Never(why="somebody must look"))),
+        "check",
+        "lies on a loop and never expires",
+    ),
+    "loop_answers_look_alike": (
+        graph(change(Check, told_apart_by=None)),
+        "check",
+        "no field that tells the visits apart",
+    ),
+    "identifiers_collide": (
+        graph(change(Pack, identifier="{instance}-{visit}")),
+        "tell",
+        "can be the same as that of shipping.pack",
+    ),
+}
+
+
+def checked(graph):
+    """Return the same graph as a workflow."""
+    return Workflow(**{one.name: getattr(graph, one.name) for one in fields(graph)})
+
+
+def test_a_good_workflow_has_no_problem() -> None:
+    """A workflow that keeps every rule is taken without a word."""
+    assert [] == list(problems_of(graph()))
+    assert "shipping" == checked(graph()).name
+
+
+@pytest.mark.parametrize("rule", CASES)
+def test_each_rule_is_checked(rule: str) -> None:
+    """Whoever breaks a rule is told workflow, task, rule, what is wrong, and what to do."""
+    workflow, task, says = CASES[rule]
+    found = [one for one in problems_of(workflow) if one.rule == rule]
+    assert found, [str(one) for one in problems_of(workflow)]
+    assert task in {one.task for one in found}
+    one = next(one for one in found if one.task == task)
+    assert workflow.name == one.workflow
+    assert says in one.says
+    assert one.says.endswith(".")
+    assert one.remedy.endswith(".")
+    assert not one.warning
+
+
+def test_no_rule_is_without_a_test() -> None:
+    """The rules that the code names are the rules that a test breaks."""
+    import ast
+    import inspect
+
+    names = {
+        element.value
+        for node in ast.walk(ast.parse(inspect.getsource(checks)))
+        if isinstance(node, ast.Yield) and isinstance(node.value, ast.Tuple)
+        for element in node.value.elts[:1]
+        if isinstance(element, ast.Constant)
+    }
+    assert names - {"at_least_once_for_ever"} <= set(CASES)
+
+
+def test_a_bad_workflow_is_refused_where_it_is_made() -> None:
+    """A workflow that breaks rules raises at once, with a line for each."""
+    bad = graph({**without(Pack, "expires"), **without(Label, "third_party")})
+    with pytest.raises(BadWorkflow) as error:
+        checked(bad)
+    assert 2 == len(str(error.value).splitlines())
+    assert "shipping.pack: [expires_missing]" in str(error.value)
+    assert "shipping.label: [third_party_missing]" in str(error.value)
+
+
+def test_at_least_once_without_end_is_warned_of() -> None:
+    """A task that may be tried without end is named, and not refused."""
+    routes = {Tell: {Told.TOLD: SENT, Told.NOBODY_KNOWS: SENT}}
+    straight = {
+        Label: {Labelled.LABELLED: Pack, Labelled.UNCLEAR: LOST},
+        Pack: {Packed.PACKED: Book, Packed.BROKEN: LOST},
+    }
+    endless: dict[Any, Any] = change(
+        Tell, compromise=AtLeastOnce(), expires=Never(why="until it is done")
+    )
+    workflow = graph({**endless, Check: None}, routes={**routes, **straight})
+    (one,) = problems_of(workflow)
+    assert ("at_least_once_for_ever", "tell", True) == (one.rule, one.task, one.warning)
+    assert workflow.tasks == checked(workflow).tasks
+
+
+def test_workflows_with_one_name_are_refused() -> None:
+    """Two workflows of one name are told apart by nobody."""
+    assert {"workflow_twice"} == {one.rule for one in problems_among([graph(), graph()])}
+
+
+def test_identifiers_of_two_workflows_do_not_meet() -> None:
+    """A task identifier that two workflows can make is refused, naming both tasks."""
+    mine = graph(change(Pack, identifier="pack-{parcel_id}-{visit}"))
+    theirs = graph(
+        change(Book, identifier="pack-{instance}-{visit}"), name="returns", starts_on="parcel.back"
+    )
+    (one,) = problems_among([mine, theirs])
+    assert ("returns", "book", "identifiers_collide") == (one.workflow, one.task, one.rule)
+    assert "shipping.pack" in one.says
+
+
+def test_workflows_that_start_each_other_without_end_are_refused() -> None:
+    """A circle of workflows is named with all its members, once."""
+    to_sent: dict[Any, Any] = {**dict.fromkeys((Pack, Book, Tell, Check)), **change(Label)}
+    ends = {"routes": {Label: dict.fromkeys(Labelled, SENT)}}
+    there = graph(to_sent, starts_on="parcel.lost", name="search", default_exit=SENT, **ends)
+    ends = {"routes": {Label: dict.fromkeys(Labelled, LOST)}}
+    back = graph(to_sent, starts_on="parcel.sent", name="receipt", **ends)
+    found = list(problems_among([there, back]))
+    assert ["receipt"] == [one.workflow for one in found]
+    assert "receipt -> search -> receipt" in found[0].says
+
+
+def test_a_start_event_is_parsed_and_names_its_instance() -> None:
+    """The payload of a start event becomes the declared class, and the instance its template."""
+    start = graph().parse(b'{"parcel_id": "p-1", "grams": 20}')
+    assert Parcel(parcel_id="p-1", grams=20) == start
+    assert "p-1" == graph().instance_of(start, "e-1")
+    assert "e-1" == graph(instance="{event_id}").instance_of(start, "e-1")
+
+
+def test_the_second_outcome_of_a_check_is_a_loop() -> None:
+    """A task on a loop reaches itself; a task before it does not."""
+    assert Check in graph().reachable(Check)
+    assert Checked.AGAIN in graph().table[Check]

@@ -5,7 +5,7 @@
 NOT_FOR_MACROS := LT02,RF03,RF04,ST06
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java launcher demo demo-kafka test test-unit test-all test-part test-connect conformance mutants soak bench bench-full bench-report lint audit format clean
+.PHONY: help setup java launcher demo demo-kafka test test-unit test-all test-part test-connect conformance mutants conditions soak bench bench-full bench-report lint audit format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -52,6 +52,9 @@ conformance: setup ## Put three stores to the rules of the specification; writes
 
 mutants: setup ## Put deliberate faults into the code and see each noticed; writes docs/mutants.md
 	@.venv/bin/python scripts/run_mutants.py --docs docs
+
+conditions: .venv/.installed ## Explore the algorithms of the workflows; writes docs/railway/conditions.md and their mutants
+	@.venv/bin/python -m scripts.exploration.run --docs docs/railway --mutants tests/mutants
 
 soak: setup ## For hours: 260 kills, a poison event among 100,000, 30,000 steps of the model and 300 on Delta; writes docs/soak.md
 	@OUTBOX_MODEL_STEPS=30000 .venv/bin/python -m pytest tests/unit/test_outbox_model.py

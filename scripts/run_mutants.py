@@ -25,6 +25,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 MUTANTS = ROOT / "tests" / "mutants"
+NO_SPARK = ("tests/unit/", "tests/railway/")
 LIMIT = 900  # seconds for the tests of one mutant
 # How a failed assertion of a test begins in pytest's report, as opposed to an error of the code
 # itself; an `assert` of the code has no message.
@@ -76,8 +77,8 @@ class Mutant:
 
     @property
     def needs_spark(self) -> bool:
-        """Say whether one of its checks is no unit test."""
-        return any(not check.startswith("tests/unit/") for check in self.checks)
+        """Say whether one of its checks is in a folder whose tests need Spark."""
+        return any(not check.startswith(NO_SPARK) for check in self.checks)
 
     @property
     def start_of_line(self) -> str:

@@ -37,7 +37,8 @@ def test_the_table_names_every_fault() -> None:
         tests = check.removeprefix("check: ").split()
         assert fault == f"fault: {told}"
         assert noticed_by.strip("`").startswith(tuple(test.partition("[")[0] for test in tests))
-        assert ("unit" if "tests/unit/" in tests[0] else "Spark") == kind
+        pure = tests[0].startswith(("tests/unit/", "tests/railway/"))
+        assert ("unit" if pure else "Spark") == kind
 
 
 @pytest.mark.rest

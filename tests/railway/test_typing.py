@@ -45,7 +45,7 @@ def found() -> dict[Path, set[tuple[int, str]]]:
 
 @pytest.mark.parametrize("file", WRONG, ids=[file.stem for file in WRONG])
 def test_a_wrong_workflow_is_refused(file: Path, found: dict[Path, set[tuple[int, str]]]) -> None:
-    """The type checker refuses the marked line, for the reason it is marked with, and nothing else."""
+    """The type checker refuses the marked line for the reason given there, and nothing else."""
     marked = {
         (number, line.rpartition("# refused: ")[2])
         for number, line in enumerate(file.read_text().splitlines(), start=1)

@@ -1,0 +1,3 @@
+"""The fixtures of the kit."""
+
+pytest_plugins = ["delta_outbox.testing.workflows.fixtures"]

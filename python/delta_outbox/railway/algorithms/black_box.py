@@ -1,0 +1,22 @@
+"""Nobody can tell whether an attempt has acted, so a compromise says what follows."""
+
+from __future__ import annotations
+
+from delta_outbox.railway.algorithms.parts import act, begin, end
+from delta_outbox.railway.algorithms.steps import Algorithm, Rules
+from delta_outbox.railway.algorithms.table import give_up
+
+
+def black_box(rules: Rules) -> Algorithm:
+    """Make one attempt.
+
+    Args:
+        rules: of the task.
+    """
+    record = yield from begin()
+    if record is None:
+        return
+    if record.over or (record.unsure and not rules.may_act_again(record.executions)):
+        yield from end(give_up(record))
+        return
+    yield from act(rules, record)

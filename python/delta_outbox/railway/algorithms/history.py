@@ -1,0 +1,140 @@
+"""What the log says of the attempts of one task, and what an attempt reads of it at a moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from delta_outbox.railway.algorithms.steps import Ending, Reason, Record
+from delta_outbox.railway.tasks import Idempotent, Never, PessimisticLock, Task
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """The durations of a task; None where it has none.
+
+    Args:
+        expires: after its trigger.
+        time_limit: of an attempt.
+        settles: after an attempt that may have acted.
+        key_valid: after the first claim.
+    """
+
+    expires: timedelta | None = None
+    time_limit: timedelta = timedelta(0)
+    settles: timedelta = timedelta(0)
+    key_valid: timedelta | None = None
+
+    @classmethod
+    def of(cls, task: type[Task[Any, Any]]) -> Limits:
+        """Return the durations of a task.
+
+        Args:
+            task: the class.
+        """
+        settles = task.settles_within if issubclass(task, Idempotent | PessimisticLock) else None
+        return cls(
+            expires=_span(task.expires),
+            time_limit=getattr(task, "time_limit", timedelta(0)),
+            settles=settles or timedelta(0),
+            key_valid=_span(task.key_valid_for) if issubclass(task, Idempotent) else None,
+        )
+
+
+def _span(value: timedelta | Never) -> timedelta | None:
+    return None if isinstance(value, Never) else value
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class History:
+    """What has become of the attempts of a task so far.
+
+    Args:
+        triggered_at: when the task was triggered.
+        first_claim_at: when it was claimed first, None if never.
+        attempts: that were made; what was not sent is not counted.
+        executions: attempts that may have acted, without a known result.
+        unsure_at: when the last of these ended.
+        available_at: before it nobody makes another attempt.
+        stopped: the back-off has said that it is enough.
+    """
+
+    triggered_at: datetime
+    first_claim_at: datetime | None = None
+    attempts: int = 0
+    executions: int = 0
+    unsure_at: datetime | None = None
+    available_at: datetime | None = None
+    stopped: bool = False
+
+    def claimed(self, now: datetime) -> History:
+        """Return the history with one more claim.
+
+        Args:
+            now: when.
+        """
+        return replace(self, first_claim_at=self.first_claim_at or now)
+
+    def read(self, limits: Limits, now: datetime, *, needed: bool = True) -> Record:
+        """Return what an attempt reads that holds the claim.
+
+        Args:
+            limits: of the task.
+            now: when.
+            needed: whether the task is of use still.
+        """
+        # A request that is sent now must arrive before the third party forgets the key.
+        reach = now + limits.time_limit + limits.settles
+        key_ends = (
+            None
+            if limits.key_valid is None or self.first_claim_at is None
+            else self.first_claim_at + limits.key_valid
+        )
+        return Record(
+            executions=self.executions,
+            settled=now >= self.settles_at(limits, now),
+            key_alive=key_ends is None or reach <= key_ends,
+            expired=not needed or self.has_expired(limits, now),
+            stopped=self.stopped,
+        )
+
+    def has_expired(self, limits: Limits, now: datetime) -> bool:
+        """Say whether the task has expired.
+
+        Args:
+            limits: of the task.
+            now: when.
+        """
+        return limits.expires is not None and now >= self.triggered_at + limits.expires
+
+    def settles_at(self, limits: Limits, now: datetime) -> datetime:
+        """Return when no earlier request can take effect any more.
+
+        Args:
+            limits: of the task.
+            now: what to return if there is none.
+        """
+        return now if self.unsure_at is None else self.unsure_at + limits.settles
+
+    def ended(self, ending: Ending, limits: Limits, now: datetime) -> History:
+        """Return the history with an attempt that has ended and is not the last.
+
+        Args:
+            ending: of the attempt.
+            limits: of the task.
+            now: when.
+        """
+        unsure = ending.reason is Reason.UNKNOWN
+        counted = ending.reason is not Reason.RELEASED
+        after = replace(
+            self,
+            attempts=self.attempts + counted,
+            executions=self.executions + unsure,
+            unsure_at=now if unsure else self.unsure_at,
+            stopped=self.stopped or ending.last,
+        )
+        waits = now + (ending.pause or timedelta(0))
+        if ending.settle:
+            waits = max(waits, after.settles_at(limits, now))
+        return replace(after, available_at=waits)

@@ -1,0 +1,202 @@
+"""What each category may never do, checked against the ledgers of the third parties alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from delta_outbox.railway import (
+    AtLeastOnce,
+    BlackBox,
+    Exit,
+    Outcome,
+    State,
+    Trigger,
+    UpTo,
+)
+from delta_outbox.railway.graph import Graph
+from delta_outbox.testing.workflows.clock import VirtualClock
+from delta_outbox.testing.workflows.task_run import KitError, TaskRun, _finished, run_task
+from delta_outbox.testing.workflows.third_parties import TROUBLES, ThirdParty, Trouble, WorkerDied
+
+MOST_SCRIPTS = 20_000
+
+
+class BrokenPromise(AssertionError):
+    """A task did what its category may never do; the message has the shortest trace."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explored:
+    """What came of all scripts.
+
+    Args:
+        runs: one per script.
+    """
+
+    runs: tuple[TaskRun, ...]
+
+    @property
+    def outcomes(self) -> set[Outcome | Exit]:
+        """Return every outcome that the task can come to."""
+        return {run.outcome for run in self.runs}
+
+    @property
+    def causes(self) -> set[str]:
+        """Return what can happen to the task: `decided`, `faulted`, `expired`, `uncertain`."""
+        return {run.cause for run in self.runs}
+
+
+def most_effects(task: State[Any, Any]) -> int | None:
+    """Return how many effects a task may have at most, None if any number.
+
+    Args:
+        task: of any category but To Do.
+    """
+    if isinstance(task, BlackBox):
+        match task.compromise:
+            case AtLeastOnce():
+                return None
+            case UpTo(executions=most):
+                return most
+            case _:
+                return 1
+    return 1
+
+
+def broken_promises(run: TaskRun, third_parties: Sequence[ThirdParty]) -> Iterator[str]:
+    """Yield what a task did that its category may never do.
+
+    Args:
+        run: of the task.
+        third_parties: whose ledgers are read.
+    """
+    effects = [one for party in third_parties for one in party.effects(run.task_id)]
+    most = most_effects(run.task)
+    if most is not None and len(effects) > most:
+        yield f"{len(effects)} effects where at most {most} is promised: {effects}"
+    if effects and run.cause in {"faulted", "expired"}:
+        yield f"it ended as {run.cause}, as if nothing had been done, and {effects} was done"
+
+
+def rehearse(
+    workflow: Graph[Any],
+    task: State[Any, Any],
+    trigger: Trigger[Any],
+    third_parties: Sequence[ThirdParty],
+) -> Iterator[str]:
+    """Call the attempt twice without effect, and yield in what the calls differed.
+
+    What is sent must depend on the trigger alone: it is sent again, and good third parties refuse
+    a key that comes back with other content.
+
+    Args:
+        workflow: to which the task belongs.
+        task: with its clients.
+        trigger: of the attempt.
+        third_parties: that see what is sent.
+    """
+    task_id = workflow.task_id(type(task), trigger)
+    sent = []
+    for _ in range(2):
+        calls: list[Any] = []
+        for party in third_parties:
+            with party.rehearsal() as seen:
+                _once(task, trigger, task_id)
+            calls.append(list(seen))
+        sent.append(calls)
+    if sent[0] != sent[1]:
+        yield f"two attempts sent different things: {sent[0]}, then {sent[1]}"
+    for calls in sent[:1]:
+        for seen in calls:
+            if len(seen) > 1:
+                yield f"an attempt made {len(seen)} calls; what comes between them is lost: {seen}"
+
+
+def _once(task: State[Any, Any], trigger: Trigger[Any], task_id: str) -> None:
+    from delta_outbox.railway import OptimisticLock
+
+    try:
+        if isinstance(task, OptimisticLock):
+            value: Any = task.first_step(trigger, task_id)
+        else:
+            value = task.attempt(trigger, task_id)  # type: ignore[attr-defined]
+        if hasattr(value, "__await__"):
+            _finished(value)
+    except (Exception, WorkerDied):  # noqa: BLE001 - what was sent counts
+        return
+
+
+def check_task(
+    workflow: Graph[Any],
+    task: State[Any, Any],
+    trigger: Trigger[Any],
+    third_parties: Sequence[ThirdParty],
+) -> TaskRun:
+    """Run a task, and fail if it does what its category may never do.
+
+    Args:
+        workflow: to which it belongs.
+        task: with its clients.
+        trigger: what triggers it.
+        third_parties: scripted ones, whose ledgers are read.
+
+    Raises:
+        BrokenPromise: with the trace.
+    """
+    clock = VirtualClock()
+    scripts = [list(one.script) for one in third_parties]
+    differences = list(rehearse(workflow, task, trigger, third_parties))
+    run = run_task(workflow, task, trigger, third_parties, clock=clock)
+    clock.pass_everything()
+    broken = [*differences, *broken_promises(run, third_parties)]
+    if broken:
+        raise BrokenPromise(_message(run, broken, third_parties, scripts))
+    return run
+
+
+def explore(
+    workflow: Graph[Any],
+    build: Callable[[Sequence[Trouble]], tuple[State[Any, Any], ThirdParty]],
+    trigger: Trigger[Any],
+    *,
+    depth: int = 2,
+    troubles: Sequence[Trouble] = TROUBLES,
+) -> Explored:
+    """Run a task against every script, the shortest first.
+
+    Args:
+        workflow: to which it belongs.
+        build: returns the task and its third party, which follows the script.
+        trigger: what triggers it.
+        depth: of the longest script.
+        troubles: that a script may have.
+
+    Raises:
+        BrokenPromise: with the trace of the shortest script that breaks one.
+        KitError: there are too many scripts.
+    """
+    number = sum(len(troubles) ** length for length in range(depth + 1))
+    if number > MOST_SCRIPTS:
+        raise KitError(f"{number} scripts are more than {MOST_SCRIPTS}: choose a smaller depth.")
+    runs = []
+    for length in range(depth + 1):
+        for script in product(troubles, repeat=length):
+            task, party = build(script)
+            runs.append(check_task(workflow, task, trigger, [party]))
+    return Explored(runs=tuple(runs))
+
+
+def _message(
+    run: TaskRun,
+    broken: Sequence[str],
+    third_parties: Sequence[ThirdParty],
+    scripts: Sequence[Sequence[Trouble]],
+) -> str:
+    lines = [f"{run.task_id} ({run.task.category.business_name}):", *broken, ""]
+    for party, script in zip(third_parties, scripts, strict=True):
+        words = "; ".join(script) or "answers every call"
+        lines.append(f"{party.title}: {words}")
+    return "\n".join([*lines, "", run.trace])

@@ -1,0 +1,365 @@
+"""The kit for authors of workflows: what it runs, and what it finds out."""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.unit.railway_workflow import (
+    LOST,
+    SENT,
+    Book,
+    Booked,
+    Check,
+    Finding,
+    Label,
+    Labelled,
+    Pack,
+    Packed,
+    Parcel,
+    Tell,
+    Told,
+    graph,
+)
+
+from delta_outbox.railway import (
+    DEFAULT_EXIT,
+    CertainlyNot,
+    Decided,
+    FirstStep,
+    NotDue,
+    Trigger,
+)
+from delta_outbox.railway.graph import Graph
+from delta_outbox.testing.workflows import (
+    TROUBLES,
+    Answer,
+    BrokenPromise,
+    KitError,
+    ThirdParty,
+    Trouble,
+    VirtualClock,
+    check_task,
+    explore,
+    random_script,
+    run_task,
+    run_workflow,
+)
+
+START = Parcel(parcel_id="p-1", grams=20)
+PARCEL = Trigger(instance="p-1", start=START)
+SHIPPING = graph()
+
+
+class Printer(ThirdParty):
+    def label(self, key: str) -> str:
+        return self.act(key, "a label", "a label")
+
+
+class Labels(Label):
+    def __init__(self, printer: Printer) -> None:
+        self.printer = printer
+
+    def attempt(self, trigger, task_id):
+        self.printer.label(task_id)
+        return Decided(outcome=Labelled.LABELLED)
+
+
+class Robot(ThirdParty):
+    def pack(self, key: str) -> bool:
+        return self.act(key, "packed", True)
+
+    def packed(self, key: str) -> str | None:
+        return self.find(key)
+
+
+class Packs(Pack):
+    def __init__(self, robot: Robot) -> None:
+        self.robot = robot
+
+    async def attempt(self, trigger, task_id):
+        self.robot.pack(task_id)
+        return Decided(outcome=Packed.PACKED)
+
+    async def lookup(self, trigger, task_id):
+        return Decided(outcome=Packed.PACKED) if self.robot.packed(task_id) else None
+
+
+class Carrier(ThirdParty):
+    """It has holds, which can be found and undone, and bookings."""
+
+    def __init__(self, script=()) -> None:
+        super().__init__(script)
+        self.holds: dict[str, bool] = {}
+
+    def hold(self, key: str) -> str:
+        name = f"hold-{len(self.holds) + 1}"
+
+        self.holds[name] = False
+        return name
+
+    def book(self, key: str, hold: str) -> None:
+        if hold not in self.holds:
+            raise CertainlyNot("the hold was undone")
+        self.act(key, hold, None)
+        self.holds[hold] = True
+
+    def listed(self, key: str) -> list[FirstStep[Booked]]:
+        booked = {one.what for one in self.ledger}
+        return [
+            FirstStep(
+                reference=one, decided=Decided(outcome=Booked.BOOKED) if one in booked else None
+            )
+            for one in self.holds
+        ]
+
+    def undo(self, hold: str) -> None:
+        del self.holds[hold]
+
+
+class Books(Book):
+    def __init__(self, carrier: Carrier) -> None:
+        self.carrier = carrier
+
+    def first_step(self, trigger, task_id):
+        return self.carrier.hold(task_id)
+
+    def lookup(self, trigger, task_id):
+        return self.carrier.listed(task_id)
+
+    def attempt(self, trigger, task_id, reference):
+        self.carrier.book(task_id, reference)
+        return Decided(outcome=Booked.BOOKED)
+
+    def undo(self, trigger, task_id, reference):
+        self.carrier.undo(reference)
+
+
+class Pager(ThirdParty):
+    def page(self, key: str) -> None:
+        self.act(key, "paged", None)
+
+
+class Tells(Tell):
+    def __init__(self, pager: Pager) -> None:
+        self.pager = pager
+
+    def attempt(self, trigger, task_id):
+        self.pager.page(task_id)
+        return Decided(outcome=Told.TOLD)
+
+
+for made, kind in ((Labels, Label), (Packs, Pack), (Books, Book), (Tells, Tell)):
+    made.__name__ = kind.__name__  # of which the names of tasks are made
+SWAPPED: Graph = graph({Label: Labels, Pack: Packs, Book: Books, Tell: Tells})
+KINDS: dict[str, Any] = {
+    "idempotent": (Labels, lambda script: Printer(script, remembers_keys=True)),
+    "pessimistic": (Packs, Robot),
+    "optimistic": (Books, Carrier),
+    "black box": (Tells, Pager),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_script_of_every_category_keeps_its_promise(kind: str) -> None:
+    """All scripts of two troubles end with an outcome, and with one effect at most."""
+    task, party = KINDS[kind]
+
+    def build(script):
+        made = party(script)
+        return task(made), made
+
+    found = explore(SWAPPED, build, PARCEL, depth=2)
+    assert 1 + len(TROUBLES) + len(TROUBLES) ** 2 == len(found.runs)
+    assert "decided" in found.causes
+
+
+def test_a_third_party_that_forgets_a_key_is_found_out() -> None:
+    """Two effects are a broken promise, told with the script and the trace in business words."""
+    with pytest.raises(BrokenPromise) as error:
+        explore(
+            SWAPPED,
+            lambda script: (Labels(made := Printer(script, remembers_keys=True)), made),
+            PARCEL,
+            depth=2,
+            troubles=list(Trouble),
+        )
+    told = str(error.value).splitlines()
+    assert "shipping-label-p-1-1 (Trivial):" == told[0]
+    assert told[1].startswith("2 effects where at most 1 is promised")
+    assert "Printer: acts, and the answer never comes; has forgotten the key too early" in told
+    assert any("Label" in line and "tries again" in line for line in told)
+
+
+def test_a_lookup_that_shows_too_little_is_found_out() -> None:
+    """A third party that does not show what it has done makes a pessimistic lock act twice."""
+    robot = Robot([Trouble.ANSWERS, Trouble.ACTS_SILENTLY, Trouble.LOOKS_UP_LATE])
+    with pytest.raises(BrokenPromise, match="2 effects"):
+        check_task(SWAPPED, Packs(robot), PARCEL, [robot])
+
+
+def test_an_attempt_that_sends_something_else_the_second_time_is_found_out() -> None:
+    """What is sent depends on the trigger alone: a counter or a clock in it is named."""
+
+    class Counts(Labels):
+        count = 0
+
+        def attempt(self, trigger, task_id):
+            Counts.count += 1
+            self.printer.act(task_id, Counts.count, None)
+            return Decided(outcome=Labelled.LABELLED)
+
+    Counts.__name__ = "Label"
+    printer = Printer(remembers_keys=True)
+    with pytest.raises(BrokenPromise, match="two attempts sent different things"):
+        check_task(SWAPPED, Counts(printer), PARCEL, [printer])
+
+
+def test_an_attempt_of_two_calls_is_found_out() -> None:
+    """Between two calls of one attempt a process may die: each call is a task of its own."""
+
+    class Twice(Labels):
+        def attempt(self, trigger, task_id):
+            self.printer.label(task_id)
+            return super().attempt(trigger, task_id)
+
+    Twice.__name__ = "Label"
+    printer = Printer(remembers_keys=True)
+    with pytest.raises(BrokenPromise, match="an attempt made 2 calls"):
+        check_task(SWAPPED, Twice(printer), PARCEL, [printer])
+
+
+def test_time_passes_only_on_the_virtual_clock() -> None:
+    """A request that acts after it was given up does so on the clock, before anybody looks up."""
+    robot, clock = Robot([Trouble.ANSWERS, Trouble.ACTS_LATE]), VirtualClock()
+    run = run_task(SWAPPED, Packs(robot), PARCEL, [robot], clock=clock)
+    assert (Packed.PACKED, 1) == (run.outcome, len(robot.ledger))
+    assert clock.elapsed >= Pack.time_limit + Pack.settles_within
+    assert "looks up at robot: packed" in run.trace
+
+
+def test_an_attempt_that_sends_nothing_does_not_count() -> None:
+    """NotDue is no attempt and never makes a black box uncertain."""
+
+    class Waits(Tells):
+        waits = 3
+
+        def attempt(self, trigger, task_id):
+            if self.waits:
+                self.waits -= 1
+                raise NotDue("the pager is paused")
+            return super().attempt(trigger, task_id)
+
+    Waits.__name__ = "Tell"
+    pager = Pager()
+    run = run_task(SWAPPED, Waits(pager), PARCEL, [pager])
+    assert (Told.TOLD, 1, 1) == (run.outcome, run.attempts, len(pager.calls))
+
+
+def test_decisions_that_raise_do_not_stop_a_task() -> None:
+    """Where back_off, on_fault or still_needed raise, the declared default counts."""
+
+    class Raises(Packs):
+        def back_off(self, attempts, trigger, task_id, error):
+            raise ValueError("no back-off")
+
+        def still_needed(self, trigger, task_id):
+            raise ValueError("no idea")
+
+        def on_fault(self, error, trigger, task_id):
+            raise ValueError("no outcome")
+
+    Raises.__name__ = "Pack"
+    robot = Robot([Trouble.ANSWERS, Trouble.REJECTS])
+    run = run_task(SWAPPED, Raises(robot), PARCEL, [robot])
+    assert (DEFAULT_EXIT, "faulted") == (run.outcome, run.cause)
+    assert "on_fault raised ValueError: no outcome: the default counts" in run.trace
+
+
+def test_a_task_that_is_not_needed_any_more_expires() -> None:
+    """A task whose use is over ends as expired, without a call."""
+
+    class Over(Packs):
+        def still_needed(self, trigger, task_id):
+            return False
+
+    Over.__name__ = "Pack"
+    robot = Robot()
+    run = run_task(SWAPPED, Over(robot), PARCEL, [robot])
+    assert ("expired", []) == (run.cause, robot.calls)
+
+
+def test_a_wrong_decision_is_refused_with_what_was_expected() -> None:
+    """An attempt that returns no decision of its own task is an error of the test."""
+
+    class Wrong(Packs):
+        def attempt(self, trigger, task_id):
+            return Decided(outcome=Told.TOLD)
+
+    Wrong.__name__ = "Pack"
+    with pytest.raises(KitError, match="It must return Decided with one of packed, broken"):
+        run_task(SWAPPED, Wrong(Robot()), PARCEL)
+
+
+def test_a_whole_workflow_runs_to_its_end() -> None:
+    """Tasks follow their outcomes; people answer when the test says; loops have visits."""
+    pager = Pager([Trouble.STAYS_SILENT])
+    parties = [printer := Printer(remembers_keys=True), robot := Robot(), carrier := Carrier()]
+    tasks: list[Any] = [Labels(printer), Packs(robot), Books(carrier), Tells(pager), Check()]
+
+    def answer(finding):
+        return Answer(
+            task=Check,
+            data=lambda task_id: Finding(task_id=task_id, finding=finding),
+            after=timedelta(hours=2),
+        )
+
+    run = run_workflow(
+        SWAPPED,
+        tasks,
+        START,
+        people=[answer("again"), answer("send")],
+        third_parties=[*parties, pager],
+    )
+    assert SENT.event_type == run.end
+    assert ["label", "pack", "book", "tell", "check", "label", "pack", "book", "tell"] == run.path
+    assert "shipping-tell-p-1-2" == run.passed[-1].task_id
+
+
+def test_an_item_that_nobody_answers_expires() -> None:
+    """Without an answer, and with one that comes too late, the expiry is the outcome."""
+    tasks: list[Any] = [
+        Labels(printer := Printer([Trouble.REJECTS])),
+        Packs(Robot()),
+        Books(Carrier()),
+        Tells(Pager()),
+        Check(),
+    ]
+    run = run_workflow(SWAPPED, tasks, START, third_parties=[printer])
+    assert (LOST.event_type, ["label"]) == (run.end, run.path)
+    late = Answer(
+        task=Check,
+        data=lambda task_id: Finding(task_id=task_id, finding="send"),
+        after=timedelta(days=1),
+    )
+    for people in ([], [late]):
+        pager = Pager([Trouble.ACTS_SILENTLY])
+        tasks = [Labels(Printer()), Packs(Robot()), Books(Carrier()), Tells(pager), Check()]
+        run = run_workflow(SWAPPED, tasks, START, people=people, third_parties=[pager])
+        assert (LOST.event_type, "check") == (run.end, run.path[-1])
+        assert "expired" == run.passed[-1].cause
+
+
+def test_a_missing_task_is_named() -> None:
+    """A workflow cannot be run without an object of each of its tasks."""
+    with pytest.raises(KitError, match="no Label, Pack, Book, Tell, Check among the tasks"):
+        run_workflow(graph(), [], START)
+
+
+def test_random_scripts_repeat_with_their_seed() -> None:
+    """The same seed makes the same troubles."""
+    scripts = [random_script(random.Random(seed), 50) for seed in (1, 1, 2)]
+    assert scripts[0] == scripts[1] != scripts[2]
+    assert set(scripts[0]) <= set(TROUBLES)

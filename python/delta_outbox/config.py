@@ -19,7 +19,7 @@ from typing import Any, Final, NoReturn
 
 from delta_outbox.errors import BadSettings
 from delta_outbox.publishers.secrets import literal_secrets
-from delta_outbox.setting_rules import APPEND, LIMITS, RELAY, Rule
+from delta_outbox.setting_rules import APPEND, LIMITS, RELAY, WORKFLOWS, Rule
 from delta_outbox.settings import (
     AppendSettings,
     DestinationLimits,
@@ -28,6 +28,7 @@ from delta_outbox.settings import (
     RelaySettings,
     SecretMapping,
     Settings,
+    WorkflowSettings,
     dotted,
 )
 
@@ -38,6 +39,7 @@ __all__ = [
     "RelaySettings",
     "SecretMapping",
     "Settings",
+    "WorkflowSettings",
     "dotted",
     "load_settings",
 ]
@@ -152,11 +154,12 @@ class _Reader:
 
     def settings(self, document: Mapping[str, object]) -> Settings:
         """Check and convert the whole document."""
-        self._known("", document, ("relay", "append", "publishers"))
+        self._known("", document, ("relay", "append", "publishers", "workflows"))
         return Settings(
             relay=RelaySettings(**self._section("relay", document, RELAY)),
             append=AppendSettings(**self._section("append", document, APPEND)),
             publishers=self._publishers(document),
+            workflows=WorkflowSettings(**self._section("workflows", document, WORKFLOWS)),
             source=self.source,
         )
 

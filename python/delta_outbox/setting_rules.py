@@ -100,3 +100,16 @@ LIMITS: Final[Mapping[str, Rule]] = {
     "breaker_seconds": seconds(0.1, 86_400),
 }
 """What a destination of every type may say about itself; no publisher sees it."""
+
+_MODULE: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+
+WORKFLOWS: Final[Mapping[str, Rule]] = {
+    "modules": Rule(
+        sentence='must be a list of module names, such as ["orders.workflows"]',
+        accept=lambda value: (
+            isinstance(value, list)
+            and all(isinstance(one, str) and _MODULE.fullmatch(one) for one in value)
+        ),
+        convert=tuple,
+    ),
+}

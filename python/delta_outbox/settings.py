@@ -91,6 +91,13 @@ class PublisherSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class WorkflowSettings:
+    """Where the workflows are: importable modules, found from the folder of dbt_project.yml."""
+
+    modules: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """All settings, and the file they came from (None: the defaults)."""
 
@@ -99,4 +106,5 @@ class Settings:
     publishers: Mapping[str, PublisherSettings] = field(
         default_factory=lambda: {"default": PublisherSettings(type="jsonl")}
     )
+    workflows: WorkflowSettings = field(default_factory=WorkflowSettings)
     source: Path | None = None

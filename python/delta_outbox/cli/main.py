@@ -21,6 +21,7 @@ from delta_outbox.cli import (
     pausing,
     relaying,
     serving,
+    workflows,
 )
 from delta_outbox.cli.logs import logging_to, quieten_pyspark
 from delta_outbox.cli.outcome import NOT_DONE, Invocation, Outcome, UnexpectedError
@@ -53,6 +54,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "purge": maintaining.purge,
     "serve": serving.serve,
     "dbt": building.dbt,
+    "workflow": workflows.workflow,
 }
 
 READER_GONE: Final = 141  # exit code: 128 + SIGPIPE, as every program in a pipe

@@ -146,6 +146,7 @@ def build() -> argparse.ArgumentParser:
     _purge(command("purge", "Remove days of which everything has ended; a preview unless --apply."))
     _serve(command("serve", "Let several processes work on one home, until SIGTERM or Ctrl-C."))
     command("dbt", "Run dbt on this outbox: everything after `dbt` is dbt's own.")
+    _workflow(command("workflow", "Check, draw and begin workflows of third-party calls."))
     return parser
 
 
@@ -201,6 +202,71 @@ def _serve(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="start fast and compute slower: for minutes, or for batches of a few hundred events",
     )
+
+
+def _workflow(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(
+        title="actions", dest="action", metavar="ACTION", required=True, parser_class=_Parser
+    )
+
+    def action(name: str, sentence: str) -> argparse.ArgumentParser:
+        made: argparse.ArgumentParser = actions.add_parser(
+            name,
+            help=sentence,
+            description=sentence,
+            parents=[_shared(top=False)],
+            allow_abbrev=False,
+        )
+        return made
+
+    def modules(made: argparse.ArgumentParser) -> argparse.ArgumentParser:
+        made.add_argument(
+            "module",
+            metavar="MODULE",
+            nargs="*",
+            help="with workflows (default: [workflows] modules of the settings)",
+        )
+        return made
+
+    _new_workflow(action("new", "Ask what a third party can promise; write a task and its test."))
+    modules(action("check", "Say what is wrong with the workflows, by task, rule and remedy."))
+    modules(action("list", "List the workflows, what starts them and what ends them."))
+    draw = modules(action("draw", "Draw the workflows: Mermaid, SVG or PNG."))
+    draw.add_argument(
+        "--format",
+        choices=("mermaid", "svg", "png"),
+        default="mermaid",
+        help="SVG and PNG need the extra `draw` (default: %(default)s)",
+    )
+    draw.add_argument("--to", type=Path, metavar="FOLDER", help="a file for each goes there")
+    build_ = modules(action("build", "Write a page for each workflow into docs/workflows."))
+    build_.add_argument(
+        "--check", action="store_true", help="write nothing, and name what is stale (exit code 1)"
+    )
+
+
+def _new_workflow(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="of the task, such as reserve_stock")
+    parser.add_argument(
+        "--category",
+        choices=("Idempotent", "PessimisticLock", "BlackBox", "ToDo"),
+        help="left out: three questions decide",
+    )
+    parser.add_argument("--third-party", metavar="NAME", help="whom it calls, or who answers")
+    parser.add_argument(
+        "--compromise",
+        choices=("at_most_once", "at_least_once", "up_to", "human"),
+        help="of a BlackBox: what follows when it may have happened",
+    )
+    for name, choices in (
+        ("visibility", ("self_evident", "traceable", "invisible")),
+        ("necessity", ("must_happen", "should_happen", "nice_to_have")),
+        ("hurt", ("own", "third_party", "customer")),
+        ("risk", ("reputation", "legal", "data_breach", "economic_loss")),
+    ):
+        parser.add_argument(f"--{name}", choices=choices, help="of a BlackBox")
+    parser.add_argument("--decided-by", metavar="WHO", help="of a BlackBox, with a date")
+    parser.add_argument("--why", metavar="SENTENCE", help="of a BlackBox")
 
 
 def _append(parser: argparse.ArgumentParser) -> None:

@@ -1,0 +1,84 @@
+"""Finds the workflows of a project: in the modules that its settings name."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any, ClassVar
+
+from delta_outbox.errors import OutboxError
+from delta_outbox.railway.checks import problems_among, problems_of
+from delta_outbox.railway.problems import BadWorkflow, Problem
+from delta_outbox.railway.workflow import Workflow
+
+PROJECT_FILE = "dbt_project.yml"
+
+
+class BadWorkflowModule(OutboxError):
+    """A module of workflows cannot be imported, or holds none: correct its name or its code."""
+
+    code: ClassVar[str] = "BAD_WORKFLOW_MODULE"
+    remedy = (
+        "Name importable modules in `[workflows] modules` of outbox.toml or on the command line; "
+        "they are found from the folder that holds dbt_project.yml."
+    )
+
+
+def project_folder(start: Path) -> Path:
+    """Return the folder that modules are found from: the nearest one with dbt_project.yml.
+
+    Args:
+        start: where to look first; it is returned if no folder above it has one either.
+    """
+    folders = [start, *start.parents]
+    return next((one for one in folders if (one / PROJECT_FILE).is_file()), start)
+
+
+def load(names: Sequence[str], folder: Path) -> list[Workflow[Any]]:
+    """Import modules and return their workflows, by name.
+
+    Args:
+        names: of the modules.
+        folder: that they are found from, beside what is installed.
+
+    Raises:
+        BadWorkflowModule: a module is missing, fails, or holds no workflow.
+        BadWorkflow: a workflow breaks a rule, or two do not go together.
+    """
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    found: dict[int, Workflow[Any]] = {}
+    for name in names:
+        workflows = [one for one in vars(_imported(name)).values() if isinstance(one, Workflow)]
+        if not workflows:
+            raise BadWorkflowModule(f"The module {name} holds no workflow.")
+        found |= {id(one): one for one in workflows}
+    workflows = sorted(found.values(), key=lambda one: one.name)
+    problems = list(problems_among(workflows))
+    if problems:
+        raise BadWorkflow(problems)
+    return workflows
+
+
+def _imported(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except OutboxError:
+        raise
+    except Exception as error:
+        text = (str(error).strip().splitlines() or [""])[0]
+        raise BadWorkflowModule(
+            f"The module {name} cannot be imported: {type(error).__name__}: {text}"
+        ) from error
+
+
+def warnings(workflows: Sequence[Workflow[Any]]) -> list[Problem]:
+    """Return what is allowed in workflows, and somebody should know by name.
+
+    Args:
+        workflows: that keep every rule.
+    """
+    return [one for workflow in workflows for one in problems_of(workflow) if one.warning]

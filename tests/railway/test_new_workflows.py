@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,35 +11,46 @@ import pytest
 from delta_outbox.railway.scaffold import CATEGORIES, COMPROMISES, Answers, files
 
 KINDS = [
-    *(Answers(name="pay_back", category=one, third_party="bank") for one in CATEGORIES.values()),
     *(
-        Answers(name="pay_back", category="BlackBox", third_party="pay_back", compromise=one)
+        Answers(name=f"pay_{one.lower()}", category=one, third_party="bank")
+        for one in CATEGORIES.values()
+    ),
+    *(
+        Answers(name=f"tell_{one}", category="BlackBox", third_party=f"tell_{one}", compromise=one)
         for one in COMPROMISES
     ),
 ]
+MODULES = [f"{one.name}.py" for one in KINDS]
+TOOLS = {
+    "pytest": ["-q", "-c", "/dev/null", "--rootdir=.", "-p", "no:cacheprovider"],
+    "mypy": ["--strict", "--config-file=", "--follow-imports=silent", *MODULES],
+    "ruff": ["check", "--isolated", "--select", "E,F,D,UP", "--ignore", "D107,D203,D213,E501"],
+}
 
 
-@pytest.mark.parametrize("answers", KINDS, ids=lambda one: f"{one.category}-{one.compromise}")
-def test_a_new_workflow_is_right_as_it_stands(answers: Answers, tmp_path: Path) -> None:
-    """Its test passes, a type checker and a linter have nothing to say."""
-    for name, text in files(answers).items():
-        (tmp_path / name).write_text(text)
-    for command in (
-        ["pytest", "-q", "-c", "/dev/null", "--rootdir=.", "-p", "no:cacheprovider"],
-        ["mypy", "--strict", "--config-file=", "--follow-imports=silent", "pay_back.py"],
-        ["ruff", "check", "--isolated", "--select", "E,F,I,D,UP", "--ignore", "D107,D203,D213"],
-    ):
-        done = subprocess.run(
-            [sys.executable, "-m", *command],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert 0 == done.returncode, done.stdout + done.stderr
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a new workflow of each kind."""
+    folder: Path = tmp_path_factory.mktemp("project")
+    for answers in KINDS:
+        for name, text in files(answers).items():
+            (folder / name).write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_new_workflow_is_right_as_it_stands(tool: str, project: Path) -> None:
+    """Its tests pass, and a type checker and a linter have nothing to say."""
+    done = subprocess.run(
+        [sys.executable, "-m", tool, *TOOLS[tool]],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert 0 == done.returncode, done.stdout + done.stderr
 
 
 def test_the_questions_are_those_of_the_decision_tree() -> None:
     """The first yes decides, and without one the task is opaque."""
     assert ["Idempotent", "PessimisticLock", "ToDo", "BlackBox"] == list(CATEGORIES.values())
-    assert all(one != other for one, other in pairwise(CATEGORIES))

@@ -206,7 +206,7 @@ CASES = {
     "no_way_out": (
         graph(
             {
-                **change(Label, expires=Never(why="x"), when_faulted=Labelled.UNCLEAR),
+                **change(Label),
                 **dict.fromkeys((Pack, Book, Tell, Check)),
             },
             routes={Label: {Labelled.LABELLED: Label, Labelled.UNCLEAR: Label}},

@@ -431,11 +431,11 @@ def reached(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
             "nothing leads to it.",
             "Let an outcome lead to it, or remove its route.",
         )
-    if not any(isinstance(one, Event) for one in workflow.reachable(task)):
+    if not any(isinstance(one, Event) for one in workflow.reachable(task, decided=True)):
         yield (
             "no_way_out",
-            "no domain event can be reached from it.",
-            "Let an outcome end the workflow.",
+            "no domain event can be reached from it by what is decided.",
+            "Let an outcome end the workflow: else it goes round and round while all goes well.",
         )
 
 

@@ -161,11 +161,14 @@ class Graph(Generic[StartT]):
             raise KeyError(f"{self.name} has no default exit")
         return self.default_exit
 
-    def reachable(self, task: type[Task[StartT, Any]]) -> set[Target[StartT]]:
+    def reachable(
+        self, task: type[Task[StartT, Any]], *, decided: bool = False
+    ) -> set[Target[StartT]]:
         """Return all that can come after a task; the task itself only if it lies on a loop.
 
         Args:
             task: of this workflow.
+            decided: follow only what is decided, not faults, expiries and uncertainties.
         """
         seen: set[Target[StartT]] = set()
         todo = [task]
@@ -174,6 +177,8 @@ class Graph(Generic[StartT]):
             if one not in self.table:
                 continue
             for leg in self.legs(one):
+                if decided and leg.cause != "decided":
+                    continue
                 if leg.target is not None and leg.target not in seen:
                     seen.add(leg.target)
                     if not isinstance(leg.target, Event):

@@ -6,6 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from order_compensation import order_compensation
+from order_creation import order_creation
+
+from delta_outbox.railway.pages import page
+
 ORDERS = Path(__file__).resolve().parents[2] / "examples" / "orders"
 
 
@@ -21,3 +27,10 @@ def test_the_tests_of_the_orders_pass() -> None:
     assert 0 == done.returncode, done.stdout + done.stderr
     assert " passed" in done.stdout
     assert "skipped" not in done.stdout
+
+
+@pytest.mark.parametrize("workflow", [order_creation, order_compensation])
+def test_the_pages_of_the_orders_are_what_the_classes_say(workflow) -> None:
+    """A page of the example that is stale is noticed."""
+    written = ORDERS / "docs" / "workflows" / f"{workflow.name}.md"
+    assert page(workflow) == written.read_text(encoding="utf-8")

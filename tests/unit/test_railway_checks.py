@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 from dataclasses import fields, make_dataclass, replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -58,6 +61,7 @@ class Elsewhere(Label):
     identifier = "elsewhere-{parcel_id}-{visit}"
 
 
+ROOT = Path(__file__).resolve().parents[2]
 NOWHERE = timedelta(0)
 LONELY: dict[Any, Any] = {**ROUTES, Elsewhere: {Labelled.LABELLED: SENT, Labelled.UNCLEAR: SENT}}
 STRANGE = make_dataclass("Strange", [("parcel_id", str), ("task", str)])
@@ -263,11 +267,8 @@ def test_each_rule_is_checked(rule: str) -> None:
     assert not one.warning
 
 
-def test_no_rule_is_without_a_test() -> None:
-    """The rules that the code names are the rules that a test breaks."""
-    import ast
-    import inspect
-
+def test_no_rule_is_without_a_test_and_a_line_in_the_docs() -> None:
+    """The rules that the code names are broken by a test each, and stand in the docs."""
     names = {
         element.value
         for node in ast.walk(ast.parse(inspect.getsource(checks)))
@@ -276,6 +277,9 @@ def test_no_rule_is_without_a_test() -> None:
         if isinstance(element, ast.Constant)
     }
     assert names - {"at_least_once_for_ever"} <= set(CASES)
+    page = (ROOT / "docs" / "railway" / "tasks.md").read_text(encoding="utf-8")
+    rules = {*CASES, "at_least_once_for_ever", "workflow_twice", "workflows_go_in_circles"}
+    assert rules <= {line.split("`")[1] for line in page.splitlines() if line.startswith("| `")}
 
 
 def test_a_bad_workflow_is_refused_where_it_is_made() -> None:

@@ -1,0 +1,69 @@
+"""The pages of the workflows: what they tell to type works, what they name is there."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "railway"
+BLOCK = re.compile(r"^```(?P<kind>sh|python)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def test_the_tutorial_works_as_it_stands(tmp_path: Path) -> None:
+    """Whoever writes its files and runs its commands sees what it says."""
+    environment = {
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "HOME": str(tmp_path),
+        "LANG": "C.UTF-8",
+    }
+    told = []
+    for block in BLOCK.finditer((DOCS / "tutorial.md").read_text(encoding="utf-8")):
+        if block["kind"] == "python":
+            name = block["text"].splitlines()[0].removeprefix("# ")
+            (tmp_path / name).write_text(block["text"])
+            continue
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", block["text"]],
+            cwd=tmp_path,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        assert 0 == done.returncode, done.stdout
+        told.append(done.stdout)
+    new, _, looked, forgetful, tested, lagging = told
+    assert "2 passed" in new
+    assert "ticket_return: 4 tasks, nothing wrong." in looked
+    assert "Written: docs/workflows/ticket_return.md" in looked
+    assert "ticket_return.give_money_back: [settles_within_missing]" in forgetful
+    assert "exit code 2" in forgetful
+    assert "3 passed" in tested
+    assert "2 effects where at most 1 is promised: [4200, 4200]" in lagging
+    assert (tmp_path / "docs" / "workflows" / "ticket_return.md").exists()
+
+
+def test_the_links_of_the_pages_lead_somewhere() -> None:
+    """Each link to a file of the repository is good, from every page of the workflows."""
+    for page in DOCS.glob("*.md"):
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_every_test_that_the_table_of_the_source_names_exists() -> None:
+    """Each row names a test that is there, or says that it is open."""
+    page = (DOCS / "source.md").read_text(encoding="utf-8")
+    files = dict(re.findall(r"`(\w+)` is `([\w/.]+\.py)`", page))
+    assert 8 == len(files)
+    rows = [line for line in page.splitlines() if line.startswith("| ") and " | " in line]
+    for row in rows:
+        *_, kept, shown = row.strip("|").split(" | ")
+        if kept.strip() == "kept by":
+            continue
+        for short, test in re.findall(r"`(\w+)::(\w+)`", shown):
+            assert f"def {test}(" in (DOCS.parents[1] / files[short]).read_text(), row
+        assert "::" in shown or "conditions.md" in shown or "*open*" in kept, row

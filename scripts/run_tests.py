@@ -294,7 +294,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if empty or not chosen:
         say(f"tests: {', '.join(empty) or 'everywhere'}: there are no tests of this kind")
         return 1
-    if any(suite.name not in ("unit", "conformance", "mutants") for suite in chosen):
+    if any(suite.name not in ("unit", "railway", "conformance", "mutants") for suite in chosen):
         prepare()
     LOGS.mkdir(parents=True, exist_ok=True)
     run = Run(chosen)

@@ -18,6 +18,7 @@ TESTS = ROOT / "tests"
 
 FOLDERS = (
     "unit",
+    "railway",
     "conformance",
     "mutants",
     "integration",

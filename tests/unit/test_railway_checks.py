@@ -218,6 +218,15 @@ CASES = {
         "label",
         "no domain event can be reached",
     ),
+    "no_way_out_unanswered": (
+        graph(
+            change(Check, when_expired=Checked.AGAIN),
+            routes={Label: dict.fromkeys(Labelled, Check)},
+            first=Label,
+        ),
+        "check",
+        "if nobody answers any more",
+    ),
     "loop_without_visit": (
         graph(change(Pack, identifier="pack-{parcel_id}")),
         "pack",

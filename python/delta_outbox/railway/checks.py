@@ -10,7 +10,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from delta_outbox.railway.concerns import AskHuman, AtLeastOnce, Concerns, UpTo
-from delta_outbox.railway.graph import Event, Graph, fields_of
+from delta_outbox.railway.graph import Event, Graph, Leg, fields_of
 from delta_outbox.railway.identifiers import OF_TASKS, Template, can_meet
 from delta_outbox.railway.names import duration, is_plain
 from delta_outbox.railway.outcomes import Exit, Outcome
@@ -431,12 +431,31 @@ def reached(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
             "nothing leads to it.",
             "Let an outcome lead to it, or remove its route.",
         )
-    if not any(isinstance(one, Event) for one in workflow.reachable(task, decided=True)):
+    decided = workflow.reachable(task, follows=lambda leg: leg.cause == "decided")
+    if not any(isinstance(one, Event) for one in decided):
         yield (
             "no_way_out",
             "no domain event can be reached from it by what is decided.",
             "Let an outcome end the workflow: else it goes round and round while all goes well.",
         )
+    elif not any(_rests(one) for one in (task, *workflow.reachable(task, follows=_unanswered))):
+        yield (
+            "no_way_out_unanswered",
+            "if nobody answers any more, it goes round and round.",
+            "Let an expiry on the loop lead out of it: people stop answering.",
+        )
+
+
+def _unanswered(leg: Leg[Any]) -> bool:
+    """Say whether a leg is taken when third parties answer and people do not."""
+    return leg.cause == ("expired" if issubclass(leg.task, ToDo) else "decided")
+
+
+def _rests(target: AnyTask | Event) -> bool:
+    """Say whether an instance ends or waits there."""
+    if isinstance(target, Event):
+        return True
+    return issubclass(target, ToDo) and isinstance(target.expires, Never)
 
 
 def loops(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:

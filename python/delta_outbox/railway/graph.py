@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
@@ -162,13 +162,16 @@ class Graph(Generic[StartT]):
         return self.default_exit
 
     def reachable(
-        self, task: type[Task[StartT, Any]], *, decided: bool = False
+        self,
+        task: type[Task[StartT, Any]],
+        *,
+        follows: Callable[[Leg[StartT]], bool] = lambda leg: True,
     ) -> set[Target[StartT]]:
         """Return all that can come after a task; the task itself only if it lies on a loop.
 
         Args:
             task: of this workflow.
-            decided: follow only what is decided, not faults, expiries and uncertainties.
+            follows: which legs count.
         """
         seen: set[Target[StartT]] = set()
         todo = [task]
@@ -177,9 +180,7 @@ class Graph(Generic[StartT]):
             if one not in self.table:
                 continue
             for leg in self.legs(one):
-                if decided and leg.cause != "decided":
-                    continue
-                if leg.target is not None and leg.target not in seen:
+                if leg.target is not None and leg.target not in seen and follows(leg):
                     seen.add(leg.target)
                     if not isinstance(leg.target, Event):
                         todo.append(leg.target)

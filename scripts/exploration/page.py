@@ -160,7 +160,8 @@ def black_box_proof() -> tuple[list[str], list[str]]:
             first, second = world.attempts
             if first.mode != "dead" or world.order != (0, 1) or world.locks[0] != "unsure":
                 continue
-            if len(second.answers) != 2 or world.flights:  # it has just read the record
+            # It has just read the record, when the first request had landed or was lost.
+            if len(second.answers) != 2 or not second.answers[1].settled:
                 continue
             view = (second.answers, world.locks)
             acted = bool(world.effects)

@@ -11,6 +11,7 @@ from delta_outbox.railway import (
     AtLeastOnce,
     BlackBox,
     Exit,
+    OptimisticLock,
     Outcome,
     State,
     Trigger,
@@ -116,8 +117,6 @@ def rehearse(
 
 
 def _once(task: State[Any, Any], trigger: Trigger[Any], task_id: str) -> None:
-    from delta_outbox.railway import OptimisticLock
-
     try:
         if isinstance(task, OptimisticLock):
             value: Any = task.first_step(trigger, task_id)

@@ -24,7 +24,7 @@ class Trouble(StrEnum):
     ANSWERS = "answers"
     REFUSES = "refuses: certainly not done"
     REJECTS = "refuses for good"
-    ACTS_SILENTLY = "acts, and the answer never comes"
+    ACTS_SILENTLY = "acts, and the answer does not come in time"
     STAYS_SILENT = "does not act, and no answer comes"
     ACTS_LATE = "gives no answer, and acts after the call was given up"
     DIES_BEFORE = "our worker dies before the call"

@@ -189,7 +189,10 @@ def test_a_third_party_that_forgets_a_key_is_found_out() -> None:
     told = str(error.value).splitlines()
     assert "shipping-label-p-1-1 (Trivial):" == told[0]
     assert told[1].startswith("2 effects where at most 1 is promised")
-    assert "Printer: acts, and the answer does not come in time; has forgotten the key too early" in told
+    assert (
+        "Printer: acts, and the answer does not come in time; has forgotten the key too early"
+        in told
+    )
     assert any("Label" in line and "tries again" in line for line in told)
 
 

@@ -244,7 +244,7 @@ def limits(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
         yield (
             "third_party_missing",
             "it does not say whom it calls.",
-            "Write `third_party = '...'`, a name of the settings.",
+            "Write `third_party = '...'`, such as 'warehouse'.",
         )
     limit = getattr(task, "time_limit", None)
     if limit is None:

@@ -86,7 +86,7 @@ class Graph(Generic[StartT]):
         instance: template over the start event that tells instances apart; `{event_id}` is the id
             of the event itself.
         title: its name for people; made of `name` if empty.
-        version: raised when the routes change; an instance follows those that it started with.
+        version: to be raised when the routes change.
         lease: how long a claim of a task lasts; every time limit is below it.
     """
 

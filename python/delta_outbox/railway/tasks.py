@@ -135,7 +135,7 @@ class State(Task[StartT, OutcomeT]):
     """A task that calls a third party and decides by its answer."""
 
     third_party: str
-    """Whose rate, pause and breaker apply: `[third_parties.<name>]` of the settings."""
+    """Whom it calls: a name in lower case, such as `warehouse`."""
     time_limit: timedelta
     """How long one attempt may take; it is ended then."""
     when_faulted: OutcomeT | Exit = DEFAULT_EXIT

@@ -33,10 +33,12 @@ from delta_outbox.spark_settings import class_archive
 
 MEMORY = 5 * 1024**3  # bytes: a Spark, a broker, Python
 AT_ONCE = 4  # of these
-# Their files are shared out to two workers; the tests of other folders start many processes.
+# Their files are shared out to two workers; the tests of other folders start many processes. A
+# Spark takes minutes until it is fast: not worth it for the few tests of each that are no rest.
 SHARED = ("integration", "publishers", "publishers/kit")
+ALONE = ("integration",)
 # They start no Spark.
-LIGHT = ("publishers", "publishers/kit", "conformance", "mutants")
+LIGHT = ("publishers", "publishers/kit", "railway", "conformance", "mutants")
 # Of the others, those that take longest, so that they begin first.
 LONG = (
     "integration",
@@ -75,7 +77,7 @@ def processes_of(suite: Suite, *, shared: bool) -> list[Process]:
         working = [file for file in suite.files if file.name not in WAITING_FILES]
         waiting = [file for file in suite.files if file.name in WAITING_FILES]
         shares = [share for share in (working[::2], working[1::2], waiting) if share]
-    elif shared and suite.name in SHARED and len(suite.files) > 1:
+    elif shared and suite.name in SHARED and not (suite.name in ALONE and suite.tier is Tier.FIRST):
         options = ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
     named = suite.name.replace("/", "-")
     return [
@@ -294,7 +296,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if empty or not chosen:
         say(f"tests: {', '.join(empty) or 'everywhere'}: there are no tests of this kind")
         return 1
-    if any(suite.name not in ("unit", "railway", "conformance", "mutants") for suite in chosen):
+    if any(suite.name not in (*LIGHT, "unit") for suite in chosen):
         prepare()
     LOGS.mkdir(parents=True, exist_ok=True)
     run = Run(chosen)

@@ -102,6 +102,7 @@ def process(tmp_path: Path) -> Callable[..., Process]:
             options=[f"-c{REPOSITORY / 'pyproject.toml'}", "-ptests.conftest", *options],
             log=tmp_path / "given.log",
         )
+        made.forget()
         made.run()
         return made
 

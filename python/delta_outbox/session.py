@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 
+from delta_outbox.catalog_places import follow_home
 from delta_outbox.errors import BadSettings, ServerUnreachable, StoragePrecondition
 from delta_outbox.home import Home
 from delta_outbox.jvm import (
@@ -139,6 +140,7 @@ def _started(
     home.lock.shared_with(process_of(gateway).pid)
     gateway.class_archive = archive
     try:
+        follow_home(gateway, home)
         SparkContext._ensure_initialized(gateway=gateway)
         SparkContext(conf=SparkConf())  # the JVM was started with our settings
         spark = SparkSession.builder.getOrCreate()

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from delta_outbox.errors import BadSettings
+from delta_outbox.ownership import check_settings_owner
 from delta_outbox.publishers.secrets import literal_secrets
 from delta_outbox.setting_rules import APPEND, LIMITS, RELAY, WORKFLOWS, Rule
 from delta_outbox.settings import (
@@ -69,6 +70,7 @@ def load_settings(
 
     Raises:
         BadSettings: a file is missing or unreadable, or a key breaks a rule.
+        NotYours: a file that was found, and not named, belongs to another user.
     """
     environ = os.environ if environ is None else environ
     found = _find(home=home, path=path, environ=environ, folder=folder or Path.cwd())
@@ -88,7 +90,11 @@ def _find(
     if named is not None:
         return folder / named.expanduser()
     candidates = [] if home is None else [home / FILE_NAME]
-    return next((file for file in [*candidates, folder / FILE_NAME] if _exists(file)), None)
+    found = next((file for file in [*candidates, folder / FILE_NAME] if _exists(file)), None)
+    if found is not None:
+        with contextlib.suppress(OSError):  # to read it gives the sentence
+            check_settings_owner(found, home=home)
+    return found
 
 
 def _exists(file: Path) -> bool:

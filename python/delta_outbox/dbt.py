@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from delta_outbox import __version__
 from delta_outbox.errors import BadPolicy, DbtFailed
 from delta_outbox.home import Home
+from delta_outbox.ownership import write_own
 
 if TYPE_CHECKING:
     from dbt.cli.main import dbtRunnerResult
@@ -250,7 +251,7 @@ def _key(text: str, schema: str, variables: Mapping[str, object]) -> str:
 def _keep(path: Path, sql: str) -> None:
     """Write a compiled text, whole or not at all, and remove the ones that are long unused."""
     draft = path.with_suffix(f".{os.getpid()}")
-    draft.write_text(sql, encoding="utf-8")
+    write_own(draft, sql)
     draft.replace(path)
     kept = sorted(path.parent.glob("*.sql"), key=lambda one: one.stat().st_mtime)
     for old in kept[:-COMPILED_KEPT]:

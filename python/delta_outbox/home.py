@@ -12,6 +12,12 @@ from pathlib import Path
 
 from delta_outbox.errors import NoOutboxHere, WrongUsage
 from delta_outbox.homelock import SERVED_FILE, HomeLock, lock_for
+from delta_outbox.ownership import (
+    check_file_link,
+    check_folder_link,
+    check_home_owner,
+    open_own,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -160,9 +166,25 @@ class Home:
             else:
                 logger.warning("home_tightened", extra=extra)
 
+    def check_links(self) -> None:
+        """Refuse links where we, Spark, Derby or dbt would write through them.
+
+        Raises:
+            LinkInTheWay: there is one; a folder may be a link of our own, to another disk.
+        """
+        for folder in (*self._folders(), self.metastore, self.relays):
+            check_folder_link(folder)
+        written = [self.lock_file, self.served_file]
+        for folder in (self.logs, self.spark_conf):
+            if folder.is_dir():
+                written += sorted(folder.iterdir())
+        for file in written:
+            check_file_link(file)
+
     def write_settings(self, text: str) -> None:
         """Write the settings file, readable by its owner alone: it may hold secrets."""
-        descriptor = os.open(self.settings, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        descriptor = open_own(self.settings, flags, PRIVATE_FILE)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             os.fchmod(file.fileno(), PRIVATE_FILE)
             file.write(text)
@@ -199,6 +221,8 @@ def find_home(
     Raises:
         NoOutboxHere: there is none, and it is not to be created.
         WrongUsage: it is to be created at a place where something else is.
+        NotYours: what was found, and not named, belongs to another user.
+        LinkInTheWay: a file of it that we write is a link.
     """
     start = (cwd or Path.cwd()).absolute()
     variables = os.environ if environ is None else environ
@@ -208,11 +232,15 @@ def find_home(
         if not home.exists and not create:
             raise NoOutboxHere(where=home.root)
         if home.exists:
+            home.check_links()
             home.keep_private()
         return home.create()
     for folder in _upward(start):
-        home = Home(root=(folder / DEFAULT_NAME).resolve())
+        named_here = folder / DEFAULT_NAME
+        home = Home(root=named_here.resolve())
         if home.exists:
+            check_home_owner(named_here, home.root, variable=HOME_VARIABLE)
+            home.check_links()
             home.keep_private()
             return home
     if not create:

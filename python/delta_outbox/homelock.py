@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from delta_outbox.errors import HomeInUse
+from delta_outbox.ownership import open_own
 
 # A holder that is alive is reported at once. A JVM whose driver is gone ends within seconds:
 # it is worth waiting for, but never beyond the 5 s within which a user gets an answer.
@@ -80,7 +81,7 @@ class HomeLock:
         with self._guard:
             if self._descriptor is not None:
                 return
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            descriptor = open_own(self._path, os.O_RDWR | os.O_CREAT)
             try:
                 self._wait(descriptor)
                 # Only a holder serves: what a killed one has left names a server that is gone.

@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlparse
 from delta_outbox.errors import OutboxError
 from delta_outbox.file_lock import file_locked
 from delta_outbox.jvm import SparkNotStarted, running_jvm
+from delta_outbox.ownership import NotYours, user_name, write_own
 
 DELTA_COORDINATES = "io.delta:delta-spark_4.1_2.13:4.4.0"
 
@@ -39,6 +40,24 @@ def cache_folder(environ: Mapping[str, str] | None = None) -> Path:
     return folder.absolute()
 
 
+def _own_cache() -> Path:
+    """Return the cache folder, unless nobody has named it and it is somebody else's.
+
+    Raises:
+        NotYours: it belongs to another user, whose jars this process would run (sudo that keeps
+            HOME, for example).
+    """
+    folder = cache_folder()
+    if not os.environ.get(CACHE_VARIABLE, "").strip() and folder.exists():
+        owner = folder.stat().st_uid
+        if owner not in (os.geteuid(), 0):
+            raise NotYours(
+                f"The cache folder {folder} belongs to {user_name(owner)}: what lies there is run.",
+                remedy=f"Name a folder of yours, or this one if you trust it: {CACHE_VARIABLE}=...",
+            )
+    return folder
+
+
 def resolve(
     coordinates: str = DELTA_COORDINATES, *, cache: Path | None = None, debug: bool = False
 ) -> tuple[Path, ...]:
@@ -55,10 +74,11 @@ def resolve(
 
     Raises:
         JarsUnavailable: they could not be fetched.
+        NotYours: the cache folder belongs to another user, and nobody has named it.
     """
     import pyspark
 
-    folder = cache or cache_folder()
+    folder = cache or _own_cache()
     folder.mkdir(parents=True, exist_ok=True)
     name = re.sub(r"[^\w.\-]+", "_", f"{coordinates}-spark-{pyspark.__version__}")
     listing = folder / "jars" / f"{name}.json"
@@ -71,7 +91,7 @@ def resolve(
             known = _own(_fetch(coordinates, folder, debug=debug))
             listing.parent.mkdir(parents=True, exist_ok=True)
             draft = listing.with_suffix(".draft")
-            draft.write_text(json.dumps([str(jar) for jar in known], indent=1), encoding="utf-8")
+            write_own(draft, json.dumps([str(jar) for jar in known], indent=1))
             draft.replace(listing)
     return known
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta_outbox.errors import OutboxError
 from delta_outbox.java import Java, find_java
+from delta_outbox.ownership import open_own
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
@@ -96,8 +97,9 @@ def start_jvm(
 
     conf = SparkConf(loadDefaults=False)
     conf.setAll(list(settings.items()))
-    with log.open("ab") as file:
-        since = file.tell()
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    with os.fdopen(open_own(log, flags, 0o666), "ab") as file:
+        since = file.seek(0, os.SEEK_END)
         output = sys.stderr.fileno() if debug else file.fileno()
         try:
             with _variables(environment or {}):

@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from delta_outbox.home import PRIVATE_FILE, PRIVATE_FOLDER
 from delta_outbox.homelock import is_free
+from delta_outbox.ownership import open_own
 
 KEPT_SECONDS: Final = (
     3600.0  # what a killed relay leaves behind; its heartbeat is forgotten by then
@@ -49,7 +50,7 @@ class Presence:
                 if time.time() - path.stat().st_mtime > KEPT_SECONDS and is_free(path):
                     path.unlink()
         path = self._path(relay_id)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
+        descriptor = open_own(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         self._own = path, descriptor
 

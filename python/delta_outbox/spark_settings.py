@@ -15,6 +15,7 @@ from delta_outbox.few_rows import FEW_ROWS, SHUFFLE_PARTS, USUAL_PARTS
 from delta_outbox.home import Home
 from delta_outbox.java import Java
 from delta_outbox.jvm import set_environment
+from delta_outbox.ownership import write_own
 
 APP_NAME = "delta-outbox"
 DRIVER_MEMORY_VARIABLE = "OUTBOX_DRIVER_MEMORY"
@@ -208,11 +209,12 @@ def prepare(home: Home, *, record_classes: bool = False) -> ClassArchive:
         NoJava: no Java that is new enough.
         JarsUnavailable: Delta's jars are missing and could not be fetched.
     """
+    home.check_links()
     shutil.rmtree(home.scratch, ignore_errors=True)  # what a killed Spark has left
     for folder in (home.scratch, home.spark_conf, home.logs):
         folder.mkdir(mode=0o700, exist_ok=True)
     log4j = _LOG4J.format(logs=home.logs)
-    _log4j_file(home).write_text(log4j, encoding="utf-8")
+    write_own(_log4j_file(home), log4j)
     # Spark puts its configuration folder on the class path. An archive of classes demands that
     # this be the same path each time, and that folders on it be empty.
     spark_conf = jars.cache_folder() / "spark-conf"

@@ -20,7 +20,7 @@ from typing import Any, Final, NoReturn
 from delta_outbox.errors import BadSettings
 from delta_outbox.ownership import check_settings_owner
 from delta_outbox.publishers.secrets import literal_secrets
-from delta_outbox.setting_rules import APPEND, LIMITS, RELAY, WORKFLOWS, Rule
+from delta_outbox.setting_rules import APPEND, LIMITS, RELAY, STORAGE, WORKFLOWS, Rule
 from delta_outbox.settings import (
     AppendSettings,
     DestinationLimits,
@@ -29,6 +29,7 @@ from delta_outbox.settings import (
     RelaySettings,
     SecretMapping,
     Settings,
+    StorageSettings,
     WorkflowSettings,
     dotted,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "RelaySettings",
     "SecretMapping",
     "Settings",
+    "StorageSettings",
     "WorkflowSettings",
     "dotted",
     "load_settings",
@@ -160,10 +162,11 @@ class _Reader:
 
     def settings(self, document: Mapping[str, object]) -> Settings:
         """Check and convert the whole document."""
-        self._known("", document, ("relay", "append", "publishers", "workflows"))
+        self._known("", document, ("relay", "append", "storage", "publishers", "workflows"))
         return Settings(
             relay=RelaySettings(**self._section("relay", document, RELAY)),
             append=AppendSettings(**self._section("append", document, APPEND)),
+            storage=StorageSettings(**self._section("storage", document, STORAGE)),
             publishers=self._publishers(document),
             workflows=WorkflowSettings(**self._section("workflows", document, WORKFLOWS)),
             source=self.source,

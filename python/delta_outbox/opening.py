@@ -17,6 +17,7 @@ from delta_outbox.outbox import Outbox
 from delta_outbox.served import find_served, remote_address
 from delta_outbox.session import local_session, stop_session, using_server
 from delta_outbox.statements import INLINE, Statements
+from delta_outbox.storage_places import check_places, places_of
 from delta_outbox.tables import FORMAT_PROPERTY, FORMAT_VERSION, Tables
 
 if TYPE_CHECKING:
@@ -80,6 +81,12 @@ def open_outbox(
         if create:
             create_outbox(spark, home, tables)
         check_logs(spark, tables)
+        check_storage(
+            spark,
+            tables,
+            home=home if address is None or is_own else None,
+            single_driver=settings.storage.single_driver,
+        )
         outbox = Outbox(
             spark,
             tables=tables,
@@ -132,6 +139,28 @@ def load_statements(home: Home, tables: Tables) -> Statements:
         tables: the names of the relations.
     """
     return Statements.parse(compile_sql(INLINE, home=home, schema=tables.schema))
+
+
+def check_storage(
+    spark: SparkSession, tables: Tables, *, home: Home | None, single_driver: bool
+) -> None:
+    """Refuse logs that lie where two drivers can both win a commit.
+
+    Args:
+        spark: the session.
+        tables: the names of the relations.
+        home: whose lock keeps other drivers away; None for a Spark of somebody else.
+        single_driver: the operator has promised that one driver alone writes.
+
+    Raises:
+        StoragePrecondition: they do.
+    """
+    check_places(
+        places_of(spark, schema=tables.schema, names=(*LOGS, "outbox_state")).values(),
+        own_warehouse=None if home is None else home.warehouse,
+        setting=lambda name: spark.conf.get(name, None),
+        single_driver=single_driver,
+    )
 
 
 def check_logs(spark: SparkSession, tables: Tables) -> None:

@@ -92,6 +92,7 @@ APPEND: Final[Mapping[str, Rule]] = {
     "event_type_pattern": PATTERN,
     "horizon_days": whole(1, 3650),
 }
+STORAGE: Final[Mapping[str, Rule]] = {"single_driver": TRUTH}
 LIMITS: Final[Mapping[str, Rule]] = {
     "workers": whole(1, 4096),
     "rate_per_second": number(0.001, 1_000_000, of="events"),

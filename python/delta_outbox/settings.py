@@ -71,6 +71,13 @@ class AppendSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StorageSettings:
+    """What the operator promises of the store that holds the logs (storage_places.py)."""
+
+    single_driver: bool = False  # one Spark driver, and never a second one, writes to them
+
+
+@dataclass(frozen=True, kw_only=True)
 class DestinationLimits:
     """How much a relay asks of one destination, whatever its type; None: no limit of its own."""
 
@@ -103,6 +110,7 @@ class Settings:
 
     relay: RelaySettings = field(default_factory=RelaySettings)
     append: AppendSettings = field(default_factory=AppendSettings)
+    storage: StorageSettings = field(default_factory=StorageSettings)
     publishers: Mapping[str, PublisherSettings] = field(
         default_factory=lambda: {"default": PublisherSettings(type="jsonl")}
     )

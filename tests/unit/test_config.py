@@ -139,12 +139,13 @@ def test_all_settings_are_read(tmp_path: Path) -> None:
         ("relay.poll_seconds = true", "Got: True."),
         ("relay.clock_skew_seconds = -1", "Got: -1."),
         ("relay.parallelism = 0", "`relay.parallelism` must be"),
+        ("storage.single_driver = 1", "`storage.single_driver` must be true or false. Got: 1."),
         ("relay.tracing = 1", "`relay.tracing` must be true or false. Got: 1."),
         ("append.max_payload_bytes = {}", "Got: a table."),
         ("append.event_type_pattern = '('", "must be a regular expression in Python's syntax"),
         ("append.event_type_pattern = ''", "must be a regular expression"),
         ("relay.batchsize = 1", "`relay.batchsize` is not a setting. Known here: batch_size, "),
-        ("relays.batch_size = 1", "`relays` is not a setting. Known here: relay, append, pub"),
+        ("relays.batch_size = 1", "`relays` is not a setting. Known here: relay, append, sto"),
         ("relay = 1", "`relay` must be a table. Got: a whole number."),
         ("publishers = 0", "`publishers` must be a table. Got: a whole number."),
         ("publishers.a = 'kafka'", "`publishers.a` must be a table. Got: a text."),
@@ -266,10 +267,12 @@ def test_linked_settings_are_not_touched(tmp_path: Path) -> None:
 def test_settings_that_everybody_may_write_are_warned_of(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Settings name code that is run, so a file that everybody may write gets a warning."""
+    """Settings name code that is run, so a file that everybody may write gets a warning where it is
+    named; test_ownership.py says what becomes of one that was only found.
+    """
     file = tmp_path / "outbox.toml"
     file.write_text("")
     file.chmod(0o666)
     with caplog.at_level(logging.WARNING):
-        load_settings(environ={}, folder=tmp_path)
+        load_settings(environ={}, path=file)
     assert [logging.WARNING] == [record.levelno for record in caplog.records]

@@ -7,7 +7,13 @@ import dataclasses
 import re
 from pathlib import Path
 
-from delta_outbox.config import AppendSettings, DestinationLimits, RelaySettings, load_settings
+from delta_outbox.config import (
+    AppendSettings,
+    DestinationLimits,
+    RelaySettings,
+    StorageSettings,
+    load_settings,
+)
 from delta_outbox.policy import PolicySet
 from delta_outbox.publishers.registry import BUILT_IN, find_publisher, prepare_settings
 from delta_outbox.relay.forms import prepare_forms
@@ -27,7 +33,7 @@ def test_example_names_every_setting() -> None:
     text = EXAMPLE.read_text(encoding="utf-8")
     names = [
         field.name
-        for kind in (RelaySettings, AppendSettings, DestinationLimits)
+        for kind in (RelaySettings, AppendSettings, StorageSettings, DestinationLimits)
         for field in dataclasses.fields(kind)
     ]
     assert [] == [name for name in names if f"{name} = " not in text]

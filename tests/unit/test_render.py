@@ -137,6 +137,7 @@ def test_status_says_what_shifts_the_clock() -> None:
         "destinations": [],
         "policy": {"version": "a1500026e129", "problem": None},
         "home": "/home",
+        "storage": {"location": "file:/home/warehouse", "single_driver": False},
         "schema": "outbox",
         "settings": {"source": None, "destinations": {"default": "jsonl"}},
     }
@@ -158,6 +159,7 @@ def test_status_says_which_destinations_are_held_back() -> None:
         "destinations": [well],
         "policy": {"version": "a1500026e129", "problem": None},
         "home": None,
+        "storage": {"location": "hdfs://host/outbox", "single_driver": True},
         "settings": {"source": None, "destinations": {}},
     }
     assert "fine" not in drawn(*status_text(document))
@@ -182,6 +184,7 @@ def test_status_says_why_newer_policies_are_not_in_force() -> None:
         "destinations": [],
         "policy": {"version": "a1500026e129", "problem": None},
         "home": None,
+        "storage": {"location": "hdfs://host/outbox", "single_driver": True},
         "schema": "outbox",
         "settings": {"source": None, "destinations": {"default": "jsonl"}},
     }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta_outbox.cli.outcome import Invocation, Outcome
 from delta_outbox.inspection_filter import Filter
+from delta_outbox.storage_places import places_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -45,6 +46,12 @@ def surroundings(outbox: Outbox) -> dict[str, object]:
             "destinations": {name: one.type for name, one in settings.publishers.items()},
         },
     }
+    found["storage"] = {
+        "location": places_of(outbox.spark, schema=outbox.tables.schema, names=["outbox_events"])[
+            "outbox_events"
+        ].location,
+        "single_driver": settings.storage.single_driver,
+    }
     offset = getattr(outbox.clock, "offset_seconds", 0.0)
     if offset:
         found["clock_offset_seconds"] = offset
@@ -69,9 +76,12 @@ def status_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
         ("relays alive", relays or "none"),
         ("policy", document["policy"]["version"] or "none"),
         ("home", document["home"]),
+        ("logs at", document["storage"]["location"]),
         ("settings", settings["source"] or "defaults"),
         ("destinations", ", ".join(destinations)),
     ]
+    if document["storage"]["single_driver"]:
+        pairs.append(("promised", "one Spark driver alone writes (storage.single_driver)"))
     if document["policy"]["problem"]:
         pairs.append(("policy problem", document["policy"]["problem"]))
     if "clock_offset_seconds" in document:

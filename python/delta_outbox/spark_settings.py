@@ -30,6 +30,10 @@ REQUIRED = {
     "spark.stage.maxConsecutiveAttempts": "1",
 }
 
+# The ports of Spark's driver are on loopback, and so open to every user of the machine. With this
+# it takes no message of anybody who does not know a secret that is made anew in the JVM.
+NOBODY_ELSE = {"spark.authenticate": "true"}
+
 _WHY = {
     "spark.sql.session.timeZone": "timestamps are UTC instants",
     "spark.speculation": "a speculative copy of a task would publish a second time",
@@ -142,6 +146,7 @@ def local_settings(
         java_options += SHORT_LIVED
     return {
         **REQUIRED,
+        **NOBODY_ELSE,
         # More than one attempt: a killed Python worker fails its task, not the job. What a
         # repeated task does not do is publish (design rule 3). Twice as many slots as cores: a
         # relay waits for its destination in one task per core, and what others read and write

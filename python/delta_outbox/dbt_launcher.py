@@ -10,6 +10,12 @@ from pathlib import Path
 from delta_outbox.dbt import ignore_columns_left_out, ignore_static_setting, project_dir
 from delta_outbox.errors import OutboxError
 from delta_outbox.home import Home, find_home
+from delta_outbox.interrupts import (
+    INTERRUPTED,
+    MESSAGE,
+    Interruption,
+    interruptible,
+)
 from delta_outbox.served import REMOTE_VARIABLE, Served, find_served
 from delta_outbox.session import local_session, stop_session, using_server
 
@@ -121,8 +127,25 @@ def _dbt(args: Sequence[str]) -> int:
 
 def main() -> int:
     """Run the dbt command line of this process; errors of ours become one sentence."""
+    with interruptible(until_end=True) as interruption:
+        try:
+            exit_code = _run_main(interruption)
+        except KeyboardInterrupt:
+            interruption.came = True
+        if interruption.came:
+            sys.stderr.write("{code}: {message}\n{remedy}\n".format(**MESSAGE))
+            return INTERRUPTED
+    return exit_code
+
+
+def _run_main(interruption: Interruption) -> int:
     try:
         return run_launcher(sys.argv[1:])
     except OutboxError as error:
-        sys.stderr.write(f"{error.code}: {error}\n{error.remedy}\n")
+        if not interruption.came:
+            sys.stderr.write(f"{error.code}: {error}\n{error.remedy}\n")
         return error.exit_code
+    except Exception:
+        if not interruption.came:
+            raise
+        return INTERRUPTED

@@ -10,6 +10,7 @@ hangs up on its workers).
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -147,6 +148,23 @@ class HomeLock:
             time.sleep(POLL_INTERVAL)
 
     def _in_use(self, holder: Holder | None, *, driver_is_gone: bool) -> HomeInUse:
+        open_in = open_by(self._path)
+        if holder is not None and open_in and holder.pid not in open_in:
+            # Whoever signed has ended, and its number may be that of another process by now.
+            if holder.jvm_pid in open_in:
+                driver_is_gone = True
+            else:
+                return HomeInUse(
+                    home=self._home,
+                    pid=min(open_in),
+                    remedy=(
+                        f"It was started by process {holder.pid}, which was killed; it ends by "
+                        "itself within seconds. Try again; if it stays, stop it: "
+                        f"kill {min(open_in)}."
+                    ),
+                )
+        elif driver_is_gone and (holder is None or not is_alive(holder.jvm_pid or holder.pid)):
+            holder = None  # its process is not one that can be seen from here
         if holder is None:
             return HomeInUse(
                 home=self._home,
@@ -200,6 +218,28 @@ def is_free(path: Path) -> bool:
     finally:
         os.close(descriptor)
     return True
+
+
+def open_by(path: Path) -> frozenset[int] | None:
+    """Return which other processes of this user have a file open; None where nobody can tell.
+
+    Args:
+        path: the file.
+    """
+    if not Path("/proc/self/fd").is_dir():
+        return None
+    wanted = path.stat()
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*/fd"):
+        pid = int(folder.parent.name)
+        with contextlib.suppress(OSError):  # it has ended, or is somebody else's
+            for link in folder.iterdir():
+                with contextlib.suppress(OSError):
+                    opened = link.stat()
+                    if (opened.st_dev, opened.st_ino) == (wanted.st_dev, wanted.st_ino):
+                        found.add(pid)
+                        break
+    return frozenset(found - {os.getpid()})
 
 
 def is_alive(pid: int) -> bool:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from delta_outbox.errors import OutboxError
+from delta_outbox.interrupts import held
 from delta_outbox.java import Java, find_java
 from delta_outbox.ownership import open_own
 
@@ -77,6 +79,7 @@ def start_jvm(
     inherit: tuple[int, ...] = (),
     environment: Mapping[str, str] | None = None,
     debug: bool = False,
+    on_start: Callable[[subprocess.Popen[bytes]], None] | None = None,
 ) -> JavaGateway:
     """Start a JVM with Spark's classes and return the gateway to it.
 
@@ -87,6 +90,8 @@ def start_jvm(
         environment: variables for the JVM alone; settings are visible to every user of the
             machine, these to nobody else.
         debug: let what is printed reach this process's standard error instead.
+        on_start: is told of the process as soon as there is one, before it can do anything and
+            before anything can interrupt us.
 
     Raises:
         SparkNotStarted: the JVM ended before it answered.
@@ -101,8 +106,15 @@ def start_jvm(
     with os.fdopen(open_own(log, flags, 0o666), "ab") as file:
         since = file.seek(0, os.SEEK_END)
         output = sys.stderr.fileno() if debug else file.fileno()
+        started: list[subprocess.Popen[bytes]] = []
+
+        def known(process: subprocess.Popen[bytes]) -> None:
+            started.append(process)
+            if on_start is not None:
+                on_start(process)
+
         try:
-            with _variables(environment or {}):
+            with _variables(environment or {}), _told_of_processes(known):
                 return launch_gateway(  # type: ignore[no-untyped-call]  # pyspark leaves it untyped
                     conf=conf,
                     popen_kwargs={
@@ -118,6 +130,48 @@ def start_jvm(
             raise SparkNotStarted(
                 f"Spark did not start: {_reason(log, since=since)} (log: {log})"
             ) from error
+        except BaseException:
+            # pyspark forgets a JVM whose start is interrupted, and it would never end: it waits for
+            # the folder into which it is to write its port, and that is gone.
+            for process in started:
+                kill_jvm(process)
+            raise
+
+
+@contextlib.contextmanager
+def _told_of_processes(known: Callable[[subprocess.Popen[bytes]], None]) -> Iterator[None]:
+    """Tell of each process that pyspark starts within a block, with no moment in between."""
+    from pyspark import java_gateway
+
+    def start(*args: Any, **kwargs: Any) -> subprocess.Popen[bytes]:
+        with held():
+            process: subprocess.Popen[bytes] = subprocess.Popen(*args, **kwargs)
+            known(process)
+        return process
+
+    module: Any = java_gateway
+    before = module.Popen
+    module.Popen = start
+    try:
+        yield
+    finally:
+        module.Popen = before
+
+
+def kill_jvm(process: subprocess.Popen[bytes]) -> None:
+    """Kill a JVM that `start_jvm` has started, with all that it has started, and wait for its end.
+
+    Args:
+        process: the JVM, or the script that becomes it; the first of a session of its own.
+    """
+    with held():
+        if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        if process.stdin is not None:
+            with contextlib.suppress(OSError):
+                process.stdin.close()
 
 
 @contextlib.contextmanager
@@ -164,15 +218,17 @@ def end_jvm(gateway: JavaGateway, *, timeout: float = STOP_TIMEOUT) -> bool:
         Whether it ended by itself.
     """
     process = process_of(gateway)
-    gateway.shutdown()
-    if process.stdin is not None:
-        process.stdin.close()  # the JVM ends when its standard input does
     try:
+        gateway.shutdown()
+        if process.stdin is not None:
+            process.stdin.close()  # the JVM ends when its standard input does
         return process.wait(timeout=timeout) == 0
     except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+        kill_jvm(process)
         return False
+    except BaseException:  # whoever interrupts us does not want to wait
+        kill_jvm(process)
+        raise
 
 
 @contextlib.contextmanager

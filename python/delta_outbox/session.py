@@ -7,6 +7,7 @@ import contextlib
 import os
 import re
 import socket
+import sys
 import warnings
 import weakref
 from collections.abc import Iterator, Mapping
@@ -16,9 +17,11 @@ from urllib.parse import urlparse
 from delta_outbox.catalog_places import follow_home
 from delta_outbox.errors import BadSettings, ServerUnreachable, StoragePrecondition
 from delta_outbox.home import Home
+from delta_outbox.interrupts import handlers_kept
 from delta_outbox.jvm import (
     SparkNotStarted,
     end_jvm,
+    kill_jvm,
     process_of,
     start_jvm,
 )
@@ -32,6 +35,8 @@ from delta_outbox.spark_settings import (
 )
 
 if TYPE_CHECKING:
+    import subprocess
+
     from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
 
@@ -97,6 +102,7 @@ def local_session(
             debug=debug,
         )
     except BaseException:
+        _kill_rest()
         if not held_before:
             home.lock.release()
         raise
@@ -136,13 +142,14 @@ def _started(
         inherit=(home.lock.descriptor,),
         environment=environment,
         debug=debug,
+        on_start=lambda process: _begin(home, process),
     )
-    home.lock.shared_with(process_of(gateway).pid)
-    gateway.class_archive = archive
     try:
+        gateway.class_archive = archive
         follow_home(gateway, home)
         SparkContext._ensure_initialized(gateway=gateway)
-        SparkContext(conf=SparkConf())  # the JVM was started with our settings
+        with handlers_kept():
+            SparkContext(conf=SparkConf())  # the JVM was started with our settings
         spark = SparkSession.builder.getOrCreate()
         check_session(spark)
     except (Py4JError, PySparkException) as error:
@@ -154,6 +161,23 @@ def _started(
         stop_session()
         raise
     return spark
+
+
+# The JVM of the session of this process, from its first moment on.
+_jvms: list[subprocess.Popen[bytes]] = []
+
+
+def _begin(home: Home, process: subprocess.Popen[bytes]) -> None:
+    """Note a JVM that was just started, for ourselves and for whoever finds the home in use."""
+    _jvms.append(process)
+    home.lock.shared_with(process.pid)
+
+
+def _kill_rest() -> None:
+    """Kill a JVM of this process that has not ended in order; without one, do nothing."""
+    while _jvms:
+        kill_jvm(_jvms[-1])
+        _jvms.pop()
 
 
 def _cause(error: Exception) -> str:
@@ -170,8 +194,16 @@ def _stop_home(home: Home) -> None:
 def stop_session() -> None:
     """Stop the local session and wait until its JVM is gone; without one, do nothing.
 
-    `spark.stop()` alone leaves the JVM running, and with it the lock and the catalog.
+    `spark.stop()` alone leaves the JVM running, and with it the lock and the catalog. Whoever
+    interrupts this does not want to wait: the JVM is killed then.
     """
+    try:
+        _stop_session()
+    finally:
+        _kill_rest()
+
+
+def _stop_session() -> None:
     from py4j.protocol import Py4JError
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -191,9 +223,13 @@ def stop_session() -> None:
         SparkContext._jvm = None
         SparkSession._instantiatedSession = None
         archive: ClassArchive | None = getattr(gateway, "class_archive", None)
-        if archive is not None and process_of(gateway).poll() is None:
-            archive.write(gateway)
-        end_jvm(gateway)
+        try:
+            # What fails or is interrupted has not loaded what an archive is to hold.
+            is_well = sys.exc_info()[0] is None and process_of(gateway).poll() is None
+            if archive is not None and is_well:
+                archive.write(gateway)
+        finally:
+            end_jvm(gateway)
 
 
 def remote_session(url: str) -> SparkSession:

@@ -14,21 +14,22 @@ import threading
 import pytest
 
 from delta_outbox.appending import AppendReport
-from delta_outbox.cli import appending, relaying
-from delta_outbox.cli import main as main_module
+from delta_outbox.cli import appending, relaying, running
 from delta_outbox.cli.logs import LineFormatter, logging_to
+from delta_outbox.cli.main import main
 from delta_outbox.cli.outcome import Outcome, UnexpectedError
 from delta_outbox.cli.progress import LINE_INTERVAL, Lines
-from delta_outbox.cli.signals import INTERRUPTED, stop_on_signals
+from delta_outbox.cli.signals import stop_on_signals
 from delta_outbox.event_life import command_shown, content_shown
+from delta_outbox.interrupts import INTERRUPTED
 from delta_outbox.rejection import Rejection
 from delta_outbox.relay.summary import Summary
 
 
 def run(monkeypatch: pytest.MonkeyPatch, words: list[str], command: object) -> int:
     """Run a command line whose command is replaced."""
-    monkeypatch.setattr(main_module, "COMMANDS", {words[0]: command})
-    return main_module.main(words)
+    monkeypatch.setattr(running, "COMMANDS", {words[0]: command})
+    return main(words)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +124,7 @@ def test_errors_cannot_steer_the_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Control characters that a message quotes arrive escaped."""
-    assert 2 == main_module.main(["\x1b]0;owned\x07"])
+    assert 2 == main(["\x1b]0;owned\x07"])
     error = capsys.readouterr().err
     assert "\x1b" not in error
     assert "\x07" not in error

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from delta_outbox.cli.inspecting import filter_of
-from delta_outbox.cli.main import COMMANDS, main
+from delta_outbox.cli.main import main
 from delta_outbox.cli.parser import build, parse, split_dbt
+from delta_outbox.cli.running import COMMANDS
 from delta_outbox.errors import WrongUsage
 from delta_outbox.inspection_filter import DEFAULT_LIMIT, Filter, Sort
 from delta_outbox.lifecycle import State

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import TextIO
 
-logger = logging.getLogger(__name__)
+from delta_outbox.interrupts import INTERRUPTED, ends_in_order
 
-INTERRUPTED = 130  # exit code: 128 + SIGINT
+logger = logging.getLogger(__name__)
 
 
 @contextlib.contextmanager
@@ -26,6 +26,7 @@ def stop_on_signals(
     """Set an event on SIGTERM or SIGINT, for a block; a second SIGINT ends the process at once.
 
     Enter it after the Spark session has started: pyspark installs a handler of its own then.
+    Once it is set, what follows the block is not interrupted either: the command ends in order.
     Outside the main thread Python allows no handlers, and nothing is installed.
 
     Args:
@@ -51,6 +52,8 @@ def stop_on_signals(
     try:
         yield stop
     finally:
+        if stop.is_set():
+            ends_in_order()
         for number, handler in before.items():
             signal.signal(number, handler)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal
 from delta_outbox.cli.logs import quieten_pyspark
 from delta_outbox.cli.outcome import UnexpectedError
 from delta_outbox.cli.progress import progress_on
-from delta_outbox.cli.signals import INTERRUPTED, stop_on_signals
+from delta_outbox.cli.signals import stop_on_signals
 from delta_outbox.config import load_settings
 from delta_outbox.demo.flights import (
     EVENT_TYPES,
@@ -32,6 +32,7 @@ from delta_outbox.demo.terminal import Terminal, next_commands
 from delta_outbox.demo.verify import prove
 from delta_outbox.errors import OutboxError, WrongUsage
 from delta_outbox.home import Home
+from delta_outbox.interrupts import INTERRUPTED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

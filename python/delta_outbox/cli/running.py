@@ -85,8 +85,8 @@ def _run(words: Sequence[str], output: _Output, interruption: Interruption) -> i
         args = parse(words)
     except SystemExit:  # help or the version was asked for, and printed
         return 0
-    except OutboxError as error:
-        return output.error(error.as_dict(), error.exit_code)
+    except OutboxError as wrong:
+        return output.error(wrong.as_dict(), wrong.exit_code)
     with logging_to(output.stderr, verbose=args.verbose, debug=args.debug):
         try:
             with output.kept_clean():

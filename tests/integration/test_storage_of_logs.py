@@ -1,0 +1,50 @@
+"""Where the logs of an outbox lie, as the catalog says, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from delta_outbox.errors import StoragePrecondition
+from delta_outbox.home import Home
+from delta_outbox.opening import LOGS, check_storage
+from delta_outbox.storage_places import places_of
+from delta_outbox.tables import Tables
+
+pytestmark = pytest.mark.local
+
+
+def test_a_log_with_a_location_of_its_own_is_found(
+    spark: SparkSession, home: Home, outbox_schema: str, tmp_path: Path
+):
+    """Logs in the warehouse of the home are taken for that home alone; one log elsewhere, by its
+    own location or that of its schema, is refused.
+    """
+    tables, names = Tables(schema=outbox_schema), (*LOGS, "outbox_state")
+    spark.sql(f"create schema {outbox_schema}")
+    for name in names:
+        spark.sql(f"create table {tables[name]} (id int) using delta")
+    check_storage(spark, tables, home=home, single_driver=False)
+    assert set(names) == set(places_of(spark, schema=outbox_schema, names=names))
+    with pytest.raises(StoragePrecondition, match="not of this home"):
+        check_storage(spark, tables, home=None, single_driver=True)
+    spark.sql(f"drop table {tables['outbox_relays']}")
+    elsewhere = tmp_path / "else where"
+    relays = f"create table {tables['outbox_relays']} (id int) using delta location"
+    spark.sql(f"{relays} '{elsewhere}'")
+    with pytest.raises(StoragePrecondition, match="outbox_relays"):
+        check_storage(spark, tables, home=home, single_driver=False)
+
+
+def test_a_schema_with_a_location_of_its_own_is_refused(
+    spark: SparkSession, home: Home, outbox_schema: str, tmp_path: Path
+):
+    """A schema that lies elsewhere takes its logs with it."""
+    tables = Tables(schema=outbox_schema)
+    spark.sql(f"create schema {outbox_schema} location '{tmp_path / 'db'}'")
+    for name in LOGS:
+        spark.sql(f"create table {tables[name]} (id int) using delta")
+    with pytest.raises(StoragePrecondition):
+        check_storage(spark, tables, home=home, single_driver=False)

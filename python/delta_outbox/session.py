@@ -87,7 +87,7 @@ def local_session(
             remedy=f"Unset {REMOTE_VARIABLE}, or use the session that it names.",
         )
     check_settings({**REQUIRED, **(extra_conf or {})}.get)
-    held_before = home.lock.held
+    held_before, running_before = home.lock.held, len(_jvms)
     # First of all: whoever comes second must not wait for imports to learn that.
     home.lock.acquire()
     try:
@@ -102,7 +102,7 @@ def local_session(
             debug=debug,
         )
     except BaseException:
-        _kill_rest()
+        _kill_rest(but=running_before)
         if not held_before:
             home.lock.release()
         raise
@@ -173,9 +173,13 @@ def _begin(home: Home, process: subprocess.Popen[bytes]) -> None:
     home.lock.shared_with(process.pid)
 
 
-def _kill_rest() -> None:
-    """Kill a JVM of this process that has not ended in order; without one, do nothing."""
-    while _jvms:
+def _kill_rest(*, but: int = 0) -> None:
+    """Kill a JVM of this process that has not ended in order; without one, do nothing.
+
+    Args:
+        but: how many are left alone, those that were there first.
+    """
+    while len(_jvms) > but:
         kill_jvm(_jvms[-1])
         _jvms.pop()
 

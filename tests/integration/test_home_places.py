@@ -13,7 +13,7 @@ import pytest
 
 from delta_outbox.home import Home
 
-pytestmark = pytest.mark.local
+pytestmark = [pytest.mark.local, pytest.mark.rest]
 
 LIMIT = 900.0  # seconds; a command is a JVM, and the machine may be busy
 

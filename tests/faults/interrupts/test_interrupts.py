@@ -121,8 +121,15 @@ def interrupt(home: Home, name: str, *, after: float, number: int) -> Ended:
     return ended
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("after", [1.0, 4.0])
+@pytest.mark.parametrize(
+    ("after", "number"),
+    [
+        (1.0, signal.SIGINT),
+        (4.0, signal.SIGTERM),
+        pytest.param(1.0, signal.SIGTERM, marks=pytest.mark.rest),
+        pytest.param(4.0, signal.SIGINT, marks=pytest.mark.rest),
+    ],
+)
 def test_an_interrupt_leaves_nothing(home: Home, after: float, number: int):
     """Ctrl-C and SIGTERM in the first seconds of `status` end it as INTERRUPTED, 130; no process
     is left and the home is free.
@@ -130,6 +137,7 @@ def test_an_interrupt_leaves_nothing(home: Home, after: float, number: int):
     interrupt(home, "status", after=after, number=number)
 
 
+@pytest.mark.rest
 def test_an_interrupted_set_up_is_mended_by_the_next(tmp_path: Path):
     """Ctrl-C while `init` lets dbt create the outbox is INTERRUPTED, and `init` once more makes
     it whole.
@@ -141,7 +149,7 @@ def test_an_interrupted_set_up_is_mended_by_the_next(tmp_path: Path):
     assert 0 == run(["status", "--json"], home.root).code
 
 
-@pytest.mark.parametrize("after", [0.8, 2.0])
+@pytest.mark.parametrize("after", [pytest.param(0.8, marks=pytest.mark.rest), 2.0])
 def test_a_killed_command_frees_the_home(home: Home, after: float):
     """After SIGKILL at any moment the home becomes free by itself; until then the message names a
     process that lives and has the home.

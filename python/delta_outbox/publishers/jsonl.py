@@ -26,6 +26,7 @@ from delta_outbox.publishers.protocol import (
     Failed,
     JsonText,
     NotSent,
+    Rejected,
     Result,
     Unknown,
 )
@@ -95,7 +96,8 @@ class JsonlPublisher:
 
     def publish(self, events: EventBatch) -> list[Result]:
         """Append the events and wait for the disk once; NotSent from the deadline on."""
-        start, receipts = self._size, []
+        start, unfit = self._size, _Unfit()
+        offsets: list[int | None] = []  # of each line; None: there is none
         try:
             if not events or time.monotonic() >= events.deadline:
                 return [NotSent()] * len(events)
@@ -103,17 +105,20 @@ class JsonlPublisher:
             for at in range(0, len(events), _CHUNK):
                 if time.monotonic() >= events.deadline:
                     break
-                lines = [_line(event) for event in events[at : at + _CHUNK]]
-                _write(file, b"".join(lines))
+                lines = [unfit.line_of(event) for event in events[at : at + _CHUNK]]
+                _write(file, b"".join(line for line in lines if line is not None))
                 for line in lines:
-                    receipts.append(self._size)
-                    self._size += len(line)
+                    offsets.append(None if line is None else self._size)
+                    self._size += len(line or b"")
             os.fsync(file)
         except OSError as error:
             return self._undo(start, error, len(events))
         prefix = f'{{"file":{_encode(self._name)},"offset":'
         results: list[Result] = [
-            Delivered(receipt=JsonText(f"{prefix}{offset}}}")) for offset in receipts
+            unfit.results[event.delivery_id]
+            if offset is None
+            else Delivered(receipt=JsonText(f"{prefix}{offset}}}"))
+            for event, offset in zip(events, offsets, strict=False)
         ]
         return results + [NotSent()] * (len(events) - len(results))
 
@@ -167,6 +172,28 @@ def read_lines(folder: Path | str) -> Iterator[dict[str, Any]]:
             for line in lines:
                 if line.endswith(b"\n"):
                     yield json.loads(line)
+
+
+class _Unfit:
+    """The events of a call that have no line: their text has no form in UTF-8."""
+
+    def __init__(self) -> None:
+        self.results: dict[str, Result] = {}
+        self._held: set[str] = set()  # keys of which nothing may follow
+
+    def line_of(self, event: Event) -> bytes | None:
+        """Return the line of an event; None if it has none, or one of its key had none."""
+        key = event.ordered_key
+        if key is not None and key in self._held:
+            self.results[event.delivery_id] = NotSent()
+            return None
+        try:
+            return _line(event)
+        except UnicodeEncodeError:
+            self.results[event.delivery_id] = Rejected(error="a text of it has no form in UTF-8")
+            if key is not None:
+                self._held.add(key)
+            return None
 
 
 def _line(event: Event) -> bytes:

@@ -146,6 +146,8 @@ class KafkaCall:
                     raise _Interrupted from None
             except KafkaException as error:
                 return self._refusal(client, error, len(payload))
+            except (ValueError, TypeError, ArithmeticError) as error:  # of the route, for example
+                return Rejected(error=f"it has no form in Kafka: {type(error).__name__}")
             else:
                 return None
 

@@ -39,5 +39,7 @@ def kafka_headers(event: Event) -> Headers:
         for name, value in given.items():
             if not name or "\0" in name:
                 raise ValueError("a header name is empty or holds a NUL")
+            if not name.isascii():
+                name.encode()  # the client would find out while it sends
             headers.append((name, None if value is None else value.encode()))
     return headers

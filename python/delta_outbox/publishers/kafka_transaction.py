@@ -126,6 +126,7 @@ class TransactionCall:
             result = refused.get(event.route)
             try:
                 self._headers[position] = kafka_headers(event)
+                event.route.encode()
                 if event.key is not None:
                     event.key.encode()
             except ValueError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 import time
 from collections import deque
 from dataclasses import dataclass, field
@@ -144,6 +145,10 @@ class RabbitCall:
                 self._settle(position, Rejected(error="a text of it has no form in UTF-8"))
             except ValueError as error:
                 self._settle(position, Rejected(error=f"it has no form in AMQP: {error}"))
+            except (struct.error, ArithmeticError, TypeError) as error:
+                # The client writes all of a message into memory before it hands any of it over.
+                said = f"it has no form in AMQP: {type(error).__name__}"
+                self._settle(position, Rejected(error=said))
             else:
                 self._under_way[tag] = position
                 self._bytes += size

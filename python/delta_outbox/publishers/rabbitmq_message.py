@@ -56,7 +56,7 @@ def properties_of(event: Event, *, content_type: str, frame_max: int) -> pika.Ba
         headers=headers,
         delivery_mode=_PERSISTENT,
         message_id=event.delivery_id,
-        timestamp=int(event.created_at.timestamp()),
+        timestamp=_seconds_of(event),
         type=event.event_type,
     )
     if size > _SURELY_FITS:
@@ -66,6 +66,14 @@ def properties_of(event: Event, *, content_type: str, frame_max: int) -> pika.Ba
                 f"its headers take {encoded} bytes, and a frame of the broker's holds {frame_max}"
             )
     return properties
+
+
+def _seconds_of(event: Event) -> int | None:
+    """Return when the event was made in seconds since 1970, as AMQP counts time; None, and then the
+    message has no time, if that was earlier.
+    """
+    seconds = int(event.created_at.timestamp() // 1)
+    return seconds if seconds >= 0 else None
 
 
 def _content_type_of(headers: Mapping[str, str | None]) -> str | None:

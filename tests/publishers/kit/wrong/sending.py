@@ -230,3 +230,39 @@ class SendsTheFailedElsewhere(RightPublisher):
         if isinstance(result, Failed):
             super().attempt(replace(event, route="elsewhere"), seconds)
         return result
+
+
+class CountsSecondsFrom1970(RightPublisher):
+    """Takes a time that it cannot write for an event that cannot be sent."""
+
+    caught_by = ("an_event_of_any_year_is_delivered",)
+
+    def attempt(self, event: Event, seconds: float) -> Result:
+        if event.created_at.timestamp() < 0:
+            return Rejected(error="there is no time before 1970")
+        return super().attempt(event, seconds)
+
+
+class FailsWhatItCannotWrite(RightPublisher):
+    """Calls an event that has no form a failure, as if another attempt could help."""
+
+    caught_by = ("hostile_events_are_delivered_or_rejected",)
+
+    def attempt(self, event: Event, seconds: float) -> Result:
+        try:
+            (event.key or "").encode()
+        except UnicodeEncodeError:
+            return Failed(error="it has no form")
+        return super().attempt(event, seconds)
+
+
+class GivesUpTheCall(RightPublisher):
+    """Finds out while it sends that it cannot write a time, and gives up all that is left."""
+
+    caught_by = ("neighbours_of_hostile_events_are_delivered",)
+
+    def publish(self, events: EventBatch) -> list[Result]:
+        left = [n for n, event in enumerate(events) if event.created_at.timestamp() < 0]
+        first = left[0] if left else len(events)
+        sent = super().publish(EventBatch(events[:first], deadline=events.deadline))
+        return [*sent, *(Failed(error="broken off") for _ in events[first:])]

@@ -7,6 +7,7 @@ are: of more than fit, those with one remainder are compared after those with an
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
@@ -16,6 +17,7 @@ import pyarrow as pa
 
 MOST: Final = 4_000_000  # numbers that are held at once: 32 MB
 ROWS: Final = 50_000  # texts that are numbered at once
+LONGEST: Final = 512  # bytes of a text that is numbered among others; a longer one is by itself
 _WORD: Final = 8  # bytes
 _SEED: Final = 20260101
 
@@ -68,7 +70,15 @@ def _numbers(texts: pa.Array) -> Numbers:
     _, ends, data = texts.buffers()
     offsets = np.frombuffer(ends, np.int64)[texts.offset : texts.offset + len(texts) + 1]
     lengths = np.diff(offsets)
-    width = max(1, -(-int(lengths.max()) // _WORD))
+    is_long = lengths > LONGEST
+    if is_long.any():  # one of them must not make all others as wide
+        numbers = np.empty(len(texts), np.uint64)
+        numbers[~is_long] = _numbers(texts.filter(pa.array(~is_long)))
+        for row in np.flatnonzero(is_long).tolist():
+            digest = hashlib.blake2b(texts[row].as_buffer(), digest_size=_WORD).digest()
+            numbers[row] = int.from_bytes(digest, "little")
+        return numbers
+    width = max(1, -(-int(lengths.max(initial=0)) // _WORD))
     padded = np.zeros((len(texts), width * _WORD), np.uint8)
     if offsets[-1] > offsets[0]:
         given = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
@@ -80,8 +90,8 @@ def _numbers(texts: pa.Array) -> Numbers:
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     words = (words ^ (words >> np.uint64(31))) * _weights(width)
-    numbers: Numbers = words.sum(axis=1, dtype=np.uint64)
-    return numbers
+    summed: Numbers = words.sum(axis=1, dtype=np.uint64)
+    return summed
 
 
 def _weights(width: int) -> Numbers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterator
 
 import numpy as np
@@ -42,6 +43,26 @@ def test_a_number_is_of_the_text_alone(texts: list[str], before: int, kind: pa.D
     alone = [int(numbers_of(pa.chunked_array([[text]], pa.string()))[0]) for text in texts]
     column = pa.chunked_array([pa.array([*["x" * 50] * before, *texts], kind).slice(before)])
     assert alone == numbers_of(column).tolist()
+
+
+def test_one_long_text_costs_itself_alone(monkeypatch: pytest.MonkeyPatch):
+    """A text of 400,000 characters among 50,000 ids takes its own room, not that of all of them;
+    it is found twice, and its neighbours keep their numbers.
+    """
+    monkeypatch.setattr(repeats, "ROWS", 50_000)
+    ids = [f"event-{n:09}" for n in range(50_000)]
+    long = "long" * 100_000
+    column = pa.chunked_array([[*ids, long]], pa.string())
+    tracemalloc.start()
+    found = numbers_of(column)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 64 * 2**20
+    assert numbers_of(pa.chunked_array([ids])).tolist() == found[:-1].tolist()
+    assert numbers_of(pa.chunked_array([[long]])).tolist() == found[-1:].tolist()
+    assert not may_repeat(lambda: iter([column]), 50_001)
+    twice = pa.chunked_array([[*ids, long, f"{long}!", long]], pa.string())
+    assert may_repeat(lambda: iter([twice]), 50_003)
 
 
 def test_ids_that_differ_little_have_other_numbers(monkeypatch: pytest.MonkeyPatch):

@@ -10,6 +10,7 @@
         available_at,
         ordinal,
         created_date,
+        payload_bytes,
         {{ arrival }} as arrival
     from {{ source }}
 {%- endmacro %}

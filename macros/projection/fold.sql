@@ -231,6 +231,7 @@
             if(last is null, epoch, last.epoch) as epoch,
             if(last is null, lane, last.lane) as lane,
             if(last is null, sequence, last.sequence) as sequence,
+            payload_bytes,
             case
                 when is_new then null
                 when destination <> '' or last is null then destination

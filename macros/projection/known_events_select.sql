@@ -8,7 +8,7 @@
             __events_to__: the version up to which the news goes. A snapshot, because Spark confuses a table with its own
                 change feed where one query reads both.
             __events_after__: the version of the event log up to which the projection has seen it
-            __news_from__, __news_to__: earliest and latest created_date of the new events
+            __news_days__: the condition of `days_of_news`
             __first_id__, __last_id__: least and greatest id of the new events. Where ids grow with time, like UUIDs of
                 version 7, hardly an earlier file has to be read.
     -#}
@@ -20,7 +20,7 @@
         and _metadata.row_commit_version <= __events_after__
         and event_id between __first_id__ and __last_id__
         and (
-            (created_date >= date_sub(__news_from__, {{ days }}) and created_date <= __news_to__)
+            (__news_days__)
             or created_date >= date_sub(current_date(), {{ days }})
         )
 {%- endmacro %}

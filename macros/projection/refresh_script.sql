@@ -47,8 +47,7 @@ begin
     declare events_source string;
     declare transitions_source string;
     declare commands_source string;
-    declare news_from date;
-    declare news_to date;
+    declare news_days string;
     declare first_id string;
     declare last_id string;
     declare from_states string;
@@ -148,9 +147,9 @@ begin
                 );
 
             if events_to > events_after and not plan_rebuilds then
-                set (news_from, news_to, first_id, last_id) = (
-                    select min(created_date), max(created_date), hex(min(event_id)), hex(max(event_id))
-                    from outbox_events_tail
+                set news_days = ({{ delta_outbox.days_of_news("outbox_events_tail") | indent(16) }});
+                set (first_id, last_id) = (
+                    select hex(min(event_id)), hex(max(event_id)) from outbox_events_tail
                 );
             end if;
             -- Only a replay leaves a terminal state, and only a kill may let the key of a dead event go, so only then are
@@ -176,13 +175,12 @@ begin
                 else '\'PENDING\', \'CLAIMED\''
             end;
             execute immediate 'create or replace temporary view outbox_known_events as '
-                || replace(replace(replace(replace(replace(replace(replace(
+                || replace(replace(replace(replace(replace(replace(
                     r"{{ delta_outbox.known_events_select(events) }}",
-                    '__any_news__', if(plan_rebuilds or news_from is null, 'false', 'true')),
+                    '__any_news__', if(plan_rebuilds or news_days is null, 'false', 'true')),
                     '__events_to__', cast(events_to as string)),
                     '__events_after__', cast(events_after as string)),
-                    '__news_from__', coalesce('date\'' || news_from || '\'', 'current_date()')),
-                    '__news_to__', coalesce('date\'' || news_to || '\'', 'current_date()')),
+                    '__news_days__', coalesce(news_days, 'false')),
                     '__first_id__', 'string(x\'' || coalesce(first_id, '') || '\')'),
                     '__last_id__', 'string(x\'' || coalesce(last_id, '') || '\')');
 

@@ -12,6 +12,9 @@
                 {%- do known.append(table["tableName"]) -%}
             {%- endfor -%}
         {%- endfor -%}
+        {%- if "outbox_events" in known -%}
+            {%- do delta_outbox.check_format(schema ~ ".outbox_events") -%}
+        {%- endif -%}
         {%- if "outbox_purged" not in known -%}
             {%- do run_query("create schema if not exists " ~ schema) -%}
             {%- for name in delta_outbox.log_names() + ["outbox_purged"] if name not in known -%}

@@ -2,7 +2,7 @@
     {#- The log that operators and endpoints append to: blind appends, carried out by whoever sequences a lane next. -#}
     create table if not exists {{ relation }} (
         command_id string not null comment 'Id of the command; several rows where a filter was expanded',
-        kind string not null comment 'replay, kill, release, pause, resume or complete',
+        kind string not null comment 'replay, kill, release, pause, resume, complete, assign, extend, cancel or accept_late',
         event_id string comment 'The delivery that the command is about',
         arrival bigint,
         destination string,
@@ -17,11 +17,8 @@
     partitioned by (requested_date)
     tblproperties (
         {{- delta_outbox.log_properties(
-            checks={
-                "kind_known": "kind in ('replay', 'kill', 'release', 'pause', 'resume', 'complete')",
-                "actor_and_reason_given": "length(trim(actor)) > 0 and length(trim(reason)) > 0",
-            },
-            extra={"delta.feature.allowColumnDefaults": "supported"},
+            checks=delta_outbox.log_checks("commands"),
+            extra={"delta.feature.allowColumnDefaults": "supported", "delta.enableRowTracking": "true"},
         ) }}
     )
 {%- endmacro %}

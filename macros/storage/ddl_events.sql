@@ -1,11 +1,7 @@
 {% macro ddl_events(relation) -%}
     {#-
         The log that producers append to: one immutable row per event.
-
-        Spark lets any bytes pass as a string. What goes through a text of the JVM and comes back the same is UTF-8; Spark 3.5,
-        which may produce as well, has no function that says so.
     -#}
-    {%- set text = "concat_ws(' ', event_id, event_type, ordering_key, partition_key)" -%}
     create table if not exists {{ relation }} (
         event_id string not null comment 'Globally unique id of the event; its first row in arrival order is the event',
         event_type string not null comment 'Stable, versionable kind of the event, for example order.created',
@@ -18,18 +14,15 @@
         available_at timestamp comment 'Not delivered before this time (UTC)',
         ordinal bigint comment 'Order within one commit; null sorts last',
         appended_at timestamp default current_timestamp() comment 'When the row was appended (UTC)',
-        created_date date generated always as (cast(created_at as date)) comment 'Partition: date of created_at'
+        created_date date generated always as (cast(created_at as date)) comment 'Partition: date of created_at',
+        payload_bytes int generated always as (octet_length(payload)) comment 'Size of the payload; null where the row is of format 1'
     )
     using delta
     partitioned by (created_date)
     tblproperties (
         {{- delta_outbox.log_properties(
-            checks={
-                "event_id_given": "length(event_id) > 0",
-                "event_type_given": "length(event_type) > 0",
-                "text_is_utf8": "decode(encode(" ~ text ~ ", 'UTF-16BE'), 'UTF-16BE') = " ~ text,
-            },
-            extra={"delta.feature.allowColumnDefaults": "supported"},
+            checks=delta_outbox.log_checks("events"),
+            extra={"delta.feature.allowColumnDefaults": "supported", "delta.enableRowTracking": "true"},
             statistics=["event_id", "event_type", "created_at", "appended_at", "ordinal"],
         ) }}
     )

@@ -10,6 +10,6 @@
     using delta
     partitioned by (writer)
     tblproperties (
-        {{- delta_outbox.log_properties(checks={"number_valid": "number >= 1 and length(writer) > 0"}) }}
+        {{- delta_outbox.log_properties(checks=delta_outbox.log_checks("progress")) }}
     )
 {%- endmacro %}

@@ -18,8 +18,8 @@
     using delta
     tblproperties (
         {{- delta_outbox.log_properties(
-            checks={"state_terminal": "state in ('PUBLISHED', 'DEAD')"},
-            extra={"delta.enableRowTracking": "false", "delta.enableChangeDataFeed": "false"},
+            checks=delta_outbox.log_checks("purged"),
+            extra={"delta.enableChangeDataFeed": "false"},
         ) }}
     )
 {%- endmacro %}

@@ -1,7 +1,6 @@
 {% macro ddl_relays(relation) -%}
     {#-
-        The heartbeats of relays; ownership of lanes is advisory, the expected sequence is the safety net. No reader asks
-        which commit a heartbeat came with, and without row tracking Delta need not read the table to append to it.
+        The heartbeats of relays; ownership of lanes is advisory, the expected sequence is the safety net.
 
         A relay appends 8,640 beats a day, so Delta itself compacts them whenever 50 small files have come together, and
         forgets the commits of the day before yesterday; nobody derives anything from them.
@@ -12,15 +11,15 @@
         lanes array<int> not null comment 'Lanes the relay works on',
         at timestamp not null,
         version string not null comment 'Version of delta-outbox that the relay runs',
-        beat_date date generated always as (cast(at as date)) comment 'Partition: date of at'
+        beat_date date generated always as (cast(at as date)) comment 'Partition: date of at',
+        driver_id string comment 'The Spark driver through which the relay writes'
     )
     using delta
     partitioned by (beat_date)
     tblproperties (
         {{- delta_outbox.log_properties(
-            checks={"kind_known": "kind in ('started', 'alive', 'stopped')"},
+            checks=delta_outbox.log_checks("relays"),
             extra={
-                "delta.enableRowTracking": "false",
                 "delta.autoOptimize.autoCompact": "true",
                 "delta.logRetentionDuration": "interval 2 days",
                 "delta.deletedFileRetentionDuration": "interval 1 days",

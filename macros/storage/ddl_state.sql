@@ -36,7 +36,8 @@
         policy_version string,
         epoch int not null comment 'Position of the last transition; 0, 0, 0 before the first',
         lane int not null,
-        sequence bigint not null
+        sequence bigint not null,
+        payload_bytes int comment 'Size of the payload; null where its row is of format 1'
     )
     using delta
     partitioned by (state)

@@ -34,16 +34,7 @@
     partitioned by (lane, occurred_date)
     tblproperties (
         {{- delta_outbox.log_properties(
-            checks={
-                "position_valid": "epoch >= 0 and lane >= 0 and sequence >= 1 and arrival >= 0",
-                "delivery_named": "length(event_id) > 0 and length(destination) > 0",
-                "counters_valid": "lifecycle >= 0 and attempt >= 0 and publish_attempts >= 0 and crashes >= 0 and suspect >= 0 and publish_attempts <= attempt and crashes <= attempt and suspect <= attempt",
-                "transition_legal": delta_outbox.legal_transition_check(),
-                "claim_complete": "to_state <> 'CLAIMED' or (claim_id is not null and relay_id is not null and lease_expires_at is not null and claim_size >= 1 and attempt >= 1)",
-                "ending_names_claim": "from_state <> 'CLAIMED' or claim_id is not null",
-                "operator_named": "reason not in ('replayed', 'operator') or (actor is not null and command_id is not null)",
-                "replay_starts_over": "reason <> 'replayed' or (lifecycle >= 1 and attempt = 0 and publish_attempts = 0 and crashes = 0 and suspect = 0)",
-            },
+            checks=delta_outbox.log_checks("transitions"),
             statistics=["epoch", "sequence", "event_id", "occurred_at"],
         ) }}
     )

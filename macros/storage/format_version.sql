@@ -1,4 +1,4 @@
 {% macro format_version() -%}
     {#- The version of the logs' format. A newer one found in a table is refused. -#}
-    {{ return(1) }}
+    {{ return(2) }}
 {%- endmacro %}

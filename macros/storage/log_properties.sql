@@ -12,7 +12,6 @@
     {%- set properties = {
         "delta_outbox.format_version": delta_outbox.format_version(),
         "delta.enableChangeDataFeed": "true",
-        "delta.enableRowTracking": "true",
         "delta.checkpointInterval": "50",
         "delta.autoOptimize.autoCompact": "false",
         "delta.autoOptimize.optimizeWrite": "false",

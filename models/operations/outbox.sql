@@ -12,7 +12,8 @@ with content as (
         payload,
         headers,
         metadata,
-        appended_at
+        appended_at,
+        payload_bytes
     from {{ source("outbox", "outbox_events") }}
 ),
 

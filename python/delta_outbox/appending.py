@@ -13,10 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.candidate import complete
+from delta_outbox.columns import days_of
 from delta_outbox.content import against_log
 from delta_outbox.errors import RejectedRows
 from delta_outbox.failpoints import reach
 from delta_outbox.few_rows import interpreted
+from delta_outbox.horizon import Range, day_ranges, days_condition
 from delta_outbox.known_ids import KnownIds
 from delta_outbox.literals import text_literal
 from delta_outbox.rejection import Rejection
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_EPOCH: Final = date(1970, 1, 1)
 _ROWS_PER_FILE: Final = 200_000
 
 
@@ -93,12 +96,15 @@ def append_events(
     rows = checked.given
     if not rows.num_rows:
         return AppendReport(already_present=checked.repeated)
-    horizon = _horizon(rows, settings=settings, now=now)
-    since = min(first for first, _ in horizon)
-    ids = rows["event_id"]
+    back = settings.horizon_days
+    today = (now.date() - _EPOCH).days
+    given = _days_given(rows, back=back)
+    horizon = [*given, (today - back, today + CREATED_AT_AHEAD.days)]
+    since = _EPOCH + timedelta(days=min(first for first, _ in horizon))
+    # Ids are known from one day on: of days that lie far apart the log itself is asked.
     known = (
         _known(spark, tables, rows, horizon)
-        if known_ids.may_hold(ids, since=since)
+        if len(given) > 1 or known_ids.may_hold(rows["event_id"], since=since)
         else rows.slice(0, 0)
     )
     match = against_log(rows, known, checked.lines.tolist())
@@ -128,27 +134,24 @@ def append_events(
     return AppendReport(appended=new.num_rows, already_present=present)
 
 
-def _horizon(rows: pa.Table, *, settings: AppendSettings, now: datetime) -> list[tuple[date, date]]:
-    """Return the days, from the first to the last, in which the ids of rows may be known."""
-    back = timedelta(days=settings.horizon_days)
-    today = now.date()
-    days = [(today - back, today + CREATED_AT_AHEAD)]
-    if "created_at" in rows.column_names and rows["created_at"].null_count < rows.num_rows:
-        bounds = pc.min_max(rows["created_at"]).as_py()
-        days.append((bounds["min"].date() - back, bounds["max"].date()))
-    return days
+def _days_given(rows: pa.Table, *, back: int) -> Sequence[Range]:
+    """Return the days, by created_at, on which the ids of rows may be known; none if none is
+    given.
+    """
+    if "created_at" not in rows.column_names:
+        return []
+    days = days_of(rows["created_at"]).cast(pa.int32()).unique().drop_null()
+    return day_ranges(days.to_pylist(), back=back)
 
 
 def _known(
-    spark: SparkSession, tables: Tables, rows: pa.Table, horizon: Sequence[tuple[date, date]]
+    spark: SparkSession, tables: Tables, rows: pa.Table, horizon: Sequence[Range]
 ) -> pa.Table:
     """Return the first copies that the log has of these ids, within the horizon."""
     ids = rows.select(["event_id"])
     spark.createDataFrame(ids).createOrReplaceTempView("outbox_new_ids")
     bounds = pc.min_max(ids["event_id"]).as_py()
-    days = " or ".join(
-        f"created_date between date'{first}' and date'{last}'" for first, last in horizon
-    )
+    days = days_condition(horizon)
     # Nothing but ids is read, and where they grow with time only the last files.
     copies = (
         f"from {tables.events} where event_id in (select event_id from outbox_new_ids) "

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from delta_outbox.instants import FIRST_INSTANT, LAST_INSTANT
+
+_INSTANT: Final = pa.timestamp("us", tz="UTC")
 
 Mask = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.int64]
@@ -67,6 +71,38 @@ def sizes_of(column: pa.Array) -> Numbers:
 def days_of(instants: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the days of instants, which are UTC: without a zone Arrow looks up none."""
     return instants.cast(pa.timestamp("us")).cast(pa.date32())
+
+
+def out_of_range(instants: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Say of each instant whether an outbox does not know it; false for null.
+
+    Args:
+        instants: in microseconds.
+    """
+    numbers = instants.cast(pa.int64())
+    outside = pc.or_(pc.less(numbers, FIRST_INSTANT), pc.greater(numbers, LAST_INSTANT))
+    return pc.fill_null(outside, False)
+
+
+def nearest(instants: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return instants, those that an outbox does not know as its first or last one.
+
+    Args:
+        instants: in microseconds, UTC.
+    """
+    numbers = instants.cast(pa.int64())
+    later = pc.if_else(pc.less(numbers, FIRST_INSTANT), FIRST_INSTANT, numbers)
+    return pc.if_else(pc.greater(later, LAST_INSTANT), LAST_INSTANT, later).cast(_INSTANT)
+
+
+def known(instants: pa.ChunkedArray, otherwise: pa.ChunkedArray | pa.Scalar) -> pa.ChunkedArray:
+    """Return instants, others in the place of those that an outbox does not know.
+
+    Args:
+        instants: in microseconds, UTC.
+        otherwise: of the same type.
+    """
+    return pc.if_else(out_of_range(instants), otherwise, instants)
 
 
 def invalid_utf8(column: pa.Array) -> Mask:

@@ -31,6 +31,9 @@ BUILD = ("build", "--exclude-resource-type", "unit_test")
 CREATE = (*BUILD, "--exclude", "tag:invariants")
 """What creates an outbox: the first `dbt build` makes the invariants, which have no work yet."""
 
+MIGRATE = ("run-operation", "migrate_logs")
+"""What brings the logs of an older release to the present format."""
+
 DEFAULT_SCHEMA = "outbox"
 SCHEMA_VARIABLE = "OUTBOX_SCHEMA"
 COMPILED_KEPT = 64  # files; one per snippet, variables and release

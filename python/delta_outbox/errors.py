@@ -327,6 +327,21 @@ class FormatTooNew(OutboxError):
         )
 
 
+class FormatTooOld(OutboxError):
+    """A table was written by an older release: `outbox init` brings it to the present format."""
+
+    code = "FORMAT_TOO_OLD"
+    remedy = "Run `outbox init`: it brings the logs to the present format and keeps what they hold."
+
+    def __init__(
+        self, *, table: str, found: int | str, needed: int, remedy: str | None = None
+    ) -> None:
+        """Name the table, its format version and the one that is written here."""
+        super().__init__(
+            f"{table}: the format version must be {needed}. Got: {found}.", remedy=remedy
+        )
+
+
 class ChangeFeedGone(OutboxError):
     """The change feed no longer reaches back far enough: rebuild from a snapshot."""
 

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from delta_outbox.claims import DELIVERIES
+from delta_outbox.columns import known, nearest
 from delta_outbox.commit_files import AddedFile
 
 FILE: Final = "file"
@@ -31,6 +32,8 @@ NARROW: Final = (
     *("created_at", "appended_at", "available_at", "ordinal"),
 )
 """The columns of an event but for its content."""
+
+PAYLOAD_BYTES: Final = "payload_bytes"  # which files of format 1 do not have: null there
 
 
 class UnreadableFile(Exception):
@@ -102,7 +105,12 @@ _NUMBERED: Final = PLACED.set(PLACED.get_field_index(FILE), pa.field(FILE, pa.in
 def _of_file(number: int, file: AddedFile) -> pa.Table:
     given = read_columns(file, NARROW)
     count = file.rows
-    appended = pc.coalesce(given["appended_at"], given["created_at"])
+    created = nearest(given["created_at"])
+    instants = {
+        "created_at": created,
+        "appended_at": known(pc.coalesce(given["appended_at"], given["created_at"]), created),
+        "available_at": known(given["available_at"], pa.scalar(None, _INSTANT)),
+    }
     constant = {
         "arrival": file.version,
         "ambiguous": False,
@@ -116,9 +124,11 @@ def _of_file(number: int, file: AddedFile) -> pa.Table:
         if field.name in constant:
             columns.append(pa.repeat(pa.scalar(constant[field.name], field.type), count))
         elif field.name == "started_at":
-            columns.append(_later(appended, given["available_at"]))
+            columns.append(_later(instants["appended_at"], instants["available_at"]))
         elif field.name == ROW:
             columns.append(pa.array(np.arange(count)))
+        elif field.name in instants:
+            columns.append(instants[field.name])
         elif field.name in NARROW:
             columns.append(given[field.name].cast(field.type))
         else:
@@ -138,7 +148,10 @@ def read_columns(file: AddedFile, columns: Sequence[str]) -> pa.Table:
     """
     try:
         with open_file(str(file.path)) as opened:
-            table = as_instants(opened.read(columns=list(columns)).select(list(columns)))
+            table = as_instants(opened.read(columns=list(columns)))
+        if PAYLOAD_BYTES in columns and PAYLOAD_BYTES not in table.column_names:
+            table = table.append_column(PAYLOAD_BYTES, pa.nulls(file.rows, pa.int32()))
+        table = table.select(list(columns))
     except (OSError, KeyError, pa.ArrowException) as error:
         raise UnreadableFile(str(file.path)) from error
     if table.num_rows != file.rows:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.errors import UnknownEvent
@@ -31,6 +32,8 @@ _PER_DELIVERY: Final = (
     "changed_at",
     "reason",
 )
+# The first and last day that an outbox knows; a row of a log of format 1 may lie beyond.
+_BEYOND: Final = {str(date.min): "<=", str(date.max): ">="}
 _ATTENTION: Final = (State.DEAD, State.CLAIMED, State.PENDING, State.PUBLISHED)
 _COPIES: Final = "outbox_copies_shown"
 _COMMAND: Final = "outbox_command_shown"
@@ -79,7 +82,7 @@ def _content(outbox: Outbox, event_id: str, created_date: str, arrival: object) 
 
     copies = (
         outbox.spark.table(outbox.tables.events)
-        .where(F.col("created_date") == F.lit(created_date).cast("date"))
+        .where(f"created_date {_BEYOND.get(created_date, '=')} date'{created_date}'")
         .where(F.col("event_id") == F.lit(event_id))
         .where(F.col("_metadata.row_commit_version") == F.lit(arrival))
     )

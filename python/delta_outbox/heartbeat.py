@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 from delta_outbox import __version__
 from delta_outbox.clock import Clock
 from delta_outbox.commit_history import Commit, CommitHistory
-from delta_outbox.literals import instant_literal
+from delta_outbox.instants import LAST_INSTANT
+from delta_outbox.literals import instant_literal, text_literal
 from delta_outbox.presence import Presence
 from delta_outbox.storage import writing_to
 from delta_outbox.tables import Tables
@@ -156,9 +157,10 @@ class Heartbeat:
         at, lanes = instant_literal(self._at), ", ".join(map(str, self._lanes))
         with writing_to(self._tables.relays):
             self._spark.sql(
-                f"insert into {self._tables.relays} (relay_id, kind, lanes, at, version) "
+                f"insert into {self._tables.relays} "
+                "(relay_id, kind, lanes, at, version, driver_id) "
                 f"values ('{self._relay_id}', '{kind}', cast(array({lanes}) as array<int>), {at}, "
-                f"'{__version__}')"
+                f"'{__version__}', {text_literal(driver_id(self._spark))})"
             )
         self._last = self._clock.monotonic()
         if kind == "started":
@@ -208,6 +210,15 @@ class Heartbeat:
         return self._read[1]
 
 
+def driver_id(spark: SparkSession) -> str:
+    """Return the id of the Spark driver that a session works through: its application's.
+
+    Args:
+        spark: the session.
+    """
+    return str(spark.conf.get("spark.app.id", ""))
+
+
 def is_any_alive(spark: SparkSession, tables: Tables, *, now: datetime) -> bool:
     """Say whether a relay was heard of just now.
 
@@ -224,7 +235,9 @@ def _beats(spark: SparkSession, tables: Tables, *, now: datetime) -> dict[str, B
     rows = spark.sql(
         "select relay_id, min(at) as first, max(at) as last, max_by(kind, at) as kind, "
         "max_by(lanes, at) as lanes "
-        f"from {tables.relays} where beat_date >= date'{since.date()}' group by relay_id"
+        # A log of format 1 may hold a beat that Python cannot: nobody's.
+        f"from {tables.relays} where beat_date >= date'{since.date()}' "
+        f"and unix_micros(at) <= {LAST_INSTANT} group by relay_id"
     ).toArrow()
     return {
         row["relay_id"]: Beats(

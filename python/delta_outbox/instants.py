@@ -1,4 +1,8 @@
-"""Instants as Spark reads them: microseconds since 1970, without a detour through a float."""
+"""Instants as Spark reads them: microseconds since 1970, without a detour through a float.
+
+An outbox knows the instants of the years 1 to 9999 (UTC): those that Python can hold. The tables
+refuse others; a log of format 1 may hold some.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+FIRST_INSTANT: Final = -62_135_596_800_000_000  # 0001-01-01T00:00:00Z
+LAST_INSTANT: Final = 253_402_300_799_999_999  # 9999-12-31T23:59:59.999999Z
 
 
 def micros(value: datetime) -> int:

@@ -30,8 +30,9 @@ _FEATURES: Final = frozenset(
         *("generatedColumns", "invariants", "rowTracking"),
     }
 )
-# Reader and writer version: before features were named, or with them.
-_PROTOCOLS: Final = ((1, 2), (1, 7))
+# Reader and writer version: before features were named (3 for constraints, 4 for the change feed
+# and generated columns), or with them.
+_PROTOCOLS: Final = ((1, 2), (1, 3), (1, 4), (1, 7))
 _TYPES: Final[Mapping[str, pa.DataType]] = {
     "boolean": pa.bool_(),
     "integer": pa.int32(),

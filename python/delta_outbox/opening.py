@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from delta_outbox.clock import Clock, SystemClock
 from delta_outbox.config import load_settings
-from delta_outbox.dbt import CREATE, check_result, compile_sql, default_schema, run_dbt
-from delta_outbox.errors import FormatTooNew, NoOutboxHere
+from delta_outbox.dbt import CREATE, MIGRATE, check_result, compile_sql, default_schema, run_dbt
+from delta_outbox.errors import FormatTooNew, FormatTooOld, NoOutboxHere
 from delta_outbox.home import Home, find_home
 from delta_outbox.outbox import Outbox
 from delta_outbox.served import find_served, remote_address
@@ -64,6 +64,7 @@ def open_outbox(
         HomeInUse: another process works in this home and does not serve it.
         ServerUnreachable: the server does not answer.
         FormatTooNew: a newer release wrote the logs.
+        FormatTooOld: an older release wrote the logs, and they are not to be created.
         BadSettings: a setting breaks a rule.
     """
     home = home or find_home(create=create)
@@ -115,7 +116,8 @@ def _local(
 
 
 def create_outbox(spark: SparkSession, home: Home, tables: Tables) -> None:
-    """Create what is missing: the logs, the projection and the views; never alter data.
+    """Create what is missing: the logs, the projection and the views; bring logs of an older
+    format to the present one. What the logs hold stays as it is.
 
     Args:
         spark: the session that dbt uses; the one of this process.
@@ -126,8 +128,13 @@ def create_outbox(spark: SparkSession, home: Home, tables: Tables) -> None:
         DbtFailed: dbt ended with errors.
         FormatTooNew: a newer release wrote the logs.
     """
-    with contextlib.suppress(NoOutboxHere):
+    try:
         check_logs(spark, tables)
+    except NoOutboxHere:
+        pass
+    except FormatTooOld as error:
+        logger.info("migrating", extra={"from": error.args[0]})
+        check_result(run_dbt(MIGRATE, home=home, schema=tables.schema))
     check_result(run_dbt(CREATE, home=home, schema=tables.schema))
 
 
@@ -164,7 +171,7 @@ def check_storage(
 
 
 def check_logs(spark: SparkSession, tables: Tables) -> None:
-    """Refuse logs that are missing or that a newer release wrote.
+    """Refuse logs that are missing or of another format.
 
     Args:
         spark: the session.
@@ -173,6 +180,7 @@ def check_logs(spark: SparkSession, tables: Tables) -> None:
     Raises:
         NoOutboxHere: a log is missing.
         FormatTooNew: a log's format is newer than this release knows.
+        FormatTooOld: a log's format is older than this release writes.
     """
     if not spark.catalog.databaseExists(tables.schema):
         raise NoOutboxHere(where=f"schema {tables.schema}")
@@ -186,6 +194,8 @@ def check_logs(spark: SparkSession, tables: Tables) -> None:
             for row in spark.sql(f"show tblproperties {tables[name]}").collect()
         }
         found = properties.get(FORMAT_PROPERTY, "")
-        if found.isdigit() and int(found) <= FORMAT_VERSION:
+        if found == str(FORMAT_VERSION):
             continue
+        if found.isdigit() and int(found) < FORMAT_VERSION:
+            raise FormatTooOld(table=tables[name], found=found, needed=FORMAT_VERSION)
         raise FormatTooNew(table=tables[name], found=found or "none", supported=FORMAT_VERSION)

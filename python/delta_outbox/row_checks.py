@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from delta_outbox.instants import FIRST_INSTANT, LAST_INSTANT
+
 _of = pc.field
 _COUNTERS: Final = ("lifecycle", "attempt", "publish_attempts", "crashes", "suspect")
 
@@ -58,9 +60,16 @@ _CONDITIONS: Final[Mapping[str, pc.Expression]] = {
     ),
     "number >= 1 and length(writer) > 0": (_of("number") >= 1) & (_of("writer") != ""),
 }
+# ALTER TABLE puts blanks between all words of a condition; no literal of ours holds one.
+_BLANKS: Final = re.compile(r"\s+")
+_OF_BARE_TEXT: Final = {_BLANKS.sub("", sql): check for sql, check in _CONDITIONS.items()}
 _TRIPLES: Final = re.compile(
-    r"concat\(from_state, '>', to_state, ':', reason\) in \(((?:'[A-Z]+>[A-Z]+:[a-z_]+'(?:, )?)+)\)"
+    r"concat\(from_state,'>',to_state,':',reason\)in\(((?:'[A-Z]+>[A-Z]+:[a-z_]+',?)+)\)"
 )
+_IN_RANGE: Final = re.compile(
+    rf"(coalesce\(unix_micros\((\w+)\)between{FIRST_INSTANT}and{LAST_INSTANT},true\)(and|$))+"
+)
+_INSTANT: Final = re.compile(r"unix_micros\((\w+)\)")
 
 
 def condition(sql: str) -> pc.Expression | None:
@@ -69,13 +78,22 @@ def condition(sql: str) -> pc.Expression | None:
     Args:
         sql: the constraint as the table has it.
     """
-    triples = _TRIPLES.fullmatch(sql)
+    bare = _BLANKS.sub("", sql)
+    if _IN_RANGE.fullmatch(bare):
+        return _all(*map(_is_in_range, _INSTANT.findall(bare)))
+    triples = _TRIPLES.fullmatch(bare)
     if triples is None:
-        return _CONDITIONS.get(sql)
+        return _OF_BARE_TEXT.get(bare)
     triple = pc.binary_join_element_wise(
         pc.binary_join_element_wise(_of("from_state"), _of("to_state"), ">"), _of("reason"), ":"
     )
     return triple.isin(re.findall(r"'([^']+)'", triples[1]))
+
+
+def _is_in_range(name: str) -> pc.Expression:
+    number = _of(name).cast(pa.int64())
+    inside = (number >= FIRST_INSTANT) & (number <= LAST_INSTANT)
+    return _of(name).is_null() | inside
 
 
 def broken(rows: pa.Table, conditions: Mapping[str, pc.Expression]) -> str | None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from delta_outbox.errors import WrongUsage
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 FORMAT_PROPERTY: Final = "delta_outbox.format_version"
 
 _INSTANT: Final = pa.timestamp("us", tz="UTC")

@@ -6,7 +6,7 @@ each of many (decision 0024).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
@@ -16,7 +16,13 @@ import pyarrow.compute as pc
 
 from delta_outbox.columns import days_of
 from delta_outbox.commit_files import AddedFile, CommitFiles
-from delta_outbox.event_files import NARROW, UnreadableFile, may_be_rebased, read_columns
+from delta_outbox.event_files import (
+    NARROW,
+    PAYLOAD_BYTES,
+    UnreadableFile,
+    may_be_rebased,
+    read_columns,
+)
 from delta_outbox.repeats import may_repeat
 from delta_outbox.tables import TRANSITIONS, Tables
 
@@ -24,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _OF_LOG: Final[Mapping[str, Sequence[str]]] = {
-    "events": NARROW,
+    "events": (*NARROW, PAYLOAD_BYTES),
     # Receipts and what came of an event may be long, and no fold reads them.
     "transitions": [n for n in TRANSITIONS.names if n not in ("receipt", "outcome_data")],
 }
@@ -38,16 +44,14 @@ class NewEvents:
 
     Args:
         count: of the events.
-        first_day: the least `created_date`, as text: Python knows no year after 9999.
-        last_day: the greatest.
+        days: each `created_date`, in days since 1970: Python knows no year after 9999.
         first_id: the least id.
         last_id: the greatest.
         repeat: whether an id may be there twice.
     """
 
     count: int
-    first_day: str
-    last_day: str
+    days: Set[int]
     first_id: str
     last_id: str
     repeat: bool
@@ -78,7 +82,7 @@ class TailFiles:
         if not count:
             return None
         ids: list[str] = []
-        days: list[int] = []
+        days: set[int] = set()
 
         def read() -> Iterator[pa.ChunkedArray]:
             for file in files:
@@ -86,7 +90,7 @@ class TailFiles:
                 if may_be_rebased(rows["created_at"]):
                     raise UnreadableFile(str(file.path))
                 ids.extend(_ends(rows["event_id"]))
-                days.extend(_ends(days_of(rows["created_at"])))
+                days.update(days_of(rows["created_at"]).cast(pa.int32()).unique().to_pylist())
                 yield rows["event_id"]
 
         try:
@@ -95,8 +99,7 @@ class TailFiles:
             return None
         return NewEvents(
             count=count,
-            first_day=_day(min(days)),
-            last_day=_day(max(days)),
+            days=days,
             first_id=min(ids, key=str.encode),
             last_id=max(ids, key=str.encode),
             repeat=repeat,
@@ -206,13 +209,7 @@ def parts_of(
 
 def _ends(column: pa.ChunkedArray) -> list[Any]:
     """Return the least and the greatest value; nothing if there is none."""
-    if pa.types.is_date(column.type):
-        column = column.cast(pa.int32())
     return list(pc.min_max(column).as_py().values()) if len(column) else []
-
-
-def _day(number: int) -> str:
-    return str(pa.scalar(number, pa.int32()).cast(pa.date32()).cast(pa.string()))
 
 
 def _count(claims: dict[str | None, dict[str, Any]], transitions: pa.Table) -> None:

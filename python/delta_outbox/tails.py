@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.few_rows import expect_many_rows
 from delta_outbox.frames import frame_of
+from delta_outbox.horizon import day_ranges, days_condition
 from delta_outbox.lifecycle import OPEN_STATES, TERMINAL_STATES, State
 from delta_outbox.literals import listed, text_literal
 from delta_outbox.statements import Statements
@@ -241,37 +242,37 @@ class Tails:
 
     def _known(self, to: int, *, after: int, any_news: bool) -> None:
         """Make the view of the earlier events that a new one could repeat."""
-        first = last = None
+        days: Iterable[int] = ()
         first_id, last_id = "", ""
         self._new_events, self._repeats, self._differ = 0, None, False
         found = self._files.new_events(after, to) if any_news else None
         if found is not None:
-            first, last = found.first_day, found.last_day
-            first_id, last_id = found.first_id, found.last_id
+            days, first_id, last_id = found.days, found.first_id, found.last_id
             self._new_events, self._differ = found.count, not found.repeat
             self._repeats = True if found.repeat else None
         elif any_news:
             bounds = self._spark.sql(
-                # As text: Python knows no year after 9999.
-                "select string(min(created_date)) as first, string(max(created_date)) as last, "
+                # As numbers: Python knows no year after 9999.
+                "select collect_set(unix_date(created_date)) as days, "
                 "min(event_id) as first_id, max(event_id) as last_id, "
                 "count(*) as events from outbox_events_tail"
             ).first()
             if bounds is not None:
-                first, last = bounds["first"], bounds["last"]
+                days = bounds["days"]
                 first_id, last_id = bounds["first_id"] or "", bounds["last_id"] or ""
                 self._new_events = bounds["events"]
         if self._new_events >= MANY:
             expect_many_rows(self._spark)
+        back = int(self._statements.texts["identity_horizon_days"])
+        ranges = day_ranges(days, back=back)
         self._view(
             "outbox_known_events",
             self._statements.fill(
                 "known_events",
-                any_news=str(first is not None).lower(),
+                any_news=str(bool(ranges)).lower(),
                 events_to=to,
                 events_after=after,
-                news_from=f"date'{first}'" if first is not None else "current_date()",
-                news_to=f"date'{last}'" if last is not None else "current_date()",
+                news_days=days_condition(ranges),
                 first_id=text_literal(first_id),
                 last_id=text_literal(last_id),
             ),

@@ -25,7 +25,9 @@ from delta_outbox.settings import AppendSettings
 
 __all__ = ["Rejection", "Validated", "complete", "validate"]
 
+# As in the constraint `text_not_too_long` of the log.
 MAX_ID_BYTES: Final = 512
+MAX_TYPE_BYTES: Final = 512
 MAX_KEY_BYTES: Final = 1024
 
 # `created_at` decides the partition and how far the look-up of known ids reaches, so a slip of
@@ -145,6 +147,13 @@ class _Rules:
         )
 
     def _event_type(self, column: pa.Array) -> None:
+        sizes = sizes_of(column)
+        self.report.add(
+            "event_type",
+            "max_bytes",
+            np.flatnonzero(sizes > MAX_TYPE_BYTES),
+            lambda row: f"must have at most {MAX_TYPE_BYTES} bytes. Got: {sizes[row]}.",
+        )
         encoded = column.dictionary_encode()
         distinct = encoded.dictionary.to_pylist()
         for value in distinct:

@@ -147,7 +147,7 @@ def test_a_table_without_features_has_a_form(tmp_path: Path) -> None:
     "more",
     [
         {"protocol": {**PROTOCOL, "minReaderVersion": 3}},
-        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 3}},
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 6}},
         {"protocol": {**PROTOCOL, "writerFeatures": ["deletionVectors"]}},
         {"metadata": _metadata(configuration={"delta.constraints.other": "number > 7"})},
         {"metadata": _metadata(partitionColumns=["writer"])},

@@ -43,6 +43,8 @@ INPUT = pa.schema(
         ("headers", pa.map_(pa.string(), pa.string())),
         ("payload", pa.binary()),
         ("created_at", pa.timestamp("us", "UTC")),
+        ("available_at", pa.timestamp("us", "UTC")),
+        ("appended_at", pa.timestamp("us", "UTC")),
         ("attempt", pa.int32()),
         ("lifecycle", pa.int32()),
         ("route", pa.string()),

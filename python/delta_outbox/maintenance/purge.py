@@ -26,6 +26,7 @@ from delta_outbox.maintenance.purge_rules import (
     Choice,
     choose,
     dates_listed,
+    day_of,
     deliveries_of,
     reached,
 )
@@ -250,8 +251,8 @@ class Purge:
             table,
             f"merge into {table} as t using (select distinct event_id "
             f"from {table} version as of {given['versions']['events']} "
-            f"where created_date in ({dates})) as s "
-            f"on t.event_id = s.event_id and t.created_date in ({dates}) "
+            f"where {day_of()} in ({dates})) as s "
+            f"on t.event_id = s.event_id and {day_of('t.')} in ({dates}) "
             "when matched then delete",
             mark=str(given["purge"]),
             once=(EVENTS_APP_ID, int(given["purge"])),

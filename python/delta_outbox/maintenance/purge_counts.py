@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta_outbox.lifecycle import TERMINAL_STATES
 from delta_outbox.literals import instant_literal, listed
-from delta_outbox.maintenance.purge_rules import Choice, Day, dates_listed, removable
+from delta_outbox.maintenance.purge_rules import Choice, Day, dates_listed, day_of, removable
 from delta_outbox.projection import Watermark
 from delta_outbox.tables import Tables
 
@@ -56,16 +56,16 @@ class PurgeCounts:
         ):
             counts[row["created_date"]][row["state"]] = row["deliveries"]
         # The rows of the log whose day is not that of their event: later copies.
+        day = day_of("e.")
         repeated: dict[date, set[date]] = defaultdict(set)
         unknown: Counter[date] = Counter()
         for row in self._rows(
-            f"select least(e.created_date, {limit}) as created_date, s.first_date, "
+            f"select least({day}, {limit}) as created_date, s.first_date, "
             f"count(*) as copies from {self._events} as e "
             "left join (select distinct event_id, cast(created_at as date) as first_date "
             f"from {state}) as s on e.event_id = s.event_id "
-            f"where (e.created_date < {limit} or s.first_date < {limit}) "
-            "and not e.created_date <=> s.first_date "
-            f"group by least(e.created_date, {limit}), s.first_date"
+            f"where ({day} < {limit} or s.first_date < {limit}) "
+            f"and not {day} <=> s.first_date group by least({day}, {limit}), s.first_date"
         ):
             if row["first_date"] is None:
                 unknown[row["created_date"]] += row["copies"]
@@ -89,9 +89,9 @@ class PurgeCounts:
 
     def _recent(self) -> Counter[date]:
         rows = self._rows(
-            f"select created_date, count(*) as events from {self._events} "
+            f"select {day_of()} as created_date, count(*) as events from {self._events} "
             f"where created_date < date'{self._before}' "
-            f"and appended_at >= {instant_literal(self._recent_from)} group by created_date"
+            f"and appended_at >= {instant_literal(self._recent_from)} group by {day_of()}"
         )
         return Counter({row["created_date"]: row["events"] for row in rows})
 

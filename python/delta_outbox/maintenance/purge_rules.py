@@ -165,6 +165,16 @@ def reached(
     ]
 
 
+def day_of(alias: str = "") -> str:
+    """Return the day of a row of the event log, as SQL: that of its event in the projection, which
+    knows none before the year 1.
+
+    Args:
+        alias: of the log, with its dot.
+    """
+    return f"greatest({alias}created_date, date'{date.min}')"
+
+
 def dates_listed(dates: Iterable[object]) -> str:
     """Return days as the literals of an SQL list.
 

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import date, timedelta
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.claims import COLUMNS, DELIVERIES
+from delta_outbox.columns import days_of
 from delta_outbox.commit_files import CommitFiles
 from delta_outbox.conflicts import is_feed_gone
 from delta_outbox.event_files import UnreadableFile, arrived, may_be_rebased
-from delta_outbox.instants import micros
+from delta_outbox.horizon import day_ranges
 from delta_outbox.known_ids import KnownIds
 from delta_outbox.outbox import Outbox
 from delta_outbox.tails import changes
 
 logger = logging.getLogger(__name__)
 
+_EPOCH: Final = date(1970, 1, 1)
 MOST: Final = 1_000_000  # rows of one commit that are held at once; of a larger one Spark is asked
 
 
@@ -69,10 +71,13 @@ class Arrivals:
         table = found.deliveries
         if may_be_rebased(table["created_at"]):
             return None
-        first = pc.min(table["created_at"].cast(pa.int64())).as_py()
-        earliest = min(first, micros(self._outbox.clock.now())) // 1_000_000
         horizon = int(self._outbox.statements.texts["identity_horizon_days"])
-        since = datetime.fromtimestamp(earliest, UTC).date() - timedelta(days=horizon)
+        days = days_of(table["created_at"]).cast(pa.int32()).unique().to_pylist()
+        today = self._outbox.clock.now().date()
+        ranges = day_ranges(days, back=horizon)
+        if len(ranges) > 1:  # ids are known from one day on, and these lie far apart
+            return None
+        since = min(_EPOCH + timedelta(days=ranges[0][0]), today - timedelta(days=horizon))
         if pc.count_distinct(table["event_id"]).as_py() < table.num_rows:
             return None
         if self._known_ids.may_hold(table["event_id"], since=since, version=after):

@@ -23,14 +23,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from delta_outbox.event_files import FILE, ROW, UnreadableFile, as_instants, open_file
+from delta_outbox.relay.rows import INSTANTS
 
 ROWS_AT_ONCE: Final = 10_000  # handed to a publisher in one call, as Spark does by default
 _FREE_BYTES: Final = 128 * 2**20  # that may be read for any claim
 _FACTOR: Final = 4  # above that: of what the claim holds
 
 _PATHS: Final = b"files"  # in the metadata of a schema: the path of each number
-_CONTENT: Final = ("event_id", "payload", "headers")
-_OF_DELIVERY: Final = ("event_type", "ordering_key", "partition_key", "created_at", FILE, ROW)
+# The instants as they stand there: those of a delivery are ones that an outbox knows.
+_CONTENT: Final = ("event_id", "payload", "headers", *INSTANTS)
+_OF_DELIVERY: Final = ("event_type", "ordering_key", "partition_key", FILE, ROW)
 
 Numbers = npt.NDArray[np.int64]
 

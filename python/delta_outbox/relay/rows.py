@@ -10,8 +10,11 @@ from typing import Any, Final, cast
 
 import pyarrow as pa
 
-from delta_outbox.columns import invalid_utf8, shared_texts
+from delta_outbox.columns import invalid_utf8, nearest, out_of_range, rows_where, shared_texts
 from delta_outbox.publishers.protocol import Event
+
+INSTANTS: Final = ("created_at", "available_at", "appended_at")
+"""The instants of an event's row; only a log of format 1 holds any that an outbox does not know."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _BREAKS: Final = (b"\r", b"\n", b"\0")  # in UTF-8 these bytes are part of no other character
@@ -30,7 +33,8 @@ class Rows:
         events: what a publisher is to see.
         formats: of the payload, None if it goes as it is.
         metadata: of the events, if publish attempts become spans; else empty.
-        are_plain: every header may be sent, and every payload goes as it is.
+        unfit: row to why its event can be sent nowhere, one sentence.
+        are_plain: nothing is unfit, every header may be sent, and every payload goes as it is.
     """
 
     places: list[int]
@@ -39,6 +43,7 @@ class Rows:
     events: list[Event]
     formats: list[str | None]
     metadata: Sequence[Texts | None]
+    unfit: Mapping[int, str]
     are_plain: bool
 
     @property
@@ -57,6 +62,7 @@ def rows_of(batch: pa.RecordBatch, *, claim_id: str) -> Rows:
     formats = batch["format"]
     columns: dict[str, Iterable[object]] = {"claim_id": repeat(claim_id, batch.num_rows)}
     columns |= {name: shared_texts(batch[name]) for name in _FEW}
+    unfit = _unfit(batch)
     return Rows(
         places=batch["place"].to_pylist(),
         destinations=cast("list[str]", shared_texts(batch["destination"])),
@@ -66,7 +72,9 @@ def rows_of(batch: pa.RecordBatch, *, claim_id: str) -> Rows:
         ),
         formats=formats.to_pylist(),
         metadata=_mappings(batch["metadata"]) if "metadata" in batch.schema.names else [],
-        are_plain=formats.null_count == len(formats) and not _may_be_broken(batch["headers"]),
+        unfit=unfit,
+        are_plain=formats.null_count == len(formats)
+        and not (unfit or _may_be_broken(batch["headers"])),
     )
 
 
@@ -146,11 +154,22 @@ def _mappings(column: pa.MapArray) -> Sequence[Texts | None]:
 
 def _instants(column: pa.Array) -> list[datetime | None]:
     """Return the instants of a column: it has few different ones, and to make one takes long."""
-    numbers = column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
+    numbers = nearest(column.cast(pa.timestamp("us", tz="UTC"))).cast(pa.int64())
     instants: dict[int | None, datetime | None] = {None: None}
     for number in numbers.unique().drop_null().to_pylist():
         instants[number] = _EPOCH + timedelta(microseconds=number)
     return [instants[number] for number in numbers.to_pylist()]
+
+
+def _unfit(batch: pa.RecordBatch) -> dict[int, str]:
+    """Return the rows with an instant that an outbox does not know, and what is wrong with each."""
+    found: dict[int, str] = {}
+    for name in INSTANTS:
+        for row in rows_where(out_of_range(batch[name].cast(pa.timestamp("us", tz="UTC")))):
+            found.setdefault(
+                int(row), f"its {name} is not between the years 1 and 9999 (UTC): append it anew"
+            )
+    return found
 
 
 def _may_be_broken(headers: pa.MapArray) -> bool:

@@ -1,0 +1,38 @@
+{% macro days_of_news(news) -%}
+    {#-
+        The days of the event log on which a new event may be known already, as the text of a condition on created_date: from some
+        days before each day of the news to that day. Days of the news that lie far apart have ranges of their own, so that an
+        event of the year 1 or 9999 does not ask for all days between; the Python module `horizon` says the same.
+
+        Arguments:
+            news: relation with created_date, the new events
+        Result: a query of one text; `false` if there are no news
+    -#}
+    {%- set days = var("identity_horizon_days", 7) | int -%}
+    {%- set between = "concat('created_date between date_from_unix_date(', {first} - " ~ days ~ ", ') and date_from_unix_date(', {last}, ')')" -%}
+    select
+        case
+            when count(*) = 0 then 'false'
+            when count(*) > 100 then {{ between.replace("{first}", "min(first)").replace("{last}", "max(last)") }}
+            else array_join(
+                collect_list({{ between.replace("{first}", "first").replace("{last}", "last") }}), ' or '
+            )
+        end
+    from (
+        select
+            min(day) as first,
+            max(day) as last
+        from (
+            select
+                day,
+                sum(starts) over (order by day) as island
+            from (
+                select
+                    day,
+                    if(day - lag(day) over (order by day) > {{ days }} + 31, 1, 0) as starts
+                from (select distinct unix_date(created_date) as day from {{ news }})
+            )
+        )
+        group by island
+    )
+{%- endmacro %}

@@ -1,0 +1,7 @@
+{% macro instant_bounds() -%}
+    {#-
+        The first and the last instant that an outbox knows, in microseconds since 1970: those of the years 1 to 9999 (UTC),
+        which Python and every protocol's text form can write. The Python module `instants` is tested equal to it.
+    -#}
+    {{ return([-62135596800000000, 253402300799999999]) }}
+{%- endmacro %}

@@ -257,8 +257,9 @@ def decide_ending(
     - Rejected: DEAD. It counts in no budget: trying again cannot help.
     - NotSent: back to PENDING at once, and in no budget. Never DEAD, not even by age: nothing was
       tried, and a waiting event that is too old is ended by a claim of its own (`Expired`).
-    - Crashed, LeaseExpired: back to PENDING at once. Only an event that was alone in its claim
-      pays for it, until `max_crashes`; one of many becomes more suspect.
+    - Crashed, LeaseExpired: back to PENDING at once, but after a back-off if the event was alone in
+      a claim that crashed. Only an event that was alone in its claim pays for it, until
+      `max_crashes`; one of many becomes more suspect.
     - Killed: DEAD, on record with who asked for it.
     - An event past its age does not go back to PENDING after an attempt: it is DEAD.
 
@@ -312,11 +313,14 @@ def decide_ending(
             alone = claim_size == 1
             crashes = counters.crashes + alone
             crashed = isinstance(result, Crashed)
+            # One that is alone may be to blame, and what is wrong here may pass; a lease has been
+            # waited for already.
+            pause = backoff_seconds(policy, crashes, jitter) if alone and crashed else None
             return _retry(
                 reason=Reason.CRASHED if crashed else Reason.LEASE_EXPIRED,
                 counters=replace(counters, crashes=crashes, suspect=counters.suspect + 1),
                 error=result.error if isinstance(result, Crashed) else "lease_expired",
-                available_at=None,
+                available_at=None if pause is None else now + timedelta(seconds=pause),
                 exhausted=alone and crashes >= policy.max_crashes,
                 expired=is_expired(policy, started_at=started_at, now=now),
             )

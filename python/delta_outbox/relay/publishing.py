@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
+import tempfile
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -16,6 +19,7 @@ import pyarrow.compute as pc
 from delta_outbox.claims import Claim
 from delta_outbox.columns import mask_of
 from delta_outbox.failpoints import reach
+from delta_outbox.instants import FIRST_INSTANT, LAST_INSTANT
 from delta_outbox.lifecycle import Crashed, EndOfClaim
 from delta_outbox.publishers.cloudevents import CloudEventForm
 from delta_outbox.publishers.protocol import (
@@ -33,6 +37,7 @@ from delta_outbox.relay.placing import place, sendable
 from delta_outbox.relay.seats import Seats
 from delta_outbox.results import SAID, Results
 from delta_outbox.statements import Statements
+from delta_outbox.storage import refused_write
 from delta_outbox.tables import Tables
 
 if TYPE_CHECKING:
@@ -41,6 +46,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MAX_RANGES: Final = 16  # of created_at, when payloads are looked up
+_ROOM: Final = 2**20  # bytes that there must be room for before a claim is tried again
 MARGIN: Final = 5.0  # seconds of a lease that are kept for the way back
 MARGIN_SHARE: Final = 0.2  # of a short lease, where MARGIN would leave nothing
 _UNANSWERED: Final = Crashed(error="no answer from the worker")
@@ -64,6 +70,26 @@ def margin_seconds(lease_seconds: float) -> float:
         lease_seconds: of the claim.
     """
     return min(MARGIN, MARGIN_SHARE * lease_seconds)
+
+
+class NotBegun(Exception):
+    """Something is wrong with this machine, and no worker had begun to send."""
+
+
+@contextlib.contextmanager
+def _unbegun(folder: Path | None) -> Iterator[Path | None]:
+    """Make a file for a block that the first worker removes before it sends anything: also on a
+    disk that is full. None without a folder.
+    """
+    if folder is None:
+        yield None
+        return
+    sign = folder / f"unbegun-{uuid.uuid4().hex}"
+    sign.touch()
+    try:
+        yield sign
+    finally:
+        sign.unlink(missing_ok=True)
 
 
 class Publishing:
@@ -108,21 +134,45 @@ class Publishing:
         self._folder = folder
         self._reads_files = True
         self._is_warm = False
+        self._workers_are_here = False
         self.not_opened: dict[str, str] = {}
+        self.held_up: str | None = None
+        """Why this machine could not even begin to publish the last claim; None if it could."""
 
     def warm_up(self) -> None:
         """Start the workers before the first claim: a lease is not spent on a cold start."""
         if self._is_warm:
             return
 
-        def ready(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            assert worker.RESULTS  # imported here, as it will be by a slice
-            yield from batches
+        with _unbegun(self._folder) as sign:
+            path = None if sign is None else str(sign)
 
-        self._spark.range(self._parallelism, numPartitions=self._parallelism).mapInArrow(
-            ready, "id bigint"
-        ).toArrow()
+            def ready(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+                assert worker.RESULTS  # imported here, as it will be by a slice
+                is_here = path is not None and Path(path).exists()
+                for batch in batches:
+                    yield pa.RecordBatch.from_pydict({"is_here": [is_here] * len(batch)})
+
+            found = (
+                self._spark.range(self._parallelism, numPartitions=self._parallelism)
+                .mapInArrow(ready, "is_here boolean")
+                .toArrow()
+            )
+        self._workers_are_here = bool(pc.all(found["is_here"]).as_py())
         self._is_warm = True
+
+    def can_begin(self) -> bool:
+        """Say whether there is room again where something is written down for the workers."""
+        try:
+            with tempfile.TemporaryFile(dir=self._folder) as file:
+                file.write(bytes(_ROOM))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            self.held_up = describe(error)
+            return False
+        self.held_up = None
+        return True
 
     def publish(
         self,
@@ -135,7 +185,8 @@ class Publishing:
     ) -> Results[EndOfClaim]:
         """Publish every delivery of a claim once and return what became of each.
 
-        Whatever goes wrong, each delivery has an answer: where none came back, it crashed.
+        Whatever goes wrong, each delivery has an answer: where none came back, it crashed. Where
+        this machine could not begin, `held_up` says why, and nothing was sent.
 
         Args:
             claim: read back from the log, so it is ours.
@@ -167,10 +218,16 @@ class Publishing:
         try:
             if not placed.num_rows:
                 answers = worker.RESULTS.empty_table()
-            elif self._reads_files and is_readable(claim.deliveries):
-                answers = self._run_by_files(job, claim, placed, slices)
             else:
-                answers = self._run(job, claim, placed, slices)
+                answers = self._answers(job, claim, placed, slices)
+        except NotBegun as error:
+            self.held_up = str(error)
+            logger.warning(
+                "publish_not_begun",
+                extra={"claim_id": claim.claim_id, "size": len(claim), "error": self.held_up},
+            )
+            nothing = dict.fromkeys(range(len(claim)), NotSent())
+            return results_of(worker.RESULTS.empty_table(), claim, {**nothing, **unsent})
         except Exception as error:  # noqa: BLE001 - whatever it was, every delivery gets an ending
             logger.warning(
                 "publish_job_failed",
@@ -195,6 +252,36 @@ class Publishing:
             )
         return results
 
+    def _answers(self, job: worker.Job, claim: Claim, placed: pa.Table, slices: int) -> pa.Table:
+        """Let the workers publish.
+
+        Raises:
+            NotBegun: something is wrong with this machine, and nothing was sent.
+        """
+        with contextlib.ExitStack() as prepared:
+            try:
+                sign = prepared.enter_context(_unbegun(self._folder))
+                path = None
+                if self._reads_files and is_readable(claim.deliveries):
+                    path = prepared.enter_context(
+                        written_slices(placed, claim.deliveries, slices=slices, folder=self._folder)
+                    )
+            except Exception as error:
+                raise NotBegun(describe(error)) from error
+            # Workers elsewhere would not see it: of their claims nobody knows whether they began.
+            if not self._workers_are_here:
+                sign = None
+            job = replace(job, unbegun=None if sign is None else str(sign))
+            try:
+                if path is not None:
+                    return self._run_by_files(job, path, slices)
+                return self._run(job, claim, placed, slices)
+            except Exception as error:
+                refused = refused_write(error, table=self._tables.events)
+                if refused is None or sign is None or not sign.exists():
+                    raise
+                raise NotBegun(str(refused)) from error
+
     def _run(self, job: worker.Job, claim: Claim, placed: pa.Table, slices: int) -> pa.Table:
         from pyspark.sql import functions as sf
 
@@ -202,7 +289,7 @@ class Publishing:
         batch = sf.broadcast(self._spark.createDataFrame(placed))
         content = self._spark.sql(
             "select event_id, event_type, ordering_key, partition_key, created_at, available_at, "
-            f"ordinal, payload, {', '.join(('headers', *traced))}, "
+            f"appended_at, ordinal, payload, {', '.join(('headers', *traced))}, "
             "_metadata.row_commit_version as arrival "
             f"from {self._tables.events} where {_where(claim.deliveries)}"
         )
@@ -232,6 +319,8 @@ class Publishing:
                 "headers",
                 "payload",
                 "created_at",
+                "available_at",
+                "appended_at",
                 "attempt",
                 "lifecycle",
                 "route",
@@ -243,14 +332,9 @@ class Publishing:
         with self._seats.taken() as seat:
             return self._send(replace(job, seat=seat), rows)
 
-    def _run_by_files(
-        self, job: worker.Job, claim: Claim, placed: pa.Table, slices: int
-    ) -> pa.Table:
+    def _run_by_files(self, job: worker.Job, path: str, slices: int) -> pa.Table:
         """Let each worker read what it sends from the files of the log."""
-        with (
-            written_slices(placed, claim.deliveries, slices=slices, folder=self._folder) as path,
-            self._seats.taken() as seat,
-        ):
+        with self._seats.taken() as seat:
             sending = replace(job, seat=seat)
 
             def publish(given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -349,15 +433,23 @@ def _where(deliveries: pa.Table) -> str:
     cuts = np.sort(wide[gaps[wide] > 0]) + 1
     ranges = []
     for part in np.split(order, cuts):
-        low, high = int(at[part].min()), int(at[part].max())
-        condition = (
-            f"created_at between timestamp_micros({low}) and timestamp_micros({high}) "
-            f"and created_date between date(timestamp_micros({low})) "
-            f"and date(timestamp_micros({high}))"
-        )
+        condition = _between(int(at[part].min()), int(at[part].max()))
         numbers = ordinal.take(pa.array(part))
         if numbers.null_count == 0:
             values = numbers.to_numpy()
             condition += f" and ordinal between {int(values.min())} and {int(values.max())}"
         ranges.append(f"({condition})")
     return " or ".join(ranges)
+
+
+def _between(low: int, high: int) -> str:
+    """Return a condition on created_at: at the end of what an outbox knows, a row of a log of
+    format 1 may lie beyond what its delivery says.
+    """
+    first, last = f"timestamp_micros({low})", f"timestamp_micros({high})"
+    conditions = []
+    if low > FIRST_INSTANT:
+        conditions.append(f"created_at >= {first} and created_date >= date({first})")
+    if high < LAST_INSTANT:
+        conditions.append(f"created_at <= {last} and created_date <= date({last})")
+    return " and ".join(conditions) or "true"

@@ -48,6 +48,7 @@ logger = logging.getLogger(__name__)
 
 QUEUE_SHARE: Final = 0.25  # of a lease: what waits so long, and then takes as long, has half left
 ENDING_SECONDS: Final = 0.5  # between looks at what others have still claimed, as an epoch ends
+HELD_UP_SECONDS: Final = 1.0  # between looks whether this machine can publish again
 LANDING_SECONDS: Final = 1.0  # between looks at the rest while something is in flight
 
 
@@ -93,6 +94,7 @@ class Relay:
         self._change = LaneChange(outbox)
         self._summary = Summary()
         self._taken = False
+        self._held_up_since = float("inf")  # monotonic seconds
 
     def run(
         self,
@@ -154,7 +156,8 @@ class Relay:
             if stop.is_set():
                 return
             done = mode is Mode.ONCE and self._taken
-            may_claim = not (done or self._is_ending)
+            is_held_up = self._is_held_up()
+            may_claim = not (done or self._is_ending or is_held_up)
             if self._endings and may_claim:
                 self._planning.look_for_news(alive=self._alive(), ahead=_ahead(mode))
             claims = self._choose(once=mode is Mode.ONCE) if may_claim else []
@@ -168,17 +171,31 @@ class Relay:
                     self._flight.wait(LANDING_SECONDS)
             elif done or not self._has_epoch(mode, max_wait, stop):
                 return
-            elif self._planning.is_fresh and self._choosing.is_held_back(self._planning.schedule):
-                seconds = self._isolation.wait()
-                if mode is Mode.ONCE or (mode is Mode.DRAIN and seconds > max_wait):
+            elif is_held_up or (
+                self._planning.is_fresh and self._choosing.is_held_back(self._planning.schedule)
+            ):
+                if not self._waited(mode, max_wait, stop, is_held_up=is_held_up):
                     return
-                stop.wait(min(max(seconds, 0.01), LANDING_SECONDS))
             else:
                 self._look(mode)
                 if self._planning.schedule is None and not self._planning.to_end.num_rows:
                     if mode is Mode.ONCE or (mode is Mode.DRAIN and self._is_drained(max_wait)):
                         return
                     self._pause(stop)
+
+    def _waited(
+        self, mode: Mode, max_wait: float, stop: threading.Event, *, is_held_up: bool
+    ) -> bool:
+        """Wait a little for this machine, or for destinations; False if the run does not wait."""
+        if is_held_up:
+            seconds, pause = self._clock.monotonic() - self._held_up_since, HELD_UP_SECONDS
+        else:
+            seconds = self._isolation.wait()
+            pause = min(max(seconds, 0.01), LANDING_SECONDS)
+        if mode is Mode.ONCE or (mode is Mode.DRAIN and seconds > max_wait):
+            return False
+        stop.wait(pause)
+        return True
 
     def _pause(self, stop: threading.Event) -> None:
         """Wait until another look may be of use, or until something new can be seen at no cost."""
@@ -222,6 +239,27 @@ class Relay:
         """Say that we are alive, and see whether somebody changes the lanes."""
         if self._heart.beat() and self._outbox.logs.watch():
             self._planning.forget()
+
+    def _is_held_up(self) -> bool:
+        """Say whether this machine cannot begin to publish: nothing is claimed until it can."""
+        publishing = self._outlets.publishing
+        if publishing.held_up is None:
+            return False
+        now = self._clock.monotonic()
+        if self._held_up_since == float("inf"):
+            self._held_up_since = now
+            logger.warning(
+                "publishing_paused",
+                extra={
+                    "error": publishing.held_up,
+                    "remedy": "make room or mend it; the relay goes on by itself",
+                },
+            )
+        if not publishing.can_begin():
+            return True
+        logger.info("publishing_resumed", extra={"seconds": round(now - self._held_up_since, 3)})
+        self._held_up_since = float("inf")
+        return False
 
     @property
     def _is_ending(self) -> bool:

@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final, cast
 
 import numpy as np
@@ -87,6 +88,7 @@ class Job:
         folders: where publishers are imported from that a worker does not find by itself.
         tracing: whether publish attempts become spans; then rows have `metadata`.
         seat: who publishes; no other claim has it at the same time.
+        unbegun: a file on this machine that is removed before anything is sent.
     """
 
     claim_id: str
@@ -97,6 +99,7 @@ class Job:
     folders: tuple[str, ...] = ()
     tracing: bool = False
     seat: str = "seat"
+    unbegun: str | None = None
 
     def deadline_here(self) -> float:
         """Return the deadline in monotonic seconds of this process, the earlier of the two."""
@@ -127,6 +130,8 @@ def publish_slice(
     with hiding(secrets), seldom_collected():
         try:
             for batch in batches:
+                if job.unbegun is not None:
+                    Path(job.unbegun).unlink(missing_ok=True)
                 answers = work.publish(batch)
                 reach("slice.answered")
                 yield answers
@@ -202,7 +207,7 @@ class _Slice:
             event, place, format_ = rows.events[row], rows.places[row], rows.formats[row]
             if not self._may_go(rows.scopes[row], event):
                 answers.add(place, NOT_SENT)
-            elif (fault := header_fault(event.headers)) is not None:
+            elif (fault := rows.unfit.get(row) or header_fault(event.headers)) is not None:
                 answers.add(place, REJECTED, fault)
                 self._block(rows, [row])
             elif format_ is not None and (refused := self._reform(rows, row, format_)) is not None:

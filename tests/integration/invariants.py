@@ -193,7 +193,7 @@ def _seed(broken: Broken) -> None:
         step("gap", 1, CLAIM),
         step("gap", 3, DONE),
         step("dup-a", 1, CLAIM),
-        step("again-b", 1, CLAIM),
+        step("again-b", 1, CLAIM, relay_id="s"),
         step("stale", 1, CLAIM),
         step("ghost", 1, CLAIM),
         step("fan-late", 1, CLAIM),
@@ -221,7 +221,7 @@ def _seed(broken: Broken) -> None:
         step("calm-1", 2, "CLAIMED>PENDING:released"),
         step("calm-2", 2, "CLAIMED>PENDING:released"),
     )
-    broken.append(step("dup-b", 1, CLAIM))
+    broken.append(step("dup-b", 1, CLAIM, relay_id="s"))
     values = ", ".join(
         f"('{command_id}', '{kind}', '{event_id}', {broken.arrivals[event_id]}, '', 0, 'me', 'why')"
         for command_id, kind, event_id in (

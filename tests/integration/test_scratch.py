@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,7 @@ def test_a_full_disk_costs_no_event_anything(store: Store, tmp_path: Path) -> No
     and delivers it as soon as there is room, without an attempt or a crash on its account.
     """
     machine = Home(root=tmp_path / "machine")
+    machine.relays.mkdir(parents=True)
     disk = SmallDisk(machine.scratch)
     relay_log = logging.getLogger("delta_outbox.relay.relay")
     mending, level = _Mending(disk), relay_log.level
@@ -52,7 +54,7 @@ def test_a_full_disk_costs_no_event_anything(store: Store, tmp_path: Path) -> No
     relay_log.setLevel(logging.INFO)
     try:
         disk.fill()
-        outbox = store.outbox(tmp_path / "d", home=machine)
+        outbox = replace(store, home=machine).outbox(tmp_path / "d")
         outbox.append(events("alone", 1)).raise_if_rejected()
         summary = Relay(outbox).run(Mode.DRAIN)
     finally:

@@ -51,6 +51,15 @@ def tables(spark: SparkSession, empty: Tables, outbox_schema: str) -> Tables:
 
 
 @pytest.fixture
+def tracked(spark: SparkSession, tables: Tables) -> Tables:
+    """Return a new log whose rows are tracked, as those of outboxes of format 1 are."""
+    spark.sql(
+        f"alter table {tables.transitions} set tblproperties ('delta.enableRowTracking' = 'true')"
+    )
+    return tables
+
+
+@pytest.fixture
 def by_spark(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the tables that Spark appends to from now on."""
     seen: list[str] = []
@@ -105,10 +114,19 @@ def _parquet(spark: SparkSession, table: str) -> set[Path]:
     return set(folder.parent.rglob("*.parquet")) - set(folder.rglob("*"))
 
 
+@pytest.mark.parametrize(
+    "are_tracked", [False, pytest.param(True, id="tracked", marks=pytest.mark.rest)]
+)
 def test_the_commit_is_like_one_of_sparks(
-    spark: SparkSession, tables: Tables, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession,
+    tables: Tables,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    are_tracked: bool,
 ) -> None:
     """The same rows, appended by Spark and by files, leave the same words in Delta's log."""
+    if are_tracked:
+        request.getfixturevalue("tracked")
     log = _log(spark, tables)
     with monkeypatch.context() as patched:
         patched.setattr(FileAppends, "append", lambda *_, **__: False)
@@ -117,7 +135,8 @@ def test_the_commit_is_like_one_of_sparks(
     log.append(_claims(3))
     ours = commit_actions(spark, tables.transitions, log.version)
     assert theirs.keys() == ours.keys()
-    assert {"add", "commitInfo", "domainMetadata", "txn"} == ours.keys()
+    of_rows = {"domainMetadata"} if are_tracked else set()
+    assert {"add", "commitInfo", "txn"} | of_rows == ours.keys()
     changing = {"timestamp", "txnId", "engineInfo", "readVersion", "userMetadata"}
     info, other = ours["commitInfo"][0], theirs["commitInfo"][0]
     assert other.keys() - {"tags"} == info.keys()
@@ -142,6 +161,9 @@ def test_the_commit_is_like_one_of_sparks(
     )
     # Delta cuts the microseconds off, and may be a millisecond early; ours is not.
     assert their_statistics["maxValues"]["occurred_at"] <= statistics["maxValues"]["occurred_at"]
+    if not are_tracked:
+        assert "baseRowId" not in add
+        return
     assert (0, 3) == (their_add["baseRowId"], add["baseRowId"])
     assert log.version == add["defaultRowCommitVersion"]
     marks = [json.loads(one["domainMetadata"][0]["configuration"]) for one in (theirs, ours)]
@@ -175,30 +197,30 @@ def test_spark_reads_what_was_given(
 
 @pytest.mark.rest
 def test_delta_goes_on_where_files_were_appended(
-    spark: SparkSession, tables: Tables, by_spark: list[str]
+    spark: SparkSession, tracked: Tables, by_spark: list[str]
 ) -> None:
     """Rows keep ids of their own, whoever appends and rewrites; and every so often Spark appends,
     so that there are checkpoints, after which a new process still needs no Spark job.
     """
-    log = _log(spark, tables)
+    log = _log(spark, tracked)
     for number in range(1, CHECKPOINT_INTERVAL + 6):
         if number == 3:
-            spark.sql(f"optimize {tables.transitions}")
+            spark.sql(f"optimize {tracked.transitions}")
         if number == 5:
             file_appends._known.clear()
         log.append(_claims(2, name=f"n{number}"))
     assert 1 == len(by_spark)
-    folder = CommitHistory(spark).folder(tables.transitions)
+    folder = CommitHistory(spark).folder(tracked.transitions)
     assert folder is not None
     assert list(folder.glob(f"{CHECKPOINT_INTERVAL:020}.checkpoint*.parquet"))
     file_appends._known.clear()
     log.append(_claims(2, name="last"))
     assert 1 == len(by_spark)
-    spark.sql(f"optimize {tables.transitions}")
+    spark.sql(f"optimize {tracked.transitions}")
     log.append(_claims(2, name="after"))
     found = spark.sql(
         "select count(*) as rows, count(distinct _metadata.row_id) as ids, "
-        f"count(distinct sequence) as sequences from {tables.transitions}"
+        f"count(distinct sequence) as sequences from {tracked.transitions}"
     ).collect()[0]
     appends = CHECKPOINT_INTERVAL + 7
     assert (2 * appends, 2 * appends, appends) == (found["rows"], found["ids"], found["sequences"])

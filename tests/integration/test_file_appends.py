@@ -23,6 +23,7 @@ from delta_outbox.commit_history import CommitHistory
 from delta_outbox.errors import SequenceTaken
 from delta_outbox.file_appends import FileAppends
 from delta_outbox.home import Home
+from delta_outbox.instants import FIRST_INSTANT, LAST_INSTANT
 from delta_outbox.log import TransitionLog
 from delta_outbox.log_store import LogStore
 from delta_outbox.row_checks import condition
@@ -367,7 +368,11 @@ def _values(random_: random.Random) -> dict[str, object]:
         **{n: random_.choice((*states, None)) for n in ("from_state", "to_state")},
         "reason": random_.choice((*reasons, None)),
         **{n: random_.choice(("x", None)) for n in ("claim_id", "relay_id", "actor", "command_id")},
-        "lease_expires_at": random_.choice((NOW, None)),
+        **{
+            name: random_.choice((0, FIRST_INSTANT, LAST_INSTANT, beyond, None))
+            for name in ("occurred_at", "available_at", "lease_expires_at")
+            for beyond in (FIRST_INSTANT - 1, LAST_INSTANT + 1)
+        },
         "claim_size": random_.choice((0, 1, None)),
     }
 

@@ -1,7 +1,7 @@
 """Run the tests, one pytest process per folder, and let nothing pass that did not run.
 
 A folder of tests is a process, because a process holds one SparkSession. As many run beside each
-other as the memory allows, up to four Sparks: each uses half a core, because it waits for the
+other as the memory allows, up to three Sparks: each uses half a core, because it waits for the
 processes that it starts. A skipped or expected failure counts as a failure, because a promise that
 was not tried is not kept. What pytest prints is in build/tests.
 """
@@ -32,7 +32,7 @@ from delta_outbox.java import find_java
 from delta_outbox.spark_settings import class_archive
 
 MEMORY = 5 * 1024**3  # bytes: a Spark, a broker, Python
-AT_ONCE = 4  # of these
+AT_ONCE = 3  # of these; with more, integration, the longest, got too little of two cores
 # Their files are shared out to two workers; the tests of other folders start many processes. A
 # Spark takes minutes until it is fast: not worth it for the few tests of each that are no rest.
 SHARED = ("integration", "publishers", "publishers/kit")

@@ -216,11 +216,15 @@ def test_errors_of_spark_are_a_sentence(
     assert "" == captured.err
 
 
-def test_an_outbox_is_kept_small(run: Run, tmp_path: Path) -> None:
+def test_an_outbox_is_kept_small(run: Run, spark: SparkSession) -> None:
     """Maintenance runs; a purge is a preview until it is applied, takes whole days, and leaves on
     record what it took.
     """
-    run("append", lines(tmp_path / "e.jsonl", order("old-1", created_at="2024-03-01T12:00:00Z")))
+    spark.sql(
+        f"insert into {SCHEMA}.outbox_events (event_id, event_type, payload, created_at, "
+        "appended_at) select 'old-1', 'order.created', cast('p' as binary), at, at "
+        "from (select timestamp'2024-03-01 12:00:00Z' as at)"
+    )
     assert 1 == run("relay", "--drain")[1]["published"]
     assert 0 == run("maintain")[0]
     asked = ("purge", "--before", "2024-03-02", "--actor", "ann", "--reason", "two years old")

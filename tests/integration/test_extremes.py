@@ -130,6 +130,7 @@ def look_at_everything(store: Store, folder: Path) -> None:
     purge.close()
 
 
+@pytest.mark.rest
 def test_the_table_refuses_what_nobody_can_read(store: Store) -> None:
     """An INSERT with an instant beyond the years 1 to 9999, or with a text that is too long, fails
     and says which rule it breaks.
@@ -142,6 +143,7 @@ def test_the_table_refuses_what_nobody_can_read(store: Store) -> None:
             insert(store, "x", column, value)
 
 
+@pytest.mark.rest
 def test_every_legal_extreme_is_delivered(store: Store, tmp_path: Path) -> None:
     """The first and the last instant and all other extremes that the log takes are delivered like
     their neighbours, in one attempt each.

@@ -109,6 +109,7 @@ def check_migrated(store: Store, before: dict[str, list[str]]) -> None:
     } == missing
 
 
+@pytest.mark.rest
 def test_an_outbox_of_format_1_goes_on(
     spark: SparkSession, home: Home, old: Tables, tmp_path: Path
 ) -> None:
@@ -149,6 +150,7 @@ def test_an_outbox_of_format_1_goes_on(
     check_derived(store)
 
 
+@pytest.mark.rest
 def test_a_migration_that_is_killed_is_finished_by_the_next(
     spark: SparkSession, home: Home, old: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,6 +185,7 @@ def test_a_migration_that_is_killed_is_finished_by_the_next(
     check_migrated(store_of(spark, home, old), before)
 
 
+@pytest.mark.rest
 def test_what_is_refused_is_said(spark: SparkSession, home: Home, old: Tables) -> None:
     """A command on an outbox of an older format names the format and `outbox init`."""
     with pytest.raises(FormatTooOld, match=r"must be 2. Got: 1") as caught:

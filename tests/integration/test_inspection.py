@@ -246,15 +246,3 @@ def test_show_is_of_the_first_copy(outbox: Outbox) -> None:
     outbox.refresh()
     shown: Any = event_life.show(outbox, "done", with_payload=True)["event"]
     assert ("order.created", "secret payload") == (shown["event_type"], shown["payload"])
-
-
-def test_show_times_beyond_python(outbox: Outbox) -> None:
-    """Years that Python does not know, from a plain SQL producer, are shown as they are."""
-    outbox.spark.sql(
-        f"insert into {outbox.tables.events} (event_id, event_type, payload, created_at) "
-        "values ('far', 'x', cast('p' as binary), timestamp_micros(300000000000000000))"
-    )
-    outbox.refresh()
-    shown: Any = event_life.show(outbox, "far", with_payload=True)["event"]
-    assert "p" == shown["payload"]
-    assert str(shown["created_at"]).startswith("+11476-")

@@ -31,7 +31,9 @@ from tests.unit.railway_workflow import (
 )
 
 from delta_outbox.railway import (
+    AskHuman,
     AtLeastOnce,
+    AtMostOnce,
     BadWorkflow,
     Event,
     Never,
@@ -168,6 +170,11 @@ CASES = {
         "a key is valid for 1 minute, and one attempt may need 70 seconds",
     ),
     "compromise_missing": (graph(without(Tell, "compromise")), "tell", "needs a compromise"),
+    "compromise_no_object": (
+        graph(change(Tell, compromise=UpTo)),
+        "tell",
+        "`compromise` is the class UpTo",
+    ),
     "up_to_too_few": (graph(change(Tell, compromise=UpTo(1))), "tell", "up to 1 executions"),
     "concerns_missing": (graph(without(Tell, "concerns")), "tell", "filled in the checklist"),
     "concerns_incomplete": (
@@ -289,6 +296,39 @@ def test_no_rule_is_without_a_test_and_a_line_in_the_docs() -> None:
     page = (ROOT / "docs" / "railway" / "tasks.md").read_text(encoding="utf-8")
     rules = {*CASES, "at_least_once_for_ever", "workflow_twice", "workflows_go_in_circles"}
     assert rules <= {line.split("`")[1] for line in page.splitlines() if line.startswith("| `")}
+
+
+def only(workflow):
+    """Return what is said of the only problem of a workflow, and its remedy."""
+    (one,) = problems_of(workflow)
+    return one.says, one.remedy
+
+
+@pytest.mark.parametrize(
+    ("compromise", "says", "remedy"),
+    [
+        (UpTo, "the class UpTo", "`UpTo(2)`"),
+        (AskHuman, "the class AskHuman", "`AskHuman()`"),
+        (AtMostOnce, "the class AtMostOnce", "`AtMostOnce()`"),
+        (AtLeastOnce, "the class AtLeastOnce", "`AtLeastOnce()`"),
+        (
+            "at_most_once",
+            "'at_most_once'",
+            "`AtMostOnce()`, `AtLeastOnce()`, `UpTo(2)`, `AskHuman()`",
+        ),
+    ],
+)
+def test_the_class_of_a_compromise_is_none(compromise, says: str, remedy: str) -> None:
+    """Whoever names the class of a compromise, or a word, is told the object to write."""
+    expected = f"`compromise` is {says}.", f"Write {remedy}."
+    assert expected == only(graph(change(Tell, compromise=compromise)))
+
+
+@pytest.mark.parametrize("number", ["3", 2.5, True])
+def test_a_number_of_executions_is_a_whole_number(number) -> None:
+    """What is no whole number is refused by name, not by an error of Python."""
+    says, _ = only(graph(change(Tell, compromise=UpTo(number))))
+    assert f"up to {number!r} executions." == says
 
 
 def test_a_bad_workflow_is_refused_where_it_is_made() -> None:

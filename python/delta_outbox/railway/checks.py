@@ -9,7 +9,14 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from delta_outbox.railway.concerns import AskHuman, AtLeastOnce, Concerns, UpTo
+from delta_outbox.railway.concerns import (
+    AskHuman,
+    AtLeastOnce,
+    AtMostOnce,
+    Compromise,
+    Concerns,
+    UpTo,
+)
 from delta_outbox.railway.graph import Event, Graph, Leg, fields_of
 from delta_outbox.railway.identifiers import OF_TASKS, Template, can_meet
 from delta_outbox.railway.names import duration, is_plain
@@ -240,7 +247,7 @@ def limits(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
     """A task that calls somebody says whom, and for how long."""
     if not issubclass(task, State):
         return
-    if not getattr(task, "third_party", "").strip():
+    if not _has_text(getattr(task, "third_party", None)):
         yield (
             "third_party_missing",
             "it does not say whom it calls.",
@@ -287,7 +294,9 @@ def locks(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
             )
         else:
             yield from span("settles_within", task.settles_within)
-    if issubclass(task, OptimisticLock) and not getattr(task, "why_not_pessimistic", "").strip():
+    if issubclass(task, OptimisticLock) and not _has_text(
+        getattr(task, "why_not_pessimistic", None)
+    ):
         yield (
             "performance_reason_missing",
             "an optimistic lock needs a performance problem that was measured.",
@@ -329,10 +338,12 @@ def compromises(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
             "an opaque task needs a compromise.",
             "Write `compromise = AtMostOnce()`, `AtLeastOnce()`, `UpTo(n)` or `AskHuman()`.",
         )
-    if isinstance(compromise, UpTo) and compromise.executions < 2:
+    elif not isinstance(compromise, Compromise):
+        yield from no_compromise(compromise)
+    if isinstance(compromise, UpTo) and not _is_number_from(2, compromise.executions):
         yield (
             "up_to_too_few",
-            f"up to {compromise.executions} executions.",
+            f"up to {compromise.executions!r} executions.",
             "Write AtMostOnce(), or a number from 2.",
         )
     concerns = getattr(task, "concerns", None)
@@ -343,12 +354,30 @@ def compromises(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
             "Write `concerns = Concerns(...)`; `outbox workflow new` asks for it.",
         )
         return
-    if not concerns.decided_by.strip() or not concerns.why.strip() or not concerns.risks:
+    if not _has_text(concerns.decided_by) or not _has_text(concerns.why) or not concerns.risks:
         yield (
             "concerns_incomplete",
             "its concerns lack who decided, why, or every risk.",
             "Fill in decided_by, why and at least one risk.",
         )
+
+
+def no_compromise(value: object) -> Iterator[Found]:
+    """Yield what is wrong with a value that is no compromise, such as the class of one.
+
+    Args:
+        value: in its place.
+    """
+    objects = {AtMostOnce: "AtMostOnce()", AtLeastOnce: "AtLeastOnce()", UpTo: "UpTo(2)"}
+    objects[AskHuman] = "AskHuman()"
+    for kind, written in objects.items():
+        if value is kind:
+            says, remedy = f"the class {kind.__name__}", f"Write `{written}`."
+            break
+    else:
+        says = repr(value)
+        remedy = f"Write {', '.join(f'`{one}`' for one in objects.values())}."
+    yield "compromise_no_object", f"`compromise` is {says}.", remedy
 
 
 def to_dos(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
@@ -529,6 +558,14 @@ OF_TASK_GRAPHS: Final[Sequence[Callable[[AnyWorkflow, AnyTask], Iterable[Found]]
 # --- parts --------------------------------------------------------------------------------------
 
 
+def _is_number_from(least: int, value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _has_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
 def span(name: str, value: object, *, never: bool = False) -> Iterator[Found]:
     """Yield what is wrong with a duration.
 
@@ -538,7 +575,7 @@ def span(name: str, value: object, *, never: bool = False) -> Iterator[Found]:
         never: whether `Never` is allowed.
     """
     if never and isinstance(value, Never):
-        if not value.why.strip():
+        if not _has_text(value.why):
             yield f"{name}_never_why", f"{name} is Never without a reason.", "Write down why."
     elif not isinstance(value, timedelta):
         yield (

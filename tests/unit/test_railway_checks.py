@@ -117,6 +117,16 @@ CASES = {
     "target_without_route": (graph({Book: None}), "pack", "leads to Book, which has no route"),
     "no_category": (graph({Book: Other}), "other", "it has no category"),
     "functions_missing": (graph(without(Pack, "lookup")), "pack", "it lacks lookup"),
+    "attribute_misspelt": (
+        graph(change(Pack, when_expire=Packed.BROKEN)),
+        "pack",
+        "`when_expire` has no effect",
+    ),
+    "attribute_of_another_category": (
+        graph(change(Pack, key_valid_for=timedelta(hours=1))),
+        "pack",
+        "`key_valid_for` has no effect on a task of category pessimistic_lock",
+    ),
     "expires_missing": (graph(without(Pack, "expires")), "pack", "when it expires"),
     "expires_no_duration": (graph(change(Pack, expires=60)), "pack", "expires is 60"),
     "expires_out_of_range": (graph(change(Pack, expires=NOWHERE)), "pack", "is 0 seconds"),
@@ -329,6 +339,36 @@ def test_a_number_of_executions_is_a_whole_number(number) -> None:
     """What is no whole number is refused by name, not by an error of Python."""
     says, _ = only(graph(change(Tell, compromise=UpTo(number))))
     assert f"up to {number!r} executions." == says
+
+
+MISSPELT = [
+    (Label, "when_fault", "when_faulted"),
+    (Label, "look_up", "lookup"),
+    (Pack, "backoff", "back_off"),
+    (Pack, "on_faults", "on_fault"),
+    (Pack, "still_neded", "still_needed"),
+    (Pack, "titel", "title"),
+    (Check, "dues", "due"),
+    (Check, "when_expires", "when_expired"),
+]
+
+
+@pytest.mark.parametrize(("task", "name", "meant"), MISSPELT)
+def test_a_misspelt_attribute_is_named_with_the_right_one(task, name: str, meant: str) -> None:
+    """A name without effect that resembles one with an effect is refused, value or function."""
+    (there,) = without(task, meant).values()
+    says, remedy = only(graph({task: type(task.__name__, (there,), {name: None})}))
+    assert f"`{name}` has no effect." == says
+    assert remedy.startswith(f"Did you mean `{meant}`?")
+
+
+OWN = ["attempts", "warehouse", "currency", "expired_orders", "_when_expire", "LIMIT"]
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_an_author_may_add_attributes(name: str) -> None:
+    """Names of one's own, private ones, and those like a name that is written too, are taken."""
+    assert [] == list(problems_of(graph(change(Pack, **{name: "x"}))))
 
 
 def test_a_bad_workflow_is_refused_where_it_is_made() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
-from inspect import isabstract
-from typing import Any, Final
+from difflib import get_close_matches
+from inspect import get_annotations, isabstract
+from typing import Any, Final, Generic
 
 from pydantic import BaseModel
 
@@ -26,6 +28,7 @@ from delta_outbox.railway.tasks import (
     BlackBox,
     Idempotent,
     Never,
+    OneStep,
     OptimisticLock,
     PessimisticLock,
     State,
@@ -37,6 +40,9 @@ RESERVED_TYPE: Final = "workflow:"
 """How the event types of tasks begin; no domain event may."""
 LONGEST: Final = timedelta(days=3650)
 """Beyond it a duration is a slip of the pen, and no instant of a log can hold it."""
+
+ALIKE: Final = 0.8
+"""From this likeness of two names (difflib, 0 to 1) on, one is taken for the other misspelt."""
 
 AnyWorkflow = Graph[Any]
 AnyTask = type[Task[Any, Any]]
@@ -228,6 +234,36 @@ def concrete(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
             f"it lacks {missing}.",
             f"A task of category {task.category} must define them.",
         )
+
+
+def attributes(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
+    """What an author writes into a task has an effect: no misspelt name, none of another kind."""
+    own = [one for one in task.__mro__ if one not in _OURS and one not in _BASES]
+    written = {name: None for one in own for name in vars(one) if not name.startswith("_")}
+    theirs = [one for one in task.__mro__ if one in _OURS]
+    usable = {
+        name
+        for one in theirs
+        for name in (*vars(one), *get_annotations(one))
+        if not name.startswith("_")
+    }
+    for name in written:
+        if name in usable:
+            continue
+        if name in _DECLARED:
+            yield (
+                "attribute_of_another_category",
+                f"`{name}` has no effect on a task of category {task.category}.",
+                "Remove it, or choose the category that it belongs to.",
+            )
+            continue
+        not_written = sorted(usable - set(written))
+        for near in get_close_matches(name, not_written, n=1, cutoff=ALIKE):
+            yield (
+                "attribute_misspelt",
+                f"`{name}` has no effect.",
+                f"Did you mean `{near}`? Else choose a name that differs more.",
+            )
 
 
 def expiry(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
@@ -528,6 +564,20 @@ def warnings_of(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
         )
 
 
+_OURS: Final[Sequence[type[Any]]] = (
+    Task,
+    State,
+    OneStep,
+    Idempotent,
+    PessimisticLock,
+    OptimisticLock,
+    BlackBox,
+    ToDo,
+)
+_BASES: Final = (ABC, Generic, object)
+_DECLARED: Final = frozenset(name for kind in _OURS for name in get_annotations(kind))
+"""What is declared by a value; functions of these names may be an author's own."""
+
 _NOUNS: Final = {"faulted": "fault", "expired": "expiry", "uncertain": "uncertainty"}
 
 OF_WORKFLOWS: Final[Sequence[Callable[[AnyWorkflow], Iterable[Found]]]] = (
@@ -539,6 +589,7 @@ OF_TASK_SHAPES: Final[Sequence[Callable[[AnyWorkflow, AnyTask], Iterable[Found]]
     outcomes,
     targets,
     concrete,
+    attributes,
     expiry,
     limits,
     uncertainty,

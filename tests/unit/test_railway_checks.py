@@ -36,11 +36,15 @@ from delta_outbox.railway import (
     AtMostOnce,
     BadWorkflow,
     Event,
+    Hurt,
+    Necessity,
     Never,
     Outcome,
+    Risk,
     Route,
     Task,
     UpTo,
+    Visibility,
     Workflow,
     checks,
 )
@@ -187,11 +191,17 @@ CASES = {
     ),
     "up_to_too_few": (graph(change(Tell, compromise=UpTo(1))), "tell", "up to 1 executions"),
     "concerns_missing": (graph(without(Tell, "concerns")), "tell", "filled in the checklist"),
+    "concerns_no_members": (
+        graph(change(Tell, concerns=replace(Tell.concerns, necessity="should"))),
+        "tell",
+        "`necessity` of its concerns is 'should'",
+    ),
     "concerns_incomplete": (
         graph(change(Tell, concerns=replace(Tell.concerns, why=""))),
         "tell",
         "lack who decided, why, or every risk",
     ),
+    "roles_no_set": (graph(change(Check, roles="office")), "check", "`roles` is 'office'"),
     "roles_missing": (graph(without(Check, "roles")), "check", "nobody may answer"),
     "contract_missing": (graph(change(Check, contract=dict)), "check", "what an answer looks"),
     "due_out_of_range": (graph(change(Check, due=NOWHERE)), "check", "due is 0 seconds"),
@@ -339,6 +349,40 @@ def test_a_number_of_executions_is_a_whole_number(number) -> None:
     """What is no whole number is refused by name, not by an error of Python."""
     says, _ = only(graph(change(Tell, compromise=UpTo(number))))
     assert f"up to {number!r} executions." == says
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "members"),
+    [
+        ("visibility", "traceable", Visibility),
+        ("necessity", "should", Necessity),
+        ("hurt", "customer", Hurt),
+        ("risks", frozenset({"reputation"}), Risk),
+        ("risks", Risk.LEGAL, Risk),
+        ("risks", "legal", Risk),
+    ],
+)
+def test_words_in_place_of_members_are_refused(name: str, value, members) -> None:
+    """Whoever fills in the checklist with words is told every member, also for the right word."""
+    bad = change(Tell, concerns=replace(Tell.concerns, **{name: value}))
+    says, remedy = only(graph(bad))
+    assert f"`{name}` of its concerns is {value!r}." == says
+    assert all(f"{members.__name__}.{one.name}" in remedy for one in members)
+
+
+@pytest.mark.parametrize(
+    ("roles", "written"),
+    [
+        ("office", '"office"'),
+        (["office", "desk"], '"desk", "office"'),
+        (frozenset({"office", 7}), '"office"'),
+        (7, "..."),
+    ],
+)
+def test_roles_are_a_set_of_names(roles, written: str) -> None:
+    """Roles as text would be read letter by letter: the set to write is named."""
+    _, remedy = only(graph(change(Check, roles=roles)))
+    assert f"Write `roles = frozenset({{{written}}})`." == remedy
 
 
 MISSPELT = [

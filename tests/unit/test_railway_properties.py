@@ -128,12 +128,15 @@ def workflows(draw_: st.DrawFn) -> Graph[Any]:
         body = {
             **BODIES[kind],
             "__init__": init,
-            "third_party": "party",
-            "time_limit": timedelta(seconds=10),
             "expires": timedelta(hours=draw_(st.integers(1, 30))),
-            "when_uncertain": draw_(st.sampled_from(Way)),
             "when_expired": draw_(st.sampled_from(Way)),
         }
+        if kind is not ToDo:
+            body |= {
+                "third_party": "party",
+                "time_limit": timedelta(seconds=10),
+                "when_uncertain": draw_(st.sampled_from(Way)),
+            }
         if kind is BlackBox:
             every = [AtMostOnce(), UpTo(2), AtLeastOnce(), AskHuman()]
             body["compromise"] = draw_(st.sampled_from(every))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from datetime import timedelta
 from difflib import get_close_matches
+from enum import Enum
 from inspect import get_annotations, isabstract
 from typing import Any, Final, Generic
 
@@ -17,7 +19,11 @@ from delta_outbox.railway.concerns import (
     AtMostOnce,
     Compromise,
     Concerns,
+    Hurt,
+    Necessity,
+    Risk,
     UpTo,
+    Visibility,
 )
 from delta_outbox.railway.graph import Event, Graph, Leg, fields_of
 from delta_outbox.railway.identifiers import OF_TASKS, Template, can_meet
@@ -390,12 +396,35 @@ def compromises(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
             "Write `concerns = Concerns(...)`; `outbox workflow new` asks for it.",
         )
         return
+    yield from no_members(concerns)
     if not _has_text(concerns.decided_by) or not _has_text(concerns.why) or not concerns.risks:
         yield (
             "concerns_incomplete",
             "its concerns lack who decided, why, or every risk.",
             "Fill in decided_by, why and at least one risk.",
         )
+
+
+def no_members(concerns: Concerns) -> Iterator[Found]:
+    """Yield what is no member of the closed lists of the checklist, such as a word.
+
+    Args:
+        concerns: the checklist.
+    """
+    wrong: list[tuple[str, object, str]] = []
+    for name, members in (("visibility", Visibility), ("necessity", Necessity), ("hurt", Hurt)):
+        value = getattr(concerns, name)
+        if not isinstance(value, members):
+            wrong.append((name, value, f"`{name}` one of {_listed(members)}"))
+    risks: object = concerns.risks
+    if not isinstance(risks, Set) or not all(isinstance(one, Risk) for one in risks):
+        wrong.append(("risks", risks, f"`risks=frozenset({{...}})` of {_listed(Risk)}"))
+    for name, value, right in wrong:
+        yield "concerns_no_members", f"`{name}` of its concerns is {value!r}.", f"Write {right}."
+
+
+def _listed(members: type[Enum]) -> str:
+    return ", ".join(f"{members.__name__}.{one}" for one in members.__members__)
 
 
 def no_compromise(value: object) -> Iterator[Found]:
@@ -420,11 +449,20 @@ def to_dos(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
     """A To-Do item says who may answer, and what an answer looks like."""
     if not issubclass(task, ToDo):
         return
-    if not getattr(task, "roles", None):
+    roles: object = getattr(task, "roles", None)
+    if not roles:
         yield (
             "roles_missing",
             "nobody may answer it.",
             "Write `roles = frozenset({...})`.",
+        )
+    elif not isinstance(roles, Set) or not all(map(_has_text, roles)):
+        given = roles if isinstance(roles, Iterable) and not isinstance(roles, str) else [roles]
+        written = ", ".join(sorted({json.dumps(one) for one in given if _has_text(one)})) or "..."
+        yield (
+            "roles_no_set",
+            f"`roles` is {roles!r}, which is no set of names.",
+            f"Write `roles = frozenset({{{written}}})`.",
         )
     contract = getattr(task, "contract", None)
     if not (isinstance(contract, type) and issubclass(contract, BaseModel)):

@@ -69,6 +69,7 @@ class Elsewhere(Label):
 
 ROOT = Path(__file__).resolve().parents[2]
 NOWHERE = timedelta(0)
+SHOULD: dict[str, Any] = {"necessity": "should"}
 LONELY: dict[Any, Any] = {**ROUTES, Elsewhere: {Labelled.LABELLED: SENT, Labelled.UNCLEAR: SENT}}
 STRANGE = make_dataclass("Strange", [("parcel_id", str), ("task", str)])
 
@@ -192,7 +193,7 @@ CASES = {
     "up_to_too_few": (graph(change(Tell, compromise=UpTo(1))), "tell", "up to 1 executions"),
     "concerns_missing": (graph(without(Tell, "concerns")), "tell", "filled in the checklist"),
     "concerns_no_members": (
-        graph(change(Tell, concerns=replace(Tell.concerns, necessity="should"))),
+        graph(change(Tell, concerns=replace(Tell.concerns, **SHOULD))),
         "tell",
         "`necessity` of its concerns is 'should'",
     ),

@@ -234,6 +234,21 @@ def test_an_attempt_of_two_calls_is_found_out() -> None:
         check_task(SWAPPED, Twice(printer), PARCEL, [printer])
 
 
+def test_an_attempt_that_calls_two_third_parties_is_found_out() -> None:
+    """Also between calls of different third parties a process may die; each is rehearsed once."""
+    first, second = Printer(remembers_keys=True), Printer(remembers_keys=True)
+
+    class Both(Labels):
+        def attempt(self, trigger, task_id):
+            second.label(task_id)
+            return super().attempt(trigger, task_id)
+
+    Both.__name__ = "Label"
+    with pytest.raises(BrokenPromise, match="an attempt made 2 calls"):
+        check_task(SWAPPED, Both(first), PARCEL, [first, second])
+    assert [1, 1] == [len(one.ledger) for one in (first, second)]
+
+
 def test_time_passes_only_on_the_virtual_clock() -> None:
     """A request that acts after it was given up does so on the clock, before anybody looks up."""
     robot, clock = Robot([Trouble.ANSWERS, Trouble.ACTS_LATE]), VirtualClock()
@@ -302,8 +317,9 @@ def test_a_wrong_decision_is_refused_with_what_was_expected() -> None:
             return Decided(outcome=Told.TOLD)
 
     Wrong.__name__ = "Pack"
+    robot = Robot()
     with pytest.raises(KitError, match="It must return Decided with one of packed, broken"):
-        run_task(SWAPPED, Wrong(Robot()), PARCEL)
+        run_task(SWAPPED, Wrong(robot), PARCEL, [robot])
 
 
 def test_a_whole_workflow_runs_to_its_end() -> None:
@@ -331,16 +347,18 @@ def test_a_whole_workflow_runs_to_its_end() -> None:
     assert "shipping-tell-p-1-2" == run.passed[-1].task_id
 
 
+def everybody(printer: Printer | None = None, pager: Pager | None = None) -> tuple[Any, Any]:
+    """Return an object of each task, and the third parties that they call."""
+    parties = [printer or Printer(), Robot(), Carrier(), pager or Pager()]
+    kinds: tuple[Any, ...] = (Labels, Packs, Books, Tells)
+    made = [kind(party) for kind, party in zip(kinds, parties, strict=True)]
+    return [*made, Check()], parties
+
+
 def test_an_item_that_nobody_answers_expires() -> None:
     """Without an answer, and with one that comes too late, the expiry is the outcome."""
-    tasks: list[Any] = [
-        Labels(printer := Printer([Trouble.REJECTS])),
-        Packs(Robot()),
-        Books(Carrier()),
-        Tells(Pager()),
-        Check(),
-    ]
-    run = run_workflow(SWAPPED, tasks, START, third_parties=[printer])
+    tasks, parties = everybody(printer=Printer([Trouble.REJECTS]))
+    run = run_workflow(SWAPPED, tasks, START, third_parties=parties)
     assert (LOST.event_type, ["label"]) == (run.end, run.path)
     late = Answer(
         task=Check,
@@ -348,9 +366,8 @@ def test_an_item_that_nobody_answers_expires() -> None:
         after=timedelta(days=1),
     )
     for people in ([], [late]):
-        pager = Pager([Trouble.ACTS_SILENTLY])
-        tasks = [Labels(Printer()), Packs(Robot()), Books(Carrier()), Tells(pager), Check()]
-        run = run_workflow(SWAPPED, tasks, START, people=people, third_parties=[pager])
+        tasks, parties = everybody(pager=Pager([Trouble.ACTS_SILENTLY]))
+        run = run_workflow(SWAPPED, tasks, START, people=people, third_parties=parties)
         assert (LOST.event_type, "check") == (run.end, run.path[-1])
         assert "expired" == run.passed[-1].cause
 
@@ -359,6 +376,93 @@ def test_a_missing_task_is_named() -> None:
     """A workflow cannot be run without an object of each of its tasks."""
     with pytest.raises(KitError, match="no Label, Pack, Book, Tell, Check among the tasks"):
         run_workflow(graph(), [], START)
+
+
+class Client:
+    """What lies between a task and its third party in many projects."""
+
+    def __init__(self, printer: Printer) -> None:
+        self.service = printer
+
+    def label(self, key: str) -> str:
+        return self.service.label(key)
+
+
+class Slots(Label):
+    """A task that does not show what it calls."""
+
+    __slots__ = ()
+
+    def attempt(self, trigger, task_id):
+        return Decided(outcome=Labelled.LABELLED)
+
+
+Slots.__name__ = "Label"
+
+
+@pytest.mark.parametrize(
+    ("task", "parties", "says"),
+    [
+        (lambda: Labels(Printer()), list, "Label calls `printer`, a Printer that is not among"),
+        (
+            lambda: Labels(Client(Printer())),  # type: ignore[arg-type]
+            list,
+            "Label calls `printer.service`, a Printer that is not among",
+        ),
+        (lambda: Labels(Printer()), lambda: [Printer()], "Add this object to `third_parties`"),
+        (Slots, list, "Label calls printer, and no third party was given whose ledger"),
+        (Check, list, "Check: a To-Do calls nobody; use run_workflow with `people=`"),
+        (lambda: Labels, list, r"`task`: Label is a class; give an object, `Label\(...\)`"),
+        (lambda: Labels(Printer()), lambda: [Printer], "`third_parties`: Printer is a class"),
+        (lambda: Labels(Printer()), Printer, "`third_parties`: give a list of objects"),
+        (lambda: "label", list, "`task`: 'label' is no Task"),
+    ],
+)
+def test_a_task_is_checked_with_all_that_it_calls(task, parties, says: str) -> None:
+    """Without the ledgers of those that a task calls nothing was checked: it fails, and says so."""
+    with pytest.raises(KitError, match=says):
+        check_task(SWAPPED, task(), PARCEL, parties())
+
+
+def test_a_trigger_is_an_object() -> None:
+    """The class of a trigger, or a start event in place of it, is refused."""
+    printer = Printer()
+    for trigger, says in ((Trigger, "Trigger is a class"), (START, "is no Trigger")):
+        with pytest.raises(KitError, match=says):
+            check_task(SWAPPED, Labels(printer), trigger, [printer])  # type: ignore[arg-type]
+
+
+def test_a_task_whose_third_party_is_not_named_is_explored_too() -> None:
+    """The ledger of a third party that a task holds is read where `build` returns another one."""
+
+    def build(script):
+        return Labels(Printer(script)), Printer()
+
+    with pytest.raises(BrokenPromise, match="2 effects"):
+        explore(SWAPPED, build, PARCEL, depth=1)
+
+
+def test_a_workflow_runs_with_all_that_it_calls() -> None:
+    """Third parties, objects of tasks and people who answer are named where they do not fit."""
+    tasks, parties = everybody()
+    start: Any = START
+    finding = Finding(task_id="x", finding="send")
+    cases: list[tuple[Any, Any, dict[str, Any], str]] = [
+        (tasks, start, {}, "Label calls `printer`, a Printer that is not among"),
+        (tasks, start, {"third_parties": parties[1:]}, "Label calls `printer`"),
+        ([Labels, *tasks[1:]], start, {"third_parties": parties}, "`tasks`: Label is a class"),
+        (tasks, Parcel, {"third_parties": parties}, "`start`: Parcel is a class"),
+        (
+            tasks,
+            start,
+            {"third_parties": parties, "people": [Answer(task=Check(), data=finding)]},  # type: ignore[arg-type]
+            "no class among the tasks of shipping",
+        ),
+        (tasks, start, {"third_parties": parties, "people": [Answer]}, "Answer is a class"),
+    ]
+    for given, event, more, says in cases:
+        with pytest.raises(KitError, match=says):
+            run_workflow(SWAPPED, given, event, **more)
 
 
 def test_random_scripts_repeat_with_their_seed() -> None:

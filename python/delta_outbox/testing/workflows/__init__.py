@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from delta_outbox.testing.workflows.clock import VirtualClock
+from delta_outbox.testing.workflows.inputs import KitError
 from delta_outbox.testing.workflows.promises import (
     BrokenPromise,
     Explored,
@@ -10,7 +11,7 @@ from delta_outbox.testing.workflows.promises import (
     check_task,
     explore,
 )
-from delta_outbox.testing.workflows.task_run import KitError, TaskRun, run_task
+from delta_outbox.testing.workflows.task_run import TaskRun, run_task
 from delta_outbox.testing.workflows.third_parties import (
     TROUBLES,
     Call,

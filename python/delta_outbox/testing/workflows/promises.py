@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -19,7 +20,13 @@ from delta_outbox.railway import (
 )
 from delta_outbox.railway.graph import Graph
 from delta_outbox.testing.workflows.clock import VirtualClock
-from delta_outbox.testing.workflows.task_run import KitError, TaskRun, _finished, run_task
+from delta_outbox.testing.workflows.inputs import (
+    KitError,
+    check_given_task,
+    check_third_parties,
+    held_by,
+)
+from delta_outbox.testing.workflows.task_run import TaskRun, _finished, run_task
 from delta_outbox.testing.workflows.third_parties import TROUBLES, ThirdParty, Trouble, WorkerDied
 
 MOST_SCRIPTS = 20_000
@@ -102,18 +109,15 @@ def rehearse(
     task_id = workflow.task_id(type(task), trigger)
     sent = []
     for _ in range(2):
-        calls: list[Any] = []
-        for party in third_parties:
-            with party.rehearsal() as seen:
-                _once(task, trigger, task_id)
-            calls.append(list(seen))
-        sent.append(calls)
+        with ExitStack() as stack:
+            seen = [stack.enter_context(party.rehearsal()) for party in third_parties]
+            _once(task, trigger, task_id)
+        sent.append([call for calls in seen for call in calls])
     if sent[0] != sent[1]:
         yield f"two attempts sent different things: {sent[0]}, then {sent[1]}"
-    for calls in sent[:1]:
-        for seen in calls:
-            if len(seen) > 1:
-                yield f"an attempt made {len(seen)} calls; what comes between them is lost: {seen}"
+    calls = sent[0]
+    if len(calls) > 1:
+        yield f"an attempt made {len(calls)} calls; what comes between them is lost: {calls}"
 
 
 def _once(task: State[Any, Any], trigger: Trigger[Any], task_id: str) -> None:
@@ -144,7 +148,10 @@ def check_task(
 
     Raises:
         BrokenPromise: with the trace.
+        KitError: the task calls nobody, or somebody whose ledger was not given.
     """
+    check_given_task(task, trigger)
+    check_third_parties([task], third_parties)
     clock = VirtualClock()
     scripts = [list(one.script) for one in third_parties]
     differences = list(rehearse(workflow, task, trigger, third_parties))
@@ -184,7 +191,9 @@ def explore(
     for length in range(depth + 1):
         for script in product(troubles, repeat=length):
             task, party = build(script)
-            runs.append(check_task(workflow, task, trigger, [party]))
+            check_given_task(task, trigger)
+            others = [one for _, one in held_by(task) if one is not party]
+            runs.append(check_task(workflow, task, trigger, [party, *others]))
     return Explored(runs=tuple(runs))
 
 

@@ -50,6 +50,11 @@ from delta_outbox.railway.algorithms.table import conclude
 from delta_outbox.railway.graph import Graph
 from delta_outbox.railway.names import duration
 from delta_outbox.testing.workflows.clock import VirtualClock
+from delta_outbox.testing.workflows.inputs import (
+    KitError,
+    check_given_task,
+    check_third_parties,
+)
 from delta_outbox.testing.workflows.third_parties import ThirdParty, WorkerDied
 from delta_outbox.testing.workflows.trace import Line, table
 
@@ -63,10 +68,6 @@ CAUSES = {
     Reason.EXPIRED: "expired",
     Reason.UNCERTAIN: "uncertain",
 }
-
-
-class KitError(Exception):
-    """The kit was asked for something that cannot be."""
 
 
 @dataclass(kw_only=True)
@@ -122,8 +123,11 @@ def run_task(
         clock: one that others use too; a new one if left out.
 
     Raises:
-        KitError: the task never ends, or decides what is not among its outcomes.
+        KitError: the task never ends, decides what is not among its outcomes, calls nobody, or
+            holds a scripted third party that was not given.
     """
+    check_given_task(task, trigger)
+    check_third_parties([task], third_parties, needed=False)
     clock = clock or VirtualClock()
     for one in third_parties:
         one.clock = clock

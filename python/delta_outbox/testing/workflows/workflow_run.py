@@ -13,8 +13,9 @@ from delta_outbox.railway import Decided, Exit, Item, Never, Outcome, State, Tas
 from delta_outbox.railway.graph import Event, Graph
 from delta_outbox.railway.names import duration
 from delta_outbox.testing.workflows.clock import VirtualClock
+from delta_outbox.testing.workflows.inputs import KitError, check_object, check_third_parties
 from delta_outbox.testing.workflows.promises import BrokenPromise, broken_promises
-from delta_outbox.testing.workflows.task_run import KitError, TaskRun, moment, run_task
+from delta_outbox.testing.workflows.task_run import TaskRun, moment, run_task
 from delta_outbox.testing.workflows.third_parties import ThirdParty
 from delta_outbox.testing.workflows.trace import Line, table
 
@@ -111,8 +112,20 @@ def run_workflow(
 
     Raises:
         BrokenPromise: a task did what its category may never do; with the trace.
-        KitError: a task is missing, an answer does not fit, or the instance goes round and round.
+        KitError: a task or a third party is missing, an answer does not fit, or the instance goes
+            round and round.
     """
+    for task in tasks:
+        check_object("tasks", task, Task)
+    check_object("start", start, workflow.start)
+    for answer in people:
+        check_object("people", answer, Answer)
+        if answer.task not in workflow.tasks:
+            raise KitError(
+                f"An answer is for {answer.task!r}, which is no class among the tasks of "
+                f"{workflow.name}: write `Answer(task=Class, ...)` with one of them."
+            )
+    check_third_parties(tasks, third_parties)
     clock = clock or VirtualClock()
     for one in third_parties:
         one.clock = clock

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from dataclasses import fields, make_dataclass, replace
+from dataclasses import dataclass, fields, make_dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ from delta_outbox.railway import (
     BadWorkflow,
     Event,
     Hurt,
+    Idempotent,
     Necessity,
     Never,
     Outcome,
@@ -65,6 +66,15 @@ class Other(Task):
 
 class Elsewhere(Label):
     identifier = "elsewhere-{parcel_id}-{visit}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refund:
+    refund_id: str
+
+
+class Returned(Idempotent[Refund, Labelled]):
+    pass
 
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -120,6 +130,16 @@ CASES = {
         "names 'told', which it cannot decide",
     ),
     "target_without_route": (graph({Book: None}), "pack", "leads to Book, which has no route"),
+    "target_no_task": (
+        graph(routes={Pack: {Packed.PACKED: "parcel.sent", Packed.BROKEN: LOST}}),
+        "pack",
+        "leads to 'parcel.sent', neither a task's class nor an event",
+    ),
+    "target_of_another_workflow": (
+        graph(routes={Pack: {Packed.PACKED: Returned, Packed.BROKEN: LOST}}),
+        "pack",
+        f"{__name__}.Returned, a task whose start event is Refund, not Parcel",
+    ),
     "no_category": (graph({Book: Other}), "other", "it has no category"),
     "functions_missing": (graph(without(Pack, "lookup")), "pack", "it lacks lookup"),
     "attribute_misspelt": (
@@ -414,6 +434,34 @@ OWN = ["attempts", "warehouse", "currency", "expired_orders", "_when_expire", "L
 def test_an_author_may_add_attributes(name: str) -> None:
     """Names of one's own, private ones, and those like a name that is written too, are taken."""
     assert [] == list(problems_of(graph(change(Pack, **{name: "x"}))))
+
+
+@pytest.mark.parametrize("target", ["parcel.sent", None, Event, Pack(), {}])
+def test_a_target_is_a_class_or_an_event(target) -> None:
+    """What is neither is refused with how to write an event."""
+    routes = [one for one in graph().routes if one.task is not Pack]
+    routes.append(Route(Pack, {Packed.PACKED: target, Packed.BROKEN: LOST}))
+    problems = problems_of(replace(graph(), routes=tuple(routes)))
+    (one,) = [each for each in problems if each.rule == "target_no_task"]
+    assert "Write the class of a task, or `Event(event_type=...)`." == one.remedy
+
+
+def test_a_task_of_another_workflow_is_named_with_its_module() -> None:
+    """A class of the same name, or of another module, is told apart; an Event hands over."""
+    namesake = type("Book", (Book,), {"__module__": "returns"})
+    stranger = type("Stranger", (Book,), {"__module__": "returns"})
+    for task, says in (
+        (namesake, f"returns.Book, and the route is of {Book.__module__}.Book, another class."),
+        (stranger, "returns.Stranger, a task of another module than those with routes."),
+    ):
+        routes = {Pack: {Packed.PACKED: task, Packed.BROKEN: Check}}
+        (one,) = [
+            each
+            for each in problems_of(graph(routes=routes))
+            if each.rule == "target_of_another_workflow"
+        ]
+        assert one.says.endswith(says)
+        assert "an Event that it starts on" in one.remedy
 
 
 def test_a_bad_workflow_is_refused_where_it_is_made() -> None:

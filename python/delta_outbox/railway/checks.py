@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from abc import ABC
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import timedelta
 from difflib import get_close_matches
 from enum import Enum
 from inspect import get_annotations, isabstract
-from typing import Any, Final, Generic
+from typing import Any, Final, Generic, get_args
 
 from pydantic import BaseModel
 
@@ -215,14 +215,56 @@ def outcomes(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
 
 def targets(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
     """What an outcome leads to is an event or a task with a route."""
-    for outcome, target in workflow.table[task].items():
-        if not isinstance(target, Event) and target not in workflow.table:
-            name = getattr(target, "__name__", repr(target))
+    to: Mapping[str, object] = workflow.table[task]
+    for outcome, target in to.items():
+        if isinstance(target, Event):
+            continue
+        if not (isinstance(target, type) and issubclass(target, Task)):
+            yield (
+                "target_no_task",
+                f"outcome '{outcome}' leads to {target!r}, neither a task's class nor an event.",
+                "Write the class of a task, or `Event(event_type=...)`.",
+            )
+        elif target not in workflow.table and (why := _elsewhere(workflow, target)):
+            yield (
+                "target_of_another_workflow",
+                f"outcome '{outcome}' leads to {target.__module__}.{target.__name__}, {why}.",
+                (
+                    "Use the class that has a route here. One hands over to another workflow by "
+                    "ending with an Event that it starts on: `Event(event_type=...)`."
+                ),
+            )
+        elif target not in workflow.table:
+            name = target.__name__
             yield (
                 "target_without_route",
                 f"outcome '{outcome}' leads to {name}, which has no route.",
                 f"Add `route({name}, {{...}})`.",
             )
+
+
+def _elsewhere(workflow: AnyWorkflow, target: AnyTask) -> str | None:
+    """Say by what a task without a route seems to belong to another workflow."""
+    start = _start_of(target)
+    if start is not None and start is not workflow.start:
+        name = getattr(workflow.start, "__name__", repr(workflow.start))
+        return f"a task whose start event is {start.__name__}, not {name}"
+    for one in workflow.table:
+        if one.task_name() == target.task_name():
+            return f"and the route is of {one.__module__}.{one.__name__}, another class"
+    if all(one.__module__ != target.__module__ for one in workflow.table):
+        return "a task of another module than those with routes"
+    return None
+
+
+def _start_of(task: AnyTask) -> type[Any] | None:
+    """Return the class of the start event in the brackets of a task, None if there is none."""
+    for one in task.__mro__:
+        for base in getattr(one, "__orig_bases__", ()):
+            for argument in get_args(base)[:1]:
+                if isinstance(argument, type) and not issubclass(argument, Outcome):
+                    return argument
+    return None
 
 
 def concrete(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:

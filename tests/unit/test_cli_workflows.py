@@ -79,6 +79,28 @@ def test_a_bad_module_is_named(project: Path, capsys, module: str, code: str, sa
     assert says in document["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        ("\n1 / 0\n", 2),
+        ("import nowhere_at_all\n", 1),
+        ("\n\ndef f(:\n", 3),
+        ("import json\n\njson.loads('{')\n", 3),
+        ("from delta_outbox.railway import Wrkflow\n", 1),
+    ],
+)
+def test_a_module_that_fails_is_told_with_file_and_line(
+    project: Path, capsys, code: str, line: int
+) -> None:
+    """A module that was found and fails inside is to be mended where it fails."""
+    (project / "fails.py").write_text(code)
+    exit_code, document = run(capsys, "check", "fails")
+    where = f"{project / 'fails.py'}, line {line}"
+    assert (2, "BAD_WORKFLOW_MODULE") == (exit_code, document["error"]["code"])
+    assert where in document["error"]["message"]
+    assert f"The module was found and fails: mend {where}." == document["error"]["remedy"]
+
+
 def test_without_modules_the_remedy_is_said(project: Path, capsys) -> None:
     """Whoever has named no module is told where to name one."""
     (project / "outbox.toml").write_text("")

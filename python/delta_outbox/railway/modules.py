@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import sys
+import sysconfig
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -70,9 +72,37 @@ def _imported(name: str) -> ModuleType:
         raise
     except Exception as error:
         text = (str(error).strip().splitlines() or [""])[0]
+        says = f"The module {name} cannot be imported: {type(error).__name__}: {text}"
+        if isinstance(error, ModuleNotFoundError) and _is_part(error.name, name):
+            raise BadWorkflowModule(says) from error
+        where = _where(error)
         raise BadWorkflowModule(
-            f"The module {name} cannot be imported: {type(error).__name__}: {text}"
+            f"{says} ({where})", remedy=f"The module was found and fails: mend {where}."
         ) from error
+
+
+def _is_part(missing: str | None, name: str) -> bool:
+    """Say whether the module that is missing is the one asked for, or a package of it."""
+    return missing is not None and (name == missing or name.startswith(f"{missing}."))
+
+
+def _where(error: Exception) -> str:
+    """Return file and line where an import has failed."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}, line {error.lineno}"
+    frames = [
+        one
+        for one in traceback.extract_tb(error.__traceback__)
+        if not one.filename.startswith(("<frozen ", *_LIBRARIES))
+    ]
+    return f"{frames[-1].filename}, line {frames[-1].lineno}" if frames else "its code"
+
+
+_LIBRARIES = (
+    *(sysconfig.get_path(one) for one in ("stdlib", "platstdlib", "purelib", "platlib")),
+    str(Path(__file__).parents[1]),
+)
+"""Where nothing is to be mended by an author: a failure there is told by who called."""
 
 
 def warnings(workflows: Sequence[Workflow[Any]]) -> list[Problem]:

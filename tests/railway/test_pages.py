@@ -20,7 +20,8 @@ def test_the_tutorial_works_as_it_stands(tmp_path: Path) -> None:
         "LANG": "C.UTF-8",
     }
     told = []
-    for block in BLOCK.finditer((DOCS / "tutorial.md").read_text(encoding="utf-8")):
+    page = (DOCS / "tutorial.md").read_text(encoding="utf-8")
+    for block in BLOCK.finditer(page):
         if block["kind"] == "python":
             name = block["text"].splitlines()[0].removeprefix("# ")
             (tmp_path / name).write_text(block["text"])
@@ -45,6 +46,16 @@ def test_the_tutorial_works_as_it_stands(tmp_path: Path) -> None:
     assert "3 passed" in tested
     assert "2 effects where at most 1 is promised: [4200, 4200]" in lagging
     assert (tmp_path / "docs" / "workflows" / "ticket_return.md").exists()
+    count = (
+        "from test_ticket_return import *\n"
+        "print(len(explore(ticket_return, build, TRIGGER, depth=2).runs))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", count], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    number = int(done.stdout)
+    assert f"it has tried {number} scripts" in page
+    assert f"the first one is {number} tests" in page
 
 
 def test_the_links_of_the_pages_lead_somewhere() -> None:

@@ -35,15 +35,19 @@ from delta_outbox.railway import (
     AtLeastOnce,
     AtMostOnce,
     BadWorkflow,
+    BlackBox,
     Event,
     Hurt,
     Idempotent,
     Necessity,
     Never,
+    OptimisticLock,
     Outcome,
+    PessimisticLock,
     Risk,
     Route,
     Task,
+    ToDo,
     UpTo,
     Visibility,
     Workflow,
@@ -462,6 +466,21 @@ def test_a_task_of_another_workflow_is_named_with_its_module() -> None:
         ]
         assert one.says.endswith(says)
         assert "an Event that it starts on" in one.remedy
+
+
+def test_the_docs_list_every_member_of_the_checklist_and_both_names_of_a_category() -> None:
+    """Whoever fills in a checklist, or chooses a category, finds every word that there is."""
+    tasks = (ROOT / "docs" / "railway" / "tasks.md").read_text(encoding="utf-8")
+    for members in (Visibility, Necessity, Hurt, Risk):
+        row = ", ".join(f"`{members.__name__}.{one.name}`" for one in members)
+        assert f" | {row} |" in tasks
+    readme = (ROOT / "docs" / "railway" / "README.md").read_text(encoding="utf-8")
+    rows = [line for line in readme.splitlines() if line.startswith("| **")]
+    for kind in (Idempotent, PessimisticLock, OptimisticLock, BlackBox, ToDo):
+        named = f"| **{kind.category.business_name}** |"
+        assert [named] == [
+            line[: len(named)] for line in rows if f"`{kind.__name__}`" in line.split("|")[2]
+        ]
 
 
 def test_a_bad_workflow_is_refused_where_it_is_made() -> None:

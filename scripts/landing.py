@@ -26,29 +26,33 @@ BRANCH = "origin/main"
 GUESS = 4 * 60 * 60  # seconds; without either, what is so much older than HEAD was there before
 
 
-def part_of(number: int) -> int:
+def part_of(landing: int) -> int:
     """Return the part of the rest that a landing tries; they take turns.
 
     Args:
-        number: of the landing.
+        landing: its number.
     """
-    return number % len(PARTS) + 1
+    return landing % len(PARTS) + 1
 
 
-def number_at(commit: str | None = None) -> int | None:
-    """Return the number of the landing as of a commit.
-
-    Args:
-        commit: the working tree if left out.
-
-    Returns:
-        None if it had none.
+def number() -> int:
+    """Return the number of this landing, as the working tree has it.
 
     Raises:
-        ValueError: the file holds something else than a number.
+        ValueError: the file holds something else.
     """
-    if commit is None:
-        return int((ROOT / FILE).read_text(encoding="utf-8"))
+    return int((ROOT / FILE).read_text(encoding="utf-8"))
+
+
+def number_at(commit: str) -> int | None:
+    """Return the number as of a commit; None if it had none.
+
+    Args:
+        commit: which one.
+
+    Raises:
+        ValueError: the file holds something else.
+    """
     text = _git("show", f"{commit}:{FILE.as_posix()}")
     return None if text is None else int(text)
 
@@ -70,9 +74,8 @@ def base() -> str | None:
 
 def check() -> str | None:
     """Return what is wrong with the number, None if nothing is."""
-    now, commit = number_at(), base()
+    now, commit = number(), base()
     before = None if commit is None else number_at(commit)
-    assert now is not None
     if before is None or now > before:
         return None
     return (
@@ -93,13 +96,11 @@ def main(argv: Sequence[str]) -> int:
         argv: `part` or `check`.
     """
     if list(argv) == ["part"]:
-        number = number_at()
-        assert number is not None
-        print(part_of(number))
+        print(part_of(number()))
         return 0
     if list(argv) == ["check"]:
         wrong = check()
-        print(wrong or f"{FILE}: {number_at()}")
+        print(wrong or f"{FILE}: {number()}")
         return int(wrong is not None)
     print(__doc__)
     return 2

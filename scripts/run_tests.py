@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -92,6 +92,11 @@ def processes_of(suite: Suite, *, shared: bool) -> list[Process]:
     ]
 
 
+def ended_in(processes: Iterable[Process]) -> list[Test]:
+    """Return the tests that have ended in some processes."""
+    return [test for process in processes for test in process.recorded()[1]]
+
+
 def is_shared(processes: Sequence[Process]) -> bool:
     """Say whether two workers share the files of a suite."""
     return any("-n" in process.options for process in processes)
@@ -123,7 +128,7 @@ class Run:
     @property
     def ended(self) -> list[Test]:
         """Return all tests that have ended."""
-        return [test for process in self.processes for test in process.recorded()[1]]
+        return ended_in(self.processes)
 
     def stop(self, number: int, _: object) -> None:
         """Pass Ctrl-C and SIGTERM, which reach this process alone, on; begin nothing more."""
@@ -181,7 +186,7 @@ class Run:
                 list(beside.map(Process.run, processes))
         finally:
             self._running.remove(suite.name)
-        tests = [test for process in processes for test in process.recorded()[1]]
+        tests = ended_in(processes)
         for test in tests:
             if test.outcome != "passed":
                 say(f"--- {test.outcome}: {test.name}\n{test.said}")
@@ -213,7 +218,7 @@ class Run:
         """Return what is said at the end, and whether all is well."""
         rows = [f"{'folder':<24}{'tests':>7}{'CPU s':>8}{'CPU s a test':>14}"]
         for suite, processes in self._suites:
-            tests = [test for process in processes for test in process.recorded()[1]]
+            tests = ended_in(processes)
             spent = sum(test.cpu_seconds for test in tests)
             rows.append(
                 f"{suite.name:<24}{len(tests):>7}{spent:>8.0f}{spent / (len(tests) or 1):>14.2f}"

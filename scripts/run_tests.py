@@ -33,10 +33,8 @@ from delta_outbox.spark_settings import class_archive
 
 MEMORY = 5 * 1024**3  # bytes: a Spark, a broker, Python
 AT_ONCE = 3  # of these; with more, integration, the longest, got too little of two cores
-# Their files are shared out to two workers; the tests of other folders start many processes. A
-# Spark takes minutes until it is fast: not worth it for the few tests of each that are no rest.
+# Their files are shared out to two workers; the tests of other folders start many processes.
 SHARED = ("integration", "publishers", "publishers/kit")
-ALONE = ("integration",)
 # They start no Spark.
 LIGHT = ("publishers", "publishers/kit", "railway", "conformance", "mutants")
 # Of the others, those that take longest, so that they begin first.
@@ -77,7 +75,7 @@ def processes_of(suite: Suite, *, shared: bool) -> list[Process]:
         working = [file for file in suite.files if file.name not in WAITING_FILES]
         waiting = [file for file in suite.files if file.name in WAITING_FILES]
         shares = [share for share in (working[::2], working[1::2], waiting) if share]
-    elif shared and suite.name in SHARED and not (suite.name in ALONE and suite.tier is Tier.FIRST):
+    elif shared and suite.name in SHARED:
         options = ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
     named = suite.name.replace("/", "-")
     return [

@@ -16,15 +16,18 @@ from pathlib import Path
 import psutil
 import pytest
 from scripts import environment
+from tests.faults.conftest import House, event_id
 
 from delta_outbox.errors import HomeInUse
 from delta_outbox.home import Home
+from delta_outbox.publishers.jsonl import read_lines
 
 OUTBOX = "import sys; from delta_outbox.cli.main import main; sys.exit(main())"
 DBT = "import sys; from delta_outbox.dbt import launcher_main; sys.exit(launcher_main())"
 LIMIT = 600.0  # seconds; a command on a busy machine
 PYTHON_STARTS = 1.0  # seconds, on a busy machine; until then no module of ours is there
 GONE_LIMIT = 30.0  # seconds; a JVM whose driver was killed ends by itself
+BATCH = 40  # events
 
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "status": ("status", "--json"),
@@ -172,6 +175,35 @@ def holder_named(home: Home) -> int | None:
     except HomeInUse as error:
         return error.pid or -1
     return None
+
+
+def test_a_relay_without_its_jvm_loses_nothing(home: Home, tmp_path: Path):
+    """A relay whose JVM is killed when a batch was sent and is not on record ends with an error and
+    leaves nothing running; the next one delivers everything, each event legally, none DEAD.
+    """
+    variables = {**environment.plain(), "OUTBOX_HOME": str(home.root)}
+    house = House(root=home.root, environment=variables)
+    house.settings('type = "jsonl"\npath = "delivered"')
+    file = tmp_path / "events.jsonl"
+    events = ({"event_id": event_id(n), "event_type": "t", "payload": n} for n in range(BATCH))
+    file.write_text("".join(f"{json.dumps(event)}\n" for event in events))
+    assert BATCH == house.run("append", str(file))[1]["appended"]
+
+    code, document = house.run("relay", "--drain", OUTBOX_FAILPOINT="publish.after@1=jvm")
+
+    assert 2 == code, document
+    assert [] == list(left_behind(home.root))
+    sent = [line["event_id"] for line in read_lines(home.delivered)]
+    assert {event_id(n) for n in range(BATCH)} == set(sent)
+    assert {"CLAIMED"} == {rows[-1]["to_state"] for rows in house.histories().values()}
+    assert (0, BATCH, 0) == delivered_by(house)
+    assert {"PUBLISHED"} == {rows[-1]["to_state"] for rows in house.histories().values()}
+
+
+def delivered_by(house: House) -> tuple[int, int, int]:
+    """Drain an outbox; return the exit code, and how many events were published and gave up."""
+    code, summary = house.run("relay", "--drain")
+    return code, summary["published"], summary["dead"]
 
 
 @pytest.mark.rest

@@ -7,8 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from scripts.soak.processes import BATCH_SIZE
 from tests.faults.conftest import REPOSITORY
+
+pytestmark = pytest.mark.rest
 
 # Claims of a relay, at most: one that is being recorded, one that is being sent, and troubled ones
 # beside them.

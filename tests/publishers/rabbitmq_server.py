@@ -114,6 +114,10 @@ class RabbitServer:
         broker, self._broker = self._broker, None
         _end(broker)
 
+    def write_down(self) -> None:
+        """Return when the queues that were declared are on disk: the broker answers before."""
+        self.control("eval", "catch mnesia:sync_log().")
+
     def kill(self) -> None:
         """End the broker with SIGKILL, as a crash would."""
         os.kill(self.pid, signal.SIGKILL)

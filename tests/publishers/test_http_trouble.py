@@ -132,22 +132,28 @@ def test_the_deadline_cuts_a_request_off(receiver, open_http, new_event, publish
     start = time.monotonic()
     results = publish(one, [new_event("r") for _ in range(100)], seconds=1)
     assert 1 <= time.monotonic() - start < 1 + GRACE
-    assert kinds_of(results) == [Unknown] * 4 + [NotSent] * 96
+    kinds = kinds_of(results)
+    begun = kinds.count(Unknown)
+    assert 0 < begun <= 4
+    assert kinds.count(NotSent) == 100 - begun
     receiver.resume()
     time.sleep(0.5)
-    assert len(receiver.received()) <= 4
+    assert len(receiver.received()) <= begun
 
 
 def test_the_deadline_ends_a_long_call(receiver, open_http, new_event, publish):
     """A batch too long for its deadline ends in time; what arrived was not called unsent."""
     events = [new_event("r", f"k{n % 50}") for n in range(50_000)]
+    one, first = open_http(receiver.url), new_event("r")
+    publish(one, [first])  # to connect may take longer than the deadline
     start = time.monotonic()
-    results = publish(open_http(receiver.url), events, seconds=0.7)
+    results = publish(one, events, seconds=0.7)
     assert time.monotonic() - start < 0.7 + GRACE
     kinds = kinds_of(results)
     assert NotSent in set(kinds) <= {Delivered, Unknown, NotSent}
     said = {event.event_id: kind for event, kind in zip(events, kinds, strict=True)}
-    assert {said[event_id] for event_id, _ in receiver.received()} <= {Delivered, Unknown}
+    arrived = {event_id for event_id, _ in receiver.received()} - {first.event_id}
+    assert {said[event_id] for event_id in arrived} <= {Delivered, Unknown}
 
 
 def test_nothing_is_sent_after_the_deadline(receiver, open_http, new_event, publish):

@@ -94,6 +94,7 @@ def test_stopped_in_the_middle(
     """
     queue, one = new_queue(), open_rabbit()
     publish(one, [new_event(queue)])
+    running_rabbit.write_down()
     events = [new_event(queue, f"k{number % 4000}") for number in range(30_000)]
     with once(lambda: depth(queue) > 100, getattr(running_rabbit, how)):
         results = publish(one, events, seconds=60)

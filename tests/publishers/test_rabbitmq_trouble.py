@@ -160,10 +160,8 @@ def test_an_alarm_ends_at_the_deadline(
             kinds = [type(result) for result in results]
             assert kinds.count(Unknown) + kinds.count(Failed) == 50
             assert "low on memory" in results[-1].error or kinds[-1] is Unknown
-        assert kinds_of(publish(open_rabbit(), [new_event(queue)] * 5, seconds=1)) == {
-            Unknown,
-            Failed,
-        }
+        results = publish(open_rabbit(), [new_event(queue)] * 5, seconds=1)
+        assert kinds_of(results) <= {Unknown, Failed}
     finally:
         rabbit.control("set_vm_memory_high_watermark", "0.4")
     assert kinds_of(publish(fresh, [new_event(queue) for _ in range(50)])) == {Delivered}

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from delta_outbox import __version__
+from delta_outbox.disk import sync_path
 from delta_outbox.errors import BadPolicy, DbtFailed
 from delta_outbox.home import Home
 from delta_outbox.ownership import write_own
@@ -255,6 +256,7 @@ def _keep(path: Path, sql: str) -> None:
     """Write a compiled text, whole or not at all, and remove the ones that are long unused."""
     draft = path.with_suffix(f".{os.getpid()}")
     write_own(draft, sql)
+    sync_path(draft)  # else a power cut may leave the name, and nothing in it
     draft.replace(path)
     kept = sorted(path.parent.glob("*.sql"), key=lambda one: one.stat().st_mtime)
     for old in kept[:-COMPILED_KEPT]:

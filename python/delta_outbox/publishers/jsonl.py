@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from delta_outbox.disk import make_folder, sync_descriptor, sync_path
 from delta_outbox.publishers.cloudevents_transport import Transport
 from delta_outbox.publishers.protocol import (
     Delivered,
@@ -83,7 +84,7 @@ class JsonlPublisher:
         """
         folder = Path(str(settings["path"]))
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
         except OSError as error:
             raise ConnectionError(_sentence(folder, error)) from error
         if not os.access(folder, os.W_OK | os.X_OK):
@@ -110,7 +111,7 @@ class JsonlPublisher:
                 for line in lines:
                     offsets.append(None if line is None else self._size)
                     self._size += len(line or b"")
-            os.fsync(file)
+            sync_descriptor(file)
         except OSError as error:
             return self._undo(start, error, len(events))
         prefix = f'{{"file":{_encode(self._name)},"offset":'
@@ -132,16 +133,12 @@ class JsonlPublisher:
         if self._file is None:
             if self._folder is None:
                 raise RuntimeError("JsonlPublisher: `open` comes before `publish`.")
-            self._folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self._folder)
             stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
             self._name = f"{stamp}-{uuid.uuid4().hex}.jsonl"
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
             self._file = os.open(self._folder / self._name, flags, 0o666)
-            folder = os.open(self._folder, os.O_RDONLY)
-            try:
-                os.fsync(folder)  # the file's name must survive a power cut as its lines do
-            finally:
-                os.close(folder)
+            sync_path(self._folder)  # the file's name must survive a power cut as its lines do
         return self._file
 
     def _undo(self, start: int, error: OSError, count: int) -> list[Result]:
@@ -152,7 +149,7 @@ class JsonlPublisher:
             return [Failed(error=sentence)] * count
         try:
             os.ftruncate(self._file, start)
-            os.fsync(self._file)
+            sync_descriptor(self._file)
         except OSError:
             logger.warning("jsonl_not_undone", extra={"file": self._name, "events": count})
             with contextlib.suppress(OSError):

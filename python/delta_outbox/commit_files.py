@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from delta_outbox.commit_history import CommitHistory, commit_file
+from delta_outbox.commit_history import CommitHistory, actions_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -110,17 +110,16 @@ def added_in(folder: Path, *, after: int, to: int, most: int | None = None) -> A
 def _read(folder: Path, version: int) -> list[AddedFile] | None:
     found = []
     try:
-        with commit_file(folder, version).open(encoding="utf-8") as lines:
-            for action in map(json.loads, lines):
-                if "cdc" in action or _changes(action.get("remove")):
+        for action in actions_of(folder, version):
+            if "cdc" in action or _changes(action.get("remove")):
+                return None
+            added = action.get("add")
+            if added is not None and added["dataChange"]:
+                file = _file(folder.parent, version, added)
+                if file is None:
                     return None
-                added = action.get("add")
-                if _changes(added):
-                    file = _file(folder.parent, version, added)
-                    if file is None:
-                        return None
-                    if file.rows:
-                        found.append(file)
+                if file.rows:
+                    found.append(file)
     except FileNotFoundError:  # Delta has removed what is old
         return None
     return found

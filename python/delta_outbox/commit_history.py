@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from delta_outbox.errors import TornCommit
 from delta_outbox.session import Machine, spark_here
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class CommitHistory:
         versions = self._learned.versions
         folder, known = self.folder(table), versions.pop(table, None)
         if folder is not None:
-            commit = _follow(folder, _last_checkpoint(folder) if known is None else known)
+            commit = _follow(folder, last_checkpoint(folder) if known is None else known)
             if commit is not None:
                 versions[table] = commit.version
                 return commit
@@ -193,10 +194,9 @@ def _follow(folder: Path, version: int) -> Commit | None:
 def _read(folder: Path, version: int) -> Commit | None:
     """Return a commit; None if it is not there."""
     try:
-        with commit_file(folder, version).open(encoding="utf-8") as lines:
-            actions = map(json.loads, lines)
-            told = (action["commitInfo"] for action in actions if "commitInfo" in action)
-            info: dict[str, Any] = next(told, {})
+        actions = actions_of(folder, version)
+        told = (action["commitInfo"] for action in actions if "commitInfo" in action)
+        info: dict[str, Any] = next(told, {})
     except FileNotFoundError:  # Delta has removed what is old, or the table is another one
         return None
     return Commit(
@@ -207,8 +207,12 @@ def _read(folder: Path, version: int) -> Commit | None:
     )
 
 
-def _last_checkpoint(folder: Path) -> int:
-    """Return the version of the last checkpoint of a log; 0 if it has none that can be read."""
+def last_checkpoint(folder: Path) -> int:
+    """Return the version of the last checkpoint of a log; 0 if it has none that can be read.
+
+    Args:
+        folder: where Delta keeps the log of a table.
+    """
     try:
         told = json.loads((folder / "_last_checkpoint").read_text(encoding="utf-8"))
         return int(told["version"])
@@ -224,3 +228,30 @@ def commit_file(folder: Path, version: int) -> Path:
         version: of the commit.
     """
     return folder / f"{version:020}.json"
+
+
+def actions_of(folder: Path, version: int) -> Iterator[dict[str, Any]]:
+    """Yield the actions of a commit, as Delta's protocol has them.
+
+    An empty one that others have followed has none: so Delta has taken it.
+
+    Args:
+        folder: where Delta keeps the log of a table.
+        version: of the commit.
+
+    Raises:
+        FileNotFoundError: it is not there (any more).
+        TornCommit: it was not on the disk when the machine lost its power.
+    """
+    file = commit_file(folder, version)
+    is_empty = True
+    with file.open("rb") as lines:
+        for line in lines:
+            try:
+                action = json.loads(line.decode())
+            except ValueError as error:
+                raise TornCommit(file=file) from error
+            is_empty = False
+            yield action
+    if is_empty and not commit_file(folder, version + 1).exists():
+        raise TornCommit(file=file)

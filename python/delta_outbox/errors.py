@@ -142,6 +142,40 @@ class NotWritable(OutboxError):
         super().__init__(f"{table}: a write was refused: {cause}", remedy=remedy)
 
 
+class NotSynced(OutboxError):
+    """The disk did not take what was written: it is not known what a restart would find."""
+
+    code = "NOT_SYNCED"
+    remedy = (
+        "Look at the disk (`dmesg`, free room, quotas). Then end whatever uses this home, and run "
+        "the command again: what it was about to acknowledge may be there, and is found by its id."
+    )
+
+    def __init__(self, *, what: object, cause: str, remedy: str | None = None) -> None:
+        """Name what was written and what the system said."""
+        super().__init__(f"{what}: the disk did not take what was written: {cause}.", remedy=remedy)
+
+
+class TornCommit(OutboxError):
+    """A file of a log was not on the disk when the machine lost its power: move it away."""
+
+    code = "TORN_COMMIT"
+    remedy = (
+        "End whatever uses this outbox, and move away that file and every later file of its "
+        "folder; then run `outbox refresh --rebuild`. Nothing of it was acknowledged by `outbox`; "
+        "what somebody's INSERT put there seconds before the power was lost has to be inserted "
+        "again."
+    )
+
+    def __init__(self, *, file: object, remedy: str | None = None) -> None:
+        """Name the file of the commit or checkpoint."""
+        super().__init__(
+            f"{file}: it, or a file that it names, is not whole: the machine lost its power, or "
+            "was reset, before all of it was on the disk.",
+            remedy=remedy,
+        )
+
+
 class DbtFailed(OutboxError):
     """dbt ended with errors: its own message names the model or test."""
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_outbox.commit_history import commit_file
+from delta_outbox.commit_history import actions_of, commit_file
 from delta_outbox.row_checks import condition
 
 COMMITS_LOOKED_AT: Final = 120  # back from the newest one, for one with a checksum file
@@ -110,8 +110,8 @@ def followed(folder: Path, state: LogState) -> LogState | None:
     """
     if _identity(folder, state.version) != state.file:
         return None  # another table has taken the place of the one that we knew
-    while (file := commit_file(folder, state.version + 1)).exists():
-        state = _after(folder, state, file)
+    while commit_file(folder, state.version + 1).exists():
+        state = _after(folder, state)
     return state
 
 
@@ -162,19 +162,18 @@ def _of_checksum(folder: Path, version: int, file: Path) -> LogState | None:
     )
 
 
-def _after(folder: Path, state: LogState, file: Path) -> LogState:
+def _after(folder: Path, state: LogState) -> LogState:
     """Return what is known after one more commit."""
     numbers, last, form = dict(state.numbers), state.last_row_id, state.form
     identity = _identity(folder, state.version + 1)
     assert identity is not None
-    with file.open(encoding="utf-8") as lines:
-        for action in map(json.loads, lines):
-            if "txn" in action:
-                numbers[action["txn"]["appId"]] = int(action["txn"]["version"])
-            elif "domainMetadata" in action:
-                last = max(last, _last_row_id(action["domainMetadata"]))
-            elif "metaData" in action or "protocol" in action:
-                form = None  # until a checksum file tells both
+    for action in actions_of(folder, state.version + 1):
+        if "txn" in action:
+            numbers[action["txn"]["appId"]] = int(action["txn"]["version"])
+        elif "domainMetadata" in action:
+            last = max(last, _last_row_id(action["domainMetadata"]))
+        elif "metaData" in action or "protocol" in action:
+            form = None  # until a checksum file tells both
     return replace(
         state,
         version=state.version + 1,

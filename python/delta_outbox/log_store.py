@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from delta_outbox.commit_history import commit_file
+from delta_outbox.commit_history import actions_of, commit_file
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -119,9 +119,8 @@ class LogStore:
             # The answer may have been lost; and whoever was first is no error.
             if not file.exists():
                 raise
-            with file.open(encoding="utf-8") as found:
-                return any(
-                    json.loads(line).get("commitInfo", {}).get("userMetadata") == mark
-                    for line in found
-                )
+            return any(
+                action.get("commitInfo", {}).get("userMetadata") == mark
+                for action in actions_of(self._folder, version)
+            )
         return True

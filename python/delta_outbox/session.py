@@ -77,6 +77,7 @@ def local_session(
     Raises:
         HomeInUse: another process works in this home.
         NoJava: no Java that is new enough.
+        TornCommit: the last commit of a table of an outbox is not whole.
         JarsUnavailable: Delta's jars are missing and could not be fetched.
         SparkNotStarted: the JVM or the session failed to start.
         BadSettings: a variable of ours is wrong, or SPARK_REMOTE asks for another session.
@@ -91,6 +92,9 @@ def local_session(
     # First of all: whoever comes second must not wait for imports to learn that.
     home.lock.acquire()
     try:
+        from delta_outbox.torn import check_commits  # which reads logs, and so knows of sessions
+
+        check_commits(home)
         spark = _started(
             home,
             app_name=app_name,

@@ -14,6 +14,16 @@ from delta_outbox.errors import WrongUsage
 FORMAT_VERSION: Final = 2
 FORMAT_PROPERTY: Final = "delta_outbox.format_version"
 
+LOGS: Final = (
+    "outbox_events",
+    "outbox_transitions",
+    "outbox_commands",
+    "outbox_progress",
+    "outbox_relays",
+    "outbox_purged",
+)
+PROJECTION: Final = "outbox_state"
+
 _INSTANT: Final = pa.timestamp("us", tz="UTC")
 
 TRANSITIONS: Final = pa.schema(

@@ -21,6 +21,7 @@ from delta_outbox.config import load_settings
 from delta_outbox.dbt import run_dbt
 from delta_outbox.home import Home
 from delta_outbox.outbox import Outbox
+from delta_outbox.tables import LOGS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -226,7 +227,7 @@ def test_columns_of_errors_and_receipts_hold_no_canary(told: Told) -> None:
     assert "the header 'x' holds CR, LF or NUL, or is not UTF-8" == errors["canary-broken"]
     (receipt,) = [row["receipt"] for row in rows if row["receipt"]]
     assert "***" == json.loads(receipt)["by"]
-    for name in (*opening.LOGS[1:], "outbox_state", "invariant_violations", "duplicate_events"):
+    for name in (*LOGS[1:], "outbox_state", "invariant_violations", "duplicate_events"):
         found: Any = told.store.rows(f"select * from {told.store.tables[name]}")
         assert [] == shown_in(str(found)), name
 

@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 
 from delta_outbox.errors import StoragePrecondition
 from delta_outbox.home import Home
-from delta_outbox.opening import LOGS, check_storage
+from delta_outbox.opening import check_storage
 from delta_outbox.storage_places import places_of
-from delta_outbox.tables import Tables
+from delta_outbox.tables import LOGS, Tables
 
 pytestmark = pytest.mark.local
 

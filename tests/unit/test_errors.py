@@ -21,6 +21,8 @@ EXAMPLES: list[OutboxError] = [
     errors.StoragePrecondition("two writers on file://"),
     errors.DiskFull(table="outbox_events", cause="No space left on device"),
     errors.NotWritable(table="outbox_events", cause="Read-only file system"),
+    errors.NotSynced(what="outbox", cause="Input/output error"),
+    errors.TornCommit(file="outbox_events/_delta_log/00000000000000000007.json"),
     errors.DbtFailed("model outbox_state failed"),
     errors.WrongUsage("replay: `state` must be DEAD or PUBLISHED. Got: 'FOO'."),
     errors.UnknownEvent(event_id="e-1"),

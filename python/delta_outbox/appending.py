@@ -24,6 +24,7 @@ from delta_outbox.literals import text_literal
 from delta_outbox.rejection import Rejection
 from delta_outbox.settings import AppendSettings
 from delta_outbox.storage import writing_to
+from delta_outbox.synced import sync_outbox
 from delta_outbox.tables import Tables
 from delta_outbox.validation import CREATED_AT_AHEAD, validate
 
@@ -72,7 +73,7 @@ def append_events(
     now: datetime,
     lines: Sequence[int] | Rows | None = None,
 ) -> AppendReport:
-    """Append a batch of events, all or nothing.
+    """Append a batch of events, all or nothing; what is reported is on the disk.
 
     Two appends of one id at the same moment cannot see each other; the first row in arrival
     order is the event, and the view duplicate_events shows the other.
@@ -89,6 +90,7 @@ def append_events(
     Raises:
         DiskFull: there is no room; nothing was appended.
         NotWritable: the right to write is missing; nothing was appended.
+        NotSynced: the disk did not take it; it may be there or not.
     """
     checked = validate(events, settings=settings, now=now, lines=lines)
     if checked.rejections:
@@ -128,6 +130,8 @@ def append_events(
             known_ids.forget()
             raise
         known_ids.appended(new["event_id"], mark=mark)
+    sync_outbox(spark, tables.schema)  # also what was there already: whoever put it may not have
+    if new.num_rows:
         reach("events.after")
     present = rows.num_rows - new.num_rows + checked.repeated
     logger.info("appended", extra={"appended": new.num_rows, "already_present": present})

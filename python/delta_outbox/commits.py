@@ -20,6 +20,7 @@ from delta_outbox.few_rows import interpreted
 from delta_outbox.file_appends import FileAppends
 from delta_outbox.frames import frame_of
 from delta_outbox.storage import writing_to
+from delta_outbox.synced import sync_outbox
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,6 +42,8 @@ def append_numbered(
 ) -> int | None:
     """Append rows under a number of a writer, and return the version of the table's commit.
 
+    Before it, all that they may have been decided by is on the disk; after it, they are.
+
     Args:
         spark: the session to write with.
         table: the log.
@@ -56,7 +59,10 @@ def append_numbered(
         SequenceTaken: somebody else committed the number at the same time; nothing was written.
         DiskFull: there is no room; nothing was written.
         NotWritable: the right to write is missing; nothing was written.
+        NotSynced: the disk did not take what was read, or these rows.
     """
+    schema, _, _ = table.rpartition(".")
+    sync_outbox(spark, schema)
     mark = f"{app_id}/{number}/{uuid.uuid4().hex}"
     try:
         with writing_to(table):
@@ -70,9 +76,11 @@ def append_numbered(
         if version is None:
             raise
         logger.warning("append_answer_lost", extra={"writer": app_id, "number": number})
-        return version
-    reach(committed)
-    return _version_of(spark, table, mark)
+    else:
+        reach(committed)
+        version = _version_of(spark, table, mark)
+    sync_outbox(spark, schema)
+    return version
 
 
 def _append_by_spark(

@@ -18,6 +18,7 @@ from delta_outbox.interrupts import (
 )
 from delta_outbox.served import REMOTE_VARIABLE, Served, find_served
 from delta_outbox.session import local_session, stop_session, using_server
+from delta_outbox.synced import sync_folder
 
 # What reads only files; everything else reaches for the warehouse.
 WITHOUT_SPARK = frozenset({"clean", "deps", "init", "list", "ls", "parse"})
@@ -79,11 +80,11 @@ def run_launcher(args: Sequence[str]) -> int:
     if served is not None:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         with using_server(served.url):
-            return _dbt(args)
+            return _dbt_on_disk(args, home)
     try:
         everything = "--full-refresh" in args
         local_session(home, app_name="dbt", short_lived=not everything, few_rows=not everything)
-        return _dbt(args)
+        return _dbt_on_disk(args, home)
     finally:
         stop_session()
         home.lock.release()
@@ -108,6 +109,14 @@ def point_at_project(
     if home is not None and (project.name == "dbt_project" or not os.access(project, os.W_OK)):
         environ.setdefault("DBT_TARGET_PATH", str(home.dbt_target))
         environ.setdefault("DBT_LOG_PATH", str(home.logs))
+
+
+def _dbt_on_disk(args: Sequence[str], home: Home) -> int:
+    """Run dbt; what it derives from is on the disk before, what it wrote afterwards."""
+    sync_folder(home.warehouse, what=home.warehouse)
+    exit_code = _dbt(args)
+    sync_folder(home.warehouse, what=home.warehouse)
+    return exit_code
 
 
 def _dbt(args: Sequence[str]) -> int:

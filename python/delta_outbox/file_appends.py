@@ -27,6 +27,7 @@ from delta_outbox.log_state import ROW_TRACKING, LogState, TableForm, committed,
 from delta_outbox.log_store import LogStore
 from delta_outbox.row_checks import broken
 from delta_outbox.session import is_remote
+from delta_outbox.synced import sync_files
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -77,7 +78,8 @@ class FileAppends:
         store = LogStore.of(self._spark, folder)
         if store is None:
             return False
-        done = _Append(folder, store, rows, app_id=app_id, number=number, mark=mark).run(state)
+        append = _Append(self._spark, folder, store, rows, app_id=app_id, number=number, mark=mark)
+        done = append.run(state)
         if done is not None:
             known[folder] = done
         return done is not None
@@ -90,6 +92,7 @@ class _Append:
     """One append.
 
     Args:
+        spark: the session.
         folder: where Delta keeps the log.
         store: that commits.
         rows: what is appended.
@@ -99,8 +102,17 @@ class _Append:
     """
 
     def __init__(
-        self, folder: Path, store: LogStore, rows: pa.Table, *, app_id: str, number: int, mark: str
+        self,
+        spark: SparkSession,
+        folder: Path,
+        store: LogStore,
+        rows: pa.Table,
+        *,
+        app_id: str,
+        number: int,
+        mark: str,
     ) -> None:
+        self._spark = spark
         self._folder = folder
         self._store = store
         self._rows = rows
@@ -124,7 +136,9 @@ class _Append:
                 if version % state.form.checkpoint_interval == 0:
                     return None  # Spark makes the checkpoint, and removes what is old
                 if not files:
-                    files = list(write_files(self._folder.parent, self._rows, state.form))
+                    table = self._folder.parent
+                    files = list(write_files(table, self._rows, state.form))
+                    sync_files(self._spark, table, [file.path for file in files])
                 actions, last = self._actions(files, state)
                 may_be_named = True
                 try:

@@ -15,6 +15,7 @@ from delta_outbox.instants import LAST_INSTANT
 from delta_outbox.literals import instant_literal, text_literal
 from delta_outbox.presence import Presence
 from delta_outbox.storage import writing_to
+from delta_outbox.synced import sync_outbox
 from delta_outbox.tables import Tables
 
 if TYPE_CHECKING:
@@ -162,6 +163,7 @@ class Heartbeat:
                 f"values ('{self._relay_id}', '{kind}', cast(array({lanes}) as array<int>), {at}, "
                 f"'{__version__}', {text_literal(driver_id(self._spark))})"
             )
+        sync_outbox(self._spark, self._tables.schema)  # a torn beat would keep all relays away
         self._last = self._clock.monotonic()
         if kind == "started":
             self._presence.enter(self._relay_id)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from delta_outbox.errors import OutboxError
 from delta_outbox.publishers.protocol import EVENT_ID_HEADER, LIFECYCLE_HEADER
+from delta_outbox.synced import sync_table
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -79,6 +80,7 @@ def insert_new(events: DataFrame, *, into: str, horizon_days: int = HORIZON_DAYS
         f"values ({', '.join(f'new.{name}' for name in names)})",
         new=new,
     )
+    sync_table(events.sparkSession, into)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,6 +121,8 @@ class Inbox:
         count = new.count()
         if count:
             effect(new)
+            # A power cut must not take the effect and leave the word that it was done.
+            sync_table(events.sparkSession, self.table)
             self.record(new)
         return count
 
@@ -152,6 +156,7 @@ class Inbox:
             "sent_at",
             sf.to_date("sent_at").alias("sent_date"),
         ).coalesce(1).write.format("delta").mode("append").saveAsTable(self.table)
+        sync_table(events.sparkSession, self.table)
 
 
 @dataclass(frozen=True, kw_only=True)

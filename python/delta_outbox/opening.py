@@ -6,7 +6,7 @@ import contextlib
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from delta_outbox.clock import Clock, SystemClock
 from delta_outbox.config import load_settings
@@ -18,21 +18,13 @@ from delta_outbox.served import find_served, remote_address
 from delta_outbox.session import local_session, stop_session, using_server
 from delta_outbox.statements import INLINE, Statements
 from delta_outbox.storage_places import check_places, places_of
-from delta_outbox.tables import FORMAT_PROPERTY, FORMAT_VERSION, Tables
+from delta_outbox.synced import know_places, sync_folder
+from delta_outbox.tables import FORMAT_PROPERTY, FORMAT_VERSION, LOGS, PROJECTION, Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = logging.getLogger(__name__)
-
-LOGS: Final = (
-    "outbox_events",
-    "outbox_transitions",
-    "outbox_commands",
-    "outbox_progress",
-    "outbox_relays",
-    "outbox_purged",
-)
 
 
 @contextlib.contextmanager
@@ -63,6 +55,7 @@ def open_outbox(
         NoOutboxHere: there is none and it is not to be created.
         HomeInUse: another process works in this home and does not serve it.
         ServerUnreachable: the server does not answer.
+        TornCommit: the newest commit of a log is not whole.
         FormatTooNew: a newer release wrote the logs.
         FormatTooOld: an older release wrote the logs, and they are not to be created.
         BadSettings: a setting breaks a rule.
@@ -136,6 +129,7 @@ def create_outbox(spark: SparkSession, home: Home, tables: Tables) -> None:
         logger.info("migrating", extra={"from": error.args[0]})
         check_result(run_dbt(MIGRATE, home=home, schema=tables.schema))
     check_result(run_dbt(CREATE, home=home, schema=tables.schema))
+    sync_folder(home.root, what=home.root)
 
 
 def load_statements(home: Home, tables: Tables) -> Statements:
@@ -162,12 +156,14 @@ def check_storage(
     Raises:
         StoragePrecondition: they do.
     """
+    places = places_of(spark, schema=tables.schema, names=(*LOGS, PROJECTION)).values()
     check_places(
-        places_of(spark, schema=tables.schema, names=(*LOGS, "outbox_state")).values(),
+        places,
         own_warehouse=None if home is None else home.warehouse,
         setting=lambda name: spark.conf.get(name, None),
         single_driver=single_driver,
     )
+    know_places(spark, schema=tables.schema, places=places)
 
 
 def check_logs(spark: SparkSession, tables: Tables) -> None:

@@ -29,6 +29,7 @@ from delta_outbox.progress import NumberedPlan, NumberedPlans
 from delta_outbox.session import end_own_session, is_remote, kept
 from delta_outbox.statements import Statements
 from delta_outbox.storage import writing_to
+from delta_outbox.synced import sync_outbox
 from delta_outbox.tables import Tables
 from delta_outbox.tails import LOGS, Tails, changes
 
@@ -204,6 +205,7 @@ class Refreshing:
                 frame.createOrReplaceTempView("outbox_folded")
                 with self._numbered(number):
                     self._spark.sql(self._statements.fill(folded.statement, **folded.touched))
+        sync_outbox(self._spark, self._tables.schema)
         reach("rows.after")
 
     def _append(self, folded: _Folded, number: int) -> bool:

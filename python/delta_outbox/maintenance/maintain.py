@@ -30,6 +30,7 @@ from delta_outbox.maintenance.watermarks import (
 )
 from delta_outbox.session import end_own_session, own_session
 from delta_outbox.storage import writing_to
+from delta_outbox.synced import sync_outbox
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
@@ -185,6 +186,8 @@ class Maintenance:
         name = self._tables[table.name]
         before = self._detail(name)
         compacted = self._compact(table, dry_run=dry_run)
+        # Before VACUUM removes what was replaced, that which took its place is on the disk.
+        sync_outbox(self._spark, self._tables.schema)
         retain = None
         if not table.short_lived:
             needed = RETAIN_HOURS if table.retained_as is None else hours[table.retained_as]

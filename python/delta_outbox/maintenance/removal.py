@@ -9,6 +9,7 @@ from delta_outbox.commits import ATTEMPTS
 from delta_outbox.conflicts import is_conflict
 from delta_outbox.errors import SequenceTaken
 from delta_outbox.storage import writing_to
+from delta_outbox.synced import sync_outbox
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,6 +63,7 @@ def remove(
         finally:
             for name in settings:
                 spark.conf.unset(name)
+        sync_outbox(spark, table.rpartition(".")[0])
         count = 0 if row is None else max(0, int(row[0]))  # None: skipped
         logger.info("purged", extra={"table": table, "rows": count, "mark": mark})
         return count

@@ -15,6 +15,8 @@ from delta_outbox.inspection import rows_of
 from delta_outbox.literals import listed
 from delta_outbox.operating.report import Report
 from delta_outbox.operating.requests import Request
+from delta_outbox.storage import writing_to
+from delta_outbox.synced import sync_outbox
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -67,9 +69,7 @@ def carry_out(outbox: Outbox, request: Request) -> Report:
     if request.kind == "replay":
         passed = int(str(_query(outbox, "request_passed_keys", state=state)[0]["passed_keys"]))
     if not request.dry_run:
-        reach("command.before")
-        outbox.spark.sql(_filled(outbox, "append_command", now=outbox.now_literal()))
-        reach("command.after")
+        append_command(outbox, _filled(outbox, "append_command", now=outbox.now_literal()))
         logger.info(
             "command_appended",
             extra={
@@ -79,6 +79,27 @@ def carry_out(outbox: Outbox, request: Request) -> Report:
             },
         )
     return replace(report, passed_keys=passed, command_id=None if request.dry_run else command_id)
+
+
+def append_command(outbox: Outbox, statement: str) -> None:
+    """Append commands; before that, what they name is on the disk, and afterwards they are.
+
+    Args:
+        outbox: where to append.
+        statement: an INSERT into the command log.
+
+    Raises:
+        DiskFull: there is no room; nothing was appended.
+        NotWritable: the right to write is missing; nothing was appended.
+        NotSynced: the disk did not take it; it may be there or not.
+    """
+    schema = outbox.tables.schema
+    sync_outbox(outbox.spark, schema)
+    reach("command.before")
+    with writing_to(outbox.tables.commands):
+        outbox.spark.sql(statement)
+    sync_outbox(outbox.spark, schema)
+    reach("command.after")
 
 
 def pinned_state(outbox: Outbox) -> str:

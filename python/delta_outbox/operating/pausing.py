@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from delta_outbox.errors import UnknownDestination, WrongUsage
+from delta_outbox.operating.commands import append_command
 from delta_outbox.operating.rules import MAX_ACTOR, MAX_TEXT, Arguments
 
 if TYPE_CHECKING:
@@ -92,8 +93,9 @@ def append_pausing(outbox: Outbox, request: Pausing) -> str:
         "reason": request.reason,
     }
     outbox.spark.createDataFrame(pa.Table.from_pylist([row])).createOrReplaceTempView(_REQUEST)
-    outbox.spark.sql(
-        outbox.statements.fill("append_pausing", request=_REQUEST, now=outbox.now_literal())
+    append_command(
+        outbox,
+        outbox.statements.fill("append_pausing", request=_REQUEST, now=outbox.now_literal()),
     )
     logger.info(
         "command_appended",

@@ -1,0 +1,274 @@
+"""What is committed to an outbox is on the disk before anybody relies on it (decision 0052).
+
+Neither Spark nor Delta's store for local files syncs anything. So whoever of us acknowledges an
+append, or decides on what was read, first has the logs synced up to their last commit, whoever made
+it: of what was acknowledged, everything that it rests on is on the disk as well.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
+
+from delta_outbox.commit_history import CommitHistory, actions_of, commit_file, last_checkpoint
+from delta_outbox.disk import checksum_of, sync_below, sync_path
+from delta_outbox.errors import NotSynced, OutboxError
+from delta_outbox.session import Machine, spark_here
+from delta_outbox.storage import refused_write
+from delta_outbox.storage_places import LOCAL, Place, places_of
+from delta_outbox.tables import LOGS, PROJECTION
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+MOST_FILES: Final = 100  # synced one by one; of more, the whole file system is synced at once
+CHECKPOINT: Final = "_last_checkpoint"
+
+_Identity = tuple[int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Mark:
+    """A commit of a log; it and all before it are on the disk.
+
+    Args:
+        version: of the commit.
+        file: what tells the commit's file from another one in its place.
+        checkpoint: the same of the file that names the last checkpoint; None if there is none.
+    """
+
+    version: int
+    file: _Identity | None
+    checkpoint: _Identity | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Known:
+    """What is known of the outboxes of a Spark; threads take turns."""
+
+    logs: dict[str, Sequence[Path]] = field(default_factory=dict)  # by the schema
+    marks: dict[Path, _Mark] = field(default_factory=dict)
+    folders: set[Path] = field(default_factory=set)  # whose names are on the disk
+    files: set[Path] = field(default_factory=set)  # on the disk before a commit names them
+    failed: dict[str, str] = field(default_factory=dict)  # the cause, by the schema
+    turns: threading.Lock = field(default_factory=threading.Lock)
+
+
+_of_sparks: weakref.WeakKeyDictionary[SparkContext | Machine, _Known] = weakref.WeakKeyDictionary()
+
+
+def know_places(spark: SparkSession, *, schema: str, places: Iterable[Place]) -> None:
+    """Note where the tables of an outbox lie, so that it need not be asked for.
+
+    Args:
+        spark: the session.
+        schema: of the outbox.
+        places: of its logs and its projection.
+    """
+    here = spark_here(spark)
+    if here is not None:
+        _of_sparks.setdefault(here, _Known()).logs[schema] = _logs_at(places)
+
+
+def sync_outbox(spark: SparkSession, schema: str) -> None:
+    """Return when all that is committed to an outbox is on the disk, whoever committed it.
+
+    Of logs that lie elsewhere (an object store, HDFS, a server on another machine) the word of
+    that store is taken.
+
+    Args:
+        spark: the session.
+        schema: of the outbox.
+
+    Raises:
+        NotSynced: the disk did not take it; from then on nothing of this process is believed.
+        DiskFull: it had no room for it; the same.
+        TornCommit: a commit is not whole.
+    """
+    here = spark_here(spark)
+    if here is None:
+        return
+    known = _of_sparks.setdefault(here, _Known())
+    with known.turns:
+        if schema not in known.logs:
+            known.logs[schema] = _logs_at(
+                places_of(spark, schema=schema, names=(*LOGS, PROJECTION)).values()
+            )
+        if schema in known.failed:  # the system has forgotten what it did not take
+            raise NotSynced(what=schema, cause=known.failed[schema])
+        try:
+            with _syncing(schema):
+                _sync(known, known.logs[schema])
+        except OutboxError as error:
+            cause = error.__cause__
+            if isinstance(cause, OSError) and cause.filename is None:  # it was open already
+                known.failed[schema] = str(cause.strerror)
+            raise
+
+
+def sync_table(spark: SparkSession, table: str) -> None:
+    """Return when all that is committed to a table, or anything else on its disk, is there.
+
+    Args:
+        spark: the session.
+        table: its name; if it lies elsewhere, the word of that store is taken.
+
+    Raises:
+        NotSynced: the disk did not take it.
+        DiskFull: it had no room for it.
+    """
+    log = CommitHistory(spark).folder(table)
+    if log is not None:
+        sync_folder(log.parent, what=table)
+
+
+def sync_folder(folder: Path, *, what: object) -> None:
+    """Return when everything below a folder is on the disk.
+
+    Args:
+        folder: of a table, a warehouse or a home.
+        what: to call it in an error.
+
+    Raises:
+        NotSynced: the disk did not take it.
+        DiskFull: it had no room for it.
+    """
+    with _syncing(what):
+        sync_below([folder])
+
+
+def sync_files(spark: SparkSession, table: Path, files: Sequence[Path]) -> None:
+    """Return when data files that no commit names yet are on the disk.
+
+    Args:
+        spark: the session that commits them.
+        table: the folder of the table.
+        files: below it.
+
+    Raises:
+        NotSynced: the disk did not take them.
+        DiskFull: it had no room for them.
+    """
+    here = spark_here(spark)
+    assert here is not None
+    known = _of_sparks.setdefault(here, _Known())
+    with known.turns, _syncing(table):
+        _sync_each(known, [(table, file) for file in files])
+        known.files.update(files)
+
+
+@contextmanager
+def _syncing(what: object) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        cause = error.strerror or type(error).__name__
+        raise refused_write(error, table=str(what)) or NotSynced(what=what, cause=cause) from error
+
+
+def _logs_at(places: Iterable[Place]) -> Sequence[Path]:
+    found = (place.path / "_delta_log" for place in places if place.scheme == LOCAL)
+    return [log if log.is_dir() else Path(unquote(str(log))) for log in found]
+
+
+def _sync(known: _Known, logs: Sequence[Path]) -> None:
+    """Sync what has come to logs since they were synced last."""
+    marks = {log: _mark_after(log, known.marks.get(log)) for log in logs if log.is_dir()}
+    moved = {log: mark for log, mark in marks.items() if mark != known.marks.get(log)}
+    files: list[tuple[Path, Path]] | None = []
+    for log, mark in moved.items():
+        before = known.marks.get(log)
+        found = None if before is None else _written(log, before, mark)
+        if files is None or found is None or len(files) + len(found) > MOST_FILES:
+            files = None
+        else:
+            files += found
+    if files is None:
+        sync_below(log.parent for log in moved)
+    else:
+        _sync_each(known, files)
+    known.marks.update(moved)
+
+
+def _mark_after(log: Path, before: _Mark | None) -> _Mark:
+    """Return the mark at the newest commit of a log."""
+    if before is not None and _identity(commit_file(log, before.version)) == before.file:
+        version = before.version
+    else:  # the first time; or another table has taken the place of the one that we knew
+        version = last_checkpoint(log)
+    while commit_file(log, version + 1).exists():
+        version += 1
+    return _Mark(
+        version=version,
+        file=_identity(commit_file(log, version)),
+        checkpoint=_identity(log / CHECKPOINT),
+    )
+
+
+def _written(log: Path, before: _Mark, now: _Mark) -> list[tuple[Path, Path]] | None:
+    """Return the files that came to a table, each with the folder of the table.
+
+    None where the commits do not tell them.
+    """
+    if _identity(commit_file(log, before.version)) != before.file:
+        return None
+    table = log.parent
+    found: list[Path] = []
+    try:
+        for version in range(before.version + 1, now.version + 1):
+            for action in actions_of(log, version):
+                file = action.get("add") or action.get("cdc")
+                if file is None:
+                    continue
+                path = file["path"]
+                if file.get("deletionVector") or ":" in path or path.startswith("/"):
+                    return None
+                found.append(table / unquote(path))
+            found.append(commit_file(log, version))
+    except FileNotFoundError:  # Delta has removed what is old
+        return None
+    if now.checkpoint != before.checkpoint:
+        found += [log / CHECKPOINT, *log.glob(f"{last_checkpoint(log):020}.checkpoint*")]
+    return [(table, path) for path in found]
+
+
+def _sync_each(known: _Known, files: Sequence[tuple[Path, Path]]) -> None:
+    """Sync files, and the names of those that are new."""
+    folders: dict[Path, None] = {}
+    for table, path in files:
+        if path not in known.files:
+            try:
+                sync_path(path)
+            except FileNotFoundError:  # VACUUM has removed what was replaced
+                continue
+            with suppress(FileNotFoundError):
+                sync_path(checksum_of(path))
+            folders.update(dict.fromkeys(_to_sync(known, table, path)))
+    for folder in folders:
+        sync_path(folder)
+    known.folders.update(folders)
+    known.files.difference_update(path for _, path in files)
+
+
+def _to_sync(known: _Known, table: Path, path: Path) -> Iterator[Path]:
+    """Yield the folder of a new file, and those above it whose own names may be new."""
+    folder = path.parent
+    yield folder
+    while folder != table and folder not in known.folders:
+        folder = folder.parent
+        yield folder
+
+
+def _identity(file: Path) -> _Identity | None:
+    try:
+        found = file.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns

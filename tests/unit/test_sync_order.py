@@ -1,0 +1,66 @@
+"""Each append of ours comes after a sync of what it was decided by, and is synced itself."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from delta_outbox import commits
+from delta_outbox.file_appends import FileAppends
+from delta_outbox.operating import commands
+from delta_outbox.tables import Tables
+
+SPARK: Any = object()
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return what is done from now on, in order."""
+    done: list[str] = []
+    for module in (commits, commands):
+        monkeypatch.setattr(module, "sync_outbox", lambda _, schema: done.append(f"sync {schema}"))
+    return done
+
+
+def _append(steps: list[str], *, fails: bool = False) -> int | None:
+    def append(*_: object, **__: object) -> bool:
+        steps.append("append")
+        if fails:
+            raise ConnectionError("the answer was lost")
+        return True
+
+    def version_of(*_: object) -> int:
+        steps.append("find")
+        return 7
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(FileAppends, "append", append)
+        patched.setattr(commits, "_version_of", version_of)
+        return commits.append_numbered(
+            SPARK,
+            "ours.outbox_transitions",
+            pa.table({}),
+            app_id="outbox/0/0",
+            number=1,
+            committed="transitions.committed",
+        )
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_numbered_append_stands_between_two_syncs(steps: list[str], fails: bool) -> None:
+    """All that an append may have been decided by is synced before it is put, and the append before
+    it is believed; also if its answer was lost and it is found all the same.
+    """
+    assert 7 == _append(steps, fails=fails)
+    assert ["sync ours", "append", "find", "sync ours"] == steps
+
+
+def test_a_command_stands_between_two_syncs(steps: list[str]) -> None:
+    """What a command names is synced before it is appended, and the command before it is told."""
+    spark = SimpleNamespace(sql=lambda text: steps.append(text))
+    outbox: Any = SimpleNamespace(spark=spark, tables=Tables(schema="ours"))
+    commands.append_command(outbox, "insert")
+    assert ["sync ours", "insert", "sync ours"] == steps

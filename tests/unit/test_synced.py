@@ -1,0 +1,224 @@
+"""What is synced: all at first, then what has come; and nothing is believed that failed."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from delta_outbox import disk, synced
+from delta_outbox.commit_history import commit_file
+from delta_outbox.errors import DiskFull, NotSynced, OutboxError
+from delta_outbox.session import Machine
+from delta_outbox.storage_places import Place
+
+SPARK: Any = object()
+EVERYTHING = "*"
+
+Synced = list[str]
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of a table of the only outbox that a session has."""
+    folder = tmp_path / "outbox_events"
+    (folder / "_delta_log").mkdir(parents=True)
+    machine = Machine()
+    monkeypatch.setattr(synced, "spark_here", lambda _: machine)
+    place = Place(table="outbox.outbox_events", location=f"file:{folder}")
+    synced.know_places(SPARK, schema="outbox", places=[place])
+    return folder
+
+
+@pytest.fixture
+def calls(table: Path, monkeypatch: pytest.MonkeyPatch) -> Synced:
+    """Return what is synced from now on, below the table."""
+    seen: Synced = []
+    fsync = os.fsync
+
+    def one(descriptor: int) -> None:
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        seen.append(str(path.relative_to(table)))
+        fsync(descriptor)
+
+    def everything(descriptor: int) -> bool:
+        del descriptor
+        seen.append(EVERYTHING)
+        return True
+
+    monkeypatch.setattr(os, "fsync", one)
+    monkeypatch.setattr(disk, "_sync_file_system", everything)
+    return seen
+
+
+def commit(table: Path, version: int, *files: str, kind: str = "add") -> None:
+    """Commit data files, which are made."""
+    for name in files:
+        (table / name).parent.mkdir(exist_ok=True)
+        (table / name).write_text("rows")
+    actions = [{"commitInfo": {}}, *({kind: {"path": name}} for name in files)]
+    commit_file(table / "_delta_log", version).write_text("\n".join(map(json.dumps, actions)))
+
+
+def sync(calls: Synced) -> list[str]:
+    """Sync the outbox, and return what that was, in order."""
+    calls.clear()
+    synced.sync_outbox(SPARK, "outbox")
+    return sorted(calls)
+
+
+def test_at_first_all_then_what_has_come(table: Path, calls: Synced) -> None:
+    """A process syncs all that there is, and from then on the files of each commit, the commit, and
+    the folders that hold their names; where nothing has come, nothing.
+    """
+    commit(table, 0)
+    commit(table, 1, "day=1/a.parquet")
+    assert [EVERYTHING] == sync(calls)
+    assert [] == sync(calls)
+    log = "_delta_log"
+    commit(table, 2, "day=1/b.parquet")
+    of_table = [".", f"{log}/{2:020}.json"]
+    assert sorted([*of_table, log, "day=1", "day=1/b.parquet"]) == sync(calls)
+    commit(table, 3, "day=1/c.parquet", "day=2/d.parquet")
+    commit(table, 4, "_change_data/e.parquet", kind="cdc")
+    new = ["day=1/c.parquet", "day=2/d.parquet", "_change_data/e.parquet"]
+    folders = [".", log, "day=1", "day=2", "_change_data"]
+    assert sorted([*new, *folders, *(f"{log}/{n:020}.json" for n in (3, 4))]) == sync(calls)
+    assert [] == sync(calls)
+
+
+def test_what_is_synced_before_its_commit_is_not_synced_again(table: Path, calls: Synced) -> None:
+    """A data file that was synced before a commit named it costs nothing more."""
+    commit(table, 0)
+    sync(calls)
+    file = table / "day=1" / "a.parquet"
+    file.parent.mkdir()
+    file.write_text("rows")
+    calls.clear()
+    synced.sync_files(SPARK, table, [file])
+    assert sorted([".", "day=1", "day=1/a.parquet"]) == sorted(calls)
+    log = table / "_delta_log"
+    commit_file(log, 1).write_text(json.dumps({"add": {"path": "day=1/a.parquet"}}))
+    assert [".", "_delta_log", f"_delta_log/{1:020}.json"] == sync(calls)
+
+
+def test_a_checkpoint_is_synced(table: Path, calls: Synced) -> None:
+    """A checkpoint, its checksums, and the file that names the last one are synced, late or not."""
+    commit(table, 0)
+    sync(calls)
+    log = table / "_delta_log"
+    (log / f"{0:020}.checkpoint.parquet").write_text("state")
+    (log / f".{0:020}.checkpoint.parquet.crc").write_text("checksums")
+    (log / "_last_checkpoint").write_text(json.dumps({"version": 0}))
+    names = [
+        f".{0:020}.checkpoint.parquet.crc",
+        f"{0:020}.checkpoint.parquet",
+        "_last_checkpoint",
+    ]
+    assert [".", "_delta_log", *(f"_delta_log/{name}" for name in names)] == sync(calls)
+
+
+def _many(table: Path) -> None:
+    commit(table, 1, *(f"day=1/{number}.parquet" for number in range(synced.MOST_FILES)))
+
+
+def _vector(table: Path) -> None:
+    add = {"path": "a.parquet", "deletionVector": {"storageType": "u"}}
+    commit_file(table / "_delta_log", 1).write_text(json.dumps({"add": add}))
+
+
+def _elsewhere(table: Path) -> None:
+    add = {"path": "file:/somewhere/a.parquet"}
+    commit_file(table / "_delta_log", 1).write_text(json.dumps({"add": add}))
+
+
+def _another(table: Path) -> None:
+    commit_file(table / "_delta_log", 0).unlink()
+    commit(table, 0)
+
+
+@pytest.mark.parametrize("change", [_many, _vector, _elsewhere, _another])
+def test_what_is_not_told_file_by_file_is_synced_as_a_whole(
+    table: Path, calls: Synced, change: Callable[[Path], None]
+) -> None:
+    """Very many files, files that a commit does not name by a path in the table, or another table
+    in the place of the one that was known, are synced with the whole file system.
+    """
+    commit(table, 0)
+    sync(calls)
+    change(table)
+    assert [EVERYTHING] == sync(calls)
+    assert [] == sync(calls)
+
+
+@pytest.mark.parametrize(
+    ("number", "error", "again"),
+    [(errno.EIO, NotSynced, NotSynced), (errno.ENOSPC, DiskFull, NotSynced)],
+)
+def test_after_a_failure_nothing_is_believed(
+    table: Path, calls: Synced, number: int, error: type[OutboxError], again: type[OutboxError]
+) -> None:
+    """What the disk did not take is never called synced, although a second call would succeed: the
+    system has forgotten it by then.
+    """
+    commit(table, 0)
+    sync(calls)
+    commit(table, 1, "a.parquet")
+    with (
+        mock.patch.object(os, "fsync", side_effect=OSError(number, os.strerror(number))),
+        pytest.raises(error, match="outbox"),
+    ):
+        synced.sync_outbox(SPARK, "outbox")
+    with pytest.raises(again, match=os.strerror(number)):
+        synced.sync_outbox(SPARK, "outbox")
+
+
+def test_a_server_elsewhere_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a session whose files may be on another machine nothing is synced here."""
+    monkeypatch.setattr(synced, "spark_here", lambda _: None)
+    synced.sync_outbox(SPARK, "outbox")
+
+
+def test_without_a_call_for_a_file_system_each_file_is_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the system cannot sync a file system at once, each file and folder below is synced."""
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "c").write_text("c")
+    seen: list[Path] = []
+    monkeypatch.setattr(disk, "_sync_file_system", lambda _: False)
+    monkeypatch.setattr(disk, "sync_path", seen.append)
+    disk.sync_below([tmp_path])
+    assert sorted([tmp_path, tmp_path / "a", tmp_path / "a" / "b", tmp_path / "a" / "c"]) == sorted(
+        seen
+    )
+
+
+def test_a_new_folder_has_its_name_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder that is made, with those above it, is named on the disk; one that is there is not
+    touched.
+    """
+    seen: list[Path] = []
+    monkeypatch.setattr(disk, "sync_path", seen.append)
+    disk.make_folder(tmp_path / "a" / "b")
+    assert [tmp_path, tmp_path / "a"] == sorted(seen)
+    seen.clear()
+    disk.make_folder(tmp_path / "a" / "b")
+    assert [] == seen
+
+
+def test_a_file_system_is_really_asked(tmp_path: Path) -> None:
+    """The call for a whole file system succeeds on this machine, and fails for what is none."""
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    assert disk._sync_file_system(descriptor)
+    os.close(descriptor)
+    with pytest.raises(OSError, match=os.strerror(errno.EBADF)):
+        disk._sync_file_system(descriptor)

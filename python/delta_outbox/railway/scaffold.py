@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -11,15 +12,17 @@ from delta_outbox.railway.names import is_plain, title
 from delta_outbox.railway.problems import BadWorkflow, Problem
 
 QUESTIONS: Final = (
+    ("waits", "Do we wait for somebody to come to us, such as a person or a notice?"),
     ("keys", "Does the third party take a key, and act once per key however often it is asked?"),
     ("lookup", "Can it be asked, by an identifier of ours, whether it has acted?"),
-    ("waits", "Is it somebody else who comes to us, such as a person or a notice?"),
 )
-"""The decision tree: the first "yes" decides, and without one the task is opaque."""
+"""The decision tree of docs/railway/categories.md: the first "yes" decides; without one the task
+is opaque.
+"""
 CATEGORIES: Final = {
+    "waits": "ToDo",
     "keys": "Idempotent",
     "lookup": "PessimisticLock",
-    "waits": "ToDo",
     "": "BlackBox",
 }
 COMPROMISES: Final = {
@@ -183,13 +186,18 @@ def _black_box(answers: Answers) -> dict[str, str]:
             f"        necessity=Necessity.{concerns['necessity']},\n"
             f"        hurt=Hurt.{concerns['hurt']},\n"
             f"        risks=frozenset({{Risk.{concerns['risk']}}}),\n"
-            f"        decided_by={given.get('decided_by', 'nobody yet')!r},\n"
-            f"        why={given.get('why', 'nobody has said yet')!r},\n"
+            f"        decided_by={_quoted(given.get('decided_by', 'nobody yet'))},\n"
+            f"        why={_quoted(given.get('why', 'nobody has said yet'))},\n"
             "    )\n"
         ),
         "more": "",
         "find": "",
     }
+
+
+def _quoted(text: str) -> str:
+    """Return a text as code has it, in double quotes."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 _BODIES: Final = {

@@ -1,0 +1,27 @@
+{% materialization outbox_workflows, adapter="spark" %}
+    {#-
+        Check the rows of all workflows together, and put them into force: as a plan of the writer `workflows`, which is what
+        acts on them reads, and as a table for people. Where a rule is broken the build fails with everything that is wrong,
+        and what was in force before stays so.
+    -#}
+    {%- set target_relation = this.incorporate(type="table") -%}
+
+    {{ run_hooks(pre_hooks) }}
+    {%- set problems = [] -%}
+    {%- set rows = delta_outbox.workflow_rows(problems) -%}
+    {%- do delta_outbox.workflow_problems(rows, problems) -%}
+    {%- if problems -%}
+        {{ exceptions.raise_compiler_error(
+            "BAD_WORKFLOW: the workflows that passed last stay in force.\n- " ~ problems | join("\n- ")
+        ) }}
+    {%- endif -%}
+    {%- do delta_outbox.keep_workflows(rows) -%}
+    {% call statement("main") -%}
+        create or replace table {{ target_relation }} using delta as
+        {{ sql }}
+    {%- endcall %}
+    {%- do persist_docs(target_relation, model) -%}
+    {{ run_hooks(post_hooks) }}
+
+    {{ return({"relations": [target_relation]}) }}
+{% endmaterialization %}

@@ -112,7 +112,7 @@
         and not modules.re.fullmatch("[a-z][a-z0-9]*(?:_[a-z0-9]+)*", row["third_party"]) -%}
         {%- do delta_outbox.workflow_problem(
             problems, where, "third_party_name", "it calls '" ~ row["third_party"] ~ "', which is no name.",
-            "Use lower-case words joined by `_`: [third_parties.NAME] of outbox.toml is found by it."
+            "Use lower-case words joined by `_`: it names the table [third_parties.NAME]."
         ) -%}
     {%- endif -%}
     {%- set lease = delta_outbox.workflow_seconds(workflow["row"]["lease_seconds"]) -%}

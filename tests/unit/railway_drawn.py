@@ -122,6 +122,7 @@ def graphs(draw_: st.DrawFn, *, odd: bool = True) -> Graph[Any]:
     """Draw a workflow whose tasks are each right by themselves.
 
     Args:
+        draw_: of hypothesis.
         odd: draw also what keeps no rule of paths and identifiers.
     """
     tasks: list[Any] = []

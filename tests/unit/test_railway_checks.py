@@ -574,7 +574,7 @@ def test_an_uncertainty_that_expires_is_warned_of(never: bool) -> None:
     ],
 )
 def test_arguments_of_another_kind_end_in_a_sentence(arguments: dict[str, Any], says: str) -> None:
-    """Whoever gives a text, an object or nothing where a class is asked for is told what to write."""
+    """Whoever gives a text or an object where a class is asked for is told what to write."""
     routes = arguments.pop("routes_", None)
     made = graph(**arguments)
     problems = list(problems_of(made if routes is None else replace(made, routes=routes)))

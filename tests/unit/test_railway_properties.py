@@ -25,7 +25,6 @@ from delta_outbox.testing.workflows import TROUBLES, Answer, run_workflow
 )
 def test_every_instance_ends_or_waits(workflow, script, answers) -> None:
     """Whatever is drawn, an instance ends with a declared event, by arrows of the picture."""
-
     assume(not [one for one in problems_of(workflow) if not one.warning])
 
     def says(finding: str) -> Any:

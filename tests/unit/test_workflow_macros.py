@@ -67,7 +67,8 @@ def test_the_rows_of_a_good_workflow_have_no_problem(macros: Macros, workflow: A
 
 def test_workflows_pass_together(macros: Macros) -> None:
     """The rows of several workflows in one set pass, in whatever order they are."""
-    rows = joined(map(rows_of, [order_creation, order_compensation, graph()]))
+    every: list[Any] = [order_creation, order_compensation, graph()]
+    rows = joined(map(rows_of, every))
     assert set() == in_dbt(macros, {seed: found[::-1] for seed, found in rows.items()})
 
 
@@ -177,7 +178,7 @@ def added(seed: str, **cells_: str) -> Callable[[Rows], None]:
 
 
 # By rule: what is changed, and of which task it is said.
-CASES: dict[str, list[tuple[Callable[[Rows], None], str]]] = {
+CASES: dict[str, list[tuple[Callable[[Rows], Any], str]]] = {
     "workflow_name": [(lambda rows: renamed(rows, "Shipping"), "")],
     "workflow_twice": [(twice("railway_workflows"), "")],
     "no_such_workflow": [(added("railway_tasks", workflow="nowhere", task="x"), "nowhere.x")],

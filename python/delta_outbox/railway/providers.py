@@ -37,7 +37,7 @@ def provided(
         if iscoroutine(given):
             given.close()
         tasks = list(given)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever it is, its author is told where
         missing = error.args[0] if isinstance(error, KeyError) and error.args else None
         if missing in called_by(workflows) and missing not in settings:
             raise BadWorkflowModule(

@@ -37,7 +37,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
         "version": "Raised when its routes change, from 1.",
         "title": "Its name for people.",
         "starts_on": "Event type that starts an instance.",
-        "start_fields": "Fields of the start event that an identifier may use, with blanks between.",
+        "start_fields": "Fields of the start event that identifiers may use, with blanks between.",
         "instance": "Template over the start event that tells instances apart.",
         "first_task": "Task that an instance begins with.",
         "default_exit": "Event type where a fault or an expiry leads that has no outcome.",

@@ -98,8 +98,10 @@ RULES: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "target_of_another_workflow": (
         "Tasks of two workflows have different start events and identifiers.",
-        "Use the class that has a route here. One hands over to another workflow by ending with "
-        "an Event that it starts on.",
+        (
+            "Use the class that has a route here. One hands over to another workflow by ending "
+            "with an Event that it starts on."
+        ),
     ),
     "no_category": (
         "What the third party can promise decides what is done after a failure.",
@@ -129,7 +131,10 @@ RULES: Final[Mapping[str, tuple[str, str]]] = {
         "Beyond ten years it is a slip of the pen.",
         "It must be more than 0 and at most ten years; for longer write `Never(why=...)`.",
     ),
-    "expires_never_why": ("Somebody will ask why it waits for ever.", "Write down why."),
+    "expires_never_why": (
+        "Somebody will ask why it waits for ever.",
+        "Write down why.",
+    ),
     "third_party_missing": (
         "Rates, pauses and faults are counted by third party.",
         "Write `third_party = '...'`, such as 'warehouse'.",
@@ -152,8 +157,10 @@ RULES: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "time_limit_too_long": (
         "A claim that runs out before its attempt lets two attempts run at once.",
-        "Shorten the limit, or give the workflow a longer `lease`: a claim must outlast its "
-        "attempt.",
+        (
+            "Shorten the limit, or give the workflow a longer `lease`: a claim must outlast its "
+            "attempt."
+        ),
     ),
     "uncertainty_leads_nowhere": (
         "After a time-out nobody knows whether it was done, and that is never guessed.",
@@ -175,7 +182,10 @@ RULES: Final[Mapping[str, tuple[str, str]]] = {
         "A key that was forgotten protects from nothing.",
         "Write `key_valid_for = timedelta(...)`, or `Never(why=...)` if it never forgets.",
     ),
-    "key_valid_for_never_why": ("Somebody will ask who promised it.", "Write down why."),
+    "key_valid_for_never_why": (
+        "Somebody will ask who promised it.",
+        "Write down why.",
+    ),
     "key_valid_too_short": (
         "The key would be forgotten while an attempt is still under way.",
         "Shorten time_limit or settles_within, or choose another category.",
@@ -290,8 +300,10 @@ RULES: Final[Mapping[str, tuple[str, str]]] = {
         "Let it expire, unless that is meant.",
     ),
     "uncertainty_expires": (
-        "A warning: nobody knows whether it was done, a person is asked, and if nobody answers the "
-        "default exit follows, as if somebody had decided.",
+        (
+            "A warning: nobody knows whether it was done, a person is asked, and if nobody "
+            "answers the default exit follows, as if somebody had decided."
+        ),
         "Let the To-Do never expire, or write its `when_expired`.",
     ),
     # --- several workflows
@@ -301,8 +313,10 @@ RULES: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "workflows_go_in_circles": (
         "Each of them would start the next one, for ever.",
-        "Let one of the workflows that start each other end with an event type that starts none "
-        "of the others.",
+        (
+            "Let one of the workflows that start each other end with an event type that starts "
+            "none of the others."
+        ),
     ),
     # --- rows, as dbt checks them
     "no_such_workflow": (
@@ -318,9 +332,11 @@ RULES: Final[Mapping[str, tuple[str, str]]] = {
         "Rename it to one of the columns that the message lists, or remove it.",
     ),
     "rows_changed": (
-        "The rows have a hash, and are not those of which it was made: they were changed by hand, "
-        "or rows of two builds were mixed.",
-        "Run `outbox workflow build` again; or, to write rows by hand, leave the column hash empty.",
+        (
+            "The rows have a hash, and are not those of which it was made: they were changed by "
+            "hand, or rows of two builds were mixed."
+        ),
+        "Run `outbox workflow build` again; to write rows by hand, leave the column hash empty.",
     ),
     "task_name": (
         "The name stands in rows, in event types and in identifiers.",
@@ -330,7 +346,10 @@ RULES: Final[Mapping[str, tuple[str, str]]] = {
         "A claim of a task lasts that long, so every row of a workflow says it.",
         "Write a number of seconds, such as 120.",
     ),
-    "expires_and_never": ("It expires, or it never does.", "Empty one of the two columns."),
+    "expires_and_never": (
+        "It expires, or it never does.",
+        "Empty one of the two columns.",
+    ),
     "key_valid_for_and_never": (
         "A key is forgotten some time, or never.",
         "Empty one of the two columns.",
@@ -360,8 +379,10 @@ RULES: Final[Mapping[str, tuple[str, str]]] = {
         "Write decided, faulted, expired or uncertain.",
     ),
     "never_happens": (
-        "A To-Do calls nobody, so it is neither faulted nor uncertain; what never expires is never "
-        "expired.",
+        (
+            "A To-Do calls nobody, so it is neither faulted nor uncertain; what never expires is "
+            "never expired."
+        ),
         "Remove the row.",
     ),
     "two_targets": (

@@ -26,6 +26,16 @@ Found = tuple[str, str, str]
 def about(
     workflow: AnyWorkflow, task: AnyTask, rule: str, says: str, remedy: str, warning: bool = False
 ) -> Problem:
+    """Return a problem of a task.
+
+    Args:
+        workflow: of the task.
+        task: the class.
+        rule: its name.
+        says: what is wrong.
+        remedy: what to do.
+        warning: it is allowed, and somebody should know.
+    """
     return Problem(
         workflow=workflow.name,
         task=task.task_name(),
@@ -37,10 +47,21 @@ def about(
 
 
 def is_number_from(least: int, value: object) -> bool:
+    """Say whether a value is a whole number that is large enough.
+
+    Args:
+        least: the smallest one.
+        value: of any kind.
+    """
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
 def has_text(value: object) -> bool:
+    """Say whether a value is a text that is not blank.
+
+    Args:
+        value: of any kind.
+    """
     return isinstance(value, str) and bool(value.strip())
 
 

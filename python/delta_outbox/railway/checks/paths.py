@@ -133,8 +133,8 @@ def warnings_of(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
             yield (
                 "uncertainty_expires",
                 (
-                    f"when nobody knows whether it was done, {item.task_name()} asks; and if nobody "
-                    f"answers within {duration(item.expires)}, the default exit follows."
+                    f"when nobody knows whether it was done, {item.task_name()} asks; and if "
+                    f"nobody answers within {duration(item.expires)}, the default exit follows."
                 ),
                 (
                     f"Let {item.task_name()} never expire, or write its `when_expired`: an outcome "

@@ -196,7 +196,7 @@ def limits(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
         yield (
             "third_party_name",
             f"it calls '{task.third_party}', which is no name.",
-            "Use lower-case words joined by `_`: [third_parties.NAME] of outbox.toml is found by it.",
+            "Use lower-case words joined by `_`: it names the table [third_parties.NAME].",
         )
     limit = getattr(task, "time_limit", None)
     if limit is None:

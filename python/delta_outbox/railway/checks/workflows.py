@@ -26,15 +26,14 @@ def kinds(workflow: AnyWorkflow) -> Iterator[Found]:
         value: object = getattr(workflow, name)
         if not isinstance(value, kind):
             yield "wrong_kind", f"`{name}` is {value!r}.", f"Write `{name}={words}`."
+    routes: object = workflow.routes
     if not _is_task(workflow.first):
         yield (
             "first_no_task",
             f"`first` is {workflow.first!r}, which is no class of a task.",
             "Write the class itself, such as `first=ReserveStock`: no text, and no object of it.",
         )
-    if not isinstance(workflow.routes, tuple):
-        return
-    for one in workflow.routes:
+    for one in routes if isinstance(routes, tuple) else ():
         if not isinstance(one, Route):
             yield "route_no_task", f"{one!r} is no route.", "Write `route(Task, {...})`."
         elif not _is_task(one.task):
@@ -43,7 +42,7 @@ def kinds(workflow: AnyWorkflow) -> Iterator[Found]:
                 f"a route is of {one.task!r}, which is no class of a task.",
                 "Write the class itself, `route(ReserveStock, {...})`: no text, no object of it.",
             )
-        elif not isinstance(one.to, Mapping):
+        elif not isinstance(getattr(one, "to", None), Mapping):
             yield (
                 "route_no_task",
                 f"the route of {one.task.__name__} is {one.to!r}.",

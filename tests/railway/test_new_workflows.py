@@ -34,7 +34,7 @@ TOOLS = {
     "pytest": ["-q", "-c", "/dev/null", "--rootdir=.", "-p", "no:cacheprovider"],
     "mypy": ["--strict", "--config-file=", "--follow-imports=silent", *MODULES],
     "ruff format": ["format", "--isolated", "--line-length=100", "--check", "--diff"],
-    "ruff": ["check", "--isolated", "--select", "E,F,D,UP", "--ignore", "D107,D203,D213,E501"],
+    "ruff": ["check", "--isolated", "--select", "E,F,D,I,UP", "--ignore", "D107,D203,D213,E501"],
 }
 
 

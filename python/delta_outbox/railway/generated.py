@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -137,7 +138,7 @@ def _seeds() -> Iterator[str]:
     yield "seeds:"
     for seed, columns in COLUMNS.items():
         yield f"  - name: {seed}"
-        yield f"    description: {json.dumps(_DESCRIPTIONS[seed], ensure_ascii=False)}"
+        yield f"    description: {_quoted(_DESCRIPTIONS[seed])}"
         yield "    config:"
         yield "      file_format: delta"
         yield "      column_types:"
@@ -145,7 +146,7 @@ def _seeds() -> Iterator[str]:
         yield "    columns:"
         for name, says in columns.items():
             yield f"      - name: {name}"
-            yield f"        description: {json.dumps(says, ensure_ascii=False)}"
+            yield f"        description: {_quoted(says)}"
 
 
 _DESCRIPTIONS: Final = {
@@ -174,10 +175,15 @@ def _exposures(workflows: Sequence[Graph[Any]]) -> Iterator[str]:
             f"{len(one.tasks)} tasks: see {(PAGES / one.name).as_posix()}.md."
         )
         yield f"  - name: workflow_{one.name}"
-        yield f"    label: {json.dumps(one.title or title(one.name), ensure_ascii=False)}"
+        yield f"    label: {_quoted(one.title or title(one.name))}"
         yield "    type: application"
-        yield f"    description: {json.dumps(says, ensure_ascii=False)}"
+        yield f"    description: {_quoted(says)}"
         yield "    owner:"
         yield "      name: Workflows"
         yield "    depends_on:"
         yield f"      - ref('{MODEL}')"
+
+
+def _quoted(text: str) -> str:
+    """Return a text for YAML that dbt reads, which takes `{{`, `{%` and `{#` for Jinja."""
+    return json.dumps(re.sub(r"\{(?=[{%#])", "{{ '{' }}", text), ensure_ascii=False)

@@ -112,7 +112,7 @@ def test(answers: Answers) -> str:
     if answers.category == "ToDo":
         text, names = _TO_DO_TEST, ["Reply", "Start", answers.kind]
     keys = ", remembers_keys=True" if answers.category == "Idempotent" else ""
-    imports = ", ".join([*sorted(names), answers.name])
+    imports = "".join(f"    {one},\n" for one in [*sorted(names), answers.name])
     script = "[Trouble.ACTS_SILENTLY] * 200"
     if answers.category == "PessimisticLock":  # which looks up first
         script = f"[Trouble.ANSWERS] + {script}"
@@ -215,10 +215,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal, Protocol
 
-from pydantic import BaseModel
-
 from delta_outbox.railway import (
 {imports})
+from pydantic import BaseModel
 
 DONE = Event(event_type="{name}.done")
 NOT_DONE = Event(event_type="{name}.not_done")
@@ -315,9 +314,18 @@ class Review{kind}(ToDo[Start, Looked, Finding, Case]):
     routes=(
         route(
             {kind},
-            {{{kind}Outcome.DONE: DONE, {kind}Outcome.NOBODY_KNOWS: Review{kind}}},
+            {{
+                {kind}Outcome.DONE: DONE,
+                {kind}Outcome.NOBODY_KNOWS: Review{kind},
+            }},
         ),
-        route(Review{kind}, {{Looked.DONE: DONE, Looked.NOT_DONE: NOT_DONE}}),
+        route(
+            Review{kind},
+            {{
+                Looked.DONE: DONE,
+                Looked.NOT_DONE: NOT_DONE,
+            }},
+        ),
     ),
 )
 '''
@@ -338,7 +346,8 @@ from delta_outbox.testing.workflows import (
     run_workflow,
 )
 
-from {name} import {imports}
+from {name} import (
+{imports})
 
 START = Start(id="1")
 
@@ -359,7 +368,11 @@ def test_when_nobody_knows_a_person_looks() -> None:
     task, party = build({script})
     found = Answer(task=Review{kind}, data=Finding(id="1", finding="done"))
     run = run_workflow(
-        {name}, [task, Review{kind}()], START, people=[found], third_parties=[party]
+        {name},
+        [task, Review{kind}()],
+        START,
+        people=[found],
+        third_parties=[party],
     )
     assert run.end == "{name}.done"
 '''
@@ -373,9 +386,17 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
+from delta_outbox.railway import (
+    Decided,
+    Event,
+    Item,
+    Outcome,
+    ToDo,
+    Trigger,
+    Workflow,
+    route,
+)
 from pydantic import BaseModel
-
-from delta_outbox.railway import Decided, Event, Item, Outcome, ToDo, Trigger, Workflow, route
 
 DONE = Event(event_type="{name}.done")
 NOT_DONE = Event(event_type="{name}.not_done")
@@ -437,7 +458,15 @@ class {kind}(ToDo[Start, {kind}Outcome, Reply, Shown]):
     start=Start,
     instance="{{id}}",
     first={kind},
-    routes=(route({kind}, {{{kind}Outcome.DONE: DONE, {kind}Outcome.NOT_DONE: NOT_DONE}}),),
+    routes=(
+        route(
+            {kind},
+            {{
+                {kind}Outcome.DONE: DONE,
+                {kind}Outcome.NOT_DONE: NOT_DONE,
+            }},
+        ),
+    ),
 )
 '''
 
@@ -448,7 +477,8 @@ from __future__ import annotations
 
 from delta_outbox.testing.workflows import Answer, run_workflow
 
-from {name} import {imports}
+from {name} import (
+{imports})
 
 START = Start(id="1")
 
@@ -456,10 +486,12 @@ START = Start(id="1")
 def test_an_answer_decides() -> None:
     """What is answered in time is the outcome."""
     reply = Answer(task={kind}, data=Reply(id="1", reply="done"))
-    assert run_workflow({name}, [{kind}()], START, people=[reply]).end == "{name}.done"
+    run = run_workflow({name}, [{kind}()], START, people=[reply])
+    assert run.end == "{name}.done"
 
 
 def test_without_an_answer_it_expires() -> None:
     """Nobody waits for ever."""
-    assert run_workflow({name}, [{kind}()], START).end == "{name}.not_done"
+    run = run_workflow({name}, [{kind}()], START)
+    assert run.end == "{name}.not_done"
 '''

@@ -1,10 +1,10 @@
 {% materialization outbox_workflows, adapter="spark" %}
     {#-
-        Check the rows of all workflows together, and put them into force: as a plan of the writer `workflows`, which is what
-        acts on them reads, and as a table for people. Where a rule is broken the build fails with everything that is wrong,
-        and what was in force before stays so.
+        Check the rows of all workflows together, and put them into force: as a plan of the writer `workflows`. The model is
+        a view of it. Where a rule is broken the build fails with everything that is wrong, and what was in force before stays
+        so.
     -#}
-    {%- set target_relation = this.incorporate(type="table") -%}
+    {%- set target_relation = this.incorporate(type="view") -%}
 
     {{ run_hooks(pre_hooks) }}
     {%- set problems = [] -%}
@@ -17,10 +17,9 @@
     {%- endif -%}
     {%- do delta_outbox.keep_workflows(rows) -%}
     {% call statement("main") -%}
-        create or replace table {{ target_relation }} using delta as
+        create or replace view {{ target_relation }} as
         {{ sql }}
     {%- endcall %}
-    {%- do persist_docs(target_relation, model) -%}
     {{ run_hooks(post_hooks) }}
 
     {{ return({"relations": [target_relation]}) }}

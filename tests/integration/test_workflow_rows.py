@@ -108,7 +108,7 @@ def plans(store: Store) -> list[dict[str, Any]]:
 
 
 def in_force(store: Store) -> list[tuple[str, str]]:
-    """Return what the table for people shows: name and title of each workflow."""
+    """Return what the view for people shows: name and title of each workflow."""
     rows = store.rows(f"select workflow, title from {SHOP}.railway_in_force order by workflow")
     return [(row["workflow"], row["title"]) for row in rows]
 

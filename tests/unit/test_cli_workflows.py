@@ -301,6 +301,15 @@ def test_where_seeds_and_models_are_is_what_the_project_says(project: Path, caps
     assert not (project / "seeds").exists()
 
 
+def test_a_project_file_that_is_no_yaml_is_named(project: Path, capsys) -> None:
+    """Where seeds are cannot be read: the file is named, and nothing is written."""
+    (project / "dbt_project.yml").write_text("name: [shop\n")
+    code, document = run(capsys, "build")
+    assert (2, "BAD_SETTINGS") == (code, document["error"]["code"])
+    assert str(project / "dbt_project.yml") in document["error"]["message"]
+    assert not (project / "docs").exists()
+
+
 def test_named_modules_have_pages_alone(project: Path, capsys) -> None:
     """Rows are of all workflows together, so a part of them writes none."""
     assert (0, {"written": ["docs/workflows/order_creation.md"]}) == run(

@@ -34,7 +34,7 @@ def asked(task: Task[Any, Any], function: str, *arguments: Any) -> Any:
         Exception: whatever it raises.
     """
     decide = getattr(task, function)
-    if decide.__func__.__module__ == Task.__module__:
+    if getattr(decide, "__module__", None) == Task.__module__:
         return decide(*arguments)  # ours, which neither hangs nor raises
     return within(DECISION_LIMIT, lambda: decide(*arguments))
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from delta_outbox.errors import BadSettings
 from delta_outbox.railway.graph import Graph
 from delta_outbox.railway.modules import PROJECT_FILE
 from delta_outbox.railway.names import title
@@ -112,11 +113,16 @@ def _text_of(file: Path) -> str | None:
 def _folders(folder: Path) -> tuple[Path, Path]:
     """Return where a dbt project has its seeds and its models: the first folder of each."""
     yaml: Any = importlib.import_module("yaml")  # dbt brings it
-    project = yaml.safe_load((folder / PROJECT_FILE).read_text(encoding="utf-8")) or {}
-    seeds, models = (
-        folder / (project.get(f"{kind}-paths") or [f"{kind}s"])[0] for kind in ("seed", "model")
-    )
-    return seeds, models
+    file = folder / PROJECT_FILE
+    try:
+        project = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError):
+        raise BadSettings(
+            f"{file}: not valid YAML.", remedy="`outbox dbt parse` says where."
+        ) from None
+    given = project if isinstance(project, Mapping) else {}
+    seeds, models = (given.get(f"{kind}-paths") or [f"{kind}s"] for kind in ("seed", "model"))
+    return folder / seeds[0], folder / models[0]
 
 
 def _by_hand(seeds: Path, named: set[str]) -> Rows:

@@ -44,22 +44,19 @@ def problems_of(workflow: AnyWorkflow) -> Iterator[Problem]:
     Args:
         workflow: to check.
     """
-    for checks in ((workflows.kinds,), OF_WORKFLOWS):
-        shape = [
-            Problem(workflow=str(workflow.name), task=None, rule=rule, says=says, remedy=remedy)
-            for check in checks
-            for rule, says, remedy in check(workflow)
-        ]
-        yield from shape
-        if shape and checks is not OF_WORKFLOWS:
-            return  # the rest could not be read
-    sound = True
+    unreadable = list(_of_workflow(workflow, workflows.kinds))
+    yield from unreadable
+    if unreadable:
+        return
+    shape = [one for check in OF_WORKFLOWS for one in _of_workflow(workflow, check)]
+    yield from shape
+    sound = not shape
     for task in workflow.tasks:
         for check_task in OF_TASK_SHAPES:
             for rule, says, remedy in check_task(workflow, task):
                 sound = False
                 yield about(workflow, task, rule, says, remedy)
-    if not sound or shape:
+    if not sound:
         return  # the rest would only repeat it
     for task in workflow.tasks:
         for check_task in OF_TASK_GRAPHS:
@@ -68,3 +65,10 @@ def problems_of(workflow: AnyWorkflow) -> Iterator[Problem]:
         for rule, says, remedy in paths.warnings_of(workflow, task):
             yield about(workflow, task, rule, says, remedy, warning=True)
     yield from meeting_identifiers([workflow])
+
+
+def _of_workflow(
+    workflow: AnyWorkflow, check: Callable[[AnyWorkflow], Iterable[Found]]
+) -> Iterator[Problem]:
+    for rule, says, remedy in check(workflow):
+        yield Problem(workflow=str(workflow.name), task=None, rule=rule, says=says, remedy=remedy)

@@ -18,9 +18,11 @@ from tests.integration.conftest import REPOSITORY
 from tests.integration.store import Store, open_store
 from tests.unit.railway_workflow import Check, graph
 
+from delta_outbox.clock import SystemClock
 from delta_outbox.dbt import check_result, ignore_static_setting
 from delta_outbox.errors import DbtFailed
 from delta_outbox.home import Home
+from delta_outbox.progress import NumberedPlans
 from delta_outbox.railway.generated import files_of, write
 from delta_outbox.railway.graph import Graph
 from delta_outbox.railway.rows import COLUMNS, from_csv, to_csv
@@ -149,7 +151,9 @@ def test_the_last_set_that_passed_every_check_is_in_force(
 def test_a_set_is_kept_once_and_another_follows_it(
     store: Store, build: Callable[[Sequence[Graph[Any]] | None], None]
 ) -> None:
-    """The same rows again are no new set; a changed one has the next number."""
+    """The same rows again are no new set; a changed one has the next number, also after one that
+    another writer of the same plans has made.
+    """
     build([graph(title=ODD)])
     before = plans(store)
     build(None)
@@ -159,6 +163,13 @@ def test_a_set_is_kept_once_and_another_follows_it(
     assert before == rest
     assert ["2"] == [row["version"] for row in last["rows"]["railway_workflows"]]
     assert [("shipping", "Shipping")] == in_force(store)
+    others = NumberedPlans(store.spark, store.tables, writer="workflows", clock=SystemClock())
+    (found,) = others.last()
+    assert last == found.plan
+    others.append(lambda _: {**last, "version": "another"}, planned_by="somebody else")
+    build(None)
+    (*_, another, again) = plans(store)
+    assert ("another", last) == (another["version"], again)
 
 
 @pytest.mark.rest

@@ -301,6 +301,32 @@ def test_where_seeds_and_models_are_is_what_the_project_says(project: Path, caps
     assert not (project / "seeds").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("seeds/railway.yml", "version: 2\n"),
+        ("seeds/railway_tasks.csv", "train,task\n1,2\n"),
+        ("docs/workflows/order_creation.md", "# My notes\n"),
+    ],
+)
+def test_a_file_of_somebody_else_is_not_written_over(
+    project: Path, capsys, name: str, text: str
+) -> None:
+    """A file of a name that `build` would write, and did not, stops it before anything changes."""
+    (project / name).parent.mkdir(parents=True)
+    (project / name).write_text(text)
+    assert (0, []) == stale(capsys)
+    code, document = run(capsys, "build")
+    assert (2, "BAD_SETTINGS") == (code, document["error"]["code"])
+    assert f"{project / name} was not written by" in document["error"]["message"]
+    assert text == (project / name).read_text()
+    assert [project / name] == [
+        file
+        for file in project.rglob("*.*")
+        if file.suffix in {".csv", ".md", ".sql", ".yml"} and file.name != "dbt_project.yml"
+    ]
+
+
 def test_a_project_file_that_is_no_yaml_is_named(project: Path, capsys) -> None:
     """Where seeds are cannot be read: the file is named, and nothing is written."""
     (project / "dbt_project.yml").write_text("name: [shop\n")

@@ -24,6 +24,7 @@ def workflow(args: argparse.Namespace, invocation: Invocation) -> Outcome:
 
 def check(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     """Import the workflows and say what is wrong with them."""
+    from delta_outbox.railway.generated import is_ours
     from delta_outbox.railway.modules import warnings
     from delta_outbox.railway.providers import check_providers, uncalled
 
@@ -34,7 +35,7 @@ def check(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     if not args.module:
         warned += uncalled(workflows, _settings(args).third_parties)
     files = _files(args, workflows)
-    built = any(text is None or file.exists() for file, text in files.items())
+    built = any(map(is_ours, files))
     behind = _Behind(files, _folder()) if built else None
     document = {
         "workflows": [_summary(one) for one in workflows],

@@ -19,7 +19,8 @@ from delta_outbox.railway.tasks import State
 
 PAGES: Final = Path("docs") / "workflows"
 MODEL: Final = "railway_in_force"
-_WRITTEN: Final = "Written by `outbox workflow build`: change the classes, not this file."
+MARK: Final = "Written by `outbox workflow build`"
+_WRITTEN: Final = f"{MARK}: change the classes, not this file."
 
 _MODEL_SQL: Final = f"""\
 -- {_WRITTEN}
@@ -91,8 +92,17 @@ def write(files: Mapping[Path, str | None]) -> list[Path]:
 
     Args:
         files: by file its text, None if it is to go.
+
+    Raises:
+        BadSettings: a file of that name is somebody else's; nothing was written.
     """
     changed = stale(files)
+    for file in changed:
+        if file.exists() and not is_ours(file):
+            raise BadSettings(
+                f"{file} was not written by `outbox workflow build`.",
+                remedy="Rename it; nothing was written.",
+            )
     for file in changed:
         text = files[file]
         if text is None:
@@ -101,6 +111,18 @@ def write(files: Mapping[Path, str | None]) -> list[Path]:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8", newline="")
     return changed
+
+
+def is_ours(file: Path) -> bool:
+    """Say whether a file is there and was written from workflows, or by hand as their rows.
+
+    Args:
+        file: one of those of `files_of`.
+    """
+    text = _text_of(file) or ""
+    if file.suffix == ".csv":
+        return "workflow" in text.partition("\n")[0].strip().split(",")
+    return MARK in text
 
 
 def _text_of(file: Path) -> str | None:

@@ -144,14 +144,17 @@ class _Behind:
         self._gone = [files[file] is None for file in found]
 
     def words(self, verb: str) -> Iterator[str]:
-        """Yield a sentence per file, for a seed with whose rows they are.
+        """Yield a sentence per file, for a stale seed with whose rows they are.
 
         Args:
             verb: what is said of a file.
         """
         for name, rows, gone in zip(self.names, self._rows, self._gone, strict=True):
-            of = f" ({rows})" if rows else " (no workflow has this name)" if gone else ""
-            yield f"{'Removed' if gone and verb == 'Written' else verb}: {name}{of}"
+            of = " (no workflow has this name)" if gone else f" ({rows})" if rows else ""
+            if verb == "Stale":
+                yield f"{verb}: {name}{of}"
+            else:
+                yield f"{'Removed' if gone else verb}: {name}"
 
 
 def new(args: argparse.Namespace, invocation: Invocation) -> Outcome:

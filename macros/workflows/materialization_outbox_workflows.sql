@@ -15,6 +15,9 @@
             "BAD_WORKFLOW: the workflows that passed last stay in force.\n- " ~ problems | join("\n- ")
         ) }}
     {%- endif -%}
+    {%- set warnings = [] -%}
+    {%- do delta_outbox.workflow_warnings(rows, warnings) -%}
+    {%- for warning in warnings -%} {%- do exceptions.warn(warning) -%} {%- endfor -%}
     {%- do delta_outbox.keep_workflows(rows) -%}
     {% call statement("main") -%}
         create or replace view {{ target_relation }} as

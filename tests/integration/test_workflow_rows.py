@@ -42,6 +42,8 @@ shop:
   target: local
   outputs: {{local: {{type: spark, method: session, host: NA, schema: {SHOP}, threads: 1}}}}
 """
+Build = Callable[[Sequence[Graph[Any]] | None], list[str]]
+
 ODD = "it's \"50%\" \\n \\' {{ tea }} ${env:HOME} 🍵, {% do %}"
 """What a loader that quotes without escaping would break, or what Spark would fill in."""
 
@@ -70,12 +72,18 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def dbt(folder: Path, *words: str) -> None:
-    """Run dbt in a project, in this process's session.
+def dbt(folder: Path, *words: str) -> list[str]:
+    """Run dbt in a project, in this process's session, and return what it warned of.
 
     Raises:
         DbtFailed: it failed; with its words.
     """
+    warned: list[str] = []
+
+    def listen(event: Any) -> None:
+        if event.info.level == "warn":
+            warned.append(event.info.msg)
+
     from dbt.cli.main import dbtRunner
 
     folders = ("--project-dir", str(folder), "--profiles-dir", str(folder))
@@ -83,18 +91,19 @@ def dbt(folder: Path, *words: str) -> None:
     given = ("--vars", json.dumps({"outbox_schema": SCHEMA}), "--log-path", str(folder / "logs"))
     with warnings.catch_warnings():
         ignore_static_setting()
-        check_result(dbtRunner().invoke([*words, *folders, *given, *quiet]))
+        check_result(dbtRunner(callbacks=[listen]).invoke([*words, *folders, *given, *quiet]))
+    return warned
 
 
 @pytest.fixture
-def build(store: Store, project: Path) -> Callable[[Sequence[Graph[Any]]], None]:
+def build(store: Store, project: Path) -> Build:
     """Return a function that writes what follows from workflows, and lets dbt build it."""
     del store
 
-    def run(workflows: Sequence[Graph[Any]] | None) -> None:
+    def run(workflows: Sequence[Graph[Any]] | None) -> list[str]:
         if workflows is not None:
             write(files_of(workflows, project, whole=True))
-        dbt(project, "build", "--select", "package:shop")
+        return dbt(project, "build", "--select", "package:shop")
 
     return run
 
@@ -116,7 +125,7 @@ def in_force(store: Store) -> list[tuple[str, str]]:
 
 
 def test_the_last_set_that_passed_every_check_is_in_force(
-    store: Store, project: Path, build: Callable[[Sequence[Graph[Any]] | None], None]
+    store: Store, project: Path, build: Build
 ) -> None:
     """Rows arrive as they were written and are kept once; a bad row fails the build, named with
     its rule, and leaves in force what was.
@@ -148,9 +157,7 @@ def test_the_last_set_that_passed_every_check_is_in_force(
 
 
 @pytest.mark.rest
-def test_a_set_is_kept_once_and_another_follows_it(
-    store: Store, build: Callable[[Sequence[Graph[Any]] | None], None]
-) -> None:
+def test_a_set_is_kept_once_and_another_follows_it(store: Store, build: Build) -> None:
     """The same rows again are no new set; a changed one has the next number, also after one that
     another writer of the same plans has made.
     """
@@ -173,9 +180,7 @@ def test_a_set_is_kept_once_and_another_follows_it(
 
 
 @pytest.mark.rest
-def test_rows_of_a_hand_are_checked_too(
-    store: Store, project: Path, build: Callable[[Sequence[Graph[Any]] | None], None]
-) -> None:
+def test_rows_of_a_hand_are_checked_too(store: Store, project: Path, build: Build) -> None:
     """Without a hash, without types of columns and without empty columns rows are taken, and
     refused, by the same rules.
     """
@@ -184,13 +189,19 @@ def test_rows_of_a_hand_are_checked_too(
     seeds = {seed: project / "seeds" / f"{seed}.csv" for seed in COLUMNS}
     rows = {seed: from_csv(file.read_text(encoding="utf-8")) for seed, file in seeds.items()}
     rows["railway_workflows"][0] |= {"hash": "", "title": "By hand"}
+    (tell,) = (row for row in rows["railway_tasks"] if row["task"] == "tell")
+    tell |= {"compromise": "at_least_once", "expires_seconds": "", "never_expires_why": "so"}
+    rows["railway_routes"] = [
+        row for row in rows["railway_routes"] if (row["task"], row["cause"]) != ("tell", "expired")
+    ]
     for seed, file in seeds.items():
         file.write_text(to_csv(seed, rows[seed]), encoding="utf-8")
     text = seeds["railway_workflows"].read_text(encoding="utf-8")
     seeds["railway_workflows"].write_text(
         text.replace(",hash\n", "\n").replace(",120,\n", ",120\n")
     )
-    build(None)
+    warned = build(None)
+    assert any("shipping.tell: [at_least_once_for_ever]" in one for one in warned), warned
     assert [("shipping", "By hand")] == in_force(store)
     assert Check.task_name() in {row["task"] for row in plans(store)[-1]["rows"]["railway_tasks"]}
     seeds["railway_workflows"].write_text(

@@ -13,12 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from order_compensation import order_compensation
 from order_creation import order_creation
+from pydantic import BaseModel, Field
 from tests.unit.macro_namespace import Macros
 from tests.unit.railway_drawn import graphs
-from tests.unit.railway_workflow import graph
+from tests.unit.railway_workflow import Check, change, graph
 
-from delta_outbox.railway import Hurt, Necessity, Risk, Visibility
+from delta_outbox.railway import DEFAULT_EXIT, Hurt, Necessity, Risk, Visibility
 from delta_outbox.railway.checks import problems_of
+from delta_outbox.railway.checks.paths import warnings_of
 from delta_outbox.railway.drawing import CAUSES, draw
 from delta_outbox.railway.identifiers import Template, can_meet
 from delta_outbox.railway.names import title
@@ -65,6 +67,19 @@ def test_the_rows_of_a_good_workflow_have_no_problem(macros: Macros, workflow: A
     assert set() == in_dbt(macros, rows_of(workflow))
 
 
+class Renamed(BaseModel):
+    task_id: str = Field(alias="taskId")
+    finding: str
+
+
+def test_a_field_has_the_name_that_it_has_in_an_answer(macros: Macros) -> None:
+    """An alias in a contract is the name in its JSON Schema, and so in the row."""
+    rows = rows_of(graph(change(Check, contract=Renamed)))
+    (row,) = of(rows, "check")[:1]
+    assert "taskId" == row["told_apart_by"]
+    assert set() == in_dbt(macros, rows)
+
+
 def test_workflows_pass_together(macros: Macros) -> None:
     """The rows of several workflows in one set pass, in whatever order they are."""
     every: list[Any] = [order_creation, order_compensation, graph()]
@@ -76,6 +91,39 @@ def test_workflows_pass_together(macros: Macros) -> None:
 def test_both_sides_find_the_same_in_any_graph(macros: Macros, workflow: Any) -> None:
     """Where tasks lead is judged alike over classes and over rows."""
     assert in_python(workflow) == in_dbt(macros, rows_of(workflow))
+
+
+@given(workflow=graphs())
+def test_both_sides_warn_of_the_same(macros: Macros, workflow: Any) -> None:
+    """What is allowed, and somebody should know, is named over classes and over rows."""
+    found = {
+        (f"{workflow.name}.{one.task_name()}", rule)
+        for one in workflow.tasks
+        for rule, _, _ in warnings_of(workflow, one)
+    }
+    warned: list[str] = []
+    macros.workflow_warnings(rows_of(workflow), warned)
+    told = [SENTENCE.fullmatch(one) for one in warned]
+    assert found == {(one["where"], one["rule"]) for one in told if one}
+
+
+@pytest.mark.parametrize(
+    ("rule", "task_", "changes"),
+    [
+        ("at_least_once_for_ever", "tell", {"compromise": "at_least_once"}),
+        ("uncertainty_expires", "label", {}),
+    ],
+)
+def test_each_warning_is_given_over_rows(
+    macros: Macros, rule: str, task_: str, changes: dict[str, str]
+) -> None:
+    """A task that is tried without end, and an uncertainty that expires, are named."""
+    rows = rows_of(graph(change(Check, when_expired=DEFAULT_EXIT)))
+    if changes:
+        task(task_, never_expires_why="so", **changes)(rows)
+    warned: list[str] = []
+    macros.workflow_warnings(rows, warned)
+    assert [one for one in warned if one.startswith(f"shipping.{task_}: [{rule}] ")]
 
 
 @given(workflow=graphs())
@@ -385,6 +433,7 @@ def test_no_rule_of_rows_is_without_a_test_and_an_explanation() -> None:
     named = set(call.findall(text)) | set(re.findall(r'"needed": "(\w+)"', text))
     assert len(named) > 30
     elsewhere = {"workflows_go_in_circles", "no_such_column"}
+    named -= {"at_least_once_for_ever", "uncertainty_expires"}
     assert named - elsewhere <= set(CASES)
     assert {*CASES, *elsewhere} <= set(RULES)
 

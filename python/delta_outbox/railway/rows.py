@@ -222,9 +222,17 @@ def _task(workflow: Graph[Any], task: AnyTask) -> Row:
         cells |= {
             "roles": "|".join(sorted(task.roles)),
             "due_seconds": _seconds(task.due) if task.due else "",
-            "told_apart_by": task.told_apart_by or "",
+            "told_apart_by": _told_apart_by(task),
         }
     return _full("railway_tasks", **cells)
+
+
+def _told_apart_by(task: type[ToDo[Any, Any, Any, Any]]) -> str:
+    """Return the field by the name that it has in an answer, as the contract's JSON Schema."""
+    name = task.told_apart_by or ""
+    field = task.contract.model_fields.get(name)
+    alias = field.validation_alias if field else None
+    return alias if isinstance(alias, str) else name
 
 
 def _leg(workflow: Graph[Any], leg: Leg[Any]) -> Row:

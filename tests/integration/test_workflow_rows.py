@@ -189,11 +189,9 @@ def test_rows_of_a_hand_are_checked_too(store: Store, project: Path, build: Buil
     seeds = {seed: project / "seeds" / f"{seed}.csv" for seed in COLUMNS}
     rows = {seed: from_csv(file.read_text(encoding="utf-8")) for seed, file in seeds.items()}
     rows["railway_workflows"][0] |= {"hash": "", "title": "By hand"}
-    (tell,) = (row for row in rows["railway_tasks"] if row["task"] == "tell")
-    tell |= {"compromise": "at_least_once", "expires_seconds": "", "never_expires_why": "so"}
-    rows["railway_routes"] = [
-        row for row in rows["railway_routes"] if (row["task"], row["cause"]) != ("tell", "expired")
-    ]
+    for row in rows["railway_routes"]:
+        if (row["task"], row["cause"]) == ("check", "expired"):
+            row |= {"outcome": "", "to_event": "parcel.lost"}
     for seed, file in seeds.items():
         file.write_text(to_csv(seed, rows[seed]), encoding="utf-8")
     text = seeds["railway_workflows"].read_text(encoding="utf-8")
@@ -201,7 +199,7 @@ def test_rows_of_a_hand_are_checked_too(store: Store, project: Path, build: Buil
         text.replace(",hash\n", "\n").replace(",120,\n", ",120\n")
     )
     warned = build(None)
-    assert any("shipping.tell: [at_least_once_for_ever]" in one for one in warned), warned
+    assert any("shipping.tell: [uncertainty_expires]" in one for one in warned), warned
     assert [("shipping", "By hand")] == in_force(store)
     assert Check.task_name() in {row["task"] for row in plans(store)[-1]["rows"]["railway_tasks"]}
     seeds["railway_workflows"].write_text(

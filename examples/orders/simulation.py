@@ -71,6 +71,7 @@ def simulate(seed: int, orders: int = 1000) -> Simulated:
             people=_people(chance, order_id, town),
             third_parties=town.parties,
             clock=clock,
+            spare_answers=True,
         )
         assert run.end is not None, run.trace
         all_of_it.ends[run.end] += 1

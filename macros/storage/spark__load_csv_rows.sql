@@ -1,9 +1,9 @@
 {% macro spark__load_csv_rows(model, agate_table) %}
     {#-
-        Load our seed with every value as an escaped literal; dbt-spark's session method quotes without escaping. The seeds
-        of other projects are loaded as they were.
+        Load our seed, and the rows of workflows in whatever project they are, with every value as an escaped literal;
+        dbt-spark's session method quotes without escaping. Other seeds of other projects are loaded as they were.
     -#}
-    {%- if model.package_name != "delta_outbox" -%}
+    {%- if model.package_name != "delta_outbox" and model.name not in delta_outbox.workflow_columns() -%}
         {{ return(dbt.spark__load_csv_rows(model, agate_table)) }}
     {%- endif -%}
     {%- set types = model["config"].get("column_types", {}) -%}
@@ -16,7 +16,7 @@
             (
                 {%- for value in row.values() -%}
                     {%- if value is none -%} null
-                    {%- else -%} cast({{ delta_outbox.text_literal(value) }} as {{ types.get(agate_table.column_names[loop.index0], "string") }})
+                    {%- else -%} cast({{ delta_outbox.text_literal(value) }} as {{ types.get(agate_table.column_names[loop.index0], adapter.convert_type(agate_table, loop.index0)) }})
                     {%- endif -%}
                     {{ ", " if not loop.last }}
                 {%- endfor -%}

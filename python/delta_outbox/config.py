@@ -51,6 +51,7 @@ logger = logging.getLogger(__name__)
 
 FILE_NAME: Final = "outbox.toml"
 _DESTINATION: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")  # no `|`: it joins them
+_THIRD_PARTY: Final = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _REFERENCE: Final = re.compile(r"\$(?:(?P<escaped>\$)|\{(?P<name>[^}]*)(?P<closed>\}?))")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -140,10 +141,12 @@ def _check_permissions(file: Path, *, home: Path | None) -> None:
 
 def _warn_of_readers(file: Path, settings: Settings) -> None:
     """Say so where others can read secrets: outside a home, the mode of a file is not ours."""
+    tables = {
+        f"publishers.{name}": described.settings for name, described in settings.publishers.items()
+    }
+    tables |= {f"third_parties.{name}": table for name, table in settings.third_parties.items()}
     names = [
-        f"publishers.{destination}.{name}"
-        for destination, described in settings.publishers.items()
-        for name in literal_secrets(described.settings)
+        f"{where}.{name}" for where, table in tables.items() for name in literal_secrets(table)
     ]
     with contextlib.suppress(OSError):
         if names and stat.S_IMODE(file.stat().st_mode) & 0o044:
@@ -162,13 +165,15 @@ class _Reader:
 
     def settings(self, document: Mapping[str, object]) -> Settings:
         """Check and convert the whole document."""
-        self._known("", document, ("relay", "append", "storage", "publishers", "workflows"))
+        sections = ("relay", "append", "storage", "publishers", "workflows", "third_parties")
+        self._known("", document, sections)
         return Settings(
             relay=RelaySettings(**self._section("relay", document, RELAY)),
             append=AppendSettings(**self._section("append", document, APPEND)),
             storage=StorageSettings(**self._section("storage", document, STORAGE)),
             publishers=self._publishers(document),
             workflows=WorkflowSettings(**self._section("workflows", document, WORKFLOWS)),
+            third_parties=self._third_parties(document),
             source=self.source,
         )
 
@@ -222,6 +227,22 @@ class _Reader:
             own["path"] = self._below_home(f"{where}.path", own.get("path", folder))
         limits = self._limits(where, table)
         return PublisherSettings(type=kind, settings=SecretMapping(own), limits=limits)
+
+    def _third_parties(self, document: Mapping[str, object]) -> dict[str, SecretMapping]:
+        """Read what `provide` of the modules of workflows is given; its keys are the author's."""
+        made: dict[str, SecretMapping] = {}
+        for name, value in self._table("third_parties", document.get("third_parties", {})).items():
+            if not _THIRD_PARTY.fullmatch(name):
+                self._refuse(
+                    "`third_parties`: the name of a third party must be lower-case words joined "
+                    f"by `_`, as its tasks have it. Got: {name!r}."
+                )
+            where = f"third_parties.{name}"
+            table = self._table(where, value)
+            made[name] = SecretMapping(
+                {key: self._filled(f"{where}.{key}", entry) for key, entry in table.items()}
+            )
+        return made
 
     def _limits(self, where: str, table: Mapping[str, object]) -> DestinationLimits:
         given = {key: value for key, value in table.items() if key in LIMITS}

@@ -115,4 +115,5 @@ class Settings:
         default_factory=lambda: {"default": PublisherSettings(type="jsonl")}
     )
     workflows: WorkflowSettings = field(default_factory=WorkflowSettings)
+    third_parties: Mapping[str, SecretMapping] = field(default_factory=dict)
     source: Path | None = None

@@ -10,9 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from order_compensation import order_compensation
+from order_creation import order_creation
 from tests.integration.conftest import REPOSITORY
 
 from delta_outbox.dbt import check_result, ignore_static_setting
+from delta_outbox.railway.generated import files_of, write
+from delta_outbox.railway.rows import COLUMNS
 
 if TYPE_CHECKING:
     from dbt.cli.main import dbtRunnerResult
@@ -55,13 +59,15 @@ def test_a_stranger_uses_the_outbox_as_a_package(
 ) -> None:
     """A project of somebody else builds the outbox beside its own models and appends events, each
     once, also where they were purged; the outbox is where the project says, and the project's own
-    models stay where they were.
+    models stay where they were. Its workflows are in force after a build, and in its lineage.
     """
 
     def rows(text: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = [row.asDict() for row in spark.sql(text).collect()]
         return found
 
+    project = tmp_path / "examples" / "consumer"
+    write(files_of([order_compensation, order_creation], project, whole=True))
     try:
         built = consumer("build")
         check_result(built)
@@ -71,7 +77,24 @@ def test_a_stranger_uses_the_outbox_as_a_package(
         tables = {row["tableName"] for row in rows(f"show tables in {outbox_schema}")}
         assert {"outbox_events", "outbox_state", "dead_letters", "delivery_policies"} <= tables
         ours = {row["tableName"] for row in rows("show tables in shop") if not row["isTemporary"]}
-        assert {"raw_orders", "orders", "unannounced_orders"} == ours
+        workflows = {*COLUMNS, "railway_in_force"}
+        assert {"raw_orders", "orders", "unannounced_orders", *workflows} == ours
+        kept = rows(
+            "select get_json_object(plan, '$.rows.railway_workflows[*].workflow') as names "
+            f"from {outbox_schema}.outbox_progress where writer = 'workflows'"
+        )
+        assert [{"names": '["order_compensation","order_creation"]'}] == kept
+        manifest = json.loads((project / "target" / "manifest.json").read_text("utf-8"))
+        exposed = {
+            one["name"]: one["depends_on"]["nodes"]
+            for one in manifest["exposures"].values()
+            if one["package_name"] == "shop"
+        }
+        in_force = ["model.shop.railway_in_force"]
+        assert (
+            dict.fromkeys(("workflow_order_compensation", "workflow_order_creation"), in_force)
+            == exposed
+        )
         with (tmp_path / "examples/consumer/seeds/raw_orders.csv").open("a") as orders:
             orders.write(f"{PURGED}\n")
         spark.sql(

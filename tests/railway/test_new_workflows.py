@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from delta_outbox.railway.scaffold import CATEGORIES, COMPROMISES, Answers, files
+from delta_outbox.railway.scaffold import (
+    CATEGORIES,
+    COMPROMISES,
+    QUESTIONS,
+    Answers,
+    files,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
 
 KINDS = [
     *(
@@ -24,7 +33,8 @@ MODULES = [f"{one.name}.py" for one in KINDS]
 TOOLS = {
     "pytest": ["-q", "-c", "/dev/null", "--rootdir=.", "-p", "no:cacheprovider"],
     "mypy": ["--strict", "--config-file=", "--follow-imports=silent", *MODULES],
-    "ruff": ["check", "--isolated", "--select", "E,F,D,UP", "--ignore", "D107,D203,D213,E501"],
+    "ruff format": ["format", "--isolated", "--line-length=100", "--check", "--diff"],
+    "ruff": ["check", "--isolated", "--select", "E,F,D,I,UP", "--ignore", "D107,D203,D213,E501"],
 }
 
 
@@ -42,7 +52,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_new_workflow_is_right_as_it_stands(tool: str, project: Path) -> None:
     """Its tests pass, and a type checker and a linter have nothing to say."""
     done = subprocess.run(
-        [sys.executable, "-m", tool, *TOOLS[tool]],
+        [sys.executable, "-m", tool.split()[0], *TOOLS[tool]],
         cwd=project,
         capture_output=True,
         text=True,
@@ -53,4 +63,10 @@ def test_a_new_workflow_is_right_as_it_stands(tool: str, project: Path) -> None:
 
 def test_the_questions_are_those_of_the_decision_tree() -> None:
     """The first yes decides, and without one the task is opaque."""
-    assert ["Idempotent", "PessimisticLock", "ToDo", "BlackBox"] == list(CATEGORIES.values())
+    assert ["ToDo", "Idempotent", "PessimisticLock", "BlackBox"] == list(CATEGORIES.values())
+    page = (ROOT / "docs" / "railway" / "categories.md").read_text(encoding="utf-8")
+    tree = page.split("```mermaid")[1].split("```")[0]
+    asked = re.findall(r'\{"(.*?)\?"\}', tree)
+    assert len(QUESTIONS) == len(asked)
+    for told, (_, question) in zip(asked, QUESTIONS, strict=True):
+        assert question.startswith(told)

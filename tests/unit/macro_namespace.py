@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as datetime_module
+import hashlib
+import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,6 +18,28 @@ MACROS = Path(__file__).resolve().parents[2] / "macros"
 
 class Refused(Exception):
     """A macro has ended the run."""
+
+
+class _Returned(Exception):
+    """A macro returns an object, and not its text."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def _return(value: Any) -> NoReturn:
+    raise _Returned(value)
+
+
+def _from_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _md5(text: str) -> str:
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
 
 def _refuse(message: str) -> NoReturn:
@@ -36,12 +60,16 @@ class Macros:
         environment.globals["delta_outbox"] = self
         environment.globals["modules"] = SimpleNamespace(re=re, datetime=datetime_module)
         environment.globals["exceptions"] = SimpleNamespace(raise_compiler_error=_refuse)
-        environment.globals["return"] = lambda value: value
+        environment.globals["return"] = _return
+        environment.globals["fromjson"] = _from_json
+        environment.globals["local_md5"] = _md5
         environment.globals["var"] = given.get
         environment.globals["env_var"] = lambda _name, default: default
         self._found: dict[str, Callable[..., Any]] = {}
         for folder in folders:
             for file in sorted((MACROS / folder).glob("*.sql")):
+                if file.stem.startswith("materialization_"):
+                    continue  # dbt's own grammar
                 template = environment.from_string(file.read_text(encoding="utf-8"))
                 module = template.make_module()
                 self._found |= {
@@ -51,4 +79,12 @@ class Macros:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name not in self._found:
             raise AttributeError(name)
-        return self._found[name]
+        macro = self._found[name]
+
+        def call(*args: Any, **given: Any) -> Any:
+            try:
+                return macro(*args, **given)
+            except _Returned as returned:
+                return returned.value
+
+        return call

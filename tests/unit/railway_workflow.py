@@ -142,6 +142,7 @@ class Check(ToDo[Parcel, Checked, Finding, Shown]):
     told_apart_by = "task_id"
     due = timedelta(hours=1)
     expires = timedelta(days=1)
+    when_expired = Checked.SEND
 
     def read_model(self, trigger: Trigger[Parcel]) -> Shown:
         return Shown(parcel_id=trigger.start.parcel_id)

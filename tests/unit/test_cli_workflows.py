@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
+import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.unit.railway_workflow import graph
 
 from delta_outbox.cli.main import main
+from delta_outbox.railway.rows import from_csv, rows_of, to_csv
 
 ORDERS = Path(__file__).resolve().parents[2] / "examples" / "orders"
 MODULES = ("order_creation", "order_compensation")
@@ -32,6 +37,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         '[workflows]\nmodules = ["order_creation", "order_compensation"]\n'
     )
     return tmp_path
+
+
+yaml: Any = importlib.import_module("yaml")  # dbt's; it has no types
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict]:
@@ -121,9 +129,11 @@ def test_list_shows_what_starts_and_ends_a_workflow(project: Path, capsys) -> No
     assert 10 == len(creation["tasks"])
 
 
-def test_build_writes_pages_and_names_stale_ones(project: Path, capsys) -> None:
+def test_build_writes_pages_and_names_stale_ones(project: Path, capsys, monkeypatch) -> None:
     """A page per workflow is written; it is the same each time; a stale one is named, exit 1."""
     pages = ["docs/workflows/order_compensation.md", "docs/workflows/order_creation.md"]
+    (project / "dbt_project.yml").unlink()
+    monkeypatch.chdir(project)
     assert (1, {"stale": pages}) == run(capsys, "build", "--check")
     assert not (project / "docs").exists()
     assert (0, {"written": pages}) == run(capsys, "build")
@@ -172,16 +182,19 @@ def test_new_overwrites_nothing(project: Path, capsys) -> None:
 
 def test_new_asks_what_the_third_party_promises(project: Path, capsys, monkeypatch) -> None:
     """Three questions decide the category; an opaque task asks for the whole checklist."""
-    answers = ["no", "no", "no", "human", "traceable", "must_happen", "customer", "legal"]
-    answers += ["head of support", "a letter sent twice is a lawsuit", "post_office"]
+    answers = ["post_office", "no", "N", "n", "perhaps", "human", "trace", "must_happen", "c"]
+    answers += ["legal", "head of support", "a letter sent twice is a lawsuit"]
     monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(answers) + "\n"))
     assert 0 == main(["workflow", "new", "send_letter"])
     told = capsys.readouterr()
-    assert "Does the third party take a key" in told.err
+    asked = re.findall(r"Do we wait|Does the third party|Can it be asked", told.err)
+    assert ["Do we wait", "Does the third party", "Can it be asked"] == asked
+    assert "'perhaps' is not clear: write at_most_once, at_least_once, up_to, human." in told.err
     assert "Written: send_letter.py" in told.out
     module = (project / "send_letter.py").read_text()
     assert "class SendLetter(BlackBox[Start, SendLetterOutcome]):" in module
-    assert "decided_by='head of support'" in module
+    assert 'decided_by="head of support"' in module
+    assert "visibility=Visibility.TRACEABLE" in module
     assert "Risk.LEGAL" in module
 
 
@@ -190,7 +203,7 @@ def test_new_without_answers_says_which_option(project: Path, capsys, monkeypatc
     monkeypatch.setattr(sys, "stdin", io.StringIO(""))
     code, document = run(capsys, "new", "send_letter")
     assert (2, "WRONG_USAGE") == (code, document["error"]["code"])
-    assert "--category" in document["error"]["remedy"]
+    assert "--third-party" in document["error"]["remedy"]
 
 
 def test_a_bad_name_is_refused(project: Path, capsys) -> None:
@@ -198,3 +211,199 @@ def test_a_bad_name_is_refused(project: Path, capsys) -> None:
     words = ("new", "Send-Letter", "--category", "Idempotent", "--third-party", "bank")
     code, document = run(capsys, *words)
     assert (2, "BAD_WORKFLOW") == (code, document["error"]["code"])
+
+
+ROWS = [f"seeds/railway_{name}.csv" for name in ("workflows", "tasks", "routes", "contracts")]
+BESIDE = [*ROWS, "seeds/railway.yml", "models/railway_in_force.sql", "models/railway_in_force.yml"]
+
+
+def test_build_writes_the_rows_of_a_dbt_project(project: Path, capsys) -> None:
+    """In a dbt project the rows of all workflows are written, their model and their exposures."""
+    assert 0 == run(capsys, "build")[0]
+    lines = (project / ROWS[0]).read_text(encoding="utf-8").splitlines()
+    assert ["workflow", "order_compensation", "order_creation"] == [
+        line.split(",")[0] for line in lines
+    ]
+    exposures = yaml.safe_load((project / BESIDE[-1]).read_text(encoding="utf-8"))["exposures"]
+    assert ["workflow_order_compensation", "workflow_order_creation"] == [
+        one["name"] for one in exposures
+    ]
+    seeds = yaml.safe_load((project / "seeds/railway.yml").read_text(encoding="utf-8"))["seeds"]
+    assert [Path(name).stem for name in ROWS] == [one["name"] for one in seeds]
+    written = {name: (project / name).read_bytes() for name in BESIDE}
+    for name in BESIDE:
+        (project / name).unlink()
+    assert 0 == run(capsys, "build")[0]
+    assert written == {name: (project / name).read_bytes() for name in BESIDE}
+
+
+def test_check_names_stale_rows(project: Path, capsys) -> None:
+    """What no longer follows from the classes is named, with whose row it is; exit 1."""
+    assert (0, []) == stale(capsys)  # nothing was built
+    run(capsys, "build")
+    assert (0, []) == stale(capsys)
+    tasks = project / ROWS[1]
+    tasks.write_text(tasks.read_text(encoding="utf-8").replace(",7200,", ",3600,", 1))
+    (project / BESIDE[-1]).unlink()
+    assert (1, [ROWS[1], BESIDE[-1]]) == stale(capsys)
+    assert 1 == main(["workflow", "check"])
+    told = " ".join(capsys.readouterr().out.split())
+    assert f"Stale: {ROWS[1]} (order_creation.reserve_stock)" in told
+    assert 0 == run(capsys, "build")[0]
+    assert (0, []) == stale(capsys)
+
+
+def stale(capsys) -> tuple[int, list[str]]:
+    """Return the exit code of `check`, and what it says is stale."""
+    code, document = run(capsys, "check")
+    return code, document["stale"]
+
+
+def test_a_workflow_that_is_gone_takes_its_page_and_its_rows_along(project: Path, capsys) -> None:
+    """What was written of a workflow that is no longer there is stale, and removed by `build`."""
+    run(capsys, "build")
+    (project / "outbox.toml").write_text('[workflows]\nmodules = ["order_creation"]\n')
+    (project / "docs" / "workflows" / "notes.md").write_text("mine\n")
+    page = "docs/workflows/order_compensation.md"
+    code, names = stale(capsys)
+    assert 1 == code
+    assert {page, *BESIDE} - {"seeds/railway.yml", BESIDE[5], ROWS[3]} == set(names)
+    assert 0 == main(["workflow", "build"])
+    assert f"Removed: {page}" in " ".join(capsys.readouterr().out.split())
+    assert not (project / page).exists()
+    assert "order_compensation" not in (project / ROWS[1]).read_text(encoding="utf-8")
+    assert (project / "docs" / "workflows" / "notes.md").exists()
+
+
+def test_rows_that_were_written_by_hand_stay(project: Path, capsys) -> None:
+    """A workflow without a hash has no classes: `build` leaves its rows as they are."""
+    by_hand = rows_of(graph())
+    by_hand["railway_workflows"][0]["hash"] = ""
+    (project / "seeds").mkdir()
+    for seed, rows in by_hand.items():
+        (project / "seeds" / f"{seed}.csv").write_text(to_csv(seed, rows), encoding="utf-8")
+    assert 0 == run(capsys, "build")[0]
+    for seed, rows in by_hand.items():
+        found = from_csv((project / "seeds" / f"{seed}.csv").read_text(encoding="utf-8"))
+        assert rows == [row for row in found if row["workflow"] == "shipping"]
+        assert seed == "railway_contracts" or len(found) > len(rows)
+    assert (0, []) == stale(capsys)
+
+
+def test_where_seeds_and_models_are_is_what_the_project_says(project: Path, capsys) -> None:
+    """Rows go to the first folder of seeds, their model to the first folder of models."""
+    (project / "dbt_project.yml").write_text(
+        "name: shop\nseed-paths: [data]\nmodel-paths: [sql, more]\n"
+    )
+    assert 0 == run(capsys, "build")[0]
+    assert (project / "data" / "railway_tasks.csv").exists()
+    assert (project / "sql" / "railway_in_force.sql").exists()
+    assert not (project / "seeds").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("seeds/railway.yml", "version: 2\n"),
+        ("seeds/railway_tasks.csv", "train,task\n1,2\n"),
+        ("docs/workflows/order_creation.md", "# My notes\n"),
+    ],
+)
+def test_a_file_of_somebody_else_is_not_written_over(
+    project: Path, capsys, name: str, text: str
+) -> None:
+    """A file of a name that `build` would write, and did not, stops it before anything changes."""
+    (project / name).parent.mkdir(parents=True)
+    (project / name).write_text(text)
+    assert (0, []) == stale(capsys)
+    code, document = run(capsys, "build")
+    assert (2, "BAD_SETTINGS") == (code, document["error"]["code"])
+    assert f"{project / name} was not written by" in document["error"]["message"]
+    assert text == (project / name).read_text()
+    assert [project / name] == [
+        file
+        for file in project.rglob("*.*")
+        if file.suffix in {".csv", ".md", ".sql", ".yml"} and file.name != "dbt_project.yml"
+    ]
+
+
+def test_a_project_file_that_is_no_yaml_is_named(project: Path, capsys) -> None:
+    """Where seeds are cannot be read: the file is named, and nothing is written."""
+    (project / "dbt_project.yml").write_text("name: [shop\n")
+    code, document = run(capsys, "build")
+    assert (2, "BAD_SETTINGS") == (code, document["error"]["code"])
+    assert str(project / "dbt_project.yml") in document["error"]["message"]
+    assert not (project / "docs").exists()
+
+
+def test_named_modules_have_pages_alone(project: Path, capsys) -> None:
+    """Rows are of all workflows together, so a part of them writes none."""
+    assert (0, {"written": ["docs/workflows/order_creation.md"]}) == run(
+        capsys, "build", "order_creation"
+    )
+
+
+PROVIDE = """
+def provide(settings):
+    return [cls(None) for cls in (ReleaseStock, VoidInvoice)]
+"""
+
+
+@pytest.mark.parametrize(
+    ("provide", "says"),
+    [
+        (PROVIDE, None),
+        (PROVIDE.replace("VoidInvoice", ""), "provide returned no VoidInvoice;"),
+        (PROVIDE.replace("VoidInvoice)", "VoidInvoice, VoidInvoice)"), "returned 2 VoidInvoice;"),
+        (PROVIDE.replace("cls(None)", "cls"), "an object of ABCMeta, which is no task"),
+        (PROVIDE.replace("(None)", "(settings['invoicing'])"), "no third party 'invoicing'"),
+        (PROVIDE.replace("(None)", "(1 / 0)"), "failed with ZeroDivisionError"),
+        (PROVIDE.replace("def", "async def"), "failed with TypeError"),
+        (
+            "def provide(settings):\n    raise ValueError(settings['warehouse']['token'])\n",
+            "ValueErr",
+        ),
+    ],
+)
+def test_check_calls_provide(
+    project: Path, capsys, monkeypatch, provide: str, says: str | None
+) -> None:
+    """What makes the clients is called with the tables of the settings, and gives every task."""
+    monkeypatch.setenv("WAREHOUSE_TOKEN", "s3cr3t")
+    file = project / "order_compensation.py"
+    file.write_text(file.read_text(encoding="utf-8") + provide)
+    with (project / "outbox.toml").open("a") as settings:
+        settings.write('[third_parties.warehouse]\ntoken = "${WAREHOUSE_TOKEN}"\n')
+    code, document = run(capsys, "check", "order_compensation")
+    if says is None:
+        assert 0 == code
+    else:
+        assert (2, "BAD_WORKFLOW_MODULE") == (code, document["error"]["code"])
+        assert says in document["error"]["message"]
+        assert "s3cr3t" not in json.dumps(document)
+
+
+def test_a_third_party_that_nobody_calls_is_warned_of(project: Path, capsys) -> None:
+    """A table of the settings whose name no task has may be misspelt."""
+    with (project / "outbox.toml").open("a") as settings:
+        settings.write("[third_parties.warehous]\n[third_parties.warehouse]\n")
+    _, document = run(capsys, "check")
+    (warning,) = document["warnings"]
+    assert warning.startswith("[third_parties.warehous] of the settings: no task calls it.")
+
+
+@pytest.mark.parametrize(
+    ("rule", "code", "says"),
+    [
+        ("loop_without_visit", 0, "the second visit would be taken for the first"),
+        ("loop_without_visits", 2, "Did you mean loop_without_visit"),
+        ("xyz", 2, "what `outbox workflow check` says"),
+    ],
+)
+def test_explain_says_why_there_is_a_rule(
+    project: Path, capsys, rule: str, code: int, says: str
+) -> None:
+    """The name of a rule leads to its reason; a misspelt one to those like it."""
+    found, document = run(capsys, "explain", rule)
+    assert code == found
+    assert says in json.dumps(document)

@@ -92,6 +92,19 @@ def test_values_of_publishers_are_never_shown(tmp_path: Path) -> None:
     assert secret not in refusal(tmp_path, "relay.batch_size = '${P}'", P=secret)
 
 
+def test_tables_of_third_parties_are_read_as_those_of_publishers(tmp_path: Path) -> None:
+    """Their keys are the author's; references are filled in, and values are never shown."""
+    text = "third_parties.card_payments = {url = 'https://x', keys = ['${P}'], t = {x = '${P}'}}"
+    found = load(tmp_path, text, P="s3cret")
+    table = found.third_parties["card_payments"]
+    assert {"url": "https://x", "keys": ["s3cret"], "t": {"x": "s3cret"}} == table
+    assert "s3cret" not in repr(found)
+    refused = refusal(tmp_path, "third_parties.card = 'x'")
+    assert refused.startswith("`third_parties.card` must be a table. Got: a text.")
+    refused = refusal(tmp_path, "[third_parties.'Card payments']")
+    assert refused.startswith("`third_parties`: the name of a third party must be lower-case words")
+
+
 @given(st.dictionaries(st.text(), st.text(min_size=1).map(lambda value: f"<{value}>")))
 def test_secret_mapping_is_a_mapping(values: dict[str, str]) -> None:
     """It equals the mapping it was made from, travels to workers, and does not follow changes."""

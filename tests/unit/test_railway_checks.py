@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-import inspect
+from collections.abc import Callable
 from dataclasses import dataclass, fields, make_dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 from tests.unit.railway_workflow import (
     LOST,
     ROUTES,
@@ -31,6 +32,7 @@ from tests.unit.railway_workflow import (
 )
 
 from delta_outbox.railway import (
+    DEFAULT_EXIT,
     AskHuman,
     AtLeastOnce,
     AtMostOnce,
@@ -54,6 +56,7 @@ from delta_outbox.railway import (
     checks,
 )
 from delta_outbox.railway.checks import problems_among, problems_of
+from delta_outbox.railway.rules import RULES
 
 
 class NoOutcome(Outcome):
@@ -77,6 +80,10 @@ class Refund:
     refund_id: str
 
 
+class Unspeakable(BaseModel):
+    task_id: Callable[[], str]
+
+
 class Returned(Idempotent[Refund, Labelled]):
     pass
 
@@ -85,11 +92,19 @@ ROOT = Path(__file__).resolve().parents[2]
 NOWHERE = timedelta(0)
 SHOULD: dict[str, Any] = {"necessity": "should"}
 LONELY: dict[Any, Any] = {**ROUTES, Elsewhere: {Labelled.LABELLED: SENT, Labelled.UNCLEAR: SENT}}
+WARNINGS = {"at_least_once_for_ever", "uncertainty_expires"}
 STRANGE = make_dataclass("Strange", [("parcel_id", str), ("task", str)])
 
 # What is wrong, the task it is said of, the rule, and part of what is said.
 CASES = {
     "workflow_name": (graph(name="Shipping!"), None, "'Shipping!' is no name"),
+    "wrong_kind": (graph(lease=60), None, "`lease` is 60"),
+    "first_no_task": (graph(first="label"), None, "`first` is 'label', which is no class"),
+    "route_no_task": (
+        replace(graph(), routes=(Route(Pack(), ROUTES[Pack]),)),  # type: ignore[arg-type]
+        None,
+        "Pack object",
+    ),
     "version": (graph(version=0), None, "version is 0"),
     "starts_on": (graph(starts_on="workflow:other/task"), None, "type of a start event"),
     "event_type": (graph(default_exit=Event(event_type=" ")), None, "type of a domain event"),
@@ -165,6 +180,11 @@ CASES = {
         "Never without a reason",
     ),
     "third_party_missing": (graph(without(Pack, "third_party")), "pack", "whom it calls"),
+    "third_party_name": (
+        graph(change(Pack, third_party="The robot")),
+        "pack",
+        "it calls 'The robot', which is no name",
+    ),
     "time_limit_missing": (graph(without(Pack, "time_limit")), "pack", "how long an attempt"),
     "time_limit_no_duration": (graph(change(Pack, time_limit=3)), "pack", "time_limit is 3"),
     "time_limit_out_of_range": (
@@ -229,6 +249,11 @@ CASES = {
     "roles_no_set": (graph(change(Check, roles="office")), "check", "`roles` is 'office'"),
     "roles_missing": (graph(without(Check, "roles")), "check", "nobody may answer"),
     "contract_missing": (graph(change(Check, contract=dict)), "check", "what an answer looks"),
+    "contract_no_schema": (
+        graph(change(Check, contract=Unspeakable)),
+        "check",
+        "its contract cannot be told to others: ",
+    ),
     "due_out_of_range": (graph(change(Check, due=NOWHERE)), "check", "due is 0 seconds"),
     "due_after_expiry": (
         graph(change(Check, due=timedelta(days=1))),
@@ -247,7 +272,7 @@ CASES = {
         "uses lines, which is neither text nor a whole number",
     ),
     "fault_leads_nowhere": (graph(default_exit=None), "label", "its fault leads nowhere"),
-    "expiry_leads_nowhere": (graph(default_exit=None), "check", "its expiry leads nowhere"),
+    "expiry_leads_nowhere": (graph(default_exit=None), "label", "its expiry leads nowhere"),
     "wrong_outcome": (
         graph(change(Pack, when_uncertain=Told.TOLD)),
         "pack",
@@ -328,19 +353,26 @@ def test_each_rule_is_checked(rule: str) -> None:
     assert not one.warning
 
 
-def test_no_rule_is_without_a_test_and_a_line_in_the_docs() -> None:
-    """The rules that the code names are broken by a test each, and stand in the docs."""
+def test_no_rule_is_without_a_test_and_an_explanation() -> None:
+    """The rules that the code names are broken by a test each, and can be explained."""
     names = {
         element.value
-        for node in ast.walk(ast.parse(inspect.getsource(checks)))
+        for file in Path(checks.__file__).parent.glob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if isinstance(node, ast.Yield) and isinstance(node.value, ast.Tuple)
         for element in node.value.elts[:1]
         if isinstance(element, ast.Constant)
     }
-    assert names - {"at_least_once_for_ever"} <= set(CASES)
+    assert names - WARNINGS <= set(CASES)
+    assert {*CASES, *WARNINGS, "workflow_twice", "workflows_go_in_circles"} <= set(RULES)
+
+
+def test_the_docs_say_of_each_rule_what_explain_says() -> None:
+    """The table of the rules is that of `outbox workflow explain`."""
     page = (ROOT / "docs" / "railway" / "tasks.md").read_text(encoding="utf-8")
-    rules = {*CASES, "at_least_once_for_ever", "workflow_twice", "workflows_go_in_circles"}
-    assert rules <= {line.split("`")[1] for line in page.splitlines() if line.startswith("| `")}
+    rows = [f"| `{rule}` | {why} | {remedy} |" for rule, (why, remedy) in RULES.items()]
+    head = "| rule | why | what to do |\n|---|---|---|\n"
+    assert page.endswith(head + "".join(f"{row}\n" for row in rows))
 
 
 def only(workflow):
@@ -507,6 +539,47 @@ def test_at_least_once_without_end_is_warned_of() -> None:
     (one,) = problems_of(workflow)
     assert ("at_least_once_for_ever", "tell", True) == (one.rule, one.task, one.warning)
     assert workflow.tasks == checked(workflow).tasks
+
+
+@pytest.mark.parametrize("never", [True, False])
+def test_an_uncertainty_that_expires_is_warned_of(never: bool) -> None:
+    """Where nobody knows, and nobody answers who was asked, the default exit is no decision."""
+    asked: dict[Any, Any] = change(Check, when_expired=DEFAULT_EXIT)
+    if never:
+        asked = change(Check, expires=Never(why="somebody must look"), when_expired=DEFAULT_EXIT)
+    straight = {Check: {Checked.SEND: SENT, Checked.AGAIN: LOST}}
+    found = [
+        one
+        for one in problems_of(graph(asked, routes=straight))
+        if one.rule == "uncertainty_expires"
+    ]
+    assert ([] if never else ["label", "pack", "tell"]) == [one.task for one in found]
+    for one in found:
+        assert one.warning
+        assert "check asks; and if nobody answers within 1 day, the default exit" in one.says
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"first": Label()}, "Label object at"),
+        ({"routes_": [Route(Label, ROUTES[Label])]}, "`routes` is [Route("),
+        ({"routes_": ("pack",)}, "'pack' is no route"),
+        ({"routes_": (Route("pack", {}),)}, "a route is of 'pack'"),  # type: ignore[arg-type]
+        ({"routes_": (Route(Pack, None),)}, "the route of Pack is None"),  # type: ignore[arg-type]
+        ({"default_exit": "parcel.lost"}, "`default_exit` is 'parcel.lost'"),
+        ({"default_exit": Event(event_type=None)}, "'None' cannot be the type"),  # type: ignore[arg-type]
+        ({"name": None}, "`name` is None"),
+        ({"starts_on": 7}, "`starts_on` is 7"),
+    ],
+)
+def test_arguments_of_another_kind_end_in_a_sentence(arguments: dict[str, Any], says: str) -> None:
+    """Whoever gives a text or an object where a class is asked for is told what to write."""
+    routes = arguments.pop("routes_", None)
+    made = graph(**arguments)
+    problems = list(problems_of(made if routes is None else replace(made, routes=routes)))
+    assert any(says in one.says for one in problems), problems
+    assert all(one.remedy.endswith(".") for one in problems)
 
 
 def test_workflows_with_one_name_are_refused() -> None:

@@ -87,7 +87,7 @@ def test_the_page_has_a_row_for_each_task() -> None:
     assert 6 == len(rows)  # five tasks, and the opaque one with its concerns
     assert (
         "| Check | To Do | shipping | 1 day, due after 1 hour | send: ends with parcel.sent"
-        "<br>again: Label<br>*expired*: ends with parcel.lost |"
+        "<br>again: Label<br>*expired*: ends with parcel.sent |"
     ) in rows
     assert page(graph()) == text
 

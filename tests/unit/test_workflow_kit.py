@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from datetime import timedelta
 from typing import Any
 
@@ -43,6 +44,7 @@ from delta_outbox.testing.workflows import (
     VirtualClock,
     check_task,
     explore,
+    provided,
     random_script,
     run_task,
     run_workflow,
@@ -339,7 +341,7 @@ def test_a_whole_workflow_runs_to_its_end() -> None:
         SWAPPED,
         tasks,
         START,
-        people=[answer("again"), answer("send")],
+        people=[answer("again")],
         third_parties=[*parties, pager],
     )
     assert SENT.event_type == run.end
@@ -368,7 +370,7 @@ def test_an_item_that_nobody_answers_expires() -> None:
     for people in ([], [late]):
         tasks, parties = everybody(pager=Pager([Trouble.ACTS_SILENTLY]))
         run = run_workflow(SWAPPED, tasks, START, people=people, third_parties=parties)
-        assert (LOST.event_type, "check") == (run.end, run.path[-1])
+        assert (SENT.event_type, "check") == (run.end, run.path[-1])
         assert "expired" == run.passed[-1].cause
 
 
@@ -470,3 +472,60 @@ def test_random_scripts_repeat_with_their_seed() -> None:
     scripts = [random_script(random.Random(seed), 50) for seed in (1, 1, 2)]
     assert scripts[0] == scripts[1] != scripts[2]
     assert set(scripts[0]) <= set(TROUBLES)
+
+
+def test_decisions_that_hang_do_not_stop_a_task() -> None:
+    """Where a decision takes longer than a second, the declared default counts."""
+    forever = threading.Event()
+
+    class Hangs(Packs):
+        def on_fault(self, error, trigger, task_id):
+            forever.wait()
+            return Packed.BROKEN
+
+    Hangs.__name__ = "Pack"
+    robot = Robot([Trouble.ANSWERS, Trouble.REJECTS])
+    try:
+        run = run_task(SWAPPED, Hangs(robot), PARCEL, [robot])
+    finally:
+        forever.set()
+    assert (DEFAULT_EXIT, "faulted") == (run.outcome, run.cause)
+    assert "no decision within 1 second: the default counts" in run.trace
+
+
+def test_a_script_that_no_call_comes_to_is_named() -> None:
+    """Troubles that were planned and never happened fail a test that would show nothing."""
+    robot = Robot([Trouble.ANSWERS, Trouble.ANSWERS, Trouble.REFUSES])
+    with pytest.raises(KitError, match="Robot was not called for the rest of its script: refuses"):
+        check_task(SWAPPED, Packs(robot), PARCEL, [robot])
+
+
+def test_answers_for_which_no_item_comes_are_named() -> None:
+    """An answer that nobody waits for fails, unless people are drawn at random."""
+    people = [Answer(task=Check, data=Finding(task_id="x", finding="send"))]
+    tasks, parties = everybody()
+    with pytest.raises(KitError, match="came to no item for 1 of the answers of `people`: Check"):
+        run_workflow(SWAPPED, tasks, START, people=people, third_parties=parties)
+    tasks, parties = everybody()
+    given: dict[str, Any] = {"people": people, "third_parties": parties, "spare_answers": True}
+    assert "parcel.sent" == run_workflow(SWAPPED, tasks, START, **given).end
+
+
+def test_what_was_explored_is_shown_in_a_line() -> None:
+    """Whoever prints what came of all scripts reads how many there were, and their outcomes."""
+    found = explore(SWAPPED, lambda script: (Packs(made := Robot(script)), made), PARCEL, depth=1)
+    assert f"<Explored {len(found.runs)} scripts: packed>" == repr(found)
+    assert "<TaskRun shipping-pack-p-1-1: packed (decided)>" == repr(found.runs[0])
+
+
+def test_the_kit_calls_provide_with_what_stands_in_for_third_parties() -> None:
+    """Tasks are made by the function that makes them in production, of scripted third parties."""
+    robot = Robot()
+
+    def provide(settings: Any) -> list[Any]:
+        return [Packs(settings["robot"])]
+
+    only: dict[Any, Any] = {**dict.fromkeys((Label, Book, Tell, Check)), Pack: Packs}
+    packing = graph(only, routes={Pack: dict.fromkeys(Packed, SENT)}, first=Pack)
+    tasks = provided(provide, [packing], {"robot": robot})
+    assert "parcel.sent" == run_workflow(packing, tasks, START, third_parties=[robot]).end

@@ -239,10 +239,17 @@ def _workflow(parser: argparse.ArgumentParser) -> None:
         help="SVG and PNG need the extra `draw` (default: %(default)s)",
     )
     draw.add_argument("--to", type=Path, metavar="FOLDER", help="a file for each goes there")
-    build_ = modules(action("build", "Write a page for each workflow into docs/workflows."))
+    build_ = modules(
+        action("build", "Write a page for each workflow, and in a dbt project the rows of all.")
+    )
     build_.add_argument(
         "--check", action="store_true", help="write nothing, and name what is stale (exit code 1)"
     )
+    _explain_rule(action("explain", "Say why there is a rule, and what to do."))
+
+
+def _explain_rule(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("rule", metavar="RULE", help="as it stands in brackets in a message")
 
 
 def _new_workflow(parser: argparse.ArgumentParser) -> None:

@@ -1,9 +1,9 @@
-"""`outbox workflow new | check | list | draw | build`: no Spark, no outbox needed."""
+"""`outbox workflow new | check | list | draw | build | explain`: no Spark, no outbox needed."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from delta_outbox.railway import Workflow
-
-PAGES: Final = Path("docs") / "workflows"
+    from delta_outbox.settings import Settings
 
 
 def workflow(args: argparse.Namespace, invocation: Invocation) -> Outcome:
@@ -25,12 +24,24 @@ def workflow(args: argparse.Namespace, invocation: Invocation) -> Outcome:
 
 def check(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     """Import the workflows and say what is wrong with them."""
+    from delta_outbox.railway.generated import is_ours
     from delta_outbox.railway.modules import warnings
+    from delta_outbox.railway.providers import check_providers, uncalled
 
     del invocation
     workflows = _workflows(args)
+    check_providers(_modules(args), lambda: _settings(args).third_parties)
     warned = [str(one) for one in warnings(workflows)]
-    document = {"workflows": [_summary(one) for one in workflows], "warnings": warned}
+    if not args.module:
+        warned += uncalled(workflows, _settings(args).third_parties)
+    files = _files(args, workflows)
+    built = any(map(is_ours, files))
+    behind = _Behind(files, _folder()) if built else None
+    document = {
+        "workflows": [_summary(one) for one in workflows],
+        "warnings": warned,
+        "stale": behind.names if behind else [],
+    }
 
     def text() -> Iterable[RenderableType]:
         from delta_outbox.cli.render import sentence
@@ -39,8 +50,13 @@ def check(args: argparse.Namespace, invocation: Invocation) -> Outcome:
             yield sentence(f"{one.name}: {len(one.tasks)} tasks, nothing wrong.")
         for words in warned:
             yield sentence(f"Warning: {words}")
+        for words in behind.words("Stale") if behind else ():
+            yield sentence(words)
+        if behind and behind.names:
+            yield sentence("`outbox workflow build` brings them up to date.")
 
-    return Outcome(document=document, text=text)
+    code = TO_LOOK_AT if document["stale"] else 0
+    return Outcome(document=document, text=text, exit_code=code)
 
 
 def list_(args: argparse.Namespace, invocation: Invocation) -> Outcome:
@@ -96,37 +112,58 @@ def draw(args: argparse.Namespace, invocation: Invocation) -> Outcome:
 
 def build(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     """Write what follows from the workflows; with --check only say what is stale."""
-    from delta_outbox.railway.modules import project_folder
-    from delta_outbox.railway.pages import page
+    from delta_outbox.railway.generated import write
 
     del invocation
-    folder = project_folder(Path.cwd())
-    wanted = {folder / PAGES / f"{one.name}.md": page(one) for one in _workflows(args)}
-    stale = [file for file, text in wanted.items() if _text_of(file) != text]
+    files = _files(args, _workflows(args))
+    behind = _Behind(files, _folder())
     if not args.check:
-        for file in stale:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(wanted[file], encoding="utf-8")
-    names = [str(file.relative_to(folder)) for file in stale]
-    verb = "Stale" if args.check else "Written"
+        write(files)
 
     def text() -> Iterable[RenderableType]:
         from delta_outbox.cli.render import sentence
 
-        yield from (sentence(f"{verb}: {name}") for name in names)
-        if not names:
+        yield from map(sentence, behind.words("Stale" if args.check else "Written"))
+        if not behind.names:
             yield sentence("Everything is as the workflows say.")
 
     key = "stale" if args.check else "written"
-    code = TO_LOOK_AT if args.check and names else 0
-    return Outcome(document={key: names}, text=text, exit_code=code)
+    code = TO_LOOK_AT if args.check and behind.names else 0
+    return Outcome(document={key: behind.names}, text=text, exit_code=code)
+
+
+class _Behind:
+    """The generated files that are not as the workflows say, by name and in words."""
+
+    def __init__(self, files: Mapping[Path, str | None], folder: Path) -> None:
+        from delta_outbox.railway.generated import stale, stale_rows
+
+        found = stale(files)
+        self.names = [str(file.relative_to(folder)) for file in found]
+        self._rows = [", ".join(stale_rows(file, files[file])) for file in found]
+        self._gone = [files[file] is None for file in found]
+
+    def words(self, verb: str) -> Iterator[str]:
+        """Yield a sentence per file, for a stale seed with whose rows they are.
+
+        Args:
+            verb: what is said of a file.
+        """
+        for name, rows, gone in zip(self.names, self._rows, self._gone, strict=True):
+            of = " (no workflow has this name)" if gone else f" ({rows})" if rows else ""
+            if verb == "Stale":
+                yield f"{verb}: {name}{of}"
+            else:
+                yield f"{'Removed' if gone else verb}: {name}"
 
 
 def new(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     """Ask what the third party can promise, and write a workflow and its test."""
     from delta_outbox.railway import scaffold
-    from delta_outbox.railway.modules import project_folder
 
+    third_party = args.third_party or _ask(
+        invocation, "Who is it that acts, or answers? A name such as bank:", [], "--third-party"
+    )
     category = args.category or _ask_category(invocation)
     concerns: dict[str, str] = {}
     compromise = args.compromise
@@ -135,9 +172,6 @@ def new(args: argparse.Namespace, invocation: Invocation) -> Outcome:
             invocation, "When it may have happened?", list(scaffold.COMPROMISES), "--compromise"
         )
         concerns = _ask_concerns(args, invocation)
-    third_party = args.third_party or _ask(
-        invocation, "What is the third party called?", [], "--third-party"
-    )
     answers = scaffold.Answers(
         name=args.name,
         category=category,
@@ -145,7 +179,7 @@ def new(args: argparse.Namespace, invocation: Invocation) -> Outcome:
         compromise=compromise or "human",
         concerns=concerns,
     )
-    folder = project_folder(Path.cwd())
+    folder = _folder()
     files = {folder / name: text for name, text in scaffold.files(answers).items()}
     there = [file.name for file in files if file.exists()]
     if there:
@@ -167,26 +201,73 @@ def new(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     return Outcome(document={"written": names}, text=text)
 
 
+def explain(args: argparse.Namespace, invocation: Invocation) -> Outcome:
+    """Say why there is a rule, and what to do."""
+    from difflib import get_close_matches
+
+    from delta_outbox.railway.rules import RULES
+
+    del invocation
+    if args.rule not in RULES:
+        near = get_close_matches(args.rule, RULES, n=3)
+        raise WrongUsage(
+            f"workflow explain: there is no rule '{args.rule}'.",
+            remedy=f"Did you mean {' or '.join(near)}?"
+            if near
+            else "The rules stand in brackets in what `outbox workflow check` says.",
+        )
+    why, remedy = RULES[args.rule]
+
+    def text() -> Iterable[RenderableType]:
+        from delta_outbox.cli.render import sentence
+
+        yield sentence(f"{why} {remedy}")
+
+    return Outcome(document={"rule": args.rule, "why": why, "remedy": remedy}, text=text)
+
+
 _COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace, Invocation], Outcome]]] = {
     "new": new,
     "check": check,
     "list": list_,
     "draw": draw,
     "build": build,
+    "explain": explain,
 }
 
 
 def _workflows(args: argparse.Namespace) -> list[Workflow[Any]]:
-    from delta_outbox.config import load_settings
-    from delta_outbox.railway.modules import load, project_folder
+    from delta_outbox.railway.modules import load
 
-    names = args.module or load_settings(home=_home(), path=args.config).workflows.modules
+    return load(_modules(args), _folder())
+
+
+def _modules(args: argparse.Namespace) -> Sequence[str]:
+    names: Sequence[str] = args.module or _settings(args).workflows.modules
     if not names:
         raise BadSettings(
             "No module of workflows is named.",
             remedy='Add `[workflows] modules = ["..."]` to outbox.toml, or name modules here.',
         )
-    return load(names, project_folder(Path.cwd()))
+    return names
+
+
+def _settings(args: argparse.Namespace) -> Settings:
+    from delta_outbox.config import load_settings
+
+    return load_settings(home=_home(), path=args.config)
+
+
+def _files(args: argparse.Namespace, workflows: Sequence[Workflow[Any]]) -> dict[Path, str | None]:
+    from delta_outbox.railway.generated import files_of
+
+    return files_of(workflows, _folder(), whole=not args.module)
+
+
+def _folder() -> Path:
+    from delta_outbox.railway.modules import project_folder
+
+    return project_folder(Path.cwd())
 
 
 def _home() -> Path | None:
@@ -200,31 +281,29 @@ def _home() -> Path | None:
 
 
 def _summary(one: Workflow[Any]) -> dict[str, Any]:
-    from delta_outbox.railway import Event
-
-    ends = {end.event_type for end in one.reachable(one.first) if isinstance(end, Event)}
     return {
         "name": one.name,
         "version": one.version,
         "starts_on": one.starts_on,
-        "ends_with": sorted(ends),
+        "ends_with": one.ends,
         "tasks": [task.task_name() for task in one.tasks],
     }
-
-
-def _text_of(file: Path) -> str | None:
-    try:
-        return file.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None
 
 
 # --- questions --------------------------------------------------------------------------------
 
 
+YES_OR_NO: Final = ["yes", "no"]
+
+
 def _ask(invocation: Invocation, question: str, choices: list[str], option: str) -> str:
-    """Ask on standard error, so that standard output stays a document."""
+    """Ask on standard error, so that standard output stays a document.
+
+    The beginning of a choice is enough where it fits one of them, such as `y`.
+    """
     words = f" ({', '.join(choices)})" if choices else ""
+    if choices == YES_OR_NO:
+        words = " (y/n)"
     while True:
         print(f"{question}{words} ", end="", file=invocation.errors, flush=True)
         try:
@@ -234,15 +313,21 @@ def _ask(invocation: Invocation, question: str, choices: list[str], option: str)
                 f"workflow new: nobody answers '{question}'.",
                 remedy=f"Answer it, or give {option}.",
             ) from None
-        if answer and (not choices or answer in choices):
+        if answer and not choices:
             return answer
+        fits = [one for one in choices if answer and one.startswith(answer.lower())]
+        if answer.lower() in fits or len(fits) == 1:
+            return answer.lower() if answer.lower() in fits else fits[0]
+        if answer:
+            asked = ", ".join(fits or choices)
+            print(f"'{answer}' is not clear: write {asked}.", file=invocation.errors)
 
 
 def _ask_category(invocation: Invocation) -> str:
     from delta_outbox.railway.scaffold import CATEGORIES, QUESTIONS
 
     for key, question in QUESTIONS:
-        if _ask(invocation, question, ["yes", "no"], "--category") == "yes":
+        if _ask(invocation, question, YES_OR_NO, "--category") == "yes":
             return CATEGORIES[key]
     return CATEGORIES[""]
 

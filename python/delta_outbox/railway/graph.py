@@ -186,6 +186,12 @@ class Graph(Generic[StartT]):
                         todo.append(leg.target)
         return seen
 
+    @property
+    def ends(self) -> list[str]:
+        """Return the event types that can end an instance, in order."""
+        every = self.reachable(self.first)
+        return sorted({one.event_type for one in every if isinstance(one, Event)})
+
     def task_id(self, task: type[Task[StartT, Any]], trigger: Trigger[StartT]) -> str:
         """Return the identifier of a task.
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from string import Formatter
+from typing import Final
 
 DEFAULT_IDENTIFIER = "{workflow}-{task}-{instance}-{visit}"
 DEFAULT_INSTANCE = "{event_id}"
 OF_TASKS = frozenset({"workflow", "task", "instance", "visit"})
 """What an identifier may use beside the fields of the start event."""
+PLAIN_TYPES: Final = (str, int, "str", "int")
+"""Types of fields whose text is the same for every reader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,58 +55,37 @@ class Template:
         """
         return self.text.format_map(values)
 
-    def pattern(self, known: Mapping[str, str]) -> tuple[str | None, ...]:
-        """Return what the template can make: characters, and None for any text.
+    def pieces(self, known: Mapping[str, str]) -> list[str]:
+        """Return the texts before, between and after the fields, each of which may be any text.
 
         Args:
             known: fields whose value is fixed.
         """
-        pattern: list[str | None] = []
+        pieces = [""]
         for literal, name, _, _ in Formatter().parse(self.text):
-            pattern += literal
-            if name is not None:
-                pattern += known.get(name, (None,))
-        return tuple(pattern)
+            pieces[-1] += literal
+            if name is None:
+                continue
+            if name in known:
+                pieces[-1] += known[name]
+            else:
+                pieces.append("")
+        return pieces
 
 
-def can_meet(one: tuple[str | None, ...], other: tuple[str | None, ...]) -> bool:
-    """Say whether two patterns can make the same text.
+def can_meet(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Say whether two templates can make the same text.
+
+    Two that have fields can if one begins as the other does and one ends as the other does: what
+    stands between is taken up by a field of the other.
 
     Args:
-        one: characters, and None for any text.
-        other: the same.
+        one: its pieces.
+        other: its pieces.
     """
-    reached = _with_empty(one, other, {(0, 0)})
-    seen: set[tuple[int, int]] = set()
-    while reached:
-        seen |= reached
-        reached = _with_empty(one, other, _stepped(one, other, reached)) - seen
-    return (len(one), len(other)) in seen
-
-
-def _with_empty(
-    one: tuple[str | None, ...], other: tuple[str | None, ...], places: Iterable[tuple[int, int]]
-) -> set[tuple[int, int]]:
-    found, todo = set(places), list(places)
-    while todo:
-        i, j = todo.pop()
-        more = [(i + 1, j)] if i < len(one) and one[i] is None else []
-        more += [(i, j + 1)] if j < len(other) and other[j] is None else []
-        for place in more:
-            if place not in found:
-                found.add(place)
-                todo.append(place)
-    return found
-
-
-def _stepped(
-    one: tuple[str | None, ...], other: tuple[str | None, ...], places: Iterable[tuple[int, int]]
-) -> set[tuple[int, int]]:
-    stepped = set()
-    for i, j in places:
-        if i == len(one) or j == len(other):
-            continue
-        a, b = one[i], other[j]
-        if a is None or b is None or a == b:
-            stepped.add((i + (a is not None), j + (b is not None)))
-    return stepped
+    for text, pieces in ((one, other), (other, one)):
+        if len(text) == 1:
+            form = "[\\s\\S]*".join(map(re.escape, pieces))
+            return re.fullmatch(form, text[0]) is not None
+    begin = one[0].startswith(other[0]) or other[0].startswith(one[0])
+    return begin and (one[-1].endswith(other[-1]) or other[-1].endswith(one[-1]))

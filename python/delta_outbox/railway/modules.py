@@ -75,7 +75,7 @@ def _imported(name: str) -> ModuleType:
         says = f"The module {name} cannot be imported: {type(error).__name__}: {text}"
         if isinstance(error, ModuleNotFoundError) and _is_part(error.name, name):
             raise BadWorkflowModule(says) from error
-        where = _where(error)
+        where = where_raised(error)
         raise BadWorkflowModule(
             f"{says} ({where})", remedy=f"The module was found and fails: mend {where}."
         ) from error
@@ -86,8 +86,12 @@ def _is_part(missing: str | None, name: str) -> bool:
     return missing is not None and (name == missing or name.startswith(f"{missing}."))
 
 
-def _where(error: Exception) -> str:
-    """Return file and line where an import has failed."""
+def where_raised(error: Exception) -> str:
+    """Return file and line where code of an author has failed.
+
+    Args:
+        error: that it raised.
+    """
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}, line {error.lineno}"
     frames = [

@@ -38,7 +38,7 @@ class BadWorkflow(OutboxError):
     """A workflow breaks a rule: each message names the task, the rule and the remedy."""
 
     code: ClassVar[str] = "BAD_WORKFLOW"
-    remedy = "Mend the declaration; docs/railway/tasks.md explains each rule."
+    remedy = "Mend the declaration; `outbox workflow explain RULE` says why there is a rule."
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         """Keep the problems; the message has a line for each."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -11,15 +12,17 @@ from delta_outbox.railway.names import is_plain, title
 from delta_outbox.railway.problems import BadWorkflow, Problem
 
 QUESTIONS: Final = (
+    ("waits", "Do we wait for somebody to come to us, such as a person or a notice?"),
     ("keys", "Does the third party take a key, and act once per key however often it is asked?"),
     ("lookup", "Can it be asked, by an identifier of ours, whether it has acted?"),
-    ("waits", "Is it somebody else who comes to us, such as a person or a notice?"),
 )
-"""The decision tree: the first "yes" decides, and without one the task is opaque."""
+"""The decision tree of docs/railway/categories.md: the first "yes" decides; without one the task
+is opaque.
+"""
 CATEGORIES: Final = {
+    "waits": "ToDo",
     "keys": "Idempotent",
     "lookup": "PessimisticLock",
-    "waits": "ToDo",
     "": "BlackBox",
 }
 COMPROMISES: Final = {
@@ -109,7 +112,7 @@ def test(answers: Answers) -> str:
     if answers.category == "ToDo":
         text, names = _TO_DO_TEST, ["Reply", "Start", answers.kind]
     keys = ", remembers_keys=True" if answers.category == "Idempotent" else ""
-    imports = ", ".join([*sorted(names), answers.name])
+    imports = "".join(f"    {one},\n" for one in [*sorted(names), answers.name])
     script = "[Trouble.ACTS_SILENTLY] * 200"
     if answers.category == "PessimisticLock":  # which looks up first
         script = f"[Trouble.ANSWERS] + {script}"
@@ -183,13 +186,18 @@ def _black_box(answers: Answers) -> dict[str, str]:
             f"        necessity=Necessity.{concerns['necessity']},\n"
             f"        hurt=Hurt.{concerns['hurt']},\n"
             f"        risks=frozenset({{Risk.{concerns['risk']}}}),\n"
-            f"        decided_by={given.get('decided_by', 'nobody yet')!r},\n"
-            f"        why={given.get('why', 'nobody has said yet')!r},\n"
+            f"        decided_by={_quoted(given.get('decided_by', 'nobody yet'))},\n"
+            f"        why={_quoted(given.get('why', 'nobody has said yet'))},\n"
             "    )\n"
         ),
         "more": "",
         "find": "",
     }
+
+
+def _quoted(text: str) -> str:
+    """Return a text as code has it, in double quotes."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 _BODIES: Final = {
@@ -207,10 +215,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal, Protocol
 
-from pydantic import BaseModel
-
 from delta_outbox.railway import (
 {imports})
+from pydantic import BaseModel
 
 DONE = Event(event_type="{name}.done")
 NOT_DONE = Event(event_type="{name}.not_done")
@@ -307,9 +314,18 @@ class Review{kind}(ToDo[Start, Looked, Finding, Case]):
     routes=(
         route(
             {kind},
-            {{{kind}Outcome.DONE: DONE, {kind}Outcome.NOBODY_KNOWS: Review{kind}}},
+            {{
+                {kind}Outcome.DONE: DONE,
+                {kind}Outcome.NOBODY_KNOWS: Review{kind},
+            }},
         ),
-        route(Review{kind}, {{Looked.DONE: DONE, Looked.NOT_DONE: NOT_DONE}}),
+        route(
+            Review{kind},
+            {{
+                Looked.DONE: DONE,
+                Looked.NOT_DONE: NOT_DONE,
+            }},
+        ),
     ),
 )
 '''
@@ -330,7 +346,8 @@ from delta_outbox.testing.workflows import (
     run_workflow,
 )
 
-from {name} import {imports}
+from {name} import (
+{imports})
 
 START = Start(id="1")
 
@@ -351,7 +368,11 @@ def test_when_nobody_knows_a_person_looks() -> None:
     task, party = build({script})
     found = Answer(task=Review{kind}, data=Finding(id="1", finding="done"))
     run = run_workflow(
-        {name}, [task, Review{kind}()], START, people=[found], third_parties=[party]
+        {name},
+        [task, Review{kind}()],
+        START,
+        people=[found],
+        third_parties=[party],
     )
     assert run.end == "{name}.done"
 '''
@@ -365,9 +386,17 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
+from delta_outbox.railway import (
+    Decided,
+    Event,
+    Item,
+    Outcome,
+    ToDo,
+    Trigger,
+    Workflow,
+    route,
+)
 from pydantic import BaseModel
-
-from delta_outbox.railway import Decided, Event, Item, Outcome, ToDo, Trigger, Workflow, route
 
 DONE = Event(event_type="{name}.done")
 NOT_DONE = Event(event_type="{name}.not_done")
@@ -429,7 +458,15 @@ class {kind}(ToDo[Start, {kind}Outcome, Reply, Shown]):
     start=Start,
     instance="{{id}}",
     first={kind},
-    routes=(route({kind}, {{{kind}Outcome.DONE: DONE, {kind}Outcome.NOT_DONE: NOT_DONE}}),),
+    routes=(
+        route(
+            {kind},
+            {{
+                {kind}Outcome.DONE: DONE,
+                {kind}Outcome.NOT_DONE: NOT_DONE,
+            }},
+        ),
+    ),
 )
 '''
 
@@ -440,7 +477,8 @@ from __future__ import annotations
 
 from delta_outbox.testing.workflows import Answer, run_workflow
 
-from {name} import {imports}
+from {name} import (
+{imports})
 
 START = Start(id="1")
 
@@ -448,10 +486,12 @@ START = Start(id="1")
 def test_an_answer_decides() -> None:
     """What is answered in time is the outcome."""
     reply = Answer(task={kind}, data=Reply(id="1", reply="done"))
-    assert run_workflow({name}, [{kind}()], START, people=[reply]).end == "{name}.done"
+    run = run_workflow({name}, [{kind}()], START, people=[reply])
+    assert run.end == "{name}.done"
 
 
 def test_without_an_answer_it_expires() -> None:
     """Nobody waits for ever."""
-    assert run_workflow({name}, [{kind}()], START).end == "{name}.not_done"
+    run = run_workflow({name}, [{kind}()], START)
+    assert run.end == "{name}.not_done"
 '''

@@ -1,7 +1,7 @@
 """The five categories of tasks, one class each; an author of a workflow subclasses them.
 
 What a third party can promise decides the category. The attributes without a value here must be
-written out in the subclass; `checks.py` says by name what is missing.
+written out in the subclass; `checks` says by name what is missing.
 """
 
 from __future__ import annotations

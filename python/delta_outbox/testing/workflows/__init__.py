@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from delta_outbox.railway.providers import provided
 from delta_outbox.testing.workflows.clock import VirtualClock
 from delta_outbox.testing.workflows.inputs import KitError
 from delta_outbox.testing.workflows.promises import (
@@ -39,6 +40,7 @@ __all__ = [
     "broken_promises",
     "check_task",
     "explore",
+    "provided",
     "random_script",
     "run_task",
     "run_workflow",

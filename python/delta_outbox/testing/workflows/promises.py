@@ -46,6 +46,10 @@ class Explored:
 
     runs: tuple[TaskRun, ...]
 
+    def __repr__(self) -> str:
+        outcomes = ", ".join(sorted(one.value for one in self.outcomes))
+        return f"<Explored {len(self.runs)} scripts: {outcomes}>"
+
     @property
     def outcomes(self) -> set[Outcome | Exit]:
         """Return every outcome that the task can come to."""
@@ -148,10 +152,28 @@ def check_task(
 
     Raises:
         BrokenPromise: with the trace.
-        KitError: the task calls nobody, or somebody whose ledger was not given.
+        KitError: the task calls nobody, or somebody whose ledger was not given; or a script has
+            troubles to which no call came.
     """
     check_given_task(task, trigger)
     check_third_parties([task], third_parties)
+    run = _checked(workflow, task, trigger, third_parties)
+    for party in third_parties:
+        if party.script:
+            raise KitError(
+                f"{run.task_id}: {party.title} was not called for the rest of its script: "
+                f"{'; '.join(party.script)}. Shorten it, or see by the trace why no call came."
+                f"\n{run.trace}"
+            )
+    return run
+
+
+def _checked(
+    workflow: Graph[Any],
+    task: State[Any, Any],
+    trigger: Trigger[Any],
+    third_parties: Sequence[ThirdParty],
+) -> TaskRun:
     clock = VirtualClock()
     scripts = [list(one.script) for one in third_parties]
     differences = list(rehearse(workflow, task, trigger, third_parties))
@@ -193,7 +215,8 @@ def explore(
             task, party = build(script)
             check_given_task(task, trigger)
             others = [one for _, one in held_by(task) if one is not party]
-            runs.append(check_task(workflow, task, trigger, [party, *others]))
+            check_third_parties([task], [party, *others])
+            runs.append(_checked(workflow, task, trigger, [party, *others]))
     return Explored(runs=tuple(runs))
 
 

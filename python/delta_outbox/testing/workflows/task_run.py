@@ -47,6 +47,7 @@ from delta_outbox.railway.algorithms.steps import (
     WriteLock,
 )
 from delta_outbox.railway.algorithms.table import conclude
+from delta_outbox.railway.decisions import asked
 from delta_outbox.railway.graph import Graph
 from delta_outbox.railway.names import duration
 from delta_outbox.testing.workflows.clock import VirtualClock
@@ -93,6 +94,9 @@ class TaskRun:
     data: dict[str, Any] = field(default_factory=dict)
     attempts: int = 0
     lines: list[Line] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return f"<TaskRun {self.task_id}: {self.outcome.value} ({self.cause})>"
 
     @property
     def cause(self) -> str:
@@ -295,21 +299,26 @@ class _Running:
     def back_off(self, error: Exception | None) -> timedelta | None:
         attempts = self.history.attempts + 1
         try:
-            return self.task.back_off(attempts, self.trigger, self.task_id, error)
+            pause: timedelta | None = asked(
+                self.task, "back_off", attempts, self.trigger, self.task_id, error
+            )
         except Exception as raised:  # noqa: BLE001 - the default counts then
             self.say(f"back_off raised {_named(raised)}: the default counts")
             return State.back_off(self.task, attempts, self.trigger, self.task_id, error)
+        return pause
 
     def needed(self) -> bool:
         try:
-            return self.task.still_needed(self.trigger, self.task_id)
+            return bool(asked(self.task, "still_needed", self.trigger, self.task_id))
         except Exception as raised:  # noqa: BLE001 - the default counts then
             self.say(f"still_needed raised {_named(raised)}: the default counts")
             return True
 
     def fault(self) -> Outcome | Exit:
         try:
-            chosen: Outcome | Exit = self.task.on_fault(self.error, self.trigger, self.task_id)
+            chosen: Outcome | Exit = asked(
+                self.task, "on_fault", self.error, self.trigger, self.task_id
+            )
         except Exception as raised:  # noqa: BLE001 - the default counts then
             self.say(f"on_fault raised {_named(raised)}: the default counts")
             chosen = self.task.when_faulted

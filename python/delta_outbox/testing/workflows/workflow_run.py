@@ -98,6 +98,7 @@ def run_workflow(
     third_parties: Sequence[ThirdParty] = (),
     event_id: str = "event-1",
     clock: VirtualClock | None = None,
+    spare_answers: bool = False,
 ) -> WorkflowRun:
     """Run an instance to its end, or until it waits for somebody who does not answer.
 
@@ -109,11 +110,13 @@ def run_workflow(
         third_parties: scripted ones.
         event_id: of the start event.
         clock: one that others use too; a new one if left out.
+        spare_answers: whether there may be answers for which no item comes, as where people are
+            drawn at random.
 
     Raises:
         BrokenPromise: a task did what its category may never do; with the trace.
-        KitError: a task or a third party is missing, an answer does not fit, or the instance goes
-            round and round.
+        KitError: a task or a third party is missing, an answer does not fit or no item comes for
+            it, or the instance goes round and round.
     """
     for task in tasks:
         check_object("tasks", task, Task)
@@ -134,7 +137,14 @@ def run_workflow(
     if missing:
         raise KitError(f"{workflow.name}: no {', '.join(missing)} among the tasks.")
     instance = _Instance(workflow, made, start, event_id, list(people), third_parties, clock)
-    return instance.checked(instance.run())
+    ended = instance.checked(instance.run())
+    if instance.people and not spare_answers:
+        spare = ", ".join(dict.fromkeys(one.task.__name__ for one in instance.people))
+        raise KitError(
+            f"{ended.instance} came to no item for {len(instance.people)} of the answers of "
+            f"`people`: {spare}. Leave them out, or see by the trace why.\n{ended.trace}"
+        )
+    return ended
 
 
 class _Instance:

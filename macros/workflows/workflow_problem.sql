@@ -1,0 +1,11 @@
+{% macro workflow_problem(problems, where, rule, says, remedy) -%}
+    {#-
+        Note a problem in the words of `Problem` in python/delta_outbox/railway/problems.py.
+
+        Arguments:
+            problems: list, takes the sentence
+            where: text, `workflow` or `workflow.task`
+            rule, says, remedy: texts
+    -#}
+    {%- do problems.append(where ~ ": [" ~ rule ~ "] " ~ says ~ " " ~ remedy) -%}
+{%- endmacro %}

@@ -1,0 +1,74 @@
+"""The rules of a declaration. Each yields a problem with a rule, a sentence and a remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
+
+from delta_outbox.railway.checks import categories, paths, tasks, workflows
+from delta_outbox.railway.checks.parts import AnyTask, AnyWorkflow, Found, about
+from delta_outbox.railway.checks.several import meeting_identifiers, problems_among
+from delta_outbox.railway.problems import Problem
+
+__all__ = ["problems_among", "problems_of"]
+
+OF_WORKFLOWS: Final[Sequence[Callable[[AnyWorkflow], Iterable[Found]]]] = (
+    workflows.names,
+    workflows.start_event,
+    workflows.routes_once,
+)
+OF_TASK_SHAPES: Final[Sequence[Callable[[AnyWorkflow, AnyTask], Iterable[Found]]]] = (
+    tasks.outcomes,
+    tasks.targets,
+    tasks.concrete,
+    tasks.attributes,
+    tasks.expiry,
+    tasks.limits,
+    tasks.uncertainty,
+    categories.locks,
+    categories.compromises,
+    categories.to_dos,
+    tasks.identifier,
+)
+OF_TASK_GRAPHS: Final[Sequence[Callable[[AnyWorkflow, AnyTask], Iterable[Found]]]] = (
+    paths.fallbacks,
+    paths.people,
+    paths.reached,
+    paths.loops,
+)
+
+
+def problems_of(workflow: AnyWorkflow) -> Iterator[Problem]:
+    """Yield what is wrong with a workflow taken by itself.
+
+    Args:
+        workflow: to check.
+    """
+    unreadable = list(_of_workflow(workflow, workflows.kinds))
+    yield from unreadable
+    if unreadable:
+        return
+    shape = [one for check in OF_WORKFLOWS for one in _of_workflow(workflow, check)]
+    yield from shape
+    sound = not shape
+    for task in workflow.tasks:
+        for check_task in OF_TASK_SHAPES:
+            for rule, says, remedy in check_task(workflow, task):
+                sound = False
+                yield about(workflow, task, rule, says, remedy)
+    if not sound:
+        return  # the rest would only repeat it
+    for task in workflow.tasks:
+        for check_task in OF_TASK_GRAPHS:
+            for rule, says, remedy in check_task(workflow, task):
+                yield about(workflow, task, rule, says, remedy)
+        for rule, says, remedy in paths.warnings_of(workflow, task):
+            yield about(workflow, task, rule, says, remedy, warning=True)
+    yield from meeting_identifiers([workflow])
+
+
+def _of_workflow(
+    workflow: AnyWorkflow, check: Callable[[AnyWorkflow], Iterable[Found]]
+) -> Iterator[Problem]:
+    for rule, says, remedy in check(workflow):
+        yield Problem(workflow=str(workflow.name), task=None, rule=rule, says=says, remedy=remedy)

@@ -1,0 +1,199 @@
+"""Rules of a category: the facts about its third party that its promise rests on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Set
+from datetime import timedelta
+from enum import Enum
+
+from pydantic import BaseModel, PydanticUserError
+
+from delta_outbox.railway.checks.parts import (
+    AnyTask,
+    AnyWorkflow,
+    Found,
+    has_text,
+    is_number_from,
+    span,
+)
+from delta_outbox.railway.concerns import (
+    AskHuman,
+    AtLeastOnce,
+    AtMostOnce,
+    Compromise,
+    Concerns,
+    Hurt,
+    Necessity,
+    Risk,
+    UpTo,
+    Visibility,
+)
+from delta_outbox.railway.names import duration
+from delta_outbox.railway.tasks import BlackBox, Idempotent, OptimisticLock, PessimisticLock, ToDo
+
+
+def locks(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
+    """Each category states the facts about its third party that its promise rests on."""
+    if issubclass(task, PessimisticLock):
+        if not hasattr(task, "settles_within"):
+            yield (
+                "settles_within_missing",
+                "it does not say how late a request may take effect after its attempt has ended.",
+                "Ask the third party, and write `settles_within = timedelta(...)`.",
+            )
+        else:
+            yield from span("settles_within", task.settles_within)
+    if issubclass(task, OptimisticLock) and not has_text(
+        getattr(task, "why_not_pessimistic", None)
+    ):
+        yield (
+            "performance_reason_missing",
+            "an optimistic lock needs a performance problem that was measured.",
+            "Write `why_not_pessimistic`, or make it a PessimisticLock.",
+        )
+    if issubclass(task, Idempotent):
+        valid = getattr(task, "key_valid_for", None)
+        if valid is None:
+            yield (
+                "key_valid_for_missing",
+                "it does not say how long the third party remembers a key.",
+                "Write `key_valid_for = timedelta(...)`, or `Never(why=...)` if it never forgets.",
+            )
+            return
+        yield from span("key_valid_for", valid, never=True)
+        parts = (valid, getattr(task, "time_limit", None), task.settles_within)
+        if not all(isinstance(one, timedelta) for one in parts):
+            return
+        least = task.time_limit + task.settles_within
+        if isinstance(valid, timedelta) and valid <= least:
+            yield (
+                "key_valid_too_short",
+                (
+                    f"a key is valid for {duration(valid)}, and one attempt may need "
+                    f"{duration(least)} until it has settled."
+                ),
+                "Shorten time_limit or settles_within, or choose another category.",
+            )
+
+
+def compromises(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
+    """An opaque task has a compromise, and somebody who decided on it."""
+    if not issubclass(task, BlackBox):
+        return
+    compromise = getattr(task, "compromise", None)
+    if compromise is None:
+        yield (
+            "compromise_missing",
+            "an opaque task needs a compromise.",
+            "Write `compromise = AtMostOnce()`, `AtLeastOnce()`, `UpTo(n)` or `AskHuman()`.",
+        )
+    elif not isinstance(compromise, Compromise):
+        yield from no_compromise(compromise)
+    if isinstance(compromise, UpTo) and not is_number_from(2, compromise.executions):
+        yield (
+            "up_to_too_few",
+            f"up to {compromise.executions!r} executions.",
+            "Write AtMostOnce(), or a number from 2.",
+        )
+    concerns = getattr(task, "concerns", None)
+    if not isinstance(concerns, Concerns):
+        yield (
+            "concerns_missing",
+            "nobody has filled in the checklist of the business.",
+            "Write `concerns = Concerns(...)`; `outbox workflow new` asks for it.",
+        )
+        return
+    yield from no_members(concerns)
+    if not has_text(concerns.decided_by) or not has_text(concerns.why) or not concerns.risks:
+        yield (
+            "concerns_incomplete",
+            "its concerns lack who decided, why, or every risk.",
+            "Fill in decided_by, why and at least one risk.",
+        )
+
+
+def no_members(concerns: Concerns) -> Iterator[Found]:
+    """Yield what is no member of the closed lists of the checklist, such as a word.
+
+    Args:
+        concerns: the checklist.
+    """
+    wrong: list[tuple[str, object, str]] = []
+    for name, members in (("visibility", Visibility), ("necessity", Necessity), ("hurt", Hurt)):
+        value = getattr(concerns, name)
+        if not isinstance(value, members):
+            wrong.append((name, value, f"`{name}` one of {_listed(members)}"))
+    risks: object = concerns.risks
+    if not isinstance(risks, Set) or not all(isinstance(one, Risk) for one in risks):
+        wrong.append(("risks", risks, f"`risks=frozenset({{...}})` of {_listed(Risk)}"))
+    for name, value, right in wrong:
+        yield "concerns_no_members", f"`{name}` of its concerns is {value!r}.", f"Write {right}."
+
+
+def _listed(members: type[Enum]) -> str:
+    return ", ".join(f"{members.__name__}.{one}" for one in members.__members__)
+
+
+def no_compromise(value: object) -> Iterator[Found]:
+    """Yield what is wrong with a value that is no compromise, such as the class of one.
+
+    Args:
+        value: in its place.
+    """
+    objects = {AtMostOnce: "AtMostOnce()", AtLeastOnce: "AtLeastOnce()", UpTo: "UpTo(2)"}
+    objects[AskHuman] = "AskHuman()"
+    for kind, written in objects.items():
+        if value is kind:
+            says, remedy = f"the class {kind.__name__}", f"Write `{written}`."
+            break
+    else:
+        says = repr(value)
+        remedy = f"Write {', '.join(f'`{one}`' for one in objects.values())}."
+    yield "compromise_no_object", f"`compromise` is {says}.", remedy
+
+
+def to_dos(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
+    """A To-Do item says who may answer, and what an answer looks like."""
+    if not issubclass(task, ToDo):
+        return
+    roles: object = getattr(task, "roles", None)
+    if not roles:
+        yield (
+            "roles_missing",
+            "nobody may answer it.",
+            "Write `roles = frozenset({...})`.",
+        )
+    elif not isinstance(roles, Set) or not all(map(has_text, roles)):
+        given = roles if isinstance(roles, Iterable) and not isinstance(roles, str) else [roles]
+        written = ", ".join(sorted({json.dumps(one) for one in given if has_text(one)})) or "..."
+        yield (
+            "roles_no_set",
+            f"`roles` is {roles!r}, which is no set of names.",
+            f"Write `roles = frozenset({{{written}}})`.",
+        )
+    contract = getattr(task, "contract", None)
+    if not (isinstance(contract, type) and issubclass(contract, BaseModel)):
+        yield (
+            "contract_missing",
+            "it does not say what an answer looks like.",
+            "Write `contract = Model`, a pydantic model.",
+        )
+    else:
+        try:
+            contract.model_json_schema()
+        except PydanticUserError as error:
+            yield (
+                "contract_no_schema",
+                f"its contract cannot be told to others: {str(error).splitlines()[0]}.",
+                "Use types that JSON has: texts, numbers, lists, models of them.",
+            )
+    if task.due is not None:
+        yield from span("due", task.due)
+        expires = getattr(task, "expires", None)
+        if isinstance(expires, timedelta) and task.due >= expires:
+            yield (
+                "due_after_expiry",
+                f"it is due after {duration(task.due)}, when it has expired.",
+                "Let it expire later, or be due sooner.",
+            )

@@ -1,0 +1,143 @@
+"""Rules of where a task leads: fault, expiry and uncertainty, ways out, loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from delta_outbox.railway.checks.parts import AnyTask, AnyWorkflow, Found
+from delta_outbox.railway.concerns import AskHuman, AtLeastOnce
+from delta_outbox.railway.graph import Event, Leg
+from delta_outbox.railway.identifiers import Template
+from delta_outbox.railway.names import duration
+from delta_outbox.railway.outcomes import DEFAULT_EXIT, Exit, Outcome
+from delta_outbox.railway.tasks import BlackBox, Never, ToDo
+
+_NOUNS: Final = {"faulted": "fault", "expired": "expiry", "uncertain": "uncertainty"}
+
+
+def fallbacks(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
+    """Fault, expiry and uncertainty lead somewhere."""
+    members = [str(one) for one in task.outcomes()]
+    for cause, chosen in workflow.fallbacks(task).items():
+        if isinstance(chosen, Exit):
+            if workflow.default_exit is None:
+                yield (
+                    f"{_NOUNS[cause]}_leads_nowhere",
+                    f"its {_NOUNS[cause]} leads nowhere: the workflow has no default exit.",
+                    f"Write `when_{cause}`, or give the workflow a `default_exit`.",
+                )
+        elif not isinstance(chosen, Outcome) or not isinstance(chosen, task.outcomes()):
+            yield (
+                "wrong_outcome",
+                f"when_{cause} is '{chosen}', which it cannot decide.",
+                f"Its outcomes are {', '.join(members)}; or write DEFAULT_EXIT.",
+            )
+
+
+def people(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
+    """Whoever asks a person leads to one."""
+    if not issubclass(task, BlackBox) or not isinstance(task.compromise, AskHuman):
+        return
+    target = next(
+        (leg.target for leg in workflow.legs(task) if leg.cause == "uncertain"),
+        None,
+    )
+    if not (isinstance(target, type) and issubclass(target, ToDo)):
+        yield (
+            "human_without_to_do",
+            "its compromise is AskHuman, and its uncertainty does not lead to a To-Do item.",
+            "Let `when_uncertain` be an outcome whose route is a ToDo.",
+        )
+
+
+def reached(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
+    """Every task is reached, and comes to an end."""
+    if task is not workflow.first and task not in workflow.reachable(workflow.first):
+        yield (
+            "nothing_leads_here",
+            "nothing leads to it.",
+            "Let an outcome lead to it, or remove its route.",
+        )
+    decided = workflow.reachable(task, follows=lambda leg: leg.cause == "decided")
+    if not any(isinstance(one, Event) for one in decided):
+        yield (
+            "no_way_out",
+            "no domain event can be reached from it by what is decided.",
+            "Let an outcome end the workflow: else it goes round and round while all goes well.",
+        )
+    elif not any(_rests(one) for one in (task, *workflow.reachable(task, follows=_unanswered))):
+        yield (
+            "no_way_out_unanswered",
+            "if nobody answers any more, it goes round and round.",
+            "Let an expiry on the loop lead out of it: people stop answering.",
+        )
+
+
+def _unanswered(leg: Leg[Any]) -> bool:
+    """Say whether a leg is taken when third parties answer and people do not."""
+    return leg.cause == ("expired" if issubclass(leg.task, ToDo) else "decided")
+
+
+def _rests(target: AnyTask | Event) -> bool:
+    """Say whether an instance ends or waits there."""
+    if isinstance(target, Event):
+        return True
+    return issubclass(target, ToDo) and isinstance(target.expires, Never)
+
+
+def loops(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
+    """Each visit of a loop has an identifier of its own, and an end."""
+    if task not in workflow.reachable(task):
+        return
+    if "visit" not in Template(task.identifier).fields:
+        yield (
+            "loop_without_visit",
+            f"it lies on a loop, and every visit has the identifier '{task.identifier}'.",
+            "Add `{visit}`.",
+        )
+    if isinstance(task.expires, Never):
+        yield (
+            "loop_never_expires",
+            "it lies on a loop and never expires.",
+            "Write `expires = timedelta(...)`.",
+        )
+    if issubclass(task, ToDo) and task.told_apart_by not in task.contract.model_fields:
+        yield (
+            "loop_answers_look_alike",
+            "it lies on a loop, and its contract has no field that tells the visits apart.",
+            (
+                "Name one by `told_apart_by`, such as the id of the payment; "
+                "else a late answer counts for the next visit."
+            ),
+        )
+
+
+def warnings_of(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
+    """What is allowed, and somebody should know by name."""
+    if (
+        issubclass(task, BlackBox)
+        and isinstance(task.compromise, AtLeastOnce)
+        and isinstance(task.expires, Never)
+    ):
+        yield (
+            "at_least_once_for_ever",
+            "it is tried again without end: at least once, and it never expires.",
+            "Let it expire, unless that is meant.",
+        )
+    for leg in workflow.legs(task):
+        item = leg.target
+        if leg.cause != "uncertain" or not isinstance(item, type) or not issubclass(item, ToDo):
+            continue
+        if not isinstance(item.expires, Never) and item.when_expired is DEFAULT_EXIT:
+            yield (
+                "uncertainty_expires",
+                (
+                    f"when nobody knows whether it was done, {item.task_name()} asks; and if "
+                    f"nobody answers within {duration(item.expires)}, the default exit follows."
+                ),
+                (
+                    f"Let {item.task_name()} never expire, or write its `when_expired`: an outcome "
+                    "that says what is believed then."
+                ),
+            )

@@ -1,0 +1,217 @@
+"""The files that follow from workflows: a page for each, and in a dbt project the rows of all."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from delta_outbox.errors import BadSettings
+from delta_outbox.railway.graph import Graph
+from delta_outbox.railway.modules import PROJECT_FILE
+from delta_outbox.railway.names import title
+from delta_outbox.railway.pages import HEAD, page
+from delta_outbox.railway.rows import COLUMNS, Rows, from_csv, joined, rows_of, to_csv
+from delta_outbox.railway.tasks import State
+
+PAGES: Final = Path("docs") / "workflows"
+MODEL: Final = "railway_in_force"
+MARK: Final = "Written by `outbox workflow build`"
+_WRITTEN: Final = f"{MARK}: change the classes, not this file."
+
+_MODEL_SQL: Final = f"""\
+-- {_WRITTEN}
+-- The workflows whose rows have passed every check together: those in force.
+{{{{ config(materialized="outbox_workflows") }}}}
+{{{{ delta_outbox.workflows_in_force() }}}}
+"""
+
+
+def files_of(
+    workflows: Sequence[Graph[Any]], folder: Path, *, whole: bool
+) -> dict[Path, str | None]:
+    """Return what follows from workflows: by file its text, None if it is to go.
+
+    Rows are written into a dbt project only. Rows of a workflow without a hash were written by
+    hand, and are left as they are.
+
+    Args:
+        workflows: that keep every rule, by name.
+        folder: of the project.
+        whole: whether these are all workflows of the project; rows and exposures are of all.
+    """
+    files: dict[Path, str | None] = {
+        folder / PAGES / f"{one.name}.md": page(one) for one in workflows
+    }
+    if not whole:
+        return files
+    for file in sorted((folder / PAGES).glob("*.md")):
+        if file not in files and file.read_text(encoding="utf-8").startswith(HEAD):
+            files[file] = None
+    if not (folder / PROJECT_FILE).is_file():
+        return files
+    seeds, models = _folders(folder)
+    rows = joined([*map(rows_of, workflows), _by_hand(seeds, {one.name for one in workflows})])
+    files |= {seeds / f"{seed}.csv": to_csv(seed, rows[seed]) for seed in COLUMNS}
+    files[seeds / "railway.yml"] = "".join(f"{line}\n" for line in _seeds())
+    files[models / f"{MODEL}.sql"] = _MODEL_SQL
+    files[models / f"{MODEL}.yml"] = "".join(f"{line}\n" for line in _exposures(workflows))
+    return files
+
+
+def stale(files: Mapping[Path, str | None]) -> list[Path]:
+    """Return the files that are not as they should be.
+
+    Args:
+        files: by file its text, None if it is to go.
+    """
+    return [file for file, text in files.items() if _text_of(file) != text]
+
+
+def stale_rows(file: Path, text: str | None) -> list[str]:
+    """Return whose rows of a seed are stale: workflows, or tasks with their workflow.
+
+    Args:
+        file: of any kind; what is no seed has no rows.
+        text: that it should have.
+    """
+    if file.suffix != ".csv":
+        return []
+    there, wanted = from_csv(_text_of(file) or ""), from_csv(text or "")
+    changed = [row for row in there if row not in wanted]
+    changed += [row for row in wanted if row not in there]
+    named = (".".join(row[key] for key in ("workflow", "task") if row.get(key)) for row in changed)
+    return sorted(set(named))
+
+
+def write(files: Mapping[Path, str | None]) -> list[Path]:
+    """Write the files that are not as they should be, and return them.
+
+    Args:
+        files: by file its text, None if it is to go.
+
+    Raises:
+        BadSettings: a file of that name is somebody else's; nothing was written.
+    """
+    changed = stale(files)
+    for file in changed:
+        if file.exists() and not is_ours(file):
+            raise BadSettings(
+                f"{file} was not written by `outbox workflow build`.",
+                remedy="Rename it; nothing was written.",
+            )
+    for file in changed:
+        text = files[file]
+        if text is None:
+            file.unlink()
+        else:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8", newline="")
+    return changed
+
+
+def is_ours(file: Path) -> bool:
+    """Say whether a file is there and was written from workflows, or by hand as their rows.
+
+    Args:
+        file: one of those of `files_of`.
+    """
+    text = _text_of(file) or ""
+    if file.suffix == ".csv":
+        return "workflow" in text.partition("\n")[0].strip().split(",")
+    return MARK in text
+
+
+def _text_of(file: Path) -> str | None:
+    try:
+        return file.read_bytes().decode("utf-8", errors="replace")
+    except FileNotFoundError:
+        return None
+
+
+def _folders(folder: Path) -> tuple[Path, Path]:
+    """Return where a dbt project has its seeds and its models: the first folder of each."""
+    yaml: Any = importlib.import_module("yaml")  # dbt brings it
+    file = folder / PROJECT_FILE
+    try:
+        project = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError):
+        raise BadSettings(
+            f"{file}: not valid YAML.", remedy="`outbox dbt parse` says where."
+        ) from None
+    given = project if isinstance(project, Mapping) else {}
+    seeds, models = (given.get(f"{kind}-paths") or [f"{kind}s"] for kind in ("seed", "model"))
+    return folder / seeds[0], folder / models[0]
+
+
+def _by_hand(seeds: Path, named: set[str]) -> Rows:
+    """Return the rows of workflows that have no hash and no class."""
+    there: Rows = {}
+    for seed, columns in COLUMNS.items():
+        found = from_csv(_text_of(seeds / f"{seed}.csv") or "")
+        there[seed] = [{name: row.get(name, "") for name in columns} for row in found]
+    mine = {row["workflow"] for row in there["railway_workflows"] if not row["hash"]} - named
+    return {
+        seed: [row for row in found if row["workflow"] in mine] for seed, found in there.items()
+    }
+
+
+def _seeds() -> Iterator[str]:
+    yield f"# {_WRITTEN}"
+    yield "version: 2"
+    yield ""
+    yield "seeds:"
+    for seed, columns in COLUMNS.items():
+        yield f"  - name: {seed}"
+        yield f"    description: {_quoted(_DESCRIPTIONS[seed])}"
+        yield "    config:"
+        yield "      file_format: delta"
+        yield "      column_types:"
+        yield from (f"        {name}: string" for name in columns)
+        yield "    columns:"
+        for name, says in columns.items():
+            yield f"      - name: {name}"
+            yield f"        description: {_quoted(says)}"
+
+
+_DESCRIPTIONS: Final = {
+    "railway_workflows": "Workflows of third-party calls, one row each.",
+    "railway_tasks": "Their tasks, one row each.",
+    "railway_routes": "What can become of a task, one row each, and where it leads.",
+    "railway_contracts": "What an answer to a To-Do must look like.",
+}
+
+
+def _exposures(workflows: Sequence[Graph[Any]]) -> Iterator[str]:
+    yield f"# {_WRITTEN}"
+    yield "version: 2"
+    yield ""
+    yield "models:"
+    yield f"  - name: {MODEL}"
+    yield "    description: The workflows whose rows have passed every check together."
+    if workflows:
+        yield ""
+        yield "exposures:"
+    for one in workflows:
+        calls = sorted({task.third_party for task in one.tasks if issubclass(task, State)})
+        called = f" Calls {', '.join(calls)}." if calls else ""
+        says = (
+            f"Starts with {one.starts_on}, ends with {' or '.join(one.ends)}.{called} "
+            f"{len(one.tasks)} tasks: see {(PAGES / one.name).as_posix()}.md."
+        )
+        yield f"  - name: workflow_{one.name}"
+        yield f"    label: {_quoted(one.title or title(one.name))}"
+        yield "    type: application"
+        yield f"    description: {_quoted(says)}"
+        yield "    owner:"
+        yield "      name: Workflows"
+        yield "    depends_on:"
+        yield f"      - ref('{MODEL}')"
+
+
+def _quoted(text: str) -> str:
+    """Return a text for YAML that dbt reads, which takes `{{`, `{%` and `{#` for Jinja."""
+    return json.dumps(re.sub(r"\{(?=[{%#])", "{{ '{' }}", text), ensure_ascii=False)

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from delta_outbox.claims import DELIVERIES
 from delta_outbox.columns import known, nearest
 from delta_outbox.commit_files import AddedFile
+from delta_outbox.payload_files import PAYLOAD_BYTES, payload_lengths
 
 FILE: Final = "file"
 ROW: Final = "row"
@@ -33,24 +34,30 @@ NARROW: Final = (
 )
 """The columns of an event but for its content."""
 
-PAYLOAD_BYTES: Final = "payload_bytes"  # which files of format 1 do not have: null there
+_BUFFER: Final = 2**20  # bytes of a column that are read at once
 
 
 class UnreadableFile(Exception):
     """A file that is gone, or that does not hold the columns of the log: Spark is to be asked."""
 
 
-def open_file(path: str) -> pq.ParquetFile:
+def open_file(path: str, *, in_parts: bool = False) -> pq.ParquetFile:
     """Open a data file, instants in microseconds whichever way Spark wrote them.
 
     Args:
         path: of the file.
+        in_parts: read little of a column at once, and map nothing of the file into memory.
 
     Raises:
         UnreadableFile: it is gone, or no Parquet.
     """
     try:
-        return pq.ParquetFile(path, coerce_int96_timestamp_unit="us", memory_map=True)
+        return pq.ParquetFile(
+            path,
+            coerce_int96_timestamp_unit="us",
+            memory_map=not in_parts,
+            buffer_size=_BUFFER if in_parts else 0,
+        )
     except (OSError, pa.ArrowException) as error:
         raise UnreadableFile(path) from error
 
@@ -103,8 +110,11 @@ _NUMBERED: Final = PLACED.set(PLACED.get_field_index(FILE), pa.field(FILE, pa.in
 
 
 def _of_file(number: int, file: AddedFile) -> pa.Table:
-    given = read_columns(file, NARROW)
+    given = read_columns(file, (*NARROW, PAYLOAD_BYTES))
     count = file.rows
+    sizes = given[PAYLOAD_BYTES]
+    if sizes.null_count:
+        sizes = pc.coalesce(sizes, _lengths(file))
     created = nearest(given["created_at"])
     instants = {
         "created_at": created,
@@ -127,6 +137,8 @@ def _of_file(number: int, file: AddedFile) -> pa.Table:
             columns.append(_later(instants["appended_at"], instants["available_at"]))
         elif field.name == ROW:
             columns.append(pa.array(np.arange(count)))
+        elif field.name == PAYLOAD_BYTES:
+            columns.append(sizes.cast(field.type))
         elif field.name in instants:
             columns.append(instants[field.name])
         elif field.name in NARROW:
@@ -134,6 +146,14 @@ def _of_file(number: int, file: AddedFile) -> pa.Table:
         else:
             columns.append(pa.nulls(count, field.type))
     return pa.Table.from_arrays(columns, schema=_NUMBERED)
+
+
+def _lengths(file: AddedFile) -> pa.Array:
+    try:
+        with open_file(str(file.path), in_parts=True) as opened:
+            return payload_lengths(opened)
+    except (OSError, KeyError, pa.ArrowException) as error:
+        raise UnreadableFile(str(file.path)) from error
 
 
 def read_columns(file: AddedFile, columns: Sequence[str]) -> pa.Table:

@@ -127,7 +127,10 @@ def _At(outbox: Outbox, now: datetime) -> Any:  # noqa: N802
     from types import SimpleNamespace
 
     return SimpleNamespace(
-        spark=outbox.spark, tables=outbox.tables, clock=SimpleNamespace(now=lambda: now)
+        spark=outbox.spark,
+        tables=outbox.tables,
+        home=outbox.home,
+        clock=SimpleNamespace(now=lambda: now),
     )
 
 

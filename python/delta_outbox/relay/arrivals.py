@@ -72,14 +72,14 @@ class Arrivals:
         if may_be_rebased(table["created_at"]):
             return None
         horizon = int(self._outbox.statements.texts["identity_horizon_days"])
+        if pc.count_distinct(table["event_id"]).as_py() < table.num_rows:
+            return None
         days = days_of(table["created_at"]).cast(pa.int32()).unique().to_pylist()
         today = self._outbox.clock.now().date()
         ranges = day_ranges(days, back=horizon)
         if len(ranges) > 1:  # ids are known from one day on, and these lie far apart
-            return None
+            return None if self._known_ids.are_there(table["event_id"], ranges, after) else found
         since = min(_EPOCH + timedelta(days=ranges[0][0]), today - timedelta(days=horizon))
-        if pc.count_distinct(table["event_id"]).as_py() < table.num_rows:
-            return None
         if self._known_ids.may_hold(table["event_id"], since=since, version=after):
             return None
         if self._known_ids.is_read:

@@ -79,5 +79,6 @@ def _held_once(described: pq.RowGroupMetaData) -> int:
     for number in range(described.num_columns):
         column = described.column(number)
         if column.path_in_schema == _PAYLOAD and any("DICTIONARY" in e for e in column.encodings):
-            return min(_DICTIONARY, int(column.total_uncompressed_size))
+            size: int = column.total_uncompressed_size
+            return min(_DICTIONARY, size)
     return 0

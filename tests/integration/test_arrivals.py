@@ -326,8 +326,7 @@ def test_files_say_what_the_feed_says(store: Store, tmp_path: Path) -> None:
     """
     outbox = store.outbox(tmp_path)
     before = outbox.projection.heads()["events"]
-    # Days that lie farther apart are left to a look at everything (decision 0045).
-    earlier = "date_trunc('day', current_timestamp()) - interval '20 00:00:01' day to second"
+    earlier = "date_trunc('day', current_timestamp()) - interval '400 00:00:01' day to second"
     store.insert(("file-plain", "order.created", "{}"), created_at=earlier)
     later = datetime.now(UTC) + timedelta(days=400)
     given = events("file", 5, keys=2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -104,6 +104,42 @@ def arrived(files: Sequence[AddedFile]) -> pa.Table:
         for name in PLACED.names
     ]
     return pa.Table.from_arrays(columns, schema=PLACED)
+
+
+def with_places(deliveries: pa.Table, files: Mapping[int, Sequence[AddedFile]]) -> pa.Table:
+    """Return deliveries with where their events lie; null where a commit does not tell, or has
+    several rows of an id.
+
+    Args:
+        deliveries: columns of `claims.DELIVERIES`, in any order, which is kept.
+        files: of the event log, by their commits.
+
+    Returns:
+        Columns of `PLACED`.
+
+    Raises:
+        UnreadableFile: one of the files is gone, or does not hold the columns of the log.
+    """
+    paths = [str(file.path) for of_commit in files.values() for file in of_commit]
+    number = {path: place for place, path in enumerate(paths)}
+    arrival = deliveries["arrival"].to_numpy()
+    of_file = np.full(deliveries.num_rows, -1, np.int32)
+    of_row = np.full(deliveries.num_rows, -1, np.int64)
+    is_clear = ~np.asarray(deliveries["ambiguous"])
+    for version, of_commit in files.items():
+        its = np.flatnonzero((arrival == version) & is_clear)
+        ids = deliveries["event_id"].take(pa.array(its))
+        for file in of_commit:
+            rows = pc.index_in(ids, value_set=read_columns(file, ("event_id",))["event_id"])
+            there = np.flatnonzero(np.asarray(rows.is_valid()))
+            of_file[its[there]] = number[str(file.path)]
+            of_row[its[there]] = rows.drop_null().to_numpy()
+    unknown = of_row < 0
+    files_of_rows = pa.DictionaryArray.from_arrays(
+        pa.array(of_file, pa.int32(), mask=unknown), pa.array(paths, pa.string())
+    )
+    placed = deliveries.select(DELIVERIES.names).append_column(PLACED.field(FILE), files_of_rows)
+    return placed.append_column(PLACED.field(ROW), pa.array(of_row, pa.int64(), mask=unknown))
 
 
 _NUMBERED: Final = PLACED.set(PLACED.get_field_index(FILE), pa.field(FILE, pa.int32()))

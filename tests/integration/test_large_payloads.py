@@ -74,11 +74,11 @@ def store(spark: SparkSession, home: Home) -> Iterator[Store]:
 
 
 def insert(store: Store, prefix: str, count: int, size: int) -> None:
-    """Insert large events in one commit; their ids come in no order."""
+    """Insert large events in one commit."""
     text = f"repeat(concat(id, '-abcdefghijklmn'), {size // 8})"
     store.spark.sql(
         f"insert into {store.tables.events} (event_id, event_type, payload) "
-        f"select concat('{prefix}-', md5(string(id))), 'order.created', "
+        f"select concat('{prefix}-', lpad(string(id), 6, '0')), 'order.created', "
         f"cast(substr({text}, 1, {size}) as binary) from range(0, {count}, 1, 2)"
     )
 

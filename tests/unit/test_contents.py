@@ -13,7 +13,7 @@ import pytest
 
 from delta_outbox import payload_files
 from delta_outbox.commit_files import AddedFile
-from delta_outbox.event_files import UnreadableFile, arrived, open_file
+from delta_outbox.event_files import UnreadableFile, arrived, open_file, with_places
 from delta_outbox.publishers.protocol import Delivered, EventBatch, Result
 from delta_outbox.relay import contents
 from delta_outbox.relay import slice as worker
@@ -195,6 +195,26 @@ def test_a_payload_that_a_file_holds_once_is_large_all_the_same(
     assert 2 <= max(map(len, parts)) <= 25
 
 
+def test_the_commit_says_where_an_event_lies(tmp_path: Path) -> None:
+    """What a commit appended is found in its files; not an id that has several rows there, nor one
+    that another commit has.
+    """
+    files = [write(tmp_path, f"{n}.parquet", n * 10, 10, group=4) for n in range(2)]
+    given = arrived(files).take(pa.array([13, 2, 5, 19]))
+    known = given.select([name for name in given.column_names if name not in ("file", "row")])
+    found = with_places(known, {1: files})
+    assert given["row"].to_pylist() == found["row"].to_pylist()
+    assert given["file"].to_pylist() == found["file"].to_pylist()
+    twice = known.set_column(
+        known.schema.get_field_index("ambiguous"), "ambiguous", [[False, True, False, False]]
+    )
+    assert [3, None, 5, 9] == with_places(twice, {1: files})["row"].to_pylist()
+    assert [None] * 4 == with_places(known, {2: files})["file"].to_pylist()
+    files[0].path.unlink()
+    with pytest.raises(UnreadableFile):
+        with_places(known, {1: files})
+
+
 def test_large_headers_are_handed_out_by_bytes_too(tmp_path: Path) -> None:
     """Rows whose headers are larger than their payloads are handed out few at a time."""
     file = write(tmp_path, "a.parquet", 0, 64, group=64, told=1)
@@ -284,6 +304,8 @@ def test_little_of_large_files_is_left_to_spark(
     assert is_readable(everything)
     assert is_readable(scattered)
     monkeypatch.setattr(contents, "_FREE_BYTES", 0)
+    assert is_readable(scattered)
+    monkeypatch.setattr(contents, "_FREE_ROWS", 999)
     assert is_readable(everything)
     assert not is_readable(scattered)
     assert not is_readable(everything.drop_columns(["file"]))

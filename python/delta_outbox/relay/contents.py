@@ -28,6 +28,7 @@ from delta_outbox.payload_files import PAYLOAD_BYTES, read_parts
 from delta_outbox.relay.rows import INSTANTS
 
 _FREE_BYTES: Final = 128 * 2**20  # that may be read for any claim
+_FREE_ROWS: Final = 20_000  # likewise, however large: Spark copies large payloads no faster
 _FACTOR: Final = 4  # above that: of what the claim holds
 
 _PATHS: Final = b"files"  # in the metadata of a schema: the path of each number
@@ -41,8 +42,8 @@ Numbers = npt.NDArray[np.int64]
 def is_readable(deliveries: pa.Table) -> bool:
     """Say whether the files of deliveries are known, and hold little else than them.
 
-    A file is read by its row groups. A small claim of events that lie scattered in large files, as
-    when a batch is a small part of one commit, is cheaper to read by Spark, which reads pages.
+    A file is read by its row groups. A small claim of events that lie scattered among many others,
+    as when a batch is a small part of one commit, is cheaper to read by Spark, which reads pages.
 
     Args:
         deliveries: of a claim.
@@ -50,15 +51,17 @@ def is_readable(deliveries: pa.Table) -> bool:
     if FILE not in deliveries.column_names or deliveries[FILE].null_count:
         return False
     read = wanted = 0.0
+    rows_read = 0
     try:
         for path, rows in _by_file(deliveries):
             groups = _groups(path)
             touched, counts = np.unique(groups.of(rows), return_counts=True)
             read += float(groups.bytes[touched].sum())
+            rows_read += int(groups.rows[touched].sum())
             wanted += float((groups.bytes[touched] * counts / groups.rows[touched]).sum())
     except UnreadableFile:
         return False
-    return read <= max(_FREE_BYTES, _FACTOR * wanted)
+    return rows_read <= _FREE_ROWS or read <= max(_FREE_BYTES, _FACTOR * wanted)
 
 
 @contextlib.contextmanager

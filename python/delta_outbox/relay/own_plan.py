@@ -79,6 +79,7 @@ class OwnPlan:
             scopes: the order scope of each.
         """
         policies, generation = self._outbox.policies_in_force, self._outbox.logs.generation
+        takeable = self._arrivals.with_places(takeable)
         return Schedule(
             with_sizes(self._outbox.spark, self._outbox.tables, takeable),
             scopes,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import tempfile
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_TASK_MIB: Final = 512  # of the heap, for a task that reads payloads
 _ROOM: Final = 2**20  # bytes that there must be room for before a claim is tried again
 MARGIN: Final = 5.0  # seconds of a lease that are kept for the way back
 MARGIN_SHARE: Final = 0.2  # of a short lease, where MARGIN would leave nothing
@@ -297,6 +299,8 @@ class Publishing:
             "_metadata.row_commit_version as arrival "
             f"from {self._tables.events} where {rows_of_events(claim.deliveries)}"
         )
+        if tasks := _tasks_of(self._spark):
+            content = content.coalesce(tasks)
         rows = content.join(
             batch,
             (content["event_id"] == batch["id"]) & (content["arrival"] == batch["at_arrival"]),
@@ -382,6 +386,17 @@ class Publishing:
         there = answers.filter(pc.equal(answers["code"], worker.NOT_OPENED))
         for at, error in zip(there["place"].to_pylist(), there["error"].to_pylist(), strict=True):
             self.not_opened.setdefault(claim.deliveries["destination"][at].as_py(), error)
+
+
+def _tasks_of(spark: SparkSession) -> int:
+    """Return how many tasks of a local Spark may read payloads at once; 0 if that is for others to
+    know. Each holds a row group of 128 MB, and pages of it unpacked.
+    """
+    heap = re.fullmatch(r"(\d+)([mg])", spark.conf.get("spark.driver.memory", "") or "")
+    if heap is None or not (spark.conf.get("spark.master", "") or "").startswith("local"):
+        return 0
+    mib = int(heap[1]) * (1024 if heap[2] == "g" else 1)
+    return max(1, mib // _TASK_MIB)
 
 
 def results_of(

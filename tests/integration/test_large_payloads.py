@@ -130,6 +130,7 @@ def test_a_size_that_no_row_says_is_looked_up(store: Store) -> None:
     outbox.end(claim, [Delivered()] * 40)
 
 
+@pytest.mark.rest
 def test_a_large_batch_is_appended_and_known_again(store: Store, tmp_path: Path) -> None:
     """A batch that Spark is not to hold at once is appended, compared with what is there when it
     comes again, and delivered in order.

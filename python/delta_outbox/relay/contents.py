@@ -188,8 +188,9 @@ def _numbered(files: pa.ChunkedArray) -> tuple[list[str], pa.ChunkedArray]:
 
 @dataclass(kw_only=True)
 class _Group:
-    """A row group that is read from its beginning as far as its rows are wanted; those that are
-    wanted later than others behind them are kept.
+    """A row group, read once, when the first of its rows is wanted, and as far as the last of them;
+    those that are wanted later are kept. What is half read would hold its pages: up to 100 payloads
+    each.
 
     Args:
         parts: its rows, in order.
@@ -210,9 +211,9 @@ class _Group:
         wanted = (self.places >= first) & (self.places < end)
         if not wanted.any():
             return
-        last = self.rows[wanted].max()
-        while self.next_row <= last:
+        while self.next_row <= self.rows[-1]:
             self._read()
+        self.parts = iter(())
         kept, self.kept = self.kept, []
         for places, rows in kept:
             now = (places >= first) & (places < end)

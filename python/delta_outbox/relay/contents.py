@@ -113,7 +113,7 @@ def with_contents(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a slice with payloads and headers, as `publish_slice` takes them.
 
-    All files are opened before the first rows are given out.
+    All files have been opened once before the first rows are given out.
 
     Args:
         rows: as `read_slice` returns them.
@@ -128,17 +128,19 @@ def with_contents(
     of_file, of_row = rows[FILE].to_numpy().astype(np.int64), rows[ROW].to_numpy()
     sizes = told_sizes(rows[PAYLOAD_BYTES], unknown=bytes_at_once)
     columns = (*_CONTENT, *(("metadata",) if traced else ()))
-    with _Reader(paths, columns, of_file, of_row) as reader:
-        table = pa.Table.from_batches([rows.drop_columns([FILE, ROW, PAYLOAD_BYTES, "slice"])])
-        for first, end in parts_of(sizes, most=bytes_at_once, rows=at_once):
-            content = reader.read(first, end)
-            chunk = table.slice(first, end - first)
-            if not content["event_id"].equals(chunk["event_id"]):
-                raise UnreadableFile("the rows of a file are not those that were planned")
-            for name in content.column_names[1:]:
-                chunk = chunk.append_column(name, content[name])
-            del content
-            yield from halved(_as_batch(chunk), most=bytes_at_once)
+    reader = _Reader(paths, columns, of_file, of_row)
+    table = pa.Table.from_batches([rows.drop_columns([FILE, ROW, PAYLOAD_BYTES, "slice"])])
+    for first, end in parts_of(sizes, most=bytes_at_once, rows=at_once):
+        content = reader.read(first, end)
+        chunk = table.slice(first, end - first)
+        if not content["event_id"].equals(chunk["event_id"]):
+            raise UnreadableFile("the rows of a file are not those that were planned")
+        for name in content.column_names[1:]:
+            chunk = chunk.append_column(name, content[name])
+        batch = _as_batch(chunk)
+        del content, chunk
+        yield from halved(batch, most=bytes_at_once)
+        del batch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,21 +252,11 @@ class _Reader:
         self, paths: Sequence[str], columns: Sequence[str], files: Numbers, rows: Numbers
     ) -> None:
         self._columns = list(columns)
-        self._opened = contextlib.ExitStack()
         self._groups: list[_Group] = []
-        with contextlib.ExitStack() as opening:
-            for number in np.unique(files).tolist():
-                file = opening.enter_context(open_file(paths[number], in_parts=True))
-                its = np.flatnonzero(files == number)
-                self._add(file, rows[its], its, paths[number])
-            self._opened = opening.pop_all()
-
-    def __enter__(self) -> _Reader:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._groups.clear()
-        self._opened.close()
+        for number in np.unique(files).tolist():
+            its = np.flatnonzero(files == number)
+            with open_file(paths[number]) as file:
+                self._add(file.metadata, rows[its], its, paths[number])
 
     def read(self, first: int, end: int) -> pa.Table:
         """Return the rows from one place in the slice to another, in order."""
@@ -275,8 +267,8 @@ class _Reader:
             return table
         return table.take(pa.array(np.argsort(places)))
 
-    def _add(self, file: pq.ParquetFile, rows: Numbers, places: Numbers, path: str) -> None:
-        groups = _groups_of(file.metadata)
+    def _add(self, metadata: pq.FileMetaData, rows: Numbers, places: Numbers, path: str) -> None:
+        groups = _groups_of(metadata)
         order = np.argsort(rows, kind="stable")
         rows, places = rows[order], places[order]
         of_row = groups.of(rows)
@@ -284,17 +276,19 @@ class _Reader:
             its = of_row == group
             self._groups.append(
                 _Group(
-                    parts=self._parts(file, group, path),
+                    parts=self._parts(path, group),
                     next_row=int(groups.ends[group] - groups.rows[group]),
                     rows=rows[its],
                     places=places[its],
                 )
             )
 
-    def _parts(self, file: pq.ParquetFile, group: int, path: str) -> Iterator[pa.RecordBatch]:
+    def _parts(self, path: str, group: int) -> Iterator[pa.RecordBatch]:
         try:
-            for part in read_parts(file, group, self._columns):
-                yield part.select(self._columns)
+            # Opened for itself: a file keeps the last pages that were read of it.
+            with open_file(path, in_parts=True) as file:
+                for part in read_parts(file, group, self._columns):
+                    yield part.select(self._columns)
         except (OSError, KeyError, pa.ArrowException) as error:
             raise UnreadableFile(path) from error
 

@@ -71,7 +71,8 @@ def _rows_at_once(file: pq.ParquetFile, group: int) -> int:
         largest, most = average + (pc.max(sizes).as_py() or 0), ROWS_AT_ONCE
     else:
         largest, most = max(average, _held_once(described)), _ROWS_UNKNOWN
-    return max(1, min(most, AT_ONCE // max(1, largest)))
+    rows: int = max(1, min(most, AT_ONCE // max(1, largest)))
+    return rows
 
 
 def _held_once(described: pq.RowGroupMetaData) -> int:

@@ -60,26 +60,29 @@ class Memory:
     Args:
         driver: of this process.
         workers: of the Python workers of its JVM together.
+        worker: of the largest of them.
         jvm: of the JVM.
     """
 
     driver: list[float] = field(default_factory=list)
     workers: list[float] = field(default_factory=list)
+    worker: list[float] = field(default_factory=list)
     jvm: list[float] = field(default_factory=list)
 
     def look(self) -> None:
         """Note what is taken now."""
         this = psutil.Process()
         self.driver.append(this.memory_info().rss / MIB)
-        workers = 0.0
+        workers = [0.0]
         for child in this.children(recursive=True):
             with contextlib.suppress(psutil.Error):
                 taken = child.memory_info().rss / MIB
                 if child.name() == "java":
                     self.jvm.append(taken)
                 elif child.name().startswith("python"):
-                    workers += taken
-        self.workers.append(workers)
+                    workers.append(taken)
+        self.workers.append(sum(workers))
+        self.worker.append(max(workers))
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:

@@ -2,9 +2,9 @@
 
 Usage: python -m benchmarks.run [NAME ...] [--size 1.0] [--rounds 3] [--results FOLDER]
 
-Names: drain, history, backlog, trickle, hot_key, failing, two_destinations, dead_destination,
-old_retry, publishers, commands; without a name, all of them, which takes hours. `make bench` is
-`drain` at a twentieth.
+Names: drain, history, backlog, large_payloads, trickle, hot_key, failing, two_destinations,
+dead_destination, old_retry, publishers, commands; without a name, all of them, which takes hours.
+`make bench` is `drain` at a twentieth.
 Each case checks what was delivered, and fails if anything is missing, twice, altered, out of order
 or not on record.
 Exit 0: measured; 1: a case failed; 2: wrong usage.

@@ -70,6 +70,21 @@ def backlog(document: Document) -> str:
     return f"{_table(header, rows)}\n\nLargest above smallest: {shares}."
 
 
+def large_payloads(document: Document) -> str:
+    """Return what large payloads cost."""
+    rows = [
+        (
+            name,
+            f"{one['gigabytes']:g}",
+            f"{one['mib_per_second']:.0f}",
+            *(f"{one[f'{who}_most_mib']:.0f}" for who in ("jvm", "driver", "worker")),
+        )
+        for name, one in document["drains"].items()
+    ]
+    header = ("payloads, read by", "GB", "MiB/s", "Java, MiB", "Python driver", "a worker")
+    return _table(header, rows)
+
+
 def trickle(document: Document) -> str:
     """Return how long an event is under way."""
     what, cpu = document["what"], document["cpu"]
@@ -155,6 +170,7 @@ TABLES: Final[Mapping[str, Callable[[Document], str]]] = {
     "drain": drain,
     "history": history,
     "backlog": backlog,
+    "large_payloads": large_payloads,
     "trickle": trickle,
     "hot_key": hot_key,
     "failing": failing,

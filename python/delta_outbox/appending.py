@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import tempfile
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
+from delta_outbox.byte_bounds import AT_ONCE, parts_of
 from delta_outbox.candidate import complete
 from delta_outbox.columns import days_of
-from delta_outbox.content import against_log
+from delta_outbox.content import LogMatch, against_log
 from delta_outbox.errors import RejectedRows
 from delta_outbox.failpoints import reach
 from delta_outbox.few_rows import interpreted
@@ -22,6 +28,7 @@ from delta_outbox.horizon import Range, day_ranges, days_condition
 from delta_outbox.known_ids import KnownIds
 from delta_outbox.literals import text_literal
 from delta_outbox.rejection import Rejection
+from delta_outbox.session import spark_here
 from delta_outbox.settings import AppendSettings
 from delta_outbox.storage import writing_to
 from delta_outbox.synced import sync_outbox
@@ -29,7 +36,7 @@ from delta_outbox.tables import Tables
 from delta_outbox.validation import CREATED_AT_AHEAD, validate
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from delta_outbox.rejection import Rows
 
@@ -37,6 +44,7 @@ logger = logging.getLogger(__name__)
 
 _EPOCH: Final = date(1970, 1, 1)
 _ROWS_PER_FILE: Final = 200_000
+_LARGE: Final = 64 * 1024**2  # bytes that Spark may hold at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,12 +112,10 @@ def append_events(
     horizon = [*given, (today - back, today + CREATED_AT_AHEAD.days)]
     since = _EPOCH + timedelta(days=min(first for first, _ in horizon))
     # Ids are known from one day on: of days that lie far apart the log itself is asked.
-    known = (
-        _known(spark, tables, rows, horizon)
-        if len(given) > 1 or known_ids.may_hold(rows["event_id"], since=since)
-        else rows.slice(0, 0)
-    )
-    match = against_log(rows, known, checked.lines.tolist())
+    if len(given) > 1 or known_ids.may_hold(rows["event_id"], since=since):
+        match = _match(spark, tables, rows, checked.lines, horizon)
+    else:
+        match = against_log(rows, rows.slice(0, 0), checked.lines.tolist())
     if match.rejections:
         return AppendReport(rejected=tuple(sorted(match.rejections)))
     new = complete(rows.filter(pc.invert(pa.array(match.already_present))), now=now)
@@ -117,10 +123,13 @@ def append_events(
         mark = f"outbox/append/{uuid.uuid4().hex}"
         reach("events.before")
         try:
-            with writing_to(tables.events), interpreted(spark, new.num_rows):
+            with (
+                writing_to(tables.events),
+                interpreted(spark, new.num_rows),
+                _frame(spark, new) as frame,
+            ):
                 (
-                    spark.createDataFrame(new)
-                    .coalesce(max(1, new.num_rows // _ROWS_PER_FILE))
+                    frame.coalesce(max(1, new.num_rows // _ROWS_PER_FILE))
                     .write.format("delta")
                     .mode("append")
                     .option("userMetadata", mark)
@@ -136,6 +145,37 @@ def append_events(
     present = rows.num_rows - new.num_rows + checked.repeated
     logger.info("appended", extra={"appended": new.num_rows, "already_present": present})
     return AppendReport(appended=new.num_rows, already_present=present)
+
+
+@contextlib.contextmanager
+def _frame(spark: SparkSession, rows: pa.Table) -> Iterator[DataFrame]:
+    """Give rows as a DataFrame for a block: large ones by way of a file, where Spark can read it,
+    for otherwise it holds all of them in memory.
+    """
+    if rows.nbytes <= _LARGE or spark_here(spark) is None:
+        yield spark.createDataFrame(rows)
+        return
+    with tempfile.TemporaryDirectory(prefix="outbox-append-") as made:
+        path = str(Path(made) / "rows.parquet")
+        at_once = max(1, AT_ONCE * rows.num_rows // rows.nbytes)
+        pq.write_table(rows, path, row_group_size=at_once, use_dictionary=False)
+        yield spark.read.parquet(path)
+
+
+def _match(
+    spark: SparkSession, tables: Tables, rows: pa.Table, lines: Rows, horizon: Sequence[Range]
+) -> LogMatch:
+    """Compare rows with what the log has of their ids, so many bytes at a time."""
+    sizes = pc.binary_length(rows["payload"]).to_numpy().astype(np.int64)
+    found = [
+        against_log(part, _known(spark, tables, part, horizon), lines[first:end].tolist())
+        for first, end in parts_of(sizes, most=_LARGE, rows=_ROWS_PER_FILE)
+        for part in [rows.slice(first, end - first)]
+    ]
+    return LogMatch(
+        already_present=np.concatenate([one.already_present for one in found]),
+        rejections=tuple(one for match in found for one in match.rejections),
+    )
 
 
 def _days_given(rows: pa.Table, *, back: int) -> Sequence[Range]:

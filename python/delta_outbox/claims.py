@@ -59,9 +59,11 @@ DELIVERIES: Final = pa.schema(
         ("kill_command_id", pa.string()),
         ("kill_actor", pa.string()),
         ("kill_reason", pa.string()),
+        ("payload_bytes", pa.int32()),
     ]
 )
-"""A delivery as the picture shows it before its claim; started_at: where its age counts from."""
+"""A delivery as the picture shows it before its claim; started_at: where its age counts from;
+payload_bytes: null where neither the log nor a look at the payload has told (relay/lookup.py)."""
 
 COLUMNS: Final = ", ".join(
     "greatest(appended_at, scheduled_at, replayed_at) as started_at"

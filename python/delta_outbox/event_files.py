@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from delta_outbox.claims import DELIVERIES
 from delta_outbox.columns import known, nearest
 from delta_outbox.commit_files import AddedFile
+from delta_outbox.payload_files import PAYLOAD_BYTES, payload_lengths
 
 FILE: Final = "file"
 ROW: Final = "row"
@@ -33,24 +34,30 @@ NARROW: Final = (
 )
 """The columns of an event but for its content."""
 
-PAYLOAD_BYTES: Final = "payload_bytes"  # which files of format 1 do not have: null there
+_BUFFER: Final = 2**20  # bytes of a column that are read at once
 
 
 class UnreadableFile(Exception):
     """A file that is gone, or that does not hold the columns of the log: Spark is to be asked."""
 
 
-def open_file(path: str) -> pq.ParquetFile:
+def open_file(path: str, *, in_parts: bool = False) -> pq.ParquetFile:
     """Open a data file, instants in microseconds whichever way Spark wrote them.
 
     Args:
         path: of the file.
+        in_parts: read little of a column at once, and map nothing of the file into memory.
 
     Raises:
         UnreadableFile: it is gone, or no Parquet.
     """
     try:
-        return pq.ParquetFile(path, coerce_int96_timestamp_unit="us", memory_map=True)
+        return pq.ParquetFile(
+            path,
+            coerce_int96_timestamp_unit="us",
+            memory_map=not in_parts,
+            buffer_size=_BUFFER if in_parts else 0,
+        )
     except (OSError, pa.ArrowException) as error:
         raise UnreadableFile(path) from error
 
@@ -99,12 +106,51 @@ def arrived(files: Sequence[AddedFile]) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=PLACED)
 
 
+def with_places(deliveries: pa.Table, files: Mapping[int, Sequence[AddedFile]]) -> pa.Table:
+    """Return deliveries with where their events lie; null where a commit does not tell, or has
+    several rows of an id.
+
+    Args:
+        deliveries: columns of `claims.DELIVERIES`, in any order, which is kept.
+        files: of the event log, by their commits.
+
+    Returns:
+        Columns of `PLACED`.
+
+    Raises:
+        UnreadableFile: one of the files is gone, or does not hold the columns of the log.
+    """
+    paths = [str(file.path) for of_commit in files.values() for file in of_commit]
+    number = {path: place for place, path in enumerate(paths)}
+    arrival = deliveries["arrival"].to_numpy()
+    of_file = np.full(deliveries.num_rows, -1, np.int32)
+    of_row = np.full(deliveries.num_rows, -1, np.int64)
+    is_clear = ~np.asarray(deliveries["ambiguous"])
+    for version, of_commit in files.items():
+        its = np.flatnonzero((arrival == version) & is_clear)
+        ids = deliveries["event_id"].take(pa.array(its))
+        for file in of_commit:
+            rows = pc.index_in(ids, value_set=read_columns(file, ("event_id",))["event_id"])
+            there = np.flatnonzero(np.asarray(rows.is_valid()))
+            of_file[its[there]] = number[str(file.path)]
+            of_row[its[there]] = rows.drop_null().to_numpy()
+    unknown = of_row < 0
+    files_of_rows = pa.DictionaryArray.from_arrays(
+        pa.array(of_file, pa.int32(), mask=unknown), pa.array(paths, pa.string())
+    )
+    placed = deliveries.select(DELIVERIES.names).append_column(PLACED.field(FILE), files_of_rows)
+    return placed.append_column(PLACED.field(ROW), pa.array(of_row, pa.int64(), mask=unknown))
+
+
 _NUMBERED: Final = PLACED.set(PLACED.get_field_index(FILE), pa.field(FILE, pa.int32()))
 
 
 def _of_file(number: int, file: AddedFile) -> pa.Table:
-    given = read_columns(file, NARROW)
+    given = read_columns(file, (*NARROW, PAYLOAD_BYTES))
     count = file.rows
+    sizes = given[PAYLOAD_BYTES]
+    if sizes.null_count:
+        sizes = pc.coalesce(sizes, _lengths(file))
     created = nearest(given["created_at"])
     instants = {
         "created_at": created,
@@ -127,6 +173,8 @@ def _of_file(number: int, file: AddedFile) -> pa.Table:
             columns.append(_later(instants["appended_at"], instants["available_at"]))
         elif field.name == ROW:
             columns.append(pa.array(np.arange(count)))
+        elif field.name == PAYLOAD_BYTES:
+            columns.append(sizes.cast(field.type))
         elif field.name in instants:
             columns.append(instants[field.name])
         elif field.name in NARROW:
@@ -134,6 +182,14 @@ def _of_file(number: int, file: AddedFile) -> pa.Table:
         else:
             columns.append(pa.nulls(count, field.type))
     return pa.Table.from_arrays(columns, schema=_NUMBERED)
+
+
+def _lengths(file: AddedFile) -> pa.Array:
+    try:
+        with open_file(str(file.path), in_parts=True) as opened:
+            return payload_lengths(opened)
+    except (OSError, KeyError, pa.ArrowException) as error:
+        raise UnreadableFile(str(file.path)) from error
 
 
 def read_columns(file: AddedFile, columns: Sequence[str]) -> pa.Table:

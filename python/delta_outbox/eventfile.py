@@ -21,13 +21,15 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from delta_outbox.byte_bounds import AT_ONCE
 from delta_outbox.candidate import COLUMNS, REQUIRED, unknown_column
 from delta_outbox.errors import WrongUsage
 from delta_outbox.jsontext import JsonReader, JsonTextError
 from delta_outbox.rejection import Rejection, Rows, shown
 
 _FIELDS: Final = frozenset(COLUMNS) | {"payload_base64"}
-_CHUNK_ROWS: Final = 20_000  # Python objects are kept for so many rows, Arrow holds the rest
+# Python objects are kept for so many rows and bytes of payloads, Arrow holds the rest.
+_CHUNK_ROWS: Final = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,12 +106,14 @@ class _Columns:
     _rows: list[dict[str, object]] = field(default_factory=list)
     _parts: list[pa.Table] = field(default_factory=list)
     _given: set[str] = field(default_factory=set)
+    _bytes: int = 0
 
-    def add(self, line: int, row: dict[str, object]) -> None:
+    def add(self, line: int, row: dict[str, Any]) -> None:
         self.lines.append(line)
         self._rows.append(row)
         self._given.update(row)
-        if len(self._rows) == _CHUNK_ROWS:
+        self._bytes += len(row["payload"])
+        if len(self._rows) == _CHUNK_ROWS or self._bytes >= AT_ONCE:
             self._flush()
 
     def table(self) -> pa.Table:
@@ -124,7 +128,7 @@ class _Columns:
             for name, kind in COLUMNS.items()
         }
         self._parts.append(pa.table(arrays))
-        self._rows = []
+        self._rows, self._bytes = [], 0
 
 
 def _row(reader: JsonReader, line: bytes) -> dict[str, object]:

@@ -109,6 +109,7 @@ class Heartbeat:
         relay_id: whose heart.
         clock: the time.
         presence: the relays that work from the same home.
+        takes: what the relay takes at once, for `outbox status`.
     """
 
     def __init__(
@@ -119,8 +120,10 @@ class Heartbeat:
         relay_id: str,
         clock: Clock,
         presence: Presence | None = None,
+        takes: Mapping[str, int] | None = None,
     ) -> None:
         """Beat only when told."""
+        self._takes = takes or {}
         self._spark = spark
         self._tables = tables
         self._relay_id = relay_id
@@ -166,7 +169,7 @@ class Heartbeat:
         sync_outbox(self._spark, self._tables.schema)  # a torn beat would keep all relays away
         self._last = self._clock.monotonic()
         if kind == "started":
-            self._presence.enter(self._relay_id)
+            self._presence.enter(self._relay_id, self._takes)
         elif kind == "stopped":
             self._presence.leave()
         return True

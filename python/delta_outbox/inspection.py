@@ -15,6 +15,7 @@ from delta_outbox.globs import glob_to_regex
 from delta_outbox.inspection_filter import Filter
 from delta_outbox.instants import micros
 from delta_outbox.lifecycle import State
+from delta_outbox.presence import Presence
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -103,7 +104,10 @@ def destinations(outbox: Outbox) -> list[dict[str, object]]:
 
 
 def relays_alive(outbox: Outbox) -> list[dict[str, object]]:
-    """Return the relays whose last word is not their end and at most `RELAY_SILENCE` old."""
+    """Return the relays whose last word is not their end and at most `RELAY_SILENCE` old.
+
+    What they take at once, `batch_size` and `batch_bytes`, is null where they work elsewhere.
+    """
     from pyspark.sql import functions as F  # noqa: N812
 
     since = outbox.clock.now() - timedelta(seconds=RELAY_SILENCE)
@@ -117,11 +121,16 @@ def relays_alive(outbox: Outbox) -> list[dict[str, object]]:
     # Of two words at the same instant the end is the last.
     said.sort(key=lambda row: (str(row["last_beat_at"]), row["kind"] == "stopped"))
     last = {str(row["relay_id"]): row for row in said}
-    return [
+    presence = Presence(outbox.home.relays if outbox.home else None)
+    alive = [
         {name: value for name, value in row.items() if name != "kind"}
         for _, row in sorted(last.items())
         if row["kind"] != "stopped"
     ]
+    for row in alive:
+        takes = presence.said(str(row["relay_id"]))
+        row |= {name: takes.get(name) for name in ("batch_size", "batch_bytes")}
+    return alive
 
 
 def list_deliveries(outbox: Outbox, filter_: Filter) -> tuple[list[dict[str, object]], bool]:

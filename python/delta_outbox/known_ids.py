@@ -11,6 +11,7 @@ number says that an id may be known (decisions 0023, 0027).
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +24,7 @@ from delta_outbox.commit_files import CommitFiles
 from delta_outbox.commit_history import Commit, CommitHistory
 from delta_outbox.conflicts import is_feed_gone
 from delta_outbox.event_files import UnreadableFile, read_columns
+from delta_outbox.horizon import Range, days_condition
 from delta_outbox.literals import text_literal
 from delta_outbox.repeats import in_parts
 from delta_outbox.tails import MANY, changes
@@ -145,6 +147,23 @@ class KnownIds:
             return True
         self._asked_for = _numbers_of(event_ids)
         return self._ids.hold_any(self._asked_for)
+
+    def are_there(self, event_ids: pa.ChunkedArray, ranges: Sequence[Range], version: int) -> bool:
+        """Say whether the log has one of these ids, by asking it.
+
+        Args:
+            event_ids: of a batch, at least one.
+            ranges: of the days that count.
+            version: of the log, what came later does not count.
+        """
+        ids = pa.table({"event_id": event_ids})
+        ends = pc.min_max(event_ids).as_py()
+        found = self._spark.sql(
+            f"select event_id from {self._events} version as of {version} "
+            f"where ({days_condition(ranges)}) "
+            f"and event_id between {text_literal(ends['min'])} and {text_literal(ends['max'])}"
+        )
+        return not found.join(self._spark.createDataFrame(ids), "event_id", "left_semi").isEmpty()
 
     def add_asked(self, *, version: int) -> None:
         """Note that the ids that were last asked for are all that the log has beyond what is known.

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -36,11 +38,12 @@ class Presence:
         self._folder = folder
         self._own: tuple[Path, int] | None = None
 
-    def enter(self, relay_id: str) -> None:
+    def enter(self, relay_id: str, says: Mapping[str, int] | None = None) -> None:
         """Say that a relay of this process lives, until `leave` or the end of the process.
 
         Args:
             relay_id: the relay.
+            says: what it takes at once, for `said`.
         """
         if self._folder is None or self._own is not None:
             return
@@ -52,6 +55,8 @@ class Presence:
         path = self._path(relay_id)
         descriptor = open_own(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, json.dumps(says or {}).encode())
         self._own = path, descriptor
 
     def leave(self) -> None:
@@ -77,6 +82,20 @@ class Presence:
             relay_id: the relay.
         """
         return self._is_free(relay_id) is False
+
+    def said(self, relay_id: str) -> Mapping[str, int]:
+        """Return what a relay says that it takes at once; nothing of one that works elsewhere.
+
+        Args:
+            relay_id: the relay.
+        """
+        if self._folder is None:
+            return {}
+        try:
+            said: Mapping[str, int] = json.loads(self._path(relay_id).read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return said
 
     def _is_free(self, relay_id: str) -> bool | None:
         """Say whether nobody holds the lock of a relay; None if there is none."""

@@ -28,6 +28,7 @@ from delta_outbox.jvm import (
 from delta_outbox.served import REMOTE_VARIABLE
 from delta_outbox.spark_settings import (
     APP_NAME,
+    BOUNDS,
     REQUIRED,
     check_settings,
     local_settings,
@@ -420,6 +421,8 @@ def own_session(spark: SparkSession) -> SparkSession:
     remote: Any = spark  # a classic session has no clone
     own: SparkSession = remote.cloneSession()
     _keep_apart(own)
+    for name, value in BOUNDS.items():
+        own.conf.set(name, value)
     if spark in _here:
         _here[own] = _here[spark]
     _client(own).set_retry_policies(_client(spark).get_retry_policies())

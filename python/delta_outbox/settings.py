@@ -52,6 +52,7 @@ class RelaySettings:
     """What a relay takes at once, how often it looks, and how far it trusts clocks."""
 
     batch_size: int = 10_000
+    batch_bytes: int = 64 * 1024**2  # of the payloads of a batch
     poll_seconds: float = 1.0
     refresh_seconds: float = 45.0  # the views are at most a minute behind while a relay runs
     max_lanes: int = 64

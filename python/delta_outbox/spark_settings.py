@@ -34,6 +34,13 @@ REQUIRED = {
 # it takes no message of anybody who does not know a secret that is made anew in the JVM.
 NOBODY_ELSE = {"spark.authenticate": "true"}
 
+# What Spark reads and hands on at once, so that large payloads do not fill its heap: by default
+# 4,096 rows of a file, and 10,000 rows to a Python worker (decision 0051).
+BOUNDS = {
+    "spark.sql.parquet.columnarReaderBatchSize": "32",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(16 * 1024**2),
+}
+
 _WHY = {
     "spark.sql.session.timeZone": "timestamps are UTC instants",
     "spark.speculation": "a speculative copy of a task would publish a second time",
@@ -147,6 +154,7 @@ def local_settings(
     return {
         **REQUIRED,
         **NOBODY_ELSE,
+        **BOUNDS,
         # More than one attempt: a killed Python worker fails its task, not the job. What a
         # repeated task does not do is publish (design rule 3). Twice as many slots as cores: a
         # relay waits for its destination in one task per core, and what others read and write

@@ -16,13 +16,8 @@ import pyarrow.compute as pc
 
 from delta_outbox.columns import days_of
 from delta_outbox.commit_files import AddedFile, CommitFiles
-from delta_outbox.event_files import (
-    NARROW,
-    PAYLOAD_BYTES,
-    UnreadableFile,
-    may_be_rebased,
-    read_columns,
-)
+from delta_outbox.event_files import NARROW, UnreadableFile, may_be_rebased, read_columns
+from delta_outbox.payload_files import PAYLOAD_BYTES
 from delta_outbox.repeats import may_repeat
 from delta_outbox.tables import TRANSITIONS, Tables
 

@@ -98,6 +98,36 @@ def test_arrivals_alone_are_looked_at(store: Store, tmp_path: Path, looks: list[
     check_lives(store.transitions("alone"))
 
 
+def test_old_events_beside_new_ones_need_no_look(
+    store: Store, tmp_path: Path, looks: list[object]
+) -> None:
+    """New events whose days lie more than a year apart are delivered without a look at everything;
+    a copy of one of them, beside a new one, makes the relay look, and is not delivered.
+    """
+    folder = tmp_path / "to"
+    producer, relay = store.outbox(folder), store.outbox(folder)
+    now = datetime.now(UTC)
+    days = pa.array([now - timedelta(days=400), now], pa.timestamp("us", tz="UTC"))
+    with at_work(relay):
+        for number in range(2):
+            looks.clear()
+            given = events(f"apart-{number}", 2).append_column("created_at", days)
+            producer.append(given).raise_if_rejected()
+            wait_for(store, "apart", 2 * (number + 1))
+        assert [] == looks
+        rows = "('apart-0-000', current_timestamp() - interval 400 days), "
+        rows += "('apart-2', current_timestamp())"
+        store.spark.sql(
+            f"insert into {store.tables.events} (event_id, event_type, payload, created_at) "
+            f"select id, 'order.created', binary('copy'), at from values {rows} as t(id, at)"
+        )
+        wait_for(store, "apart", 5)
+        assert [] != looks
+    ids = Counter(line["event_id"] for line in delivered(folder))
+    wanted = [f"apart-{number}-{n:03}" for number in range(2) for n in range(2)]
+    assert dict.fromkeys([*wanted, "apart-2"], 1) == ids
+
+
 @pytest.mark.local
 def test_a_backlog_in_many_commits_is_begun_at_once(
     store: Store, tmp_path: Path, looks: list[object], monkeypatch: pytest.MonkeyPatch
@@ -326,8 +356,7 @@ def test_files_say_what_the_feed_says(store: Store, tmp_path: Path) -> None:
     """
     outbox = store.outbox(tmp_path)
     before = outbox.projection.heads()["events"]
-    # Days that lie farther apart are left to a look at everything (decision 0045).
-    earlier = "date_trunc('day', current_timestamp()) - interval '20 00:00:01' day to second"
+    earlier = "date_trunc('day', current_timestamp()) - interval '400 00:00:01' day to second"
     store.insert(("file-plain", "order.created", "{}"), created_at=earlier)
     later = datetime.now(UTC) + timedelta(days=400)
     given = events("file", 5, keys=2)

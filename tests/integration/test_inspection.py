@@ -17,6 +17,7 @@ from delta_outbox.home import Home
 from delta_outbox.inspection_filter import Filter, Sort
 from delta_outbox.lifecycle import State
 from delta_outbox.outbox import Outbox
+from delta_outbox.presence import Presence
 from delta_outbox.publishers.protocol import Delivered, Failed, Rejected
 
 if TYPE_CHECKING:
@@ -102,7 +103,9 @@ def test_freshness_is_an_iso_instant(outbox: Outbox) -> None:
 
 
 def test_relays_alive(outbox: Outbox) -> None:
-    """A relay is alive until its last word is old or says that it has stopped."""
+    """A relay is alive until its last word is old or says that it has stopped; what it takes at
+    once is known of one that works from this home.
+    """
     now = outbox.clock.now()
     beats = [
         ("steady", "started", 20, [0]),
@@ -119,6 +122,13 @@ def test_relays_alive(outbox: Outbox) -> None:
     outbox_now = _At(outbox, now)
     alive = inspection.relays_alive(outbox_now)
     assert [("steady", [0])] == [(one["relay_id"], one["lanes"]) for one in alive]
+    assert (None, None) == (alive[0]["batch_size"], alive[0]["batch_bytes"])
+    assert outbox.home is not None
+    presence = Presence(outbox.home.relays)
+    presence.enter("steady", {"batch_size": 10, "batch_bytes": 20})
+    here = inspection.relays_alive(outbox_now)
+    presence.leave()
+    assert (10, 20) == (here[0]["batch_size"], here[0]["batch_bytes"])
     assert now - timedelta(seconds=10) == datetime.fromisoformat(str(alive[0]["last_beat_at"]))
 
 
@@ -127,7 +137,10 @@ def _At(outbox: Outbox, now: datetime) -> Any:  # noqa: N802
     from types import SimpleNamespace
 
     return SimpleNamespace(
-        spark=outbox.spark, tables=outbox.tables, clock=SimpleNamespace(now=lambda: now)
+        spark=outbox.spark,
+        tables=outbox.tables,
+        home=outbox.home,
+        clock=SimpleNamespace(now=lambda: now),
     )
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import random
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from benchmarks.broker import check
+from benchmarks.cases import large_payloads
+from benchmarks.cases.large_payloads import check_room
 from benchmarks.cases.trickle import PER_SECOND, Appended, latencies
 from benchmarks.failing_kafka import ONE_IN, fails
 from benchmarks.figures import best, drift, median, percentile, rate, ratio, scaled, spread
@@ -113,6 +116,14 @@ def test_without_a_promise_of_order_only_the_rest_is_checked():
     check(arrived(*reversed(range(40))), STREAM, in_order=False)
     with pytest.raises(BenchmarkFailed):
         check(arrived(*reversed(range(1, 40))), STREAM, in_order=False)
+
+
+def test_a_disk_without_room_is_told_before_anything(tmp_path: Path, monkeypatch):
+    """A case of large payloads says how much room it needs, and begins nothing without it."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    check_room(1)
+    with pytest.raises(BenchmarkFailed, match=r"must have 2500000000\.0 GB free"):
+        large_payloads.run(size=1e8, rounds=1)
 
 
 def test_arithmetic():
@@ -220,6 +231,7 @@ def measured() -> dict[str, dict[str, Any]]:
     whose = ("live_heap", "driver", "workers")
     names = ("heap_at_rest", *whose, *(f"{one}_most" for one in whose))
     memory = {f"{name}_mib": 100.0 for name in names}
+    most = {f"{one}_most_mib": 100.0 for one in ("jvm", "driver", "worker")}
     both = {"without": 2.0, "with an old retry": 3.0}
     return {
         "drain": comparison(),
@@ -231,6 +243,11 @@ def measured() -> dict[str, dict[str, Any]]:
         "backlog": {
             "backlogs": {"1000000": {"rate": 10_000.0, **memory}},
             "spread": {"driver_mib": 0.1},
+        },
+        "large_payloads": {
+            "drains": {
+                "900 KB, files": {"gigabytes": 1.0, "mib_per_second": 100.0, **most},
+            },
         },
         "trickle": {
             "what": {"per_second": 200, "seconds": 600},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from delta_outbox import payload_files
 from delta_outbox.commit_files import AddedFile
-from delta_outbox.event_files import UnreadableFile, arrived
+from delta_outbox.event_files import UnreadableFile, arrived, open_file, with_places
 from delta_outbox.publishers.protocol import Delivered, EventBatch, Result
 from delta_outbox.relay import contents
 from delta_outbox.relay import slice as worker
@@ -46,8 +47,12 @@ def _nothing_sent() -> None:
     SENT.clear()
 
 
-def write(folder: Path, name: str, first: int, count: int, *, group: int) -> AddedFile:
-    """Write a file of the event log as Spark does: instants of 96 bits, a map for the headers."""
+def write(
+    folder: Path, name: str, first: int, count: int, *, group: int, told: int | None = None
+) -> AddedFile:
+    """Write a file of the event log as Spark does: instants of 96 bits, a map for the headers. It
+    says of each payload how large it is, if told, as files of format 2 do.
+    """
     numbers = range(first, first + count)
     instants = pa.array([10**15 + n for n in numbers], pa.timestamp("us", "UTC"))
     table = pa.table(
@@ -68,8 +73,16 @@ def write(folder: Path, name: str, first: int, count: int, *, group: int) -> Add
             "appended_at": instants,
         }
     )
+    if told is not None:
+        table = table.append_column("payload_bytes", pa.array([told] * count, pa.int32()))
     path = folder / name
-    pq.write_table(table, path, row_group_size=group, use_deprecated_int96_timestamps=True)
+    pq.write_table(
+        table,
+        path,
+        row_group_size=group,
+        use_dictionary=["event_type"],
+        use_deprecated_int96_timestamps=True,
+    )
     return AddedFile(path=path, version=1, rows=count)
 
 
@@ -137,6 +150,99 @@ def test_rows_are_read_from_where_they_lie(tmp_path: Path) -> None:
     assert not Path(path).exists()
 
 
+@pytest.mark.parametrize("told", [150, None])
+def test_no_more_bytes_are_held_than_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: int | None
+) -> None:
+    """Files are read, and rows handed out, by so many bytes at once, whatever the number of rows in
+    a claim or in a row group; also where a file does not say how large its payloads are.
+    """
+    most = 4096
+    monkeypatch.setattr(payload_files, "AT_ONCE", most)
+    read: list[int] = []
+
+    def noted(*given: Any) -> Iterator[pa.RecordBatch]:
+        for part in payload_files.read_parts(*given):
+            read.append(part.nbytes)
+            yield part
+
+    monkeypatch.setattr(contents, "read_parts", noted)
+    claim = arrived([write(tmp_path, "a.parquet", 100, 500, group=500, told=told)])
+    assert {150} == set(claim["payload_bytes"].to_pylist())
+    order = list(range(500))
+    random.Random(7).shuffle(order)
+    claim = claim.take(pa.array(order))
+    with written_slices(placed(claim, 1), claim, slices=1, folder=tmp_path) as path:
+        parts = list(with_contents(read_slice(path, 0), traced=False, bytes_at_once=most))
+    assert claim["event_id"].to_pylist() == pa.Table.from_batches(parts)["event_id"].to_pylist()
+    assert most >= max(part.nbytes for part in parts)
+    assert most // 4 < sum(part.nbytes for part in parts) // len(parts)
+    assert most >= max(read)
+    assert most // 8 < sum(read) // len(read)
+
+
+def test_a_payload_that_a_file_holds_once_is_large_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A payload that many rows share, which a file holds once, is read a few times at once."""
+    monkeypatch.setattr(payload_files, "AT_ONCE", 50_000)
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"payload": pa.array([b"x" * 2000] * 500, pa.binary())}), path)
+    with open_file(str(path)) as file:
+        parts = list(payload_files.read_parts(file, 0, ["payload"]))
+        assert [2000] * 500 == payload_files.payload_lengths(file).to_pylist()
+    assert 500 == sum(map(len, parts))
+    assert 2 <= max(map(len, parts)) <= 25
+
+
+def test_the_commit_says_where_an_event_lies(tmp_path: Path) -> None:
+    """What a commit appended is found in its files; not an id that has several rows there, nor one
+    that another commit has.
+    """
+    files = [write(tmp_path, f"{n}.parquet", n * 10, 10, group=4) for n in range(2)]
+    given = arrived(files).take(pa.array([13, 2, 5, 19]))
+    known = given.select([name for name in given.column_names if name not in ("file", "row")])
+    found = with_places(known, {1: files})
+    assert given["row"].to_pylist() == found["row"].to_pylist()
+    assert given["file"].to_pylist() == found["file"].to_pylist()
+    twice = known.set_column(
+        known.schema.get_field_index("ambiguous"), "ambiguous", [[False, True, False, False]]
+    )
+    assert [3, None, 5, 9] == with_places(twice, {1: files})["row"].to_pylist()
+    assert [None] * 4 == with_places(known, {2: files})["file"].to_pylist()
+    files[0].path.unlink()
+    with pytest.raises(UnreadableFile):
+        with_places(known, {1: files})
+
+
+def test_large_headers_are_handed_out_by_bytes_too(tmp_path: Path) -> None:
+    """Rows whose headers are larger than their payloads are handed out few at a time."""
+    file = write(tmp_path, "a.parquet", 0, 64, group=64, told=1)
+    table = pq.read_table(file.path)
+    large = pa.array([[("h", "x" * 10_000)]] * 64, pa.map_(pa.string(), pa.string()))
+    index = table.schema.get_field_index("headers")
+    pq.write_table(table.set_column(index, "headers", large), file.path)
+    claim = arrived([file])
+    with written_slices(placed(claim, 1), claim, slices=1, folder=tmp_path) as path:
+        parts = list(with_contents(read_slice(path, 0), traced=False, bytes_at_once=50_000))
+    assert [4] * 16 == [len(part) for part in parts]
+
+
+def test_an_event_for_two_destinations_is_read_once(tmp_path: Path) -> None:
+    """A row that is wanted twice is handed out twice."""
+    everything = arrived([write(tmp_path, "a.parquet", 0, 4, group=4, told=50)])
+    claim = everything.take(pa.array([0, 0, 1, 1]))
+    with written_slices(placed(claim, 1), claim, slices=1, folder=tmp_path) as path:
+        (part,) = with_contents(read_slice(path, 0), traced=False)
+    assert [b"0" * 50] * 2 + [b"1" * 50] * 2 == part["payload"].to_pylist()
+
+
+def test_a_size_that_the_log_says_is_believed(tmp_path: Path) -> None:
+    """No payload is read for its size where its row says it."""
+    claim = arrived([write(tmp_path, "a.parquet", 0, 4, group=4, told=7)])
+    assert [7] * 4 == claim["payload_bytes"].to_pylist()
+
+
 def test_a_slice_is_published_from_the_files(tmp_path: Path) -> None:
     """A worker sends what lies in the files, and answers for each delivery."""
     claim = arrived([write(tmp_path, "a.parquet", 0, 10, group=4)])
@@ -198,6 +304,8 @@ def test_little_of_large_files_is_left_to_spark(
     assert is_readable(everything)
     assert is_readable(scattered)
     monkeypatch.setattr(contents, "_FREE_BYTES", 0)
+    assert is_readable(scattered)
+    monkeypatch.setattr(contents, "_FREE_ROWS", 999)
     assert is_readable(everything)
     assert not is_readable(scattered)
     assert not is_readable(everything.drop_columns(["file"]))

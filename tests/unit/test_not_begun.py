@@ -13,11 +13,13 @@ from tests.unit.test_contents import write
 from tests.unit.test_slice import rows
 
 from delta_outbox.claims import make_claim
+from delta_outbox.conformance.clock import ManualClock
 from delta_outbox.event_files import arrived
 from delta_outbox.lifecycle import Counters, Crashed, LeaseExpired, State, decide_ending
 from delta_outbox.policy import DeliveryPolicy, PolicySet
 from delta_outbox.publishers.protocol import Delivered, EventBatch, NotSent, Result
 from delta_outbox.relay.deadline import Deadline
+from delta_outbox.relay.hold_up import HoldUp
 from delta_outbox.relay.publishing import Publishing
 from delta_outbox.relay.slice import Job, publish_slice
 from delta_outbox.statements import Statements
@@ -59,7 +61,7 @@ def publishing(folder: Path) -> Publishing:
 
 def test_what_cannot_begin_is_not_sent(tmp_path: Path) -> None:
     """Where nothing can be written down for the workers, every delivery is released, the reason is
-    kept, and once there is room again it is known.
+    kept, and once there is room again it is seen.
     """
     file = write(tmp_path, "1.parquet", 0, 5, group=5)
     policies = PolicySet(policies=(DeliveryPolicy(event_type="*"),))
@@ -69,11 +71,47 @@ def test_what_cannot_begin_is_not_sent(tmp_path: Path) -> None:
     results = one.publish(claim)
     assert [NotSent()] * 5 == list(results)
     assert "No such file or directory" in str(one.held_up)
-    assert not one.can_begin()
+    assert not one.has_room()
     folder.mkdir()
-    assert one.can_begin()
-    assert "None" == str(one.held_up)
+    assert one.has_room()
     assert [] == list(folder.iterdir())
+
+
+def test_what_never_begins_is_tried_ever_more_seldom(tmp_path: Path) -> None:
+    """Where there is room and a claim cannot be begun all the same, the pause before the next one
+    doubles up to a minute; once one was begun, nothing is left of it.
+    """
+    one, clock = publishing(tmp_path), ManualClock()
+    hold_up = HoldUp(lambda: one, clock)
+    assert (False, 0.0) == (hold_up.lasts(), hold_up.seconds)
+    pauses = []
+    for _ in range(8):
+        one.held_up, one.not_begun = "a fault that is none of the disk", one.not_begun + 1
+        begun = clock.monotonic()
+        while hold_up.lasts():
+            clock.sleep(1.0)
+        assert not hold_up.lasts()  # until the claim that is tried has failed as well
+        pauses.append(clock.monotonic() - begun)
+    assert [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0] == pauses
+    assert sum(pauses) == hold_up.seconds
+    one.held_up, one.not_begun = None, 0
+    assert (False, 0.0) == (hold_up.lasts(), hold_up.seconds)
+    one.held_up, one.not_begun = "again", 1
+    assert hold_up.lasts()
+    clock.sleep(1.0)
+    assert not hold_up.lasts()
+
+
+def test_without_room_nothing_is_tried(tmp_path: Path) -> None:
+    """However long ago the last claim was tried: while there is no room there is no other."""
+    one, clock = publishing(tmp_path / "gone"), ManualClock()
+    hold_up = HoldUp(lambda: one, clock)
+    one.held_up, one.not_begun = "no room", 1
+    assert hold_up.lasts()
+    clock.sleep(1000.0)
+    assert hold_up.lasts()
+    (tmp_path / "gone").mkdir()
+    assert not hold_up.lasts()
 
 
 def test_the_sign_is_gone_before_anything_is_sent(tmp_path: Path) -> None:

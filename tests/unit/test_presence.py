@@ -70,6 +70,20 @@ def test_of_a_relay_that_was_never_here_nothing_is_known(folder: Path) -> None:
     nowhere.leave()
 
 
+def test_a_relay_says_what_it_takes_at_once(folder: Path) -> None:
+    """What a relay takes at once is there while it lives; of one that says nothing, or works
+    elsewhere, nothing is known.
+    """
+    presence = Presence(folder)
+    presence.enter("mine", {"batch_size": 10, "batch_bytes": 20})
+    assert {"batch_size": 10, "batch_bytes": 20} == Presence(folder).said("mine")
+    with other(folder) as process:
+        assert {} == presence.said("other/relay")
+        process.communicate()
+    presence.leave()
+    assert [{}, {}] == [Presence(folder).said("mine"), Presence(None).said("mine")]
+
+
 def test_what_killed_relays_leave_is_removed(folder: Path) -> None:
     """What a relay left that was killed long ago goes away; what is held or new stays."""
     with other(folder) as process:

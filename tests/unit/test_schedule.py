@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -16,8 +17,14 @@ from delta_outbox.scopes import scope_of, scopes_of
 Row = tuple[str | None, int, int]  # scope, publish_attempts, suspect
 
 
-def schedule(*rows: Row, batch_size: int = 8, lanes: list[int] | None = None) -> Schedule:
-    """Return a schedule of deliveries `0`, `1`, ... in this order."""
+def schedule(
+    *rows: Row,
+    batch_size: int = 8,
+    lanes: list[int] | None = None,
+    sizes: Sequence[int | None] = (),
+    batch_bytes: int | None = None,
+) -> Schedule:
+    """Return a schedule of deliveries `0`, `1`, ... in this order; their sizes are unknown."""
     count = len(rows)
     columns: dict[str, Any] = {
         "event_id": [str(number) for number in range(count)],
@@ -26,11 +33,12 @@ def schedule(*rows: Row, batch_size: int = 8, lanes: list[int] | None = None) ->
         "destination": [""] * count,
         "publish_attempts": [row[1] for row in rows],
         "suspect": [row[2] for row in rows],
+        "payload_bytes": list(sizes) or [None] * count,
     }
     given = {name: columns.get(name, [None] * count) for name in DELIVERIES.names}
     table = pa.table(given, schema=DELIVERIES)
     scopes = pa.array([r[0] for r in rows], pa.string())
-    return Schedule(table, scopes, batch_size=batch_size, lanes=lanes)
+    return Schedule(table, scopes, batch_size=batch_size, batch_bytes=batch_bytes, lanes=lanes)
 
 
 def taken(table: pa.Table) -> list[int]:
@@ -44,6 +52,22 @@ def test_a_limit_cuts_a_prefix() -> None:
     assert [0, 1] == taken(plan.take(Kind.NEW, 2))
     assert [2] == taken(plan.take(Kind.NEW, 2))
     assert [] == taken(plan.take(Kind.NEW, 2))
+
+
+def test_bytes_cut_a_prefix() -> None:
+    """A claim ends before the event with which its payloads would have too many bytes, whatever the
+    number of its events; one that is larger by itself goes alone.
+    """
+    plan = schedule(*[(None, 0, 0)] * 7, sizes=[3, 3, 3, 11, 0, 10, 1], batch_bytes=10)
+    found = [taken(plan.take(Kind.NEW, 8)) for _ in range(5)]
+    assert [[0, 1, 2], [3], [4, 5], [6], []] == found
+
+
+def test_an_unknown_size_counts_as_a_whole_claim() -> None:
+    """An event of which nobody knows how large it is shares a claim with nothing but empty ones."""
+    plan = schedule(*[(None, 0, 0)] * 4, sizes=[1, None, 0, None], batch_bytes=10)
+    found = [taken(plan.take(Kind.NEW, 8)) for _ in range(4)]
+    assert [[0], [1, 2], [3], []] == found
 
 
 def test_a_claim_is_of_one_lane() -> None:
@@ -101,19 +125,30 @@ ROWS = st.lists(
 )
 
 
-@given(rows=ROWS, turns=st.lists(st.tuples(st.sampled_from(Kind), st.integers(1, 6)), max_size=9))
+@given(
+    rows=ROWS,
+    turns=st.lists(st.tuples(st.sampled_from(Kind), st.integers(1, 6)), max_size=9),
+    sizes=st.lists(st.none() | st.integers(0, 12), min_size=24, max_size=24),
+    batch_bytes=st.none() | st.integers(1, 20),
+)
 def test_every_claim_is_a_prefix_of_each_scope(
-    rows: list[Row], turns: list[tuple[Kind, int]]
+    rows: list[Row],
+    turns: list[tuple[Kind, int]],
+    sizes: list[int | None],
+    batch_bytes: int | None,
 ) -> None:
     """Whatever is taken in whatever turn: each delivery once, in order within its scope, within
-    the size, suspects within theirs; and in the end nothing is left.
+    size and bytes, suspects within theirs; and in the end nothing is left.
     """
-    plan = schedule(*rows, batch_size=4)
+    plan = schedule(*rows, batch_size=4, sizes=sizes[: len(rows)], batch_bytes=batch_bytes)
     order: list[int] = []
     for kind, size in [*turns, *[(kind, 3) for _ in rows for kind in Kind]]:
         claim = taken(plan.take(kind, size))
         suspects = {rows[number][2] for number in claim}
         assert len(claim) <= size
+        if batch_bytes is not None and len(claim) > 1:
+            held = [sizes[number] for number in claim]
+            assert sum(batch_bytes if one is None else one for one in held) <= batch_bytes
         assert len(suspects) <= 1
         assert all(len(claim) <= -(-4 // (1 << suspect)) for suspect in suspects if suspect)
         order += claim

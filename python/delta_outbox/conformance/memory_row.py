@@ -124,6 +124,7 @@ class Row:
             "kill_command_id": self.kill.command_id if self.kill else None,
             "kill_actor": self.kill.actor if self.kill else None,
             "kill_reason": self.kill.reason if self.kill else None,
+            "payload_bytes": len(self.event.payload),
         }
 
     def record(self) -> Record:

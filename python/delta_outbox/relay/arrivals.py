@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final
@@ -12,9 +13,15 @@ import pyarrow.compute as pc
 
 from delta_outbox.claims import COLUMNS, DELIVERIES
 from delta_outbox.columns import days_of
-from delta_outbox.commit_files import CommitFiles
+from delta_outbox.commit_files import AddedFile, CommitFiles
 from delta_outbox.conflicts import is_feed_gone
-from delta_outbox.event_files import UnreadableFile, arrived, may_be_rebased
+from delta_outbox.event_files import (
+    FILE,
+    UnreadableFile,
+    arrived,
+    may_be_rebased,
+    with_places,
+)
 from delta_outbox.horizon import day_ranges
 from delta_outbox.known_ids import KnownIds
 from delta_outbox.outbox import Outbox
@@ -23,6 +30,7 @@ from delta_outbox.tails import changes
 logger = logging.getLogger(__name__)
 
 _EPOCH: Final = date(1970, 1, 1)
+MOST_COMMITS: Final = 100  # whose files are looked into for what a picture shows
 MOST: Final = 1_000_000  # rows of one commit that are held at once; of a larger one Spark is asked
 
 
@@ -72,19 +80,46 @@ class Arrivals:
         if may_be_rebased(table["created_at"]):
             return None
         horizon = int(self._outbox.statements.texts["identity_horizon_days"])
+        if pc.count_distinct(table["event_id"]).as_py() < table.num_rows:
+            return None
         days = days_of(table["created_at"]).cast(pa.int32()).unique().to_pylist()
         today = self._outbox.clock.now().date()
         ranges = day_ranges(days, back=horizon)
         if len(ranges) > 1:  # ids are known from one day on, and these lie far apart
-            return None
+            return None if self._known_ids.are_there(table["event_id"], ranges, after) else found
         since = min(_EPOCH + timedelta(days=ranges[0][0]), today - timedelta(days=horizon))
-        if pc.count_distinct(table["event_id"]).as_py() < table.num_rows:
-            return None
         if self._known_ids.may_hold(table["event_id"], since=since, version=after):
             return None
         if self._known_ids.is_read:
             self._known_ids.add_asked(version=found.to)
         return found
+
+    def with_places(self, deliveries: pa.Table) -> pa.Table:
+        """Return deliveries with where their events lie, as far as the files of their commits tell:
+        then their workers can read them, and nothing of them passes Spark.
+
+        Args:
+            deliveries: columns of `claims.DELIVERIES`, in any order, which is kept.
+        """
+        if FILE in deliveries.column_names:
+            return deliveries
+        versions = deliveries["arrival"].unique().to_pylist()
+        if len(versions) > MOST_COMMITS:
+            return deliveries
+        files: dict[int, Sequence[AddedFile]] = {}
+        rows = 0
+        for version in versions:
+            added = self._files.added(self._events, after=version - 1, to=version)
+            if added is None:
+                return deliveries
+            files[version] = added.files
+            rows += added.rows
+        if rows > MOST:
+            return deliveries
+        try:
+            return with_places(deliveries, files)
+        except UnreadableFile:  # written anew since, or purged
+            return deliveries
 
     def _from_files(self, after: int, to: int, limit: int) -> Arrived | None:
         added = self._files.added(self._events, after=after, to=to, most=limit)

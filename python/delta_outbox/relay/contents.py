@@ -12,7 +12,7 @@ import functools
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -22,17 +22,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from delta_outbox.byte_bounds import AT_ONCE, ROWS_AT_ONCE, halved, parts_of, told_sizes
 from delta_outbox.event_files import FILE, ROW, UnreadableFile, as_instants, open_file
+from delta_outbox.payload_files import PAYLOAD_BYTES, read_parts
 from delta_outbox.relay.rows import INSTANTS
 
-ROWS_AT_ONCE: Final = 10_000  # handed to a publisher in one call, as Spark does by default
 _FREE_BYTES: Final = 128 * 2**20  # that may be read for any claim
+_FREE_ROWS: Final = 20_000  # likewise, however large: Spark copies large payloads no faster
 _FACTOR: Final = 4  # above that: of what the claim holds
 
 _PATHS: Final = b"files"  # in the metadata of a schema: the path of each number
 # The instants as they stand there: those of a delivery are ones that an outbox knows.
 _CONTENT: Final = ("event_id", "payload", "headers", *INSTANTS)
-_OF_DELIVERY: Final = ("event_type", "ordering_key", "partition_key", FILE, ROW)
+_OF_DELIVERY: Final = ("event_type", "ordering_key", "partition_key", PAYLOAD_BYTES, FILE, ROW)
 
 Numbers = npt.NDArray[np.int64]
 
@@ -40,8 +42,8 @@ Numbers = npt.NDArray[np.int64]
 def is_readable(deliveries: pa.Table) -> bool:
     """Say whether the files of deliveries are known, and hold little else than them.
 
-    A file is read by its row groups. A small claim of events that lie scattered in large files, as
-    when a batch is a small part of one commit, is cheaper to read by Spark, which reads pages.
+    A file is read by its row groups. A small claim of events that lie scattered among many others,
+    as when a batch is a small part of one commit, is cheaper to read by Spark, which reads pages.
 
     Args:
         deliveries: of a claim.
@@ -49,15 +51,17 @@ def is_readable(deliveries: pa.Table) -> bool:
     if FILE not in deliveries.column_names or deliveries[FILE].null_count:
         return False
     read = wanted = 0.0
+    rows_read = 0
     try:
         for path, rows in _by_file(deliveries):
             groups = _groups(path)
             touched, counts = np.unique(groups.of(rows), return_counts=True)
             read += float(groups.bytes[touched].sum())
+            rows_read += int(groups.rows[touched].sum())
             wanted += float((groups.bytes[touched] * counts / groups.rows[touched]).sum())
     except UnreadableFile:
         return False
-    return read <= max(_FREE_BYTES, _FACTOR * wanted)
+    return rows_read <= _FREE_ROWS or read <= max(_FREE_BYTES, _FACTOR * wanted)
 
 
 @contextlib.contextmanager
@@ -101,34 +105,42 @@ def read_slice(path: str, number: int) -> pa.RecordBatch:
 
 
 def with_contents(
-    rows: pa.RecordBatch, *, traced: bool, at_once: int = ROWS_AT_ONCE
+    rows: pa.RecordBatch,
+    *,
+    traced: bool,
+    at_once: int = ROWS_AT_ONCE,
+    bytes_at_once: int = AT_ONCE,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a slice with payloads and headers, as `publish_slice` takes them.
 
-    All files are opened before the first rows are given out.
+    All files have been opened once before the first rows are given out.
 
     Args:
         rows: as `read_slice` returns them.
         traced: whether `metadata` is wanted as well.
         at_once: rows, at most.
+        bytes_at_once: of them; one row may have more.
 
     Raises:
         UnreadableFile: a file is gone or holds something else.
     """
     paths = json.loads((rows.schema.metadata or {})[_PATHS])
     of_file, of_row = rows[FILE].to_numpy().astype(np.int64), rows[ROW].to_numpy()
-    with _Reader(paths, (*_CONTENT, *(("metadata",) if traced else ()))) as reader:
-        reader.expect(of_file, of_row, at_once)
-        table = pa.Table.from_batches([rows.drop_columns([FILE, ROW, "slice"])])
-        for first in range(0, len(rows), at_once):
-            part = slice(first, first + at_once)
-            content = reader.read(of_file[part], of_row[part])
-            chunk = table.slice(first, at_once)
-            if not content["event_id"].equals(chunk["event_id"].combine_chunks()):
-                raise UnreadableFile("the rows of a file are not those that were planned")
-            for name in content.schema.names[1:]:
-                chunk = chunk.append_column(name, content[name])
-            yield _as_batch(chunk)
+    sizes = told_sizes(rows[PAYLOAD_BYTES], unknown=bytes_at_once)
+    columns = (*_CONTENT, *(("metadata",) if traced else ()))
+    reader = _Reader(paths, columns, of_file, of_row)
+    table = pa.Table.from_batches([rows.drop_columns([FILE, ROW, PAYLOAD_BYTES, "slice"])])
+    for first, end in parts_of(sizes, most=bytes_at_once, rows=at_once):
+        content = reader.read(first, end)
+        chunk = table.slice(first, end - first)
+        if not content["event_id"].equals(chunk["event_id"]):
+            raise UnreadableFile("the rows of a file are not those that were planned")
+        for name in content.column_names[1:]:
+            chunk = chunk.append_column(name, content[name])
+        batch = _as_batch(chunk)
+        del content, chunk
+        yield from halved(batch, most=bytes_at_once)
+        del batch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,69 +188,109 @@ def _numbered(files: pa.ChunkedArray) -> tuple[list[str], pa.ChunkedArray]:
     return paths, pa.chunked_array([chunk.indices for chunk in files.chunks], pa.int32())
 
 
-class _Reader:
-    """Reads rows from files, each row group once, and keeps it no longer than it is wanted."""
+@dataclass(kw_only=True)
+class _Group:
+    """A row group, read once, when the first of its rows is wanted, and as far as the last of them;
+    those that are wanted later are kept. What is half read would hold its pages: up to 100 payloads
+    each.
 
-    def __init__(self, paths: Sequence[str], columns: Sequence[str]) -> None:
-        self._paths = paths
-        self._columns = list(columns)
-        self._open: dict[int, pq.ParquetFile] = {}
-        self._of_file: dict[int, _Groups] = {}
-        self._read: dict[tuple[int, int], pa.Table] = {}
-        self._wanted: dict[tuple[int, int], int] = {}  # in how many parts
+    Args:
+        parts: its rows, in order.
+        next_row: the number of the next of them in the file.
+        rows: the numbers of those that are wanted, ascending.
+        places: where each of these comes in the slice.
+        kept: what was read and is wanted: the places, and the rows.
+    """
 
-    def __enter__(self) -> _Reader:
-        return self
+    parts: Iterator[pa.RecordBatch]
+    next_row: int
+    rows: Numbers
+    places: Numbers
+    kept: list[tuple[Numbers, pa.Table]] = field(default_factory=list)
 
-    def __exit__(self, *_: object) -> None:
-        for file in self._open.values():
-            file.close()
-
-    def expect(self, files: Numbers, rows: Numbers, at_once: int) -> None:
-        """Open all files, and count what is wanted of each."""
-        for file in np.unique(files).tolist():
-            self._open[file] = open_file(self._paths[file])
-            self._of_file[file] = _groups_of(self._open[file].metadata)
-        for first in range(0, len(files), at_once):
-            for key in self._keys(files[first : first + at_once], rows[first : first + at_once]):
-                self._wanted[key] = self._wanted.get(key, 0) + 1
-
-    def _keys(self, files: Numbers, rows: Numbers) -> list[tuple[int, int]]:
-        return [
-            (file, group)
-            for file in np.unique(files).tolist()
-            for group in np.unique(self._of_file[file].of(rows[files == file])).tolist()
-        ]
-
-    def read(self, files: Numbers, rows: Numbers) -> pa.RecordBatch:
-        """Return rows, in the order in which they are asked for."""
-        places = np.empty(len(files), np.int64)
-        tables, start = [], 0
-        for file, group in self._keys(files, rows):
-            table = self._group(file, group)
-            first = int(self._of_file[file].ends[group]) - table.num_rows
-            its = (files == file) & (rows >= first) & (rows < first + table.num_rows)
-            places[its] = rows[its] - first + start
-            start += table.num_rows
-            tables.append(table)
-        return _as_batch(pa.concat_tables(tables).take(pa.array(places)))
-
-    def _group(self, file: int, group: int) -> pa.Table:
-        key = file, group
-        table = self._read.get(key)
-        if table is None:
-            try:
-                table = self._open[file].read_row_group(
-                    group, columns=self._columns, use_threads=False
+    def take(self, first: int, end: int) -> Iterator[tuple[Numbers, pa.Table]]:
+        """Yield those from one place in the slice to another, in any order."""
+        wanted = (self.places >= first) & (self.places < end)
+        if not wanted.any():
+            return
+        while self.next_row <= self.rows[-1]:
+            self._read()
+        self.parts = iter(())
+        kept, self.kept = self.kept, []
+        for places, rows in kept:
+            now = (places >= first) & (places < end)
+            if now.any():
+                yield places[now], rows if now.all() else rows.filter(pa.array(now))
+            if not now.all():
+                later = ~now
+                self.kept.append(
+                    (places[later], rows.filter(pa.array(later)) if now.any() else rows)
                 )
-                table = as_instants(table.select(self._columns))
-            except (OSError, KeyError, pa.ArrowException) as error:
-                raise UnreadableFile(self._paths[file]) from error
-            self._read[key] = table
-        self._wanted[key] -= 1
-        if not self._wanted[key]:
-            del self._read[key]
-        return table
+
+    def _read(self) -> None:
+        part = next(self.parts, None)
+        if part is None:
+            raise UnreadableFile("a file has fewer rows than were planned")
+        start, self.next_row = self.next_row, self.next_row + len(part)
+        first, end = np.searchsorted(self.rows, [start, self.next_row])
+        if first == end:
+            return
+        table = pa.Table.from_batches([part])
+        wanted = self.rows[first:end] - start
+        # One row goes to several destinations, maybe; and what nobody wants need not be held.
+        if not np.array_equal(wanted, np.arange(len(part))):
+            table = table.take(pa.array(wanted))
+        self.kept.append((self.places[first:end], as_instants(table)))
+
+
+class _Reader:
+    """Reads the rows of a slice from files, in parts of both: of what it reads, it holds what the
+    slice is still to send.
+    """
+
+    def __init__(
+        self, paths: Sequence[str], columns: Sequence[str], files: Numbers, rows: Numbers
+    ) -> None:
+        self._columns = list(columns)
+        self._groups: list[_Group] = []
+        for number in np.unique(files).tolist():
+            its = np.flatnonzero(files == number)
+            with open_file(paths[number]) as file:
+                self._add(file.metadata, rows[its], its, paths[number])
+
+    def read(self, first: int, end: int) -> pa.Table:
+        """Return the rows from one place in the slice to another, in order."""
+        found = [one for group in self._groups for one in group.take(first, end)]
+        table = pa.concat_tables([rows for _, rows in found])
+        places = np.concatenate([places for places, _ in found])
+        if np.all(np.diff(places) > 0):
+            return table
+        return table.take(pa.array(np.argsort(places)))
+
+    def _add(self, metadata: pq.FileMetaData, rows: Numbers, places: Numbers, path: str) -> None:
+        groups = _groups_of(metadata)
+        order = np.argsort(rows, kind="stable")
+        rows, places = rows[order], places[order]
+        of_row = groups.of(rows)
+        for group in np.unique(of_row).tolist():
+            its = of_row == group
+            self._groups.append(
+                _Group(
+                    parts=self._parts(path, group),
+                    next_row=int(groups.ends[group] - groups.rows[group]),
+                    rows=rows[its],
+                    places=places[its],
+                )
+            )
+
+    def _parts(self, path: str, group: int) -> Iterator[pa.RecordBatch]:
+        try:
+            # Opened for itself: a file keeps the last pages that were read of it.
+            with open_file(path, in_parts=True) as file:
+                for part in read_parts(file, group, self._columns):
+                    yield part.select(self._columns)
+        except (OSError, KeyError, pa.ArrowException) as error:
+            raise UnreadableFile(path) from error
 
 
 def _as_batch(table: pa.Table) -> pa.RecordBatch:

@@ -13,6 +13,7 @@ from delta_outbox.claims import DELIVERIES
 from delta_outbox.outbox import Outbox
 from delta_outbox.relay.arrivals import Arrivals
 from delta_outbox.relay.isolation import Isolation, goes_to
+from delta_outbox.relay.lookup import with_sizes
 from delta_outbox.relay.schedule import Schedule
 from delta_outbox.relay.waiting import Waiting, joined
 from delta_outbox.scopes import scopes_of
@@ -78,10 +79,12 @@ class OwnPlan:
             scopes: the order scope of each.
         """
         policies, generation = self._outbox.policies_in_force, self._outbox.logs.generation
+        takeable = self._arrivals.with_places(takeable)
         return Schedule(
-            takeable,
+            with_sizes(self._outbox.spark, self._outbox.tables, takeable),
             scopes,
             batch_size=self._batch_size,
+            batch_bytes=self._outbox.settings.relay.batch_bytes,
             to=goes_to(takeable, policies) if self._isolation.is_apart else None,
             lanes=generation.lanes_of(takeable) if generation.lanes > 1 else None,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import tempfile
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,7 +20,6 @@ import pyarrow.compute as pc
 from delta_outbox.claims import Claim
 from delta_outbox.columns import mask_of
 from delta_outbox.failpoints import reach
-from delta_outbox.instants import FIRST_INSTANT, LAST_INSTANT
 from delta_outbox.lifecycle import Crashed, EndOfClaim
 from delta_outbox.publishers.cloudevents import CloudEventForm
 from delta_outbox.publishers.protocol import (
@@ -32,6 +32,7 @@ from delta_outbox.publishers.scrub import describe
 from delta_outbox.relay import slice as worker
 from delta_outbox.relay.contents import is_readable, written_slices
 from delta_outbox.relay.deadline import Deadline
+from delta_outbox.relay.lookup import rows_of_events
 from delta_outbox.relay.modules import folders_of
 from delta_outbox.relay.placing import place, sendable
 from delta_outbox.relay.seats import Seats
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MAX_RANGES: Final = 16  # of created_at, when payloads are looked up
+_TASK_MIB: Final = 512  # of the heap, for a task that reads payloads
 _ROOM: Final = 2**20  # bytes that there must be room for before a claim is tried again
 MARGIN: Final = 5.0  # seconds of a lease that are kept for the way back
 MARGIN_SHARE: Final = 0.2  # of a short lease, where MARGIN would leave nothing
@@ -138,6 +139,8 @@ class Publishing:
         self.not_opened: dict[str, str] = {}
         self.held_up: str | None = None
         """Why this machine could not even begin to publish the last claim; None if it could."""
+        self.not_begun = 0
+        """How many claims in a row it could not begin to publish."""
 
     def warm_up(self) -> None:
         """Start the workers before the first claim: a lease is not spent on a cold start."""
@@ -161,8 +164,8 @@ class Publishing:
         self._workers_are_here = bool(pc.all(found["is_here"]).as_py())
         self._is_warm = True
 
-    def can_begin(self) -> bool:
-        """Say whether there is room again where something is written down for the workers."""
+    def has_room(self) -> bool:
+        """Say whether there is room where something is written down for the workers."""
         try:
             with tempfile.TemporaryFile(dir=self._folder) as file:
                 file.write(bytes(_ROOM))
@@ -171,7 +174,6 @@ class Publishing:
         except OSError as error:
             self.held_up = describe(error)
             return False
-        self.held_up = None
         return True
 
     def publish(
@@ -222,6 +224,7 @@ class Publishing:
                 answers = self._answers(job, claim, placed, slices)
         except NotBegun as error:
             self.held_up = str(error)
+            self.not_begun += 1
             logger.warning(
                 "publish_not_begun",
                 extra={"claim_id": claim.claim_id, "size": len(claim), "error": self.held_up},
@@ -229,11 +232,13 @@ class Publishing:
             nothing = dict.fromkeys(range(len(claim)), NotSent())
             return results_of(worker.RESULTS.empty_table(), claim, {**nothing, **unsent})
         except Exception as error:  # noqa: BLE001 - whatever it was, every delivery gets an ending
+            self.held_up, self.not_begun = None, 0
             logger.warning(
                 "publish_job_failed",
                 extra={"claim_id": claim.claim_id, "size": len(claim), "error": describe(error)},
             )
             return results_of(worker.RESULTS.empty_table(), claim, unsent)
+        self.held_up, self.not_begun = None, 0
         reach("publish.after")
         results = results_of(answers, claim, unsent)
         self._note_not_opened(answers, claim)
@@ -247,7 +252,8 @@ class Publishing:
                     "size": len(claim),
                     "unsent": not_sent,
                     "publish_seconds": round(budget, 3),
-                    "remedy": "a longer lease_seconds in the policy, or a smaller batch_size",
+                    "remedy": "a longer lease_seconds in the policy, or a smaller batch_size or "
+                    "batch_bytes",
                 },
             )
         return results
@@ -291,8 +297,10 @@ class Publishing:
             "select event_id, event_type, ordering_key, partition_key, created_at, available_at, "
             f"appended_at, ordinal, payload, {', '.join(('headers', *traced))}, "
             "_metadata.row_commit_version as arrival "
-            f"from {self._tables.events} where {_where(claim.deliveries)}"
+            f"from {self._tables.events} where {rows_of_events(claim.deliveries)}"
         )
+        if tasks := _tasks_of(self._spark):
+            content = content.coalesce(tasks)
         rows = content.join(
             batch,
             (content["event_id"] == batch["id"]) & (content["arrival"] == batch["at_arrival"]),
@@ -380,6 +388,17 @@ class Publishing:
             self.not_opened.setdefault(claim.deliveries["destination"][at].as_py(), error)
 
 
+def _tasks_of(spark: SparkSession) -> int:
+    """Return how many tasks of a local Spark may read payloads at once; 0 if that is for others to
+    know. Each holds a row group of 128 MB, and pages of it unpacked.
+    """
+    heap = re.fullmatch(r"(\d+)([mg])", spark.conf.get("spark.driver.memory", "") or "")
+    if heap is None or not (spark.conf.get("spark.master", "") or "").startswith("local"):
+        return 0
+    mib = int(heap[1]) * (1024 if heap[2] == "g" else 1)
+    return max(1, mib // _TASK_MIB)
+
+
 def results_of(
     answers: pa.Table, claim: Claim, unsent: Mapping[int, EndOfClaim]
 ) -> Results[EndOfClaim]:
@@ -418,38 +437,3 @@ def _result(code: str, error: str, retry_after: float | None) -> EndOfClaim:
             return NotSent()
         case _:
             return Crashed(error=error or "crashed")
-
-
-def _where(deliveries: pa.Table) -> str:
-    """Return a condition that reads few files: ranges of created_at, and of ordinal within them.
-
-    One range over an old retry and the news of today would read all days between.
-    """
-    at = deliveries["created_at"].cast(pa.int64()).to_numpy()
-    ordinal = deliveries["ordinal"]
-    order = np.argsort(at, kind="stable")
-    gaps = np.diff(at[order])
-    wide = np.argsort(gaps, kind="stable")[::-1][: MAX_RANGES - 1]
-    cuts = np.sort(wide[gaps[wide] > 0]) + 1
-    ranges = []
-    for part in np.split(order, cuts):
-        condition = _between(int(at[part].min()), int(at[part].max()))
-        numbers = ordinal.take(pa.array(part))
-        if numbers.null_count == 0:
-            values = numbers.to_numpy()
-            condition += f" and ordinal between {int(values.min())} and {int(values.max())}"
-        ranges.append(f"({condition})")
-    return " or ".join(ranges)
-
-
-def _between(low: int, high: int) -> str:
-    """Return a condition on created_at: at the end of what an outbox knows, a row of a log of
-    format 1 may lie beyond what its delivery says.
-    """
-    first, last = f"timestamp_micros({low})", f"timestamp_micros({high})"
-    conditions = []
-    if low > FIRST_INSTANT:
-        conditions.append(f"created_at >= {first} and created_date >= date({first})")
-    if high < LAST_INSTANT:
-        conditions.append(f"created_at <= {last} and created_date <= date({last})")
-    return " and ".join(conditions) or "true"

@@ -29,6 +29,7 @@ from delta_outbox.presence import Presence
 from delta_outbox.publishers.protocol import NotSent
 from delta_outbox.relay.choosing import Choosing
 from delta_outbox.relay.flight import Flight, Held
+from delta_outbox.relay.hold_up import HoldUp
 from delta_outbox.relay.isolation import Isolation
 from delta_outbox.relay.lane_change import LaneChange
 from delta_outbox.relay.lost import settle_results, settled_part
@@ -74,6 +75,7 @@ class Relay:
             relay_id=outbox.worker_id,
             clock=outbox.clock,
             presence=Presence(outbox.home.relays if outbox.home else None),
+            takes={"batch_size": self._batch_size, "batch_bytes": settings.batch_bytes},
         )
         self._isolation = Isolation(outbox)
         self._planning = Planning(
@@ -94,7 +96,7 @@ class Relay:
         self._change = LaneChange(outbox)
         self._summary = Summary()
         self._taken = False
-        self._held_up_since = float("inf")  # monotonic seconds
+        self._hold_up = HoldUp(lambda: self._outlets.publishing, outbox.clock)
 
     def run(
         self,
@@ -156,7 +158,7 @@ class Relay:
             if stop.is_set():
                 return
             done = mode is Mode.ONCE and self._taken
-            is_held_up = self._is_held_up()
+            is_held_up = self._hold_up.lasts()
             may_claim = not (done or self._is_ending or is_held_up)
             if self._endings and may_claim:
                 self._planning.look_for_news(alive=self._alive(), ahead=_ahead(mode))
@@ -188,7 +190,7 @@ class Relay:
     ) -> bool:
         """Wait a little for this machine, or for destinations; False if the run does not wait."""
         if is_held_up:
-            seconds, pause = self._clock.monotonic() - self._held_up_since, HELD_UP_SECONDS
+            seconds, pause = self._hold_up.seconds, HELD_UP_SECONDS
         else:
             seconds = self._isolation.wait()
             pause = min(max(seconds, 0.01), LANDING_SECONDS)
@@ -239,27 +241,6 @@ class Relay:
         """Say that we are alive, and see whether somebody changes the lanes."""
         if self._heart.beat() and self._outbox.logs.watch():
             self._planning.forget()
-
-    def _is_held_up(self) -> bool:
-        """Say whether this machine cannot begin to publish: nothing is claimed until it can."""
-        publishing = self._outlets.publishing
-        if publishing.held_up is None:
-            return False
-        now = self._clock.monotonic()
-        if self._held_up_since == float("inf"):
-            self._held_up_since = now
-            logger.warning(
-                "publishing_paused",
-                extra={
-                    "error": publishing.held_up,
-                    "remedy": "make room or mend it; the relay goes on by itself",
-                },
-            )
-        if not publishing.can_begin():
-            return True
-        logger.info("publishing_resumed", extra={"seconds": round(now - self._held_up_since, 3)})
-        self._held_up_since = float("inf")
-        return False
 
     @property
     def _is_ending(self) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from delta_outbox.byte_bounds import fitting, told_sizes
 from delta_outbox.lifecycle import suspect_claim_limit
 
 _FREE: Final = -1  # code of a delivery without an order scope
@@ -38,6 +39,8 @@ class Schedule:
         deliveries: columns of `claims.DELIVERIES`, in the order in which they are taken.
         scopes: the order scope of each, null if it neither waits nor blocks.
         batch_size: deliveries per claim, at most; suspects get smaller ones.
+        batch_bytes: of the payloads of a claim, at most, but for one that is larger; a payload of
+            unknown size counts as so many. None for any number.
         to: the destinations of each, where they are kept apart.
         lanes: the lane of each, where there are several; those of an order scope share one.
     """
@@ -48,6 +51,7 @@ class Schedule:
         scopes: pa.StringArray,
         *,
         batch_size: int,
+        batch_bytes: int | None = None,
         to: pa.StringArray | None = None,
         lanes: Sequence[int] | None = None,
     ) -> None:
@@ -55,6 +59,8 @@ class Schedule:
         self._lanes = None if lanes is None else np.array(lanes, dtype=np.int32)
         self._deliveries = deliveries
         self._batch_size = batch_size
+        self._batch_bytes = batch_bytes
+        self._bytes = told_sizes(deliveries["payload_bytes"], unknown=batch_bytes or 0)
         encoded = scopes.dictionary_encode()
         self._codes = {name: code for code, name in enumerate(encoded.dictionary.to_pylist())}
         self._scope: npt.NDArray[np.int64] = (
@@ -159,6 +165,8 @@ class Schedule:
             if one_per_scope:
                 places = places[self._is_first(places)]
             places = self._of_one_lane(places[self._is_prefix(places)])[:limit]
+            if self._batch_bytes is not None:
+                places = places[: fitting(self._bytes[places], self._batch_bytes)]
             if places.size:
                 self._left[places] = False
                 first, last = int(places[0]), int(places[-1])

@@ -12,8 +12,8 @@
 
         It leaves the session as it is, for the threads of a dbt share it: a number is an option of its INSERT, and what
         several statements read is text in each of them, not a view. A MERGE has no options, so rows that change are
-        replaced: all that the projection has of the states and commits that they come from, by a condition that only
-        those fulfil, and the new ones.
+        replaced: together with all that the projection has of the same commits and states, by a condition that the new
+        ones fulfil as well, as Delta demands.
 
         Arguments:
             state: relation, the projection
@@ -59,7 +59,7 @@ begin
     declare terminal_states string;
     declare arrivals string;
     declare positions string;
-    declare touched_states string;
+    declare touched string;
     declare statement string;
     declare plan_text string;
     declare fold_text string default r"
@@ -208,7 +208,13 @@ begin
                     '__transitions__', transitions_source)
                 into terminal_states, arrivals, positions;
             end if;
-            set touched_states = 'state in (\'PENDING\', \'CLAIMED\'' || terminal_states || ')';
+            -- What is read of the projection, and replaced. Rows that leave a state fulfil it by their new position, which
+            -- no earlier row has; one that has it all the same, in a log that was tampered with, is read and stays.
+            set touched = if(
+                arrivals = 'false',
+                'false',
+                '(' || arrivals || ') and (state in (\'PENDING\', \'CLAIMED\'' || terminal_states || ')' || positions || ')'
+            );
 
             set statement = replace(replace(replace(replace(replace(replace(
                 r"insert into {{ state }}
@@ -232,13 +238,8 @@ begin
                 '__number__', cast(plan_number as string)),
                 '__tails__', tails),
                 '__fold__', if(is_empty, r"select * from {{ state }} where false", fold_text)),
-                '__replaced__', '(' || arrivals || ') and ' || touched_states),
-                -- What is replaced, and what takes its place: the same arrivals, in the same state or at a new position.
-                '__replacing__', case
-                    when plan_rebuilds then 'true'
-                    when arrivals = 'false' then 'arrival > ' || events_after
-                    else 'arrival > ' || events_after || ' or ((' || arrivals || ') and (' || touched_states || positions || '))'
-                end);
+                '__replaced__', touched),
+                '__replacing__', if(plan_rebuilds, 'true', concat_ws(' or ', 'arrival > ' || events_after, nullif(touched, 'false'))));
             begin
                 declare exit handler for sqlstate '2D521' begin set lost = true; end;
                 execute immediate statement;

@@ -374,21 +374,24 @@ def test_dbt_and_the_store_refresh_the_same(
         store.insert(("same", "x", "b"), ("same", "y", "a"), ("copied", "x", "first"))
         assert 13 == len(refresh_by_dbt())
 
-        claims = [claim for claim in (outbox.claim(5), outbox.claim(20)) if claim is not None]
+        ended, held = outbox.claim(5), outbox.claim(20)
+        assert ended is not None
+        assert held is not None
         outbox.append(events("e2", 3)).raise_if_rejected()
         assert {"CLAIMED", "PENDING"} == {row["state"] for row in refresh_by_dbt()}
 
-        killed = claims[0].deliveries["event_id"][1].as_py()
+        killed = held.deliveries["event_id"][0].as_py()
         outbox.kill([killed], **who)  # waits for the end of the claim
         store.insert(("copied", "x", "second"), ("new", "x", "p"))
         results: list[EndOfClaim] = [Delivered(), Failed(error="busy"), Rejected(error="no")]
         results += [NotSent(), Delivered()]
-        outbox.end(claims[0], results)
+        outbox.end(ended, results)
         states = {row["event_id"]: row for row in refresh_by_dbt()}
         assert states[killed]["kill_command_id"] is not None
 
         outbox.replay(state="DEAD", everything=True, **who)
         outbox.replay(state="PUBLISHED", event_ids=["e-000"], **who)
+        outbox.sequence_commands()
         assert outbox.claim(1) is not None
         assert {0, 1} == {row["lifecycle"] for row in refresh_by_dbt()}
 

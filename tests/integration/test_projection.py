@@ -350,7 +350,7 @@ def test_dbt_and_the_store_refresh_the_same(
     """A refresh by dbt gives the rows that are derived anew: of events that nothing has happened
     to beside some that were claimed, ended, killed, replayed or told apart by destination.
     """
-    who = {"actor": "me", "reason": "because", "dry_run": False}
+    who: dict[str, Any] = {"actor": "me", "reason": "because", "dry_run": False}
 
     def refresh_by_dbt() -> list[dict[str, Any]]:
         check_result(run_dbt(["run", "-s", "outbox_state"], home=home, schema=store.tables.schema))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlparse
 
 import pytest
 from tests.integration.conftest import REPOSITORY
 from tests.integration.store import Store, open_store
 
-from delta_outbox.commit_history import CommitHistory
 from delta_outbox.dbt import check_result, ignore_static_setting
 from delta_outbox.home import Home
 
@@ -113,9 +114,10 @@ def session_of(spark: SparkSession) -> tuple[dict[str, str], set[str]]:
 
 def numbered_by(spark: SparkSession, table: str) -> set[str]:
     """Return which writers have numbered a commit of a table."""
-    folder = CommitHistory(spark).folder(table)
-    assert folder is not None
-    lines = [line for file in folder.glob("*.json") for line in file.read_text().splitlines()]
+    (detail,) = spark.sql(f"describe detail {table}").collect()
+    commits = list((Path(urlparse(detail["location"]).path) / "_delta_log").glob("*.json"))
+    assert commits
+    lines = [line for commit in commits for line in commit.read_text().splitlines()]
     return {action["txn"]["appId"] for line in lines if "txn" in (action := json.loads(line))}
 
 

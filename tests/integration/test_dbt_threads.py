@@ -25,7 +25,8 @@ SHOP = "t_threads_shop"
 MODELS = [f"small_{number:02}" for number in range(14)]
 EVENTS_EACH = 5
 BACKLOG = 20_000  # events; a refresh of them takes seconds, in which the small models are made
-LAST_COMMIT = "spark.databricks.delta.lastCommitVersionInSession"  # Delta sets it with each commit
+DELTA = "spark.databricks.delta."
+LAST_COMMIT = f"{DELTA}lastCommitVersionInSession"  # set by Delta itself with each commit
 
 PROJECT = {
     "dbt_project.yml": """
@@ -105,8 +106,9 @@ def backlog(store: Store, kind: str) -> None:
 
 
 def session_of(spark: SparkSession) -> tuple[dict[str, str], set[str]]:
-    """Return the settings and the temporary views of the session that dbt's threads share."""
-    settings = {row["key"]: row["value"] for row in spark.sql("set").collect()}
+    """Return Delta's settings and the temporary views of the session that dbt's threads share."""
+    rows = spark.sql("set").collect()
+    settings = {row["key"]: row["value"] for row in rows if row["key"].startswith(DELTA)}
     settings.pop(LAST_COMMIT, None)
     views = {row["viewName"] for row in spark.sql("show views").collect() if row["isTemporary"]}
     return settings, views

@@ -1,8 +1,8 @@
 {% materialization outbox_invariants, adapter="spark" %}
     {#-
-        Check what is new and keep what breaks a rule. The model's SQL asks the rules over temporary views of the range;
-        where nothing is new nothing is asked. First the violations are written, then the position: a build that ends
-        between the two checks the range again, and the same violation twice is shown once.
+        Check what is new and keep what breaks a rule. The model's SQL asks the rules over the rows of the range
+        (checked_rows); where nothing is new nothing is asked. First the violations are written, then the position: a build
+        that ends between the two checks the range again, and the same violation twice is shown once.
 
         A range may have millions of rows, and Spark judges a table by its compressed files: what joins ranges says
         `merge`, or Spark would make hash tables of them until its memory ends.
@@ -15,17 +15,13 @@
     {%- do run_query(delta_outbox.ddl_violations(target_relation)) -%}
     {%- set range = delta_outbox.invariant_range(state) -%}
     {%- set is_new = range["whole"] or range["events"] or range["transitions"] or range["rewrites"] or range["state_before"] != range["state_version"] -%}
-    {%- if is_new -%}
-        {%- for name, query in delta_outbox.checked_views(state, range).items() -%}
-            {%- do run_query("create or replace temporary view " ~ name ~ " as " ~ query) -%}
-        {%- endfor -%}
-        {%- do run_query("create or replace temporary view outbox_earlier_events as " ~ delta_outbox.earlier_events_select(state, range)) -%}
-    {%- endif -%}
+    {%- set checked = delta_outbox.checked_rows(state, range) if is_new -%}
     {% call statement("main") -%}
         {% if is_new -%}
             insert {{ "overwrite" if range["whole"] else "into" }} {{ target_relation }} ({{ columns }}, found_at)
             select {{ columns | replace("details", "to_json(details)") }}, {{ delta_outbox.now_utc() }}
             from (
+                {{ checked }}
                 {{ sql }}
             )
         {%- else -%}

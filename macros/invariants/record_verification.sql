@@ -17,17 +17,13 @@
         "lanes": range["lanes"],
     } -%}
 begin
-    execute immediate 'set spark.databricks.delta.write.txnAppId = outbox/invariants';
-    execute immediate 'set spark.databricks.delta.write.txnVersion = {{ range["number"] }}';
     begin
         declare exit handler for sqlstate '2D521' begin end;
-        insert into {{ progress }} (writer, number, plan, planned_at, planned_by)
+        insert into {{ progress }} {{ delta_outbox.numbered_write("outbox/invariants", range["number"]) }} (writer, number, plan, planned_at, planned_by)
         values (
             'invariants', {{ range["number"] }}, {{ delta_outbox.text_literal(tojson(plan)) }}, {{ delta_outbox.now_utc() }},
             {{ delta_outbox.text_literal("dbt " ~ invocation_id) }}
         );
     end;
-    execute immediate 'reset spark.databricks.delta.write.txnAppId';
-    execute immediate 'reset spark.databricks.delta.write.txnVersion';
 end
 {%- endmacro %}

@@ -10,29 +10,5 @@
     -#}
     {%- set days = var("identity_horizon_days", 7) | int -%}
     {%- set between = "concat('created_date between date_from_unix_date(', {first} - " ~ days ~ ", ') and date_from_unix_date(', {last}, ')')" -%}
-    select
-        case
-            when count(*) = 0 then 'false'
-            when count(*) > 100 then {{ between.replace("{first}", "min(first)").replace("{last}", "max(last)") }}
-            else array_join(
-                collect_list({{ between.replace("{first}", "first").replace("{last}", "last") }}), ' or '
-            )
-        end
-    from (
-        select
-            min(day) as first,
-            max(day) as last
-        from (
-            select
-                day,
-                sum(starts) over (order by day) as island
-            from (
-                select
-                    day,
-                    if(day - lag(day) over (order by day) > {{ days }} + 31, 1, 0) as starts
-                from (select distinct unix_date(created_date) as day from {{ news }})
-            )
-        )
-        group by island
-    )
+    {{ delta_outbox.ranges_of(news, "unix_date(created_date)", days + 31, between) }}
 {%- endmacro %}

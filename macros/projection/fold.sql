@@ -1,4 +1,4 @@
-{% macro fold(state, news="ertmcd", events_tail="outbox_events_tail", transitions_tail="outbox_transitions_tail", known_events="outbox_known_events", commands_tail="outbox_commands_tail") -%}
+{% macro fold(state, news="ertmcd", events_tail="outbox_events_tail", transitions_tail="outbox_transitions_tail", known_events="outbox_known_events", commands_tail="outbox_commands_tail", replaced=none) -%}
     {#-
         The state of every delivery that the tails touch: the projection as it was, folded with what is new.
 
@@ -17,6 +17,8 @@
             transitions_tail: name of the view of new rows of the transition log (transitions_tail_select)
             known_events: name of the view of earlier events, against which identity is checked (known_events_select)
             commands_tail: name of the view of new rows of the command log (commands_tail_select)
+            replaced: a condition on rows of the projection, with all news: what satisfies it is looked at, and is in the
+                result also where nothing has happened to it; for whoever puts the result in its place
         Placeholders, which whoever runs the text replaces by literals, so that what is not touched is not read:
             __from_states__: list of the states (partitions of the projection) that the touched deliveries come from
             __first_arrival__, __last_arrival__: of the events that transitions and kills of the tails are about
@@ -116,6 +118,9 @@
             {{ delta_outbox.state_of("s") }},
             false as is_new
         from {{ state }} as s
+        {%- if replaced is not none %}
+        where {{ replaced }}
+        {%- else %}
         left semi join (
             {%- if "t" in news %}
             select event_id, arrival from last_transitions
@@ -129,6 +134,7 @@
         where
             s.state in (__from_states__)
             and s.arrival between __first_arrival__ and __last_arrival__
+        {%- endif %}
         {%- endif %}
         {%- if "e" in news and "c" in news %}
         union all
@@ -292,5 +298,7 @@
         {% endfor -%}
         replaces_destination
     from settled
+    {%- if replaced is none %}
     where is_touched{% if "t" in news %} or __with_untouched__{% endif %}{% if "c" in news %} or kill is not null{% endif %}
+    {%- endif %}
 {%- endmacro %}

@@ -1,7 +1,7 @@
 {% materialization outbox_projection, adapter="spark" %}
     {#-
         Refresh the projection incrementally. The model's SQL is the fold of what is new; the script around it plans the
-        range, takes the race with other refreshers, and merges. `--full-refresh` derives everything anew.
+        range, takes the race with other refreshers, and writes. `--full-refresh` derives everything anew.
     -#}
     {%- set target_relation = this.incorporate(type="table") -%}
 

@@ -10,9 +10,14 @@
         modification) is not an error: the script looks again. So refreshers beside each other never fail and never write
         a range twice.
 
+        It leaves the session as it is, for the threads of a dbt share it: a number is an option of its INSERT, and what
+        several statements read is text in each of them, not a view. A MERGE has no options, so rows that change are
+        replaced: together with all that the projection has of the same commits and states, by a condition that the new
+        ones fulfil as well, as Delta demands.
+
         Arguments:
             state: relation, the projection
-            fold: SQL text, the macro `fold` with its placeholder
+            fold: SQL text, the macro `fold` with its placeholders, of all news and with `__replaced__`
             rebuild: true to derive everything anew from snapshots of the logs
         Result: one row, the number of the plan that the projection now stands at.
     -#}
@@ -47,14 +52,16 @@ begin
     declare events_source string;
     declare transitions_source string;
     declare commands_source string;
+    declare tails string;
     declare news_days string;
     declare first_id string;
     declare last_id string;
-    declare from_states string;
-    declare first_arrival bigint;
-    declare last_arrival bigint;
-    declare is_replayed boolean;
-    declare is_killed boolean;
+    declare terminal_states string;
+    declare arrivals string;
+    declare positions string;
+    declare touched string;
+    declare statement string;
+    declare plan_text string;
     declare fold_text string default r"
 {{ fold }}
 ";
@@ -127,102 +134,116 @@ begin
                     else '{{ delta_outbox.no_changes(commands) }}'
                 end;
             end if;
-            execute immediate 'create or replace temporary view outbox_events_tail as '
-                || replace(
-                    replace(
-                        r"{{ delta_outbox.events_tail_select('__source__', '__arrival__') }}",
-                        '__arrival__', if(plan_rebuilds, '_metadata.row_commit_version', '_commit_version')
-                    ),
-                    '__source__', events_source
-                );
-            execute immediate 'create or replace temporary view outbox_transitions_tail as '
-                || replace(r"{{ delta_outbox.transitions_tail_select('__source__') }}", '__source__', transitions_source);
-            execute immediate 'create or replace temporary view outbox_commands_tail as '
-                || replace(
-                    replace(
-                        r"{{ delta_outbox.commands_tail_select('__source__', '__position__') }}",
-                        '__position__', if(plan_rebuilds, '_metadata.row_commit_version', '_commit_version')
-                    ),
-                    '__source__', commands_source
-                );
+            set tails = replace(replace(replace(replace(
+                r"with
+                outbox_events_tail as (
+                    {{ delta_outbox.events_tail_select('__events__', '__arrival__') | indent(20) }}
+                ),
 
+                outbox_transitions_tail as (
+                    {{ delta_outbox.transitions_tail_select('__transitions__') | indent(20) }}
+                ),
+
+                outbox_commands_tail as (
+                    {{ delta_outbox.commands_tail_select('__commands__', '__arrival__') | indent(20) }}
+                )",
+                '__arrival__', if(plan_rebuilds, '_metadata.row_commit_version', '_commit_version')),
+                '__events__', events_source),
+                '__transitions__', transitions_source),
+                '__commands__', commands_source);
+
+            -- A new outbox has nothing to fold, which is said sooner than planned.
+            set is_empty = false;
+            if plan_rebuilds then
+                execute immediate 'select not exists (select 1 from ' || events_source || ')' into is_empty;
+            end if;
+            set (news_days, first_id, last_id) = (select 'false', '', '');
             if events_to > events_after and not plan_rebuilds then
-                set news_days = ({{ delta_outbox.days_of_news("outbox_events_tail") | indent(16) }});
-                set (first_id, last_id) = (
-                    select hex(min(event_id)), hex(max(event_id)) from outbox_events_tail
-                );
+                execute immediate tails || r"
+                    select
+                        ({{ delta_outbox.days_of_news("outbox_events_tail") | indent(24) }}),
+                        coalesce(hex(min(event_id)), ''),
+                        coalesce(hex(max(event_id)), '')
+                    from outbox_events_tail"
+                into news_days, first_id, last_id;
             end if;
             -- Only a replay leaves a terminal state, and only a kill may let the key of a dead event go, so only then are
             -- the partitions of terminal states touched.
-            set (first_arrival, last_arrival, is_replayed, is_killed) = (
-                select
-                    coalesce(min(arrival), 0),
-                    coalesce(max(arrival), -1),
-                    coalesce(bool_or(reason = 'replayed'), false),
-                    coalesce(bool_or(is_kill), false)
-                from (
-                    select arrival, reason, false as is_kill from outbox_transitions_tail
-                    union all
-                    select arrival, cast(null as string), true from outbox_commands_tail
-                    where kind = 'kill' and event_id is not null
-                )
-                where not plan_rebuilds
+            set (terminal_states, arrivals, positions) = (select '', 'false', '');
+            if (transitions_to > transitions_after or commands_to > commands_after) and not plan_rebuilds then
+                execute immediate replace(tails || r",
+                    outbox_moves as (
+                        select
+                            arrival,
+                            epoch,
+                            lane,
+                            sequence,
+                            if(reason = 'replayed' and from_state in ('PUBLISHED', 'DEAD'), from_state, null) as terminal
+                        from __transitions__
+                    ),
+
+                    outbox_touched as (
+                        select arrival, terminal from outbox_moves
+                        union all
+                        select arrival, 'DEAD' from outbox_commands_tail where kind = 'kill' and event_id is not null
+                    )
+
+                    select
+                        (select array_join(collect_set(', \'' || terminal || '\''), '') from outbox_touched),
+                        ({{ delta_outbox.ranges_of(
+                            "outbox_touched", "arrival", 1, "concat('arrival between ', {first}, ' and ', {last})"
+                        ) | indent(24) }}),
+                        (
+                            select
+                                array_join(collect_list(
+                                    ' or (epoch = ' || epoch || ' and lane = ' || lane
+                                    || ' and sequence between ' || first || ' and ' || last || ')'
+                                ), '')
+                            from (
+                                select epoch, lane, min(sequence) as first, max(sequence) as last
+                                from outbox_moves
+                                group by epoch, lane
+                            )
+                        )",
+                    '__transitions__', transitions_source)
+                into terminal_states, arrivals, positions;
+            end if;
+            -- What is read of the projection, and replaced. Rows that leave a state fulfil it by their new position, which
+            -- no earlier row has; one that has it all the same, in a log that was tampered with, is read and stays.
+            set touched = if(
+                arrivals = 'false',
+                'false',
+                '(' || arrivals || ') and (state in (\'PENDING\', \'CLAIMED\'' || terminal_states || ')' || positions || ')'
             );
-            set from_states = case
-                when plan_rebuilds then '\'\''
-                when is_replayed then '\'PENDING\', \'CLAIMED\', \'PUBLISHED\', \'DEAD\''
-                when is_killed then '\'PENDING\', \'CLAIMED\', \'DEAD\''
-                else '\'PENDING\', \'CLAIMED\''
-            end;
-            execute immediate 'create or replace temporary view outbox_known_events as '
-                || replace(replace(replace(replace(replace(replace(
-                    r"{{ delta_outbox.known_events_select(events) }}",
-                    '__any_news__', if(plan_rebuilds or news_days is null, 'false', 'true')),
-                    '__events_to__', cast(events_to as string)),
-                    '__events_after__', cast(events_after as string)),
-                    '__news_days__', coalesce(news_days, 'false')),
-                    '__first_id__', 'string(x\'' || coalesce(first_id, '') || '\')'),
-                    '__last_id__', 'string(x\'' || coalesce(last_id, '') || '\')');
 
-            -- A new outbox has nothing to fold, which is said sooner than planned.
-            set is_empty = plan_rebuilds and not exists (select 1 from outbox_events_tail);
-            execute immediate 'create or replace temporary view outbox_folded as '
-                || if(
-                    is_empty,
-                    'select * from {{ state }} where false',
-                    replace(replace(replace(replace(
-                        fold_text,
-                        '__with_untouched__', 'false'),
-                        '__from_states__', from_states),
-                        '__first_arrival__', cast(first_arrival as string)),
-                        '__last_arrival__', cast(last_arrival as string))
-                );
+            set statement = replace(replace(replace(replace(replace(replace(
+                r"insert into {{ state }}
+                {{ delta_outbox.numbered_write("outbox/projection", "__number__", "outbox/projection/__number__") | indent(16) }}
+                replace where __replacing__
+                __tails__,
 
-            execute immediate 'set spark.databricks.delta.write.txnAppId = outbox/projection';
-            execute immediate 'set spark.databricks.delta.write.txnVersion = ' || plan_number;
-            -- Readers find out from the commit which plan a version of the projection stands at.
-            execute immediate 'set spark.databricks.delta.commitInfo.userMetadata = outbox/projection/' || plan_number;
-            -- A merge reads its source more than once: let Delta keep it, fold once. (A cached table would be computed
-            -- anew after every later append to the logs.)
-            execute immediate 'set spark.databricks.delta.merge.materializeSource = all';
+                outbox_known_events as (
+                    {{ delta_outbox.known_events_select(events) | indent(20) }}
+                )
+
+                select {{ delta_outbox.state_columns() | join(", ") }} from (__fold__)",
+                '__any_news__', if(news_days = 'false', 'false', 'true')),
+                '__events_to__', cast(events_to as string)),
+                '__events_after__', cast(events_after as string)),
+                '__news_days__', news_days),
+                '__first_id__', 'string(x\'' || first_id || '\')'),
+                '__last_id__', 'string(x\'' || last_id || '\')');
+            set statement = replace(replace(replace(replace(replace(
+                statement,
+                '__number__', cast(plan_number as string)),
+                '__tails__', tails),
+                '__fold__', if(is_empty, r"select * from {{ state }} where false", fold_text)),
+                '__replaced__', touched),
+                '__replacing__', if(plan_rebuilds, 'true', concat_ws(' or ', 'arrival > ' || events_after, nullif(touched, 'false'))));
             begin
                 declare exit handler for sqlstate '2D521' begin set lost = true; end;
-                if plan_rebuilds then
-                    {{ delta_outbox.overwrite_state(state, "outbox_folded") }};
-                else
-                    execute immediate replace(replace(replace(
-                        r"{{ delta_outbox.merge_into_state(
-                            state, 'select * from outbox_folded', '__from_states__', '__first_arrival__', '__last_arrival__'
-                        ) }}",
-                        '__from_states__', from_states),
-                        '__first_arrival__', cast(first_arrival as string)),
-                        '__last_arrival__', cast(last_arrival as string));
-                end if;
+                execute immediate statement;
             end;
-            execute immediate 'reset spark.databricks.delta.write.txnAppId';
-            execute immediate 'reset spark.databricks.delta.write.txnVersion';
-            execute immediate 'reset spark.databricks.delta.commitInfo.userMetadata';
-            execute immediate 'reset spark.databricks.delta.merge.materializeSource';
             if not lost then
                 set applied = plan_number;
             end if;
@@ -238,36 +259,37 @@ begin
             then
                 set done = true;
             else
-                execute immediate 'set spark.databricks.delta.write.txnAppId = outbox/projection-plan';
-                execute immediate 'set spark.databricks.delta.write.txnVersion = ' || (plan_number + 1);
+                set plan_text = to_json(
+                    named_struct(
+                        'rebuild', rebuild_wanted or plan_number = 0,
+                        'events', named_struct(
+                            'after', if(rebuild_wanted, -1, events_to),
+                            'to', greatest(events_to, {{ events_head }})
+                        ),
+                        'transitions', named_struct(
+                            'after', if(rebuild_wanted, -1, transitions_to),
+                            'to', greatest(transitions_to, {{ transitions_head }})
+                        ),
+                        'commands', named_struct(
+                            'after', if(rebuild_wanted, -1, commands_to),
+                            'to', greatest(commands_to, {{ commands_head }})
+                        )
+                    )
+                );
+                set statement = replace(replace(
+                    r"insert into {{ progress }}
+                    {{ delta_outbox.numbered_write("outbox/projection-plan", "__number__") | indent(20) }}
+                    (writer, number, plan, planned_at, planned_by)
+                    values (
+                        'projection', __number__, '__plan__', {{ delta_outbox.now_utc() }},
+                        {{ delta_outbox.text_literal("dbt " ~ invocation_id) }}
+                    )",
+                    '__number__', cast(plan_number + 1 as string)),
+                    '__plan__', plan_text);  -- names, numbers and truth values: nothing ends the literal
                 begin
                     declare exit handler for sqlstate '2D521' begin set lost = true; end;
-                    insert into {{ progress }} (writer, number, plan, planned_at, planned_by)
-                    select
-                        'projection',
-                        plan_number + 1,
-                        to_json(
-                            named_struct(
-                                'rebuild', rebuild_wanted or plan_number = 0,
-                                'events', named_struct(
-                                    'after', if(rebuild_wanted, -1, events_to),
-                                    'to', greatest(events_to, {{ events_head }})
-                                ),
-                                'transitions', named_struct(
-                                    'after', if(rebuild_wanted, -1, transitions_to),
-                                    'to', greatest(transitions_to, {{ transitions_head }})
-                                ),
-                                'commands', named_struct(
-                                    'after', if(rebuild_wanted, -1, commands_to),
-                                    'to', greatest(commands_to, {{ commands_head }})
-                                )
-                            )
-                        ),
-                        {{ delta_outbox.now_utc() }},
-                        {{ delta_outbox.text_literal("dbt " ~ invocation_id) }};
+                    execute immediate statement;
                 end;
-                execute immediate 'reset spark.databricks.delta.write.txnAppId';
-                execute immediate 'reset spark.databricks.delta.write.txnVersion';
                 if not lost then
                     set planned = true;
                     set expected_number = plan_number + 1;

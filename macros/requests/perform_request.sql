@@ -26,17 +26,18 @@
         {%- set created = [] -%}
         {%- if checked.get("since") is not none -%} {%- do created.append("created_at >= timestamp_micros(" ~ checked.since ~ ")") -%} {%- endif -%}
         {%- if checked.get("until") is not none -%} {%- do created.append("created_at < timestamp_micros(" ~ checked.until ~ ")") -%} {%- endif -%}
-        {%- do run_query("create or replace temporary view outbox_request as " ~ delta_outbox.request_row(kind, command_id, checked)) -%}
-        {%- do run_query("create or replace temporary view outbox_targets as " ~ delta_outbox.request_targets(
-            kind, state, "outbox_request",
+        {#- As text in each question, not as views: whoever shares the session may have views of their own. -#}
+        {%- set request = "(" ~ delta_outbox.request_row(kind, command_id, checked) ~ ")" -%}
+        {%- set targets = "(" ~ delta_outbox.request_targets(
+            kind, state, request,
             "'" ~ from_states | join("', '") ~ "'",
             is_named | string | lower,
             created | join(" and ") or "true",
             delta_outbox.now_utc()
-        )) -%}
+        ) ~ ")" -%}
 
         {%- if is_named -%}
-            {%- set unknown = run_query(delta_outbox.request_unknown_ids("outbox_targets", "outbox_request")) | list -%}
+            {%- set unknown = run_query(delta_outbox.request_unknown_ids(targets, request)) | list -%}
             {%- if unknown -%}
                 {%- do exceptions.raise_compiler_error(
                     kind ~ ": `event_ids` must name events of this outbox. Got: " ~ delta_outbox.shown(unknown[0][0])
@@ -46,17 +47,17 @@
         {%- endif -%}
 
         {%- set total = namespace(deliveries=0) -%}
-        {%- for row in run_query(delta_outbox.request_counts("outbox_targets")) -%}
+        {%- for row in run_query(delta_outbox.request_counts(targets)) -%}
             {%- set total.deliveries = total.deliveries + row["deliveries"] -%}
             {%- do log(kind ~ ": " ~ delta_outbox.ascii_json(row, ["state", "event_type", "destination", "deliveries"]), info=true) -%}
         {%- endfor -%}
-        {%- for row in run_query(delta_outbox.request_examples("outbox_targets")) -%}
+        {%- for row in run_query(delta_outbox.request_examples(targets)) -%}
             {%- set what = "for example" if row["refusal"] is none else "left out" -%}
             {%- set columns = ["event_id", "destination", "state", "event_type", "ordering_key", "created_at", "last_error"] -%}
             {%- do log(kind ~ ": " ~ what ~ " " ~ delta_outbox.ascii_json(row, columns + (["refusal"] if row["refusal"] is not none else [])), info=true) -%}
         {%- endfor -%}
         {%- if kind == "replay" and total.deliveries -%}
-            {%- set keys = (run_query(delta_outbox.request_passed_keys("outbox_targets", state, ref("policy_rows"))) | list)[0][0] -%}
+            {%- set keys = (run_query(delta_outbox.request_passed_keys(targets, state, ref("policy_rows"))) | list)[0][0] -%}
             {%- if keys -%}
                 {%- do log("replay: warning: " ~ keys ~ " key(s) have later events delivered already: order on those keys is not restored.", info=true) -%}
             {%- endif -%}
@@ -68,7 +69,7 @@
             {%- do log(kind ~ ": 0 deliveries; nothing was written.", info=true) -%}
         {%- else -%}
             {%- do run_query(delta_outbox.append_command(
-                source("outbox", "outbox_commands"), "outbox_targets", "outbox_request", delta_outbox.now_utc()
+                source("outbox", "outbox_commands"), targets, request, delta_outbox.now_utc()
             )) -%}
             {%- do log(kind ~ ": " ~ total.deliveries ~ " deliveries; command " ~ command_id ~ ". See `outbox show " ~ command_id ~ "`.", info=true) -%}
         {%- endif -%}

@@ -4,7 +4,6 @@
         operations, which dbt runs without any model.
     -#}
     {%- set state = ref("outbox_state") -%}
-    {%- do run_query(delta_outbox.refresh_script(state, delta_outbox.fold(state))) -%}
-    {%- do delta_outbox.forget_write_version() -%}
+    {%- do run_query(delta_outbox.refresh_script(state, delta_outbox.fold(state, replaced="__replaced__"))) -%}
     {{ return(delta_outbox.head_version(state)) }}
 {%- endmacro %}

@@ -4,7 +4,7 @@
         missing and repeats nothing, so whatever interrupts it, it is run again; rows of the logs stay as they are.
 
         A constraint that some row of a log does not keep is left out there: such rows stay, and are rejected one by one when
-        their turn comes.
+        their turn comes. Once a purge has removed them, the next `outbox init` adds it.
     -#}
     {%- set schema = delta_outbox.schema_name(var("outbox_schema", env_var("OUTBOX_SCHEMA", "") or "outbox")) -%}
     {%- set names = [] -%}

@@ -10,7 +10,8 @@
     {%- for row in run_query("show tblproperties " ~ table) -%}
         {%- do properties.update({row["key"]: row["value"]}) -%}
     {%- endfor -%}
-    {%- if properties.get("delta_outbox.format_version", "0") | int < delta_outbox.format_version() -%}
+    {%- set is_older = properties.get("delta_outbox.format_version", "0") | int < delta_outbox.format_version() -%}
+    {%- if is_older -%}
         {%- set columns = [] -%}
         {%- for row in run_query("show columns in " ~ table) -%}
             {%- do columns.append(row["col_name"]) -%}
@@ -25,18 +26,21 @@
         {%- endif -%}
         {%- if name == "state" -%}
             {%- do delta_outbox.mend_instants(table) -%}
-        {%- else -%}
-            {%- for check, condition in delta_outbox.log_checks(name).items() if "delta.constraints." ~ check not in properties -%}
-                {%- if run_query("select 1 as found from " ~ table ~ " where not (" ~ condition ~ ") limit 1") | list -%}
-                    {%- do exceptions.warn("delta_outbox: " ~ table ~ " has rows that do not keep the constraint " ~ check ~ "; it is left out.") -%}
-                {%- else -%}
-                    {%- do run_query("alter table " ~ table ~ " add constraint " ~ check ~ " check (" ~ condition ~ ")") -%}
-                {%- endif -%}
-            {%- endfor -%}
-            {#- Its place is taken by kind_is_known, which knows more kinds. -#}
-            {%- if name == "commands" -%}
-                {%- do run_query("alter table " ~ table ~ " drop constraint if exists kind_known") -%}
+        {%- endif -%}
+    {%- endif -%}
+    {%- if name != "state" -%}
+        {%- for check, condition in delta_outbox.log_checks(name).items() if "delta.constraints." ~ check not in properties -%}
+            {%- if run_query("select 1 as found from " ~ table ~ " where not (" ~ condition ~ ") limit 1") | list -%}
+                {%- do exceptions.warn("delta_outbox: " ~ table ~ " has rows that do not keep the constraint " ~ check ~ "; it is left out until `outbox init` finds none.") -%}
+            {%- else -%}
+                {%- do run_query("alter table " ~ table ~ " add constraint " ~ check ~ " check (" ~ condition ~ ")") -%}
             {%- endif -%}
+        {%- endfor -%}
+    {%- endif -%}
+    {%- if is_older -%}
+        {#- Its place is taken by kind_is_known, which knows more kinds. -#}
+        {%- if name == "commands" -%}
+            {%- do run_query("alter table " ~ table ~ " drop constraint if exists kind_known") -%}
         {%- endif -%}
         {%- do run_query("alter table " ~ table ~ " set tblproperties ('delta_outbox.format_version' = '" ~ delta_outbox.format_version() ~ "')") -%}
     {%- endif -%}

@@ -1,5 +1,5 @@
--- What is new, folded into the deliveries that it touches; the materialization merges it into the projection.
-{{ delta_outbox.fold(this) }}
+-- What is new, folded into the deliveries that it touches; the materialization puts it into the projection.
+{{ delta_outbox.fold(this, replaced="__replaced__") }}
 
 -- depends_on: {{ source("outbox", "outbox_events") }}
 -- depends_on: {{ source("outbox", "outbox_transitions") }}

@@ -109,8 +109,8 @@ def _local(
 
 
 def create_outbox(spark: SparkSession, home: Home, tables: Tables) -> None:
-    """Create what is missing: the logs, the projection and the views; bring logs of an older
-    format to the present one. What the logs hold stays as it is.
+    """Create what is missing: the logs, the projection and the views; bring logs that are there to
+    the present format, with the constraints that all their rows keep. What the logs hold stays.
 
     Args:
         spark: the session that dbt uses; the one of this process.
@@ -121,12 +121,11 @@ def create_outbox(spark: SparkSession, home: Home, tables: Tables) -> None:
         DbtFailed: dbt ended with errors.
         FormatTooNew: a newer release wrote the logs.
     """
-    try:
-        check_logs(spark, tables)
-    except NoOutboxHere:
-        pass
-    except FormatTooOld as error:
-        logger.info("migrating", extra={"from": error.args[0]})
+    with contextlib.suppress(NoOutboxHere):
+        try:
+            check_logs(spark, tables)
+        except FormatTooOld as error:
+            logger.info("migrating", extra={"from": error.args[0]})
         check_result(run_dbt(MIGRATE, home=home, schema=tables.schema))
     check_result(run_dbt(CREATE, home=home, schema=tables.schema))
     sync_folder(home.root, what=home.root)

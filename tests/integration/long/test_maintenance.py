@@ -6,7 +6,6 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,8 +85,6 @@ def test_a_drain_beside_everything(store: Store, past: Past, tmp_path: Path) -> 
 def _produce(store: Store, folder: Path, over: threading.Event) -> list[str]:
     """Append until told that it is over, by `append` and by plain INSERT; return the ids."""
     outbox = store.outbox(folder)
-    # A session of its own, as a producer has: dbt's numbered writes are settings of dbt's session.
-    own = replace(store, spark=store.spark.newSession())
     produced: list[str] = []
     number = 0
     while not over.is_set() or not number:
@@ -95,7 +92,7 @@ def _produce(store: Store, folder: Path, over: threading.Event) -> list[str]:
         keys = [f"key-{key}" for key in range(KEYS)]
         columns = {"event_id": ids, "ordering_key": keys, "event_type": ["x"] * KEYS}
         outbox.append(pa.table({**columns, "payload": [b"{}"] * KEYS})).raise_if_rejected()
-        own.insert((f"plain-{number:04}", "x", "p"))
+        store.insert((f"plain-{number:04}", "x", "p"))
         produced += [*ids, f"plain-{number:04}"]
         number += 1
         over.wait(1.0)  # what is proven is that they are beside each other, not how much they do

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +17,7 @@ from delta_outbox.outbox import Outbox
 from delta_outbox.served import find_served, remote_address
 from delta_outbox.session import local_session, stop_session, using_server
 from delta_outbox.statements import INLINE, Statements
-from delta_outbox.storage_places import check_places, places_of
+from delta_outbox.storage_places import Place, check_places, places_of
 from delta_outbox.tables import FORMAT_PROPERTY, FORMAT_VERSION, Tables
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def open_outbox(
         if create:
             create_outbox(spark, home, tables)
         check_logs(spark, tables)
-        check_storage(
+        places = check_storage(
             spark,
             tables,
             home=home if address is None or is_own else None,
@@ -96,6 +96,7 @@ def open_outbox(
             clock=clock,
             home=home,
             exclusive=address is None,
+            location=places["outbox_events"].location,
         )
         try:
             yield outbox
@@ -150,7 +151,7 @@ def load_statements(home: Home, tables: Tables) -> Statements:
 
 def check_storage(
     spark: SparkSession, tables: Tables, *, home: Home | None, single_driver: bool
-) -> None:
+) -> Mapping[str, Place]:
     """Refuse logs that lie where two drivers can both win a commit.
 
     Args:
@@ -159,15 +160,20 @@ def check_storage(
         home: whose lock keeps other drivers away; None for a Spark of somebody else.
         single_driver: the operator has promised that one driver alone writes.
 
+    Returns:
+        Where they lie, by name.
+
     Raises:
         StoragePrecondition: they do.
     """
+    places = places_of(spark, schema=tables.schema, names=(*LOGS, "outbox_state"))
     check_places(
-        places_of(spark, schema=tables.schema, names=(*LOGS, "outbox_state")).values(),
+        places.values(),
         own_warehouse=None if home is None else home.warehouse,
         setting=lambda name: spark.conf.get(name, None),
         single_driver=single_driver,
     )
+    return places
 
 
 def check_logs(spark: SparkSession, tables: Tables) -> None:

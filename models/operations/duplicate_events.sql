@@ -3,14 +3,19 @@
 {%- if var("audit", "") == "full" -%}
     {%- set within_horizon = "created_date is not null" -%}
 {%- else -%}
-    {%- set within_horizon = "created_date >= (select a.since from recently_appended as a)" -%}
+    {%- set within_horizon = "created_date in (select d.day from days_of_recent as d)" -%}
 {%- endif -%}
 with recently_appended as (
-    select date_sub(min(created_date), {{ days }}) as since
+    select distinct created_date
     from {{ events }}
     where
         appended_at >= {{ delta_outbox.now_utc() }} - interval {{ days }} days
         or (appended_at is null and created_at >= {{ delta_outbox.now_utc() }} - interval {{ days }} days)
+),
+
+days_of_recent as (
+    select explode(sequence(date_sub(created_date, {{ days }}), created_date)) as day
+    from recently_appended
 ),
 
 repeated as (

@@ -103,6 +103,21 @@ class ServerUnreachable(OutboxError):
         )
 
 
+class SessionClosed(OutboxError):
+    """The Spark Connect server does not know the given session any more: make a new one."""
+
+    code = "SESSION_CLOSED"
+    remedy = "Make a new session, `SparkSession.builder.remote(...).create()`, and give that one."
+
+    def __init__(self, *, remedy: str | None = None) -> None:
+        """Say how that comes."""
+        super().__init__(
+            "The Spark Connect server has closed the given session, because it was not used for "
+            "longer than the server's time-out, or has begun anew.",
+            remedy=remedy,
+        )
+
+
 class StoragePrecondition(OutboxError):
     """The storage cannot keep the promise of one winner per commit: use one that can."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from delta_outbox.outbox import Outbox
 from delta_outbox.served import find_served, remote_address
 from delta_outbox.session import local_session, stop_session, using_server
 from delta_outbox.statements import INLINE, Statements
-from delta_outbox.storage_places import check_places, places_of
+from delta_outbox.storage_places import Place, check_places, places_of
 from delta_outbox.synced import know_places, sync_folder
 from delta_outbox.tables import FORMAT_PROPERTY, FORMAT_VERSION, LOGS, PROJECTION, Tables
 
@@ -75,7 +75,7 @@ def open_outbox(
         if create:
             create_outbox(spark, home, tables)
         check_logs(spark, tables)
-        check_storage(
+        places = check_storage(
             spark,
             tables,
             home=home if address is None or is_own else None,
@@ -89,6 +89,7 @@ def open_outbox(
             clock=clock,
             home=home,
             exclusive=address is None,
+            location=places["outbox_events"].location,
         )
         try:
             yield outbox
@@ -143,7 +144,7 @@ def load_statements(home: Home, tables: Tables) -> Statements:
 
 def check_storage(
     spark: SparkSession, tables: Tables, *, home: Home | None, single_driver: bool
-) -> None:
+) -> Mapping[str, Place]:
     """Refuse logs that lie where two drivers can both win a commit.
 
     Args:
@@ -152,17 +153,21 @@ def check_storage(
         home: whose lock keeps other drivers away; None for a Spark of somebody else.
         single_driver: the operator has promised that one driver alone writes.
 
+    Returns:
+        Where they lie, by name.
+
     Raises:
         StoragePrecondition: they do.
     """
-    places = places_of(spark, schema=tables.schema, names=(*LOGS, PROJECTION)).values()
+    places = places_of(spark, schema=tables.schema, names=(*LOGS, PROJECTION))
     check_places(
-        places,
+        places.values(),
         own_warehouse=None if home is None else home.warehouse,
         setting=lambda name: spark.conf.get(name, None),
         single_driver=single_driver,
     )
-    know_places(spark, schema=tables.schema, places=places)
+    know_places(spark, schema=tables.schema, places=places.values())
+    return places
 
 
 def check_logs(spark: SparkSession, tables: Tables) -> None:

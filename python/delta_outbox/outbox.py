@@ -93,6 +93,7 @@ class Outbox:
         home: where relative paths of the settings start.
         exclusive: this process has the home's lock, so workers of other processes are gone.
         worker_id: who claims; unique per instance.
+        location: where the event log lies, as the catalog has it; None if nobody has asked.
     """
 
     def __init__(
@@ -106,6 +107,7 @@ class Outbox:
         home: Home | None = None,
         exclusive: bool = False,
         worker_id: str | None = None,
+        location: str | None = None,
     ) -> None:
         """Open sessions and read nothing yet."""
         self.spark = own_session(spark)
@@ -115,6 +117,7 @@ class Outbox:
         self.clock: Clock = clock or SystemClock()
         self.home = home
         self.exclusive = exclusive
+        self.location = location
         self.worker_id = worker_id or f"worker-{uuid.uuid4().hex[:12]}"
         self.projection = Projection(self.spark, self.tables, statements, clock=self.clock)
         self.destinations = DestinationStates(self.spark, self.tables, clock=self.clock)

@@ -26,7 +26,7 @@ from delta_outbox.file_appends import FileAppends
 from delta_outbox.frames import frame_of
 from delta_outbox.literals import listed
 from delta_outbox.progress import NumberedPlan, NumberedPlans
-from delta_outbox.session import end_own_session, is_remote, kept
+from delta_outbox.session import end_own_session, is_remote, kept, set_for_good
 from delta_outbox.statements import Statements
 from delta_outbox.storage import writing_to
 from delta_outbox.synced import sync_outbox
@@ -95,7 +95,7 @@ class Refreshing:
         """Read nothing yet."""
         self._spark = spark
         # Rows that are replaced may get another state than that which is replaced.
-        spark.conf.set("spark.databricks.delta.replaceWhere.constraintCheck.enabled", "false")
+        set_for_good(spark, "spark.databricks.delta.replaceWhere.constraintCheck.enabled", "false")
         self._tables = tables
         self._statements = statements
         self._tails = Tails(spark, tables, statements)

@@ -11,6 +11,7 @@ import sys
 import warnings
 import weakref
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 
@@ -46,6 +47,17 @@ if TYPE_CHECKING:
 CONNECT_PORT = 15002
 CONNECT_TIMEOUT = 5.0  # seconds
 CONNECT_RETRIES = 5  # about 3 s together
+# By the server; by the client, once it was told that the server has begun anew.
+FORGOTTEN = (
+    "INVALID_HANDLE.SESSION_CLOSED",
+    "INVALID_HANDLE.SESSION_NOT_FOUND",
+    "INVALID_HANDLE.SESSION_CHANGED",
+    "NO_ACTIVE_SESSION",
+)
+"""The errors of a session that its server does not know (any more)."""
+
+# What a code of gRPC means in the middle.
+_LOST = {"UNAVAILABLE": "it has ended", "UNAUTHENTICATED": "it takes another token now"}
 
 
 def local_session(
@@ -263,7 +275,7 @@ def remote_session(url: str) -> SparkSession:
         probe = (parts.hostname, parts.port or CONNECT_PORT)
         socket.create_connection(probe, timeout=CONNECT_TIMEOUT).close()
         spark: SparkSession = SparkSession.builder.remote(url).create()
-        _keep_apart(spark)
+        keep_apart(_client(spark))
         try:
             with _quick_to_give_up(spark):
                 spark.conf.set("spark.sql.session.timeZone", "UTC")
@@ -308,22 +320,20 @@ def _try_for_seconds(spark: SparkSession) -> None:
     _client(spark).set_retry_policies([policy])
 
 
-def _keep_apart(spark: SparkSession) -> None:
-    """Let the end of a session end nothing that others use.
+def keep_apart(client: Any) -> None:
+    """Let the end of a client end nothing that others use.
 
     A client of Spark 4.1 that closes also ends the threads of all clients, and closes once more
     when the garbage collector finds its session. If that happens while such a thread is started,
     the process waits for itself for ever (seen in tests of a refused session).
 
     Args:
-        spark: a session of Spark Connect that has just been made.
+        client: one that has just been made.
     """
-    client = _client(spark)
 
     def close() -> None:
-        if not client.is_closed:
-            client._closed = True
-            client._channel.close()
+        client._closed = True
+        client._channel.close()
 
     client.close = close
 
@@ -340,10 +350,25 @@ def lost_server(error: Exception) -> ServerUnreachable | None:
         error: what Spark raised.
     """
     code = getattr(error, "getGrpcStatusCode", None)
-    if code is None or getattr(code(), "name", "") != "UNAVAILABLE":
+    name = getattr(code(), "name", "") if code is not None else ""
+    cause = "it does not know our session any more" if is_forgotten(error) else _LOST.get(name)
+    if cause is None:
         return None
     url = _bare(os.environ.get(REMOTE_VARIABLE, ""))
-    return ServerUnreachable(address=url.removeprefix("sc://"), cause="it has ended")
+    return ServerUnreachable(address=url.removeprefix("sc://"), cause=cause)
+
+
+def is_forgotten(error: Exception) -> bool:
+    """Say whether an error means that a server does not know our session (any more).
+
+    Args:
+        error: what Spark raised.
+    """
+    # Those of a classic session would ask a JVM that may be gone.
+    if type(error).__module__ != "pyspark.errors.exceptions.connect":
+        return False
+    remote: Any = error
+    return remote.getCondition() in FORGOTTEN
 
 
 def _bare(url: str) -> str:
@@ -395,7 +420,8 @@ def is_remote(spark: SparkSession) -> bool:
     Args:
         spark: the session.
     """
-    return type(spark).__module__.startswith("pyspark.sql.connect.")
+    kinds = type(spark).__mro__  # no import: a local session needs none of Spark Connect
+    return any(kind.__module__.startswith("pyspark.sql.connect.") for kind in kinds)
 
 
 def spark_here(spark: SparkSession) -> SparkContext | Machine | None:
@@ -413,20 +439,41 @@ def spark_here(spark: SparkSession) -> SparkContext | Machine | None:
 def own_session(spark: SparkSession) -> SparkSession:
     """Return a session of its own on the same Spark: settings and temporary views are private.
 
+    One on a server is made anew where that has forgotten it (lasting_session.py).
+
     Args:
         spark: a classic session or one of Spark Connect.
+
+    Raises:
+        SessionClosed: the server does not know the given session any more.
     """
     if not is_remote(spark):
         return spark.newSession()
-    remote: Any = spark  # a classic session has no clone
-    own: SparkSession = remote.cloneSession()
-    _keep_apart(own)
+    from delta_outbox.lasting_session import LastingSession
+
+    remote: Any = spark  # typed as a classic session
+    own: Any = LastingSession(remote)
     for name, value in BOUNDS.items():
-        own.conf.set(name, value)
+        own.set_for_good(name, value)
     if spark in _here:
         _here[own] = _here[spark]
-    _client(own).set_retry_policies(_client(spark).get_retry_policies())
-    return own
+    result: SparkSession = own
+    return result
+
+
+def set_for_good(spark: SparkSession, name: str, value: str) -> None:
+    """Set what a session of ours needs as long as it lives.
+
+    Args:
+        spark: what `own_session` returned.
+        name: of the setting.
+        value: its value.
+    """
+    if is_remote(spark):
+        remote: Any = spark
+        remote.set_for_good(name, value)
+    else:
+        spark.conf.set(name, value)
 
 
 def kept(frame: DataFrame) -> DataFrame:
@@ -440,8 +487,20 @@ def kept(frame: DataFrame) -> DataFrame:
         # The client of Spark 4.1 takes the rows for those of the thread's active session, and asks
         # a server session for them that has never heard of them (pyspark.sql.connect.conversion).
         remote: Any = result
-        remote._session = remote._plan._spark_session = frame.sparkSession
+        remote._session = frame.sparkSession
+        remote._plan._spark_session = _Keeper(client=_client(frame.sparkSession))
     return result
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Keeper:
+    """What lets kept rows go, from within the garbage collector: it must wait for nobody.
+
+    Args:
+        client: of the session that keeps them; one that is made anew has never heard of them.
+    """
+
+    client: Any
 
 
 def end_own_session(spark: SparkSession) -> None:
@@ -454,14 +513,7 @@ def end_own_session(spark: SparkSession) -> None:
     """
     if not is_remote(spark):
         return
-    client = _client(spark)
-    if client.is_closed:
-        return
-    # Whoever ends has done its work; a server that is gone has nothing to forget.
-    with contextlib.suppress(Exception):
-        client.release_session()
-    with contextlib.suppress(Exception):
-        client.close()
+    spark.stop()
 
 
 def check_session(spark: SparkSession) -> None:

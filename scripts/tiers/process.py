@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,8 @@ import psutil
 from scripts.tiers.suites import ROOT, Tier
 
 LIMIT = 60 * 60  # seconds; a hung process must end before a CI does
+LEAVE_LIMIT = 60.0  # seconds in which what it has started may end in order, as a soak does
+LOOK_SECONDS = 0.05  # between two looks whether it has
 LOGS = ROOT / "build" / "tests"
 TIMED_OUT = 124
 NOTHING_COLLECTED = 5  # pytest's exit code
@@ -61,6 +64,7 @@ class Process:
     exit_code: int | None = field(default=None, init=False)
     _running: subprocess.Popen[bytes] | None = field(default=None, init=False)
     _stopped: bool = field(default=False, init=False)
+    _told: list[psutil.Process] = field(default_factory=list, init=False)
 
     @property
     def record(self) -> Path:
@@ -97,13 +101,14 @@ class Process:
                 _end(self._running, signal.SIGKILL)
                 self._running.wait()
                 exit_code = TIMED_OUT
+            _see_off(self._told)
             self.exit_code = exit_code
 
     def stop(self) -> None:
-        """Tell it to end, with all that it has started."""
+        """Tell it to end, with all that it has started; `run` returns when all of that is gone."""
         self._stopped = True
         if self._running is not None and self._running.poll() is None:
-            _end(self._running, signal.SIGTERM)
+            self._told += _end(self._running, signal.SIGTERM)
 
     def recorded(self) -> tuple[int, list[Test]]:
         """Return how many tests it has, as far as that is known, and those that have ended."""
@@ -145,11 +150,50 @@ def _environment() -> dict[str, str]:
     return found
 
 
-def _end(process: subprocess.Popen[bytes], by: signal.Signals) -> None:
-    """Send a signal to a process and to all that it has started, in whatever session."""
+def _end(process: subprocess.Popen[bytes], by: signal.Signals) -> list[psutil.Process]:
+    """Send a signal to a process and to all that it has started, in whatever session, once to each:
+    a second one would end at once what is ending in order. Return what it has started.
+    """
+    started: list[psutil.Process] = []
     with contextlib.suppress(psutil.Error, ProcessLookupError):
         started = psutil.Process(process.pid).children(recursive=True)
+        elsewhere = [one for one in started if not _is_in_group(one, process.pid)]
         os.killpg(process.pid, by)
-        for one in started:
+        for one in elsewhere:
             with contextlib.suppress(psutil.Error):
                 one.send_signal(by)
+    return started
+
+
+def _is_in_group(process: psutil.Process, group: int) -> bool:
+    with contextlib.suppress(ProcessLookupError):
+        return os.getpgid(process.pid) == group
+    return False
+
+
+def _see_off(told: Sequence[psutil.Process]) -> None:
+    """Wait until processes that were told to end have ended; kill those that stay."""
+    if _have_ended(told):
+        return
+    for one in told:
+        with contextlib.suppress(psutil.Error):
+            for process in (*one.children(recursive=True), one):
+                process.kill()
+    _have_ended(told)
+
+
+def _have_ended(told: Sequence[psutil.Process]) -> bool:
+    """Wait for it, and say whether it came."""
+    until = time.monotonic() + LEAVE_LIMIT
+    while any(_runs(one) for one in told):
+        if time.monotonic() > until:
+            return False
+        time.sleep(LOOK_SECONDS)
+    return True
+
+
+def _runs(process: psutil.Process) -> bool:
+    # One that nobody waits for, for whoever started it is gone, is there for ever.
+    with contextlib.suppress(psutil.Error):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False

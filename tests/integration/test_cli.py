@@ -36,7 +36,8 @@ def opened(spark: SparkSession, home: Home) -> Iterator[Callable[..., Any]]:
 
         @contextlib.contextmanager
         def open_outbox(*, config: Path | None = None, **_: object) -> Iterator[Outbox]:
-            yield store.open(load_settings(home=home.root, path=config))
+            settings = load_settings(home=home.root, path=config)
+            yield store.open(settings, location="file:/found/when/opened")
 
         yield open_outbox
 
@@ -88,6 +89,7 @@ def test_from_file_to_delivery(run: Run, tmp_path: Path, home: Home) -> None:
     assert {"PENDING": 2, "CLAIMED": 0, "PUBLISHED": 0, "DEAD": 0} == status["counts"]
     assert status["oldest_pending_seconds"] > 0
     assert str(home.root) == status["home"]
+    assert {"location": "file:/found/when/opened", "single_driver": False} == status["storage"]
     assert "clock_offset_seconds" not in status
 
     code, summary = run("relay", "--once", "--limit", "1")

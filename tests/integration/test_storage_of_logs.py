@@ -26,8 +26,9 @@ def test_a_log_with_a_location_of_its_own_is_found(
     spark.sql(f"create schema {outbox_schema}")
     for name in names:
         spark.sql(f"create table {tables[name]} (id int) using delta")
-    check_storage(spark, tables, home=home, single_driver=False)
-    assert set(names) == set(places_of(spark, schema=outbox_schema, names=names))
+    places = check_storage(spark, tables, home=home, single_driver=False)
+    assert places_of(spark, schema=outbox_schema, names=names) == places
+    assert set(names) == set(places)
     with pytest.raises(StoragePrecondition, match="not of this home"):
         check_storage(spark, tables, home=None, single_driver=True)
     spark.sql(f"drop table {tables['outbox_relays']}")

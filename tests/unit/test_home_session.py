@@ -73,13 +73,21 @@ def test_server_that_goes_away_is_told_from_other_errors(monkeypatch: pytest.Mon
     it stays what it is.
     """
     monkeypatch.setenv("SPARK_REMOTE", "sc://localhost:4711/;token=hidden")
-    away, other = (
-        SparkConnectGrpcException(message="x", grpc_status_code=code)
-        for code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.INTERNAL)
-    )
-    lost = lost_server(away)
-    assert lost is not None
-    assert "The Spark Connect server at localhost:4711 does not answer: it has ended" == str(lost)
+    causes = {
+        "it has ended": SparkConnectGrpcException(
+            message="x", grpc_status_code=grpc.StatusCode.UNAVAILABLE
+        ),
+        "it takes another token now": SparkConnectGrpcException(
+            message="x", grpc_status_code=grpc.StatusCode.UNAUTHENTICATED
+        ),
+        "it does not know our session any more": SparkConnectGrpcException(
+            message="x", errorClass="INVALID_HANDLE.SESSION_CHANGED"
+        ),
+    }
+    for cause, error in causes.items():
+        lost = lost_server(error)
+        assert f"The Spark Connect server at localhost:4711 does not answer: {cause}" == str(lost)
+    other = SparkConnectGrpcException(message="x", grpc_status_code=grpc.StatusCode.INTERNAL)
     assert lost_server(other) is None
     assert lost_server(ValueError("x")) is None
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 from scripts import landing
+from scripts.tiers import process as processes
 from scripts.tiers.process import Process
 from scripts.tiers.suites import FOLDERS, PARTS, TESTS, Tier, may_hold, part_of, suites
 
@@ -87,6 +91,17 @@ def test_no_file_is_in_two_parts_by_chance() -> None:
     assert len(PARTS) == part_of(TESTS / "new_folder" / "test_new.py")
 
 
+def given_process(folder: Path, file: Path, *options: str, tier: Tier = Tier.ALL) -> Process:
+    """Return a process that runs a file which is not of this repository, with its settings."""
+    return Process(
+        name="given",
+        files=[file],
+        tier=tier,
+        options=[f"-c{REPOSITORY / 'pyproject.toml'}", "-ptests.conftest", *options],
+        log=folder / "given.log",
+    )
+
+
 @pytest.fixture
 def process(tmp_path: Path) -> Callable[..., Process]:
     """Return a function that runs pytest on a file with a given text."""
@@ -94,14 +109,7 @@ def process(tmp_path: Path) -> Callable[..., Process]:
     def run(text: str, *options: str, tier: Tier = Tier.ALL) -> Process:
         file = tmp_path / "test_given.py"
         file.write_text(text)
-        made = Process(
-            name="given",
-            files=[file],
-            tier=tier,
-            # The settings and the plugin of this repository, for a file that is not in it.
-            options=[f"-c{REPOSITORY / 'pyproject.toml'}", "-ptests.conftest", *options],
-            log=tmp_path / "given.log",
-        )
+        made = given_process(tmp_path, file, *options, tier=tier)
         made.forget()
         made.run()
         return made
@@ -163,6 +171,49 @@ def test_a_process_that_did_not_run_complains(
     said = process(text, tier=tier).complaint()
     assert (said is None) == (complaint is None)
     assert complaint is None or complaint in str(said)
+
+
+STUBBORN = """
+import os, pathlib, signal, sys, time
+said = pathlib.Path(sys.argv[1])
+said.write_text(f"{os.getpid()}\\n")
+signal.signal(signal.SIGTERM, lambda *_: said.open("a").write("told\\n"))
+said.open("a").write("there\\n")
+while True:
+    time.sleep(60)
+"""
+STARTS_IT = """
+import subprocess, sys
+def test_stubborn():
+    subprocess.run([sys.executable, "-c", {code!r}, {said!r}], start_new_session={own})
+"""
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["of its session", "of a session of its own"])
+def test_what_a_stopped_process_has_started_is_gone(
+    own: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When a run of the tests is stopped, all that they have started is told once to end, and is
+    gone when the run returns, also what does not heed it.
+    """
+    monkeypatch.setattr(processes, "LEAVE_LIMIT", 0.5)
+    said, file = tmp_path / "said", tmp_path / "test_given.py"
+    file.write_text(STARTS_IT.format(code=STUBBORN, said=str(said), own=own))
+    made = given_process(tmp_path, file)
+    running = threading.Thread(target=made.run)
+    running.start()
+    try:
+        while not (said.exists() and "there" in said.read_text()):
+            assert running.is_alive(), made.log.read_text()
+            time.sleep(0.01)
+        number, _ = said.read_text().split()
+        stubborn = psutil.Process(int(number))
+    finally:
+        made.stop()
+        running.join()
+    assert not stubborn.is_running() or psutil.STATUS_ZOMBIE == stubborn.status()
+    assert [number, "there", "told"] == said.read_text().split()
+    assert made.exit_code not in (None, 0)
 
 
 @pytest.fixture

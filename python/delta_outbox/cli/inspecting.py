@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from delta_outbox.cli.outcome import Invocation, Outcome
 from delta_outbox.inspection_filter import Filter
-from delta_outbox.storage_places import places_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -45,12 +44,10 @@ def surroundings(outbox: Outbox) -> dict[str, object]:
             "source": str(settings.source) if settings.source else None,
             "destinations": {name: one.type for name, one in settings.publishers.items()},
         },
-    }
-    found["storage"] = {
-        "location": places_of(outbox.spark, schema=outbox.tables.schema, names=["outbox_events"])[
-            "outbox_events"
-        ].location,
-        "single_driver": settings.storage.single_driver,
+        "storage": {
+            "location": outbox.location,
+            "single_driver": settings.storage.single_driver,
+        },
     }
     offset = getattr(outbox.clock, "offset_seconds", 0.0)
     if offset:

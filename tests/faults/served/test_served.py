@@ -13,27 +13,22 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
-from tests.faults.conftest import (
-    KEYS,
-    PATIENCE,
-    TOPIC,
-    House,
-    event_id,
-    runs,
-    wait_for,
-)
+from tests.faults.conftest import KEYS, PATIENCE, TOPIC, event_id, runs, wait_for
 from tests.faults.oracle import rows_of
+from tests.faults.served.house import ServedHouse, killed, served_house, sessions_of, started
 from tests.integration.sockets import listening
 
+from delta_outbox import lasting_session
 from delta_outbox.errors import HomeInUse, ServerUnreachable
-from delta_outbox.home import Home, find_home
-from delta_outbox.publishers.jsonl import read_lines
+from delta_outbox.home import Home
+from delta_outbox.inspection import list_deliveries
+from delta_outbox.inspection_filter import Filter
+from delta_outbox.opening import open_outbox
 from delta_outbox.served import find_served
 from delta_outbox.session import remote_session, using_server
 
@@ -45,125 +40,14 @@ LOOK = 3.0  # seconds between two looks through the server, which cost a process
 END_LIMIT = 10.0  # seconds from the death of `outbox serve` to the end of all that it started
 
 
-@dataclass(kw_only=True)
-class ServedHouse:
-    """A house whose home is served.
-
-    Args:
-        house: the house.
-        home: its home.
-        server: `outbox serve`.
-        count: events that were appended so far; their numbers are below that.
-    """
-
-    house: House
-    home: Home
-    server: subprocess.Popen[str]
-    count: int = 0
-
-    @property
-    def url(self) -> str:
-        """Return the address of the server, token included."""
-        served = find_served(self.home)
-        assert served is not None
-        return served.url
-
-    def sql(self, *statements: str) -> None:
-        """Run statements through the server, as any Spark Connect client does."""
-        with using_server(self.url) as spark:
-            for statement in statements:
-                spark.sql(statement)
-
-    def append(self, count: int) -> None:
-        """Append events whose numbers follow on those of before."""
-        self.sql(events(self.count, count))
-        self.count += count
-
-    def delivered(self) -> Counter[int]:
-        """Return how often each event was delivered, by number."""
-        lines = read_lines(self.home.delivered)
-        return Counter(int(line["event_id"].removeprefix("event-")) for line in lines)
-
-    def numbers(self, query: str) -> list[int]:
-        """Return the first column of a query, asked through the server."""
-        with using_server(self.url) as spark:
-            return [row[0] for row in spark.sql(query).collect()]
-
-    def shares(self) -> list[int]:
-        """Return on how many lanes each relay works that has not stopped, by its last word."""
-        return self.numbers(
-            "select size(max_by(lanes, at)) from outbox.outbox_relays "
-            "group by relay_id having max_by(kind, at) <> 'stopped'"
-        )
-
-    def wait_for_delivery(self) -> None:
-        """Wait until all events are delivered."""
-        wait_for(lambda: set(range(self.count)) <= set(self.delivered()))
-
-    def check_stop(self, mode: str, expected: int) -> None:
-        """Stop a relay with SIGTERM in the middle of its work, and check what it leaves.
-
-        Nothing is claimed, and the destination and the log name the same events, each once.
-
-        Args:
-            mode: how it runs.
-            expected: its exit code.
-        """
-        before = self.delivered()
-        relay = self.house.start("relay", mode)
-        wait_for(lambda: self.delivered() != before or relay.poll() is not None)
-        assert relay.poll() is None, self.house.errors.read_text()[-3000:]
-        relay.send_signal(signal.SIGTERM)
-        code, summary = self.house.end(relay)
-
-        states = {number: rows[-1]["to_state"] for number, rows in self.house.histories().items()}
-        published = {number for number, state in states.items() if state == "PUBLISHED"}
-        assert {"PUBLISHED", "PENDING"} >= set(states.values())
-        assert dict.fromkeys(published, 1) == self.delivered()
-        assert expected == code
-        assert len(published) - len(before) == summary["published"] > 0
-        assert summary["waiting"] > 0
-
-
-def events(first: int, count: int) -> str:
-    """Return the insert of events whose numbers follow on each other."""
-    assert event_id(7) == "event-00007"
-    return (
-        "insert into outbox.outbox_events (event_id, event_type, payload, ordering_key, ordinal) "
-        f"select concat('event-', lpad(id, 5, '0')), '{TOPIC}', cast(cast(id as string) as binary),"
-        f" concat('key-', id % {KEYS}), id from range({first}, {first + count})"
-    )
-
-
-def started(house: House, home: Home, *words: str) -> subprocess.Popen[str]:
-    """Start `outbox serve` and return when it says that it is ready."""
-    server = house.start("serve", "--short-lived", *words)
-    wait_for(lambda: find_served(home) is not None or server.poll() is not None)
-    assert server.poll() is None, house.errors.read_text()[-3000:]
-    return server
-
-
-def killed(process: subprocess.Popen[str]) -> None:
-    """End a process at once, if it still runs, and take its output."""
-    process.kill()
-    process.communicate()
-
-
 @pytest.fixture(scope="module")
 def served(
     tmp_path_factory: pytest.TempPathFactory, plain_environment: dict[str, str]
 ) -> Iterator[ServedHouse]:
     """Return a house that is served; the outbox in it was made through the server."""
     root = tmp_path_factory.mktemp("served") / "home"
-    home = find_home(environ={"OUTBOX_HOME": str(root)}, create=True)
-    house = House(root=root, environment={**plain_environment, "OUTBOX_HOME": str(root)})
-    house.settings('type = "jsonl"\npath = "delivered"')
-    server = started(house, home)
-    try:
-        assert (0, {"home": str(root), "schema": "outbox"}) == house.run("init")
-        yield ServedHouse(house=house, home=home, server=server)
-    finally:
-        killed(server)
+    with served_house(root, plain_environment) as house:
+        yield house
 
 
 @pytest.mark.rest
@@ -268,6 +152,40 @@ def test_server_listens_on_this_machine_alone(served: ServedHouse) -> None:
         found = listening(psutil.Process(served.server.pid))
     assert found
     assert set(found) <= {"127.0.0.1", "::1"}
+
+
+def test_what_the_server_has_forgotten_is_made_anew(
+    served: ServedHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each step from Python works with sessions that the server has closed since the last one, as
+    it does with those that nobody uses for long; what was set in them still holds.
+    """
+    monkeypatch.setattr(lasting_session, "PAUSE_SECONDS", 0.0)
+    with open_outbox(home=served.home) as outbox:
+        steps: dict[str, Callable[[], object]] = {
+            "append": lambda: outbox.append(served.rows(2)).appended,
+            "refresh": lambda: outbox.refresh() > 0,
+            "list": lambda: (
+                event_id(served.count - 1)
+                in {row["event_id"] for row in list_deliveries(outbox, Filter(limit=10_000))[0]}
+            ),
+            "kill": lambda: (
+                outbox.kill(
+                    [event_id(served.count - 1)], actor="ann", reason="a preview"
+                ).deliveries
+            ),
+        }
+        done = {}
+        for name, step in steps.items():
+            closed = [session.session_id for session in sessions_of(outbox)]
+            for session in sessions_of(outbox):
+                session.client.release_session()
+            done[name] = step()
+            assert sessions_of(outbox)[0].session_id not in closed
+        expected = {"append": 2, "refresh": True, "list": True, "kill": 1}
+        assert expected == done
+        checked = "spark.databricks.delta.replaceWhere.constraintCheck.enabled"
+        assert ["true", "false"] == [one.conf.get(checked, "true") for one in sessions_of(outbox)]
 
 
 def test_end_of_serving(served: ServedHouse) -> None:

@@ -18,6 +18,7 @@ EXAMPLES: list[OutboxError] = [
     errors.NoOutboxHere(where=".outbox"),
     errors.HomeInUse(home=".outbox", pid=42),
     errors.ServerUnreachable(address="sc://localhost:15002", cause="connection refused"),
+    errors.SessionClosed(),
     errors.StoragePrecondition("two writers on file://"),
     errors.DiskFull(table="outbox_events", cause="No space left on device"),
     errors.NotWritable(table="outbox_events", cause="Read-only file system"),

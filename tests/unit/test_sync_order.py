@@ -10,7 +10,7 @@ import pytest
 
 from delta_outbox import commits
 from delta_outbox.file_appends import FileAppends
-from delta_outbox.operating import commands
+from delta_outbox.operating import command_log
 from delta_outbox.tables import Tables
 
 SPARK: Any = object()
@@ -20,7 +20,7 @@ SPARK: Any = object()
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return what is done from now on, in order."""
     done: list[str] = []
-    for module in (commits, commands):
+    for module in (commits, command_log):
         monkeypatch.setattr(module, "sync_outbox", lambda _, schema: done.append(f"sync {schema}"))
     return done
 
@@ -62,5 +62,5 @@ def test_a_command_stands_between_two_syncs(steps: list[str]) -> None:
     """What a command names is synced before it is appended, and the command before it is told."""
     spark = SimpleNamespace(sql=lambda text: steps.append(text))
     outbox: Any = SimpleNamespace(spark=spark, tables=Tables(schema="ours"))
-    commands.append_command(outbox, "insert")
+    command_log.append_command(outbox, "insert")
     assert ["sync ours", "insert", "sync ours"] == steps

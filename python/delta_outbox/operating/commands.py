@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from delta_outbox.errors import NoOutboxHere, UnknownEvent
-from delta_outbox.failpoints import reach
 from delta_outbox.inspection import rows_of
 from delta_outbox.literals import listed
+from delta_outbox.operating.command_log import append_command
 from delta_outbox.operating.report import Report
 from delta_outbox.operating.requests import Request
-from delta_outbox.storage import writing_to
-from delta_outbox.synced import sync_outbox
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -79,27 +77,6 @@ def carry_out(outbox: Outbox, request: Request) -> Report:
             },
         )
     return replace(report, passed_keys=passed, command_id=None if request.dry_run else command_id)
-
-
-def append_command(outbox: Outbox, statement: str) -> None:
-    """Append commands; before that, what they name is on the disk, and afterwards they are.
-
-    Args:
-        outbox: where to append.
-        statement: an INSERT into the command log.
-
-    Raises:
-        DiskFull: there is no room; nothing was appended.
-        NotWritable: the right to write is missing; nothing was appended.
-        NotSynced: the disk did not take it; it may be there or not.
-    """
-    schema = outbox.tables.schema
-    sync_outbox(outbox.spark, schema)
-    reach("command.before")
-    with writing_to(outbox.tables.commands):
-        outbox.spark.sql(statement)
-    sync_outbox(outbox.spark, schema)
-    reach("command.after")
 
 
 def pinned_state(outbox: Outbox) -> str:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from delta_outbox.errors import UnknownDestination, WrongUsage
-from delta_outbox.operating.commands import append_command
 from delta_outbox.operating.rules import MAX_ACTOR, MAX_TEXT, Arguments
 
 if TYPE_CHECKING:
@@ -72,6 +71,8 @@ def append_pausing(outbox: Outbox, request: Pausing) -> str:
             nothing was written.
     """
     import pyarrow as pa
+
+    from delta_outbox.operating.command_log import append_command
 
     known = {
         *outbox.settings.publishers,

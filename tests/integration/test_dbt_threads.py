@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlparse
@@ -26,6 +28,8 @@ MODELS = [f"small_{number:02}" for number in range(14)]
 EVENTS_EACH = 5
 BACKLOG = 20_000  # events; a refresh of them takes seconds, in which the small models are made
 DELTA = "spark.databricks.delta."
+NUMBERS = ("write.txnAppId", "write.txnVersion", "commitInfo.userMetadata")
+LOOK = 0.02  # seconds between two looks
 LAST_COMMIT = f"{DELTA}lastCommitVersionInSession"  # set by Delta itself with each commit
 
 PROJECT = {
@@ -114,6 +118,29 @@ def session_of(spark: SparkSession) -> tuple[dict[str, str], set[str]]:
     return settings, views
 
 
+@contextmanager
+def numbers_seen(spark: SparkSession) -> Iterator[set[str]]:
+    """Yield what numbers the writes of a session at any moment of a block; a MERGE takes seconds,
+    so none that a refresh sets is overlooked.
+    """
+    seen: set[str] = set()
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(LOOK):
+            seen.update(
+                name for name in NUMBERS if spark.conf.get(f"{DELTA}{name}", None) is not None
+            )
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        watching.join()
+
+
 def numbered_by(spark: SparkSession, table: str) -> set[str]:
     """Return which writers have numbered a commit of a table."""
     (detail,) = spark.sql(f"describe detail {table}").collect()
@@ -140,10 +167,12 @@ def test_strangers_lose_nothing(
     backlog(store, kind)
     before = session_of(spark)
     selected = ("--select", "shop", "outbox_state", "invariant_violations")
-    built = shop("run", *selected, *options, kind=kind)
+    with numbers_seen(spark) as seen_meanwhile:
+        built = shop("run", *selected, *options, kind=kind)
     check_result(built)
     models = {one.node.name for one in getattr(built.result, "results", ())}
     assert {*MODELS, "outbox_state", "invariant_violations"} <= models
+    assert set() == seen_meanwhile
     assert before == session_of(spark)
     made = {f"{kind}-{name}-{number}" for name in MODELS for number in range(EVENTS_EACH)}
     found = store.rows(f"select event_id from {store.tables.events} where event_type = '{kind}'")

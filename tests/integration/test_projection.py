@@ -344,6 +344,7 @@ def test_refreshers_beside_each_other(store: Store, tmp_path: Path) -> None:
     assert [1] * 6 == [row["n"] for row in rows]
 
 
+@pytest.mark.rest
 def test_dbt_and_the_store_refresh_the_same(
     spark: SparkSession, home: Home, tmp_path: Path
 ) -> None:

@@ -48,7 +48,7 @@ def test_a_full_disk_costs_no_event_anything(store: Store, tmp_path: Path) -> No
     machine = Home(root=tmp_path / "machine")
     machine.relays.mkdir(parents=True)
     disk = SmallDisk(machine.scratch)
-    relay_log = logging.getLogger("delta_outbox.relay.relay")
+    relay_log = logging.getLogger("delta_outbox.relay")
     mending, level = _Mending(disk), relay_log.level
     relay_log.addHandler(mending)
     relay_log.setLevel(logging.INFO)

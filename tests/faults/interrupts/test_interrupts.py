@@ -177,12 +177,13 @@ def holder_named(home: Home) -> int | None:
     return None
 
 
-def test_a_relay_without_its_jvm_loses_nothing(home: Home, tmp_path: Path):
+def test_a_relay_without_its_jvm_loses_nothing(
+    home: Home, tmp_path: Path, plain_environment: dict[str, str]
+):
     """A relay whose JVM is killed when a batch was sent and is not on record ends with an error and
     leaves nothing running; the next one delivers everything, each event legally, none DEAD.
     """
-    variables = {**environment.plain(), "OUTBOX_HOME": str(home.root)}
-    house = House(root=home.root, environment=variables)
+    house = House(root=home.root, environment={**plain_environment, "OUTBOX_HOME": str(home.root)})
     house.settings('type = "jsonl"\npath = "delivered"')
     file = tmp_path / "events.jsonl"
     events = ({"event_id": event_id(n), "event_type": "t", "payload": n} for n in range(BATCH))

@@ -82,7 +82,8 @@ EXTREMES: Final = {
 }
 # By the rules of the log (macros/storage/log_checks.sql), the only ones that refuse an extreme.
 REFUSED: Final = {
-    "NOT_NULL": re.compile(r"(event_id|event_type|payload|created_at)-null"),
+    # A column that must be given, or the first CHECK that knows nothing of a null.
+    "NOT_NULL|VIOLATE_CONSTRAINT": re.compile(r"(event_id|event_type|payload|created_at)-null"),
     "event_id_given": re.compile("event_id-empty"),
     "event_type_given": re.compile("event_type-empty"),
     "text_not_too_long": re.compile(r".*-long"),

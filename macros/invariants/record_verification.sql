@@ -1,8 +1,7 @@
 {% macro record_verification(progress, range) -%}
     {#-
-        An SQL script that writes down how far the logs were checked, at the number that the build expected. Delta lets one
-        writer have a number; the others are skipped, or lose (SQLSTATE 2D521) and leave it at that: what they checked is
-        checked again.
+        An SQL script that writes down how far the logs were checked, at the number that the build expected. Where
+        another build was faster, nothing is written, and the range is checked again.
 
         Arguments:
             progress: relation, the log of plans
@@ -16,14 +15,5 @@
         "heads": range["heads"],
         "lanes": range["lanes"],
     } -%}
-begin
-    begin
-        declare exit handler for sqlstate '2D521' begin end;
-        insert into {{ progress }} {{ delta_outbox.numbered_write("outbox/invariants", range["number"]) }} (writer, number, plan, planned_at, planned_by)
-        values (
-            'invariants', {{ range["number"] }}, {{ delta_outbox.text_literal(tojson(plan)) }}, {{ delta_outbox.now_utc() }},
-            {{ delta_outbox.text_literal("dbt " ~ invocation_id) }}
-        );
-    end;
-end
+    {{- delta_outbox.append_plan(progress, "invariants", range["number"], plan) -}}
 {%- endmacro %}

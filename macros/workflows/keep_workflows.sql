@@ -17,7 +17,9 @@
         ).rows | first) -%}
         {%- set kept.version = last["version"] -%}
         {%- if kept.version != version -%}
-            {%- do run_query(delta_outbox.insert_workflows(progress, (last["number"] or 0) + 1, version, rows)) -%}
+            {%- do run_query(delta_outbox.append_plan(
+                progress, "workflows", (last["number"] or 0) + 1, {"version": version, "rows": rows}
+            )) -%}
         {%- endif -%}
     {%- endfor -%}
     {%- if kept.version != version -%}

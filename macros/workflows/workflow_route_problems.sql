@@ -35,7 +35,7 @@
             ) -%}
         {%- endif -%}
         {%- do seen.append(key) -%}
-        {%- if is_decided and not modules.re.fullmatch("[a-z][a-z0-9]*(?:_[a-z0-9]+)*", outcome) -%}
+        {%- if is_decided and not delta_outbox.workflow_is_name(outcome) -%}
             {%- do delta_outbox.workflow_problem(
                 problems, where, "outcome_name", "'" ~ outcome ~ "' is no name.", "Use lower-case words joined by `_`."
             ) -%}
@@ -55,11 +55,8 @@
                 problems, where, "target_without_route", (outcome or cause) ~ " leads to " ~ row["to_task"]
                 ~ ", which has no row.", "Add it to railway_tasks, or let it lead elsewhere."
             ) -%}
-        {%- elif row["to_event"].startswith("workflow:") -%}
-            {%- do delta_outbox.workflow_problem(
-                problems, where, "event_type", "'" ~ row["to_event"] ~ "' cannot be the type of a domain event.",
-                "Name the event; types that begin with 'workflow:' belong to tasks."
-            ) -%}
+        {%- else -%}
+            {%- do delta_outbox.workflow_event_problems(where, row["to_event"], problems) -%}
         {%- endif -%}
     {%- endfor -%}
     {%- if not (task["route"] | selectattr("cause", "equalto", "decided") | list) -%}

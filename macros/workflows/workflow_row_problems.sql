@@ -8,7 +8,7 @@
             problems: list, takes a sentence per problem
     -#}
     {%- set row = workflow["row"] -%}
-    {%- if not modules.re.fullmatch("[a-z][a-z0-9]*(?:_[a-z0-9]+)*", name) -%}
+    {%- if not delta_outbox.workflow_is_name(name) -%}
         {%- do delta_outbox.workflow_problem(
             problems, name, "workflow_name", "'" ~ name ~ "' is no name.", "Use lower-case words joined by `_`."
         ) -%}
@@ -24,12 +24,7 @@
             "Name a domain event; types that begin with 'workflow:' belong to tasks."
         ) -%}
     {%- endif -%}
-    {%- if row["default_exit"].startswith("workflow:") -%}
-        {%- do delta_outbox.workflow_problem(
-            problems, name, "event_type", "'" ~ row["default_exit"] ~ "' cannot be the type of a domain event.",
-            "Name the event; types that begin with 'workflow:' belong to tasks."
-        ) -%}
-    {%- endif -%}
+    {%- do delta_outbox.workflow_event_problems(name, row["default_exit"], problems) -%}
     {%- if not delta_outbox.workflow_seconds(row["lease_seconds"]) -%}
         {%- do delta_outbox.workflow_problem(
             problems, name, "lease", "lease_seconds is " ~ delta_outbox.shown(row["lease_seconds"]) ~ ".",

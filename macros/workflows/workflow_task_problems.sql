@@ -47,7 +47,7 @@
     {%- set category = row["category"] -%}
     {%- set seconds = {} -%}
 
-    {%- if not modules.re.fullmatch("[a-z][a-z0-9]*(?:_[a-z0-9]+)*", row["task"]) -%}
+    {%- if not delta_outbox.workflow_is_name(row["task"]) -%}
         {%- do delta_outbox.workflow_problem(
             problems, where, "task_name", "'" ~ row["task"] ~ "' is no name.", "Use lower-case words joined by `_`."
         ) -%}
@@ -109,7 +109,7 @@
     {%- endfor -%}
 
     {%- if category in calls and row["third_party"].strip()
-        and not modules.re.fullmatch("[a-z][a-z0-9]*(?:_[a-z0-9]+)*", row["third_party"]) -%}
+        and not delta_outbox.workflow_is_name(row["third_party"]) -%}
         {%- do delta_outbox.workflow_problem(
             problems, where, "third_party_name", "it calls '" ~ row["third_party"] ~ "', which is no name.",
             "Use lower-case words joined by `_`: it names the table [third_parties.NAME]."

@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.errors import TornCommit
 from delta_outbox.session import Machine, spark_here
@@ -21,6 +21,12 @@ from delta_outbox.session import Machine, spark_here
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
+
+
+LAST_CHECKPOINT: Final = "_last_checkpoint"
+"""The file of a log that names its last checkpoint."""
+
+Identity = tuple[int, int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,7 +220,7 @@ def last_checkpoint(folder: Path) -> int:
         folder: where Delta keeps the log of a table.
     """
     try:
-        told = json.loads((folder / "_last_checkpoint").read_text(encoding="utf-8"))
+        told = json.loads((folder / LAST_CHECKPOINT).read_text(encoding="utf-8"))
         return int(told["version"])
     except (FileNotFoundError, ValueError, KeyError):  # it may just be being written
         return 0
@@ -228,6 +234,19 @@ def commit_file(folder: Path, version: int) -> Path:
         version: of the commit.
     """
     return folder / f"{version:020}.json"
+
+
+def identity_of(file: Path) -> Identity | None:
+    """Return what tells a file from another one in its place; None if it is not there.
+
+    Args:
+        file: of a log.
+    """
+    try:
+        found = file.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 def actions_of(folder: Path, version: int) -> Iterator[dict[str, Any]]:

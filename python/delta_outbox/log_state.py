@@ -16,7 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_outbox.commit_history import actions_of, commit_file
+from delta_outbox.commit_history import Identity, actions_of, commit_file, identity_of
 from delta_outbox.row_checks import condition
 
 COMMITS_LOOKED_AT: Final = 120  # back from the newest one, for one with a checksum file
@@ -80,7 +80,7 @@ class LogState:
     """
 
     version: int
-    file: tuple[int, int]
+    file: Identity
     form: TableForm | None
     numbers: Mapping[str, int]
     last_row_id: int
@@ -108,7 +108,7 @@ def followed(folder: Path, state: LogState) -> LogState | None:
         folder: where Delta keeps the log.
         state: what was known earlier.
     """
-    if _identity(folder, state.version) != state.file:
+    if identity_of(commit_file(folder, state.version)) != state.file:
         return None  # another table has taken the place of the one that we knew
     while commit_file(folder, state.version + 1).exists():
         state = _after(folder, state)
@@ -127,7 +127,7 @@ def committed(
         number: of the append.
         last_row_id: the last id that it gave to a row.
     """
-    file = _identity(folder, state.version + 1)
+    file = identity_of(commit_file(folder, state.version + 1))
     return file and replace(
         state,
         version=state.version + 1,
@@ -137,14 +137,6 @@ def committed(
     )
 
 
-def _identity(folder: Path, version: int) -> tuple[int, int] | None:
-    try:
-        found = commit_file(folder, version).stat()
-    except FileNotFoundError:
-        return None
-    return found.st_ino, found.st_mtime_ns
-
-
 def _of_checksum(folder: Path, version: int, file: Path) -> LogState | None:
     try:
         told = json.loads(file.read_text(encoding="utf-8"))
@@ -152,7 +144,7 @@ def _of_checksum(folder: Path, version: int, file: Path) -> LogState | None:
         domains, metadata, protocol = told["domainMetadata"], told["metadata"], told["protocol"]
     except (ValueError, KeyError, TypeError, FileNotFoundError):  # Delta need not write any of it
         return None
-    identity = _identity(folder, version)
+    identity = identity_of(commit_file(folder, version))
     return identity and LogState(
         version=version,
         file=identity,
@@ -165,7 +157,7 @@ def _of_checksum(folder: Path, version: int, file: Path) -> LogState | None:
 def _after(folder: Path, state: LogState) -> LogState:
     """Return what is known after one more commit."""
     numbers, last, form = dict(state.numbers), state.last_row_id, state.form
-    identity = _identity(folder, state.version + 1)
+    identity = identity_of(commit_file(folder, state.version + 1))
     assert identity is not None
     for action in actions_of(folder, state.version + 1):
         if "txn" in action:

@@ -16,7 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
-from delta_outbox.commit_history import CommitHistory, actions_of, commit_file, last_checkpoint
+from delta_outbox.commit_history import (
+    LAST_CHECKPOINT,
+    CommitHistory,
+    Identity,
+    actions_of,
+    commit_file,
+    identity_of,
+    last_checkpoint,
+)
 from delta_outbox.disk import checksum_of, sync_below, sync_path
 from delta_outbox.errors import NotSynced, OutboxError
 from delta_outbox.session import Machine, spark_here
@@ -29,9 +37,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MOST_FILES: Final = 100  # synced one by one; of more, the whole file system is synced at once
-CHECKPOINT: Final = "_last_checkpoint"
-
-_Identity = tuple[int, int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +50,8 @@ class _Mark:
     """
 
     version: int
-    file: _Identity | None
-    checkpoint: _Identity | None
+    file: Identity | None
+    checkpoint: Identity | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,7 +204,7 @@ def _sync(known: _Known, logs: Sequence[Path]) -> None:
 
 def _mark_after(log: Path, before: _Mark | None) -> _Mark:
     """Return the mark at the newest commit of a log."""
-    if before is not None and _identity(commit_file(log, before.version)) == before.file:
+    if before is not None and identity_of(commit_file(log, before.version)) == before.file:
         version = before.version
     else:  # the first time; or another table has taken the place of the one that we knew
         version = last_checkpoint(log)
@@ -207,8 +212,8 @@ def _mark_after(log: Path, before: _Mark | None) -> _Mark:
         version += 1
     return _Mark(
         version=version,
-        file=_identity(commit_file(log, version)),
-        checkpoint=_identity(log / CHECKPOINT),
+        file=identity_of(commit_file(log, version)),
+        checkpoint=identity_of(log / LAST_CHECKPOINT),
     )
 
 
@@ -217,7 +222,7 @@ def _written(log: Path, before: _Mark, now: _Mark) -> list[tuple[Path, Path]] | 
 
     None where the commits do not tell them.
     """
-    if _identity(commit_file(log, before.version)) != before.file:
+    if identity_of(commit_file(log, before.version)) != before.file:
         return None
     table = log.parent
     found: list[Path] = []
@@ -235,7 +240,7 @@ def _written(log: Path, before: _Mark, now: _Mark) -> list[tuple[Path, Path]] | 
     except FileNotFoundError:  # Delta has removed what is old
         return None
     if now.checkpoint != before.checkpoint:
-        found += [log / CHECKPOINT, *log.glob(f"{last_checkpoint(log):020}.checkpoint*")]
+        found += [log / LAST_CHECKPOINT, *log.glob(f"{last_checkpoint(log):020}.checkpoint*")]
     return [(table, path) for path in found]
 
 
@@ -264,11 +269,3 @@ def _to_sync(known: _Known, table: Path, path: Path) -> Iterator[Path]:
     while folder != table and folder not in known.folders:
         folder = folder.parent
         yield folder
-
-
-def _identity(file: Path) -> _Identity | None:
-    try:
-        found = file.stat()
-    except FileNotFoundError:
-        return None
-    return found.st_ino, found.st_mtime_ns

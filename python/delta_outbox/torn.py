@@ -15,7 +15,12 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
-from delta_outbox.commit_history import actions_of, commit_file, last_checkpoint
+from delta_outbox.commit_history import (
+    LAST_CHECKPOINT,
+    actions_of,
+    commit_file,
+    last_checkpoint,
+)
 from delta_outbox.disk import checksum_of
 from delta_outbox.errors import TornCommit
 from delta_outbox.home import Home
@@ -143,7 +148,7 @@ def _has_checksums(file: Path, size: int) -> bool:
 def _remedy(home: Home, log: Path, *files: Path) -> str:
     away = shlex.quote(str(home.root / "torn" / log.parent.name))
     # With what Delta and Hadoop have left beside each: they would not write that again.
-    names = ["_last_checkpoint", *(file.name.removesuffix("json") for file in files)]
+    names = [LAST_CHECKPOINT, *(file.name.removesuffix("json") for file in files)]
     told = " -o ".join(f"-name '*{name}*'" for name in names)
     moved = (
         f"mkdir -p {away} && find {shlex.quote(str(log))} \\( {told} \\) -exec mv {{}} {away} \\;"

@@ -8,9 +8,8 @@ from typing import Any, Final
 
 from delta_outbox.railway.graph import Event, Graph
 from delta_outbox.railway.names import duration, title
-from delta_outbox.railway.tasks import Category, Never, Task, ToDo
+from delta_outbox.railway.tasks import AnyTask, Category, Never, ToDo
 
-AnyTask = type[Task[Any, Any]]
 CAUSES: Final = {"faulted": "not possible", "expired": "expired", "uncertain": "nobody knows"}
 """What happened to a task, in a word for people."""
 COLOURS: Final = {

@@ -9,9 +9,8 @@ from delta_outbox.railway.concerns import AskHuman, AtLeastOnce, AtMostOnce, UpT
 from delta_outbox.railway.drawing import CAUSES, draw, mermaid
 from delta_outbox.railway.graph import Event, Graph, Leg
 from delta_outbox.railway.names import duration, title
-from delta_outbox.railway.tasks import BlackBox, Never, State, Task, ToDo
+from delta_outbox.railway.tasks import AnyTask, BlackBox, Never, State, ToDo
 
-AnyTask = type[Task[Any, Any]]
 HEAD = "<!-- Written by `outbox workflow build`: change the classes, not this page. -->"
 
 

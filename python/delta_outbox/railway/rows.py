@@ -15,17 +15,16 @@ from delta_outbox.railway.graph import Event, Graph, Leg, fields_of
 from delta_outbox.railway.identifiers import PLAIN_TYPES
 from delta_outbox.railway.names import title
 from delta_outbox.railway.tasks import (
+    AnyTask,
     BlackBox,
     Idempotent,
     Never,
     OptimisticLock,
     PessimisticLock,
     State,
-    Task,
     ToDo,
 )
 
-AnyTask = type[Task[Any, Any]]
 Row = dict[str, str]
 """A cell for each column; an empty one says nothing."""
 Rows = dict[str, list[Row]]

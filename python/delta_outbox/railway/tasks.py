@@ -365,3 +365,7 @@ class ToDo(Task[StartT, OutcomeT], Generic[StartT, OutcomeT, ContractT, ReadT]):
             item: the open item.
             data: the answer.
         """
+
+
+AnyTask = type[Task[Any, Any]]
+"""The class of a task, whatever its start event and its outcomes."""

@@ -10,7 +10,6 @@ from enum import Enum
 from pydantic import BaseModel, PydanticUserError
 
 from delta_outbox.railway.checks.parts import (
-    AnyTask,
     AnyWorkflow,
     Found,
     has_text,
@@ -30,7 +29,14 @@ from delta_outbox.railway.concerns import (
     Visibility,
 )
 from delta_outbox.railway.names import duration
-from delta_outbox.railway.tasks import BlackBox, Idempotent, OptimisticLock, PessimisticLock, ToDo
+from delta_outbox.railway.tasks import (
+    AnyTask,
+    BlackBox,
+    Idempotent,
+    OptimisticLock,
+    PessimisticLock,
+    ToDo,
+)
 
 
 def locks(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:

@@ -10,7 +10,7 @@ from delta_outbox.railway.graph import Graph
 from delta_outbox.railway.identifiers import PLAIN_TYPES, Template
 from delta_outbox.railway.names import duration
 from delta_outbox.railway.problems import Problem
-from delta_outbox.railway.tasks import Never, Task
+from delta_outbox.railway.tasks import AnyTask, Never
 
 RESERVED_TYPE: Final = "workflow:"
 """How the event types of tasks begin; no domain event may."""
@@ -18,7 +18,6 @@ LONGEST: Final = timedelta(days=3650)
 """Beyond it a duration is a slip of the pen, and no instant of a log can hold it."""
 
 AnyWorkflow = Graph[Any]
-AnyTask = type[Task[Any, Any]]
 Found = tuple[str, str, str]
 """Rule, what is wrong, remedy."""
 

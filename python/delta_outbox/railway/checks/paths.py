@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from delta_outbox.railway.checks.parts import AnyTask, AnyWorkflow, Found
+from delta_outbox.railway.checks.parts import AnyWorkflow, Found
 from delta_outbox.railway.concerns import AskHuman, AtLeastOnce
 from delta_outbox.railway.graph import Event, Leg
 from delta_outbox.railway.identifiers import Template
 from delta_outbox.railway.names import duration
 from delta_outbox.railway.outcomes import DEFAULT_EXIT, Exit, Outcome
-from delta_outbox.railway.tasks import BlackBox, Never, ToDo
+from delta_outbox.railway.tasks import AnyTask, BlackBox, Never, ToDo
 
 _NOUNS: Final = {"faulted": "fault", "expired": "expiry", "uncertain": "uncertainty"}
 

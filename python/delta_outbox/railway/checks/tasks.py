@@ -10,7 +10,6 @@ from inspect import get_annotations, isabstract
 from typing import Any, Final, Generic, get_args
 
 from delta_outbox.railway.checks.parts import (
-    AnyTask,
     AnyWorkflow,
     Found,
     has_text,
@@ -22,6 +21,7 @@ from delta_outbox.railway.identifiers import OF_TASKS
 from delta_outbox.railway.names import duration, is_plain
 from delta_outbox.railway.outcomes import Outcome
 from delta_outbox.railway.tasks import (
+    AnyTask,
     BlackBox,
     Idempotent,
     OneStep,

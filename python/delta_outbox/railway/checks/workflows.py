@@ -8,7 +8,6 @@ from typing import Final
 
 from delta_outbox.railway.checks.parts import (
     RESERVED_TYPE,
-    AnyTask,
     AnyWorkflow,
     Found,
     has_text,
@@ -17,7 +16,7 @@ from delta_outbox.railway.checks.parts import (
 from delta_outbox.railway.graph import Event, Route, fields_of
 from delta_outbox.railway.identifiers import OF_TASKS
 from delta_outbox.railway.names import is_plain
-from delta_outbox.railway.tasks import Task
+from delta_outbox.railway.tasks import AnyTask, Task
 
 
 def kinds(workflow: AnyWorkflow) -> Iterator[Found]:

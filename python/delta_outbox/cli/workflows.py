@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,15 +26,17 @@ def workflow(args: argparse.Namespace, invocation: Invocation) -> Outcome:
 def check(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     """Import the workflows and say what is wrong with them."""
     from delta_outbox.railway.generated import is_ours
-    from delta_outbox.railway.modules import warnings
+    from delta_outbox.railway.modules import load, warnings
     from delta_outbox.railway.providers import check_providers, uncalled
 
     del invocation
-    workflows = _workflows(args)
-    check_providers(_modules(args), lambda: _settings(args).third_parties)
+    settings = cache(partial(_settings, args))
+    modules = _modules(args, settings)
+    workflows = load(modules, _folder())
+    check_providers(modules, lambda: settings().third_parties)
     warned = [str(one) for one in warnings(workflows)]
     if not args.module:
-        warned += uncalled(workflows, _settings(args).third_parties)
+        warned += uncalled(workflows, settings().third_parties)
     files = _files(args, workflows)
     built = any(map(is_ours, files))
     behind = _Behind(files, _folder()) if built else None
@@ -239,11 +242,11 @@ _COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace, Invocation], Outcome
 def _workflows(args: argparse.Namespace) -> list[Workflow[Any]]:
     from delta_outbox.railway.modules import load
 
-    return load(_modules(args), _folder())
+    return load(_modules(args, partial(_settings, args)), _folder())
 
 
-def _modules(args: argparse.Namespace) -> Sequence[str]:
-    names: Sequence[str] = args.module or _settings(args).workflows.modules
+def _modules(args: argparse.Namespace, settings: Callable[[], Settings]) -> Sequence[str]:
+    names: Sequence[str] = args.module or settings().workflows.modules
     if not names:
         raise BadSettings(
             "No module of workflows is named.",

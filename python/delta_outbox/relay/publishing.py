@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import os
 import re
@@ -288,6 +289,18 @@ class Publishing:
                     raise
                 raise NotBegun(str(refused)) from error
 
+    @functools.cached_property
+    def _tasks(self) -> int:
+        """Return how many tasks of a local Spark may read payloads at once; 0 if that is for others
+        to know. Each holds a row group of 128 MB, and pages of it unpacked.
+        """
+        heap = re.fullmatch(r"(\d+)([mg])", self._spark.conf.get("spark.driver.memory", "") or "")
+        master = self._spark.conf.get("spark.master", "") or ""
+        if heap is None or not master.startswith("local"):
+            return 0
+        mib = int(heap[1]) * (1024 if heap[2] == "g" else 1)
+        return max(1, mib // _TASK_MIB)
+
     def _run(self, job: worker.Job, claim: Claim, placed: pa.Table, slices: int) -> pa.Table:
         from pyspark.sql import functions as sf
 
@@ -299,8 +312,8 @@ class Publishing:
             "_metadata.row_commit_version as arrival "
             f"from {self._tables.events} where {rows_of_events(claim.deliveries)}"
         )
-        if tasks := _tasks_of(self._spark):
-            content = content.coalesce(tasks)
+        if self._tasks:
+            content = content.coalesce(self._tasks)
         rows = content.join(
             batch,
             (content["event_id"] == batch["id"]) & (content["arrival"] == batch["at_arrival"]),
@@ -386,17 +399,6 @@ class Publishing:
         there = answers.filter(pc.equal(answers["code"], worker.NOT_OPENED))
         for at, error in zip(there["place"].to_pylist(), there["error"].to_pylist(), strict=True):
             self.not_opened.setdefault(claim.deliveries["destination"][at].as_py(), error)
-
-
-def _tasks_of(spark: SparkSession) -> int:
-    """Return how many tasks of a local Spark may read payloads at once; 0 if that is for others to
-    know. Each holds a row group of 128 MB, and pages of it unpacked.
-    """
-    heap = re.fullmatch(r"(\d+)([mg])", spark.conf.get("spark.driver.memory", "") or "")
-    if heap is None or not (spark.conf.get("spark.master", "") or "").startswith("local"):
-        return 0
-    mib = int(heap[1]) * (1024 if heap[2] == "g" else 1)
-    return max(1, mib // _TASK_MIB)
 
 
 def results_of(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +12,9 @@ import pytest
 from order_compensation import order_compensation
 from order_creation import order_creation
 from tests.integration.conftest import REPOSITORY
+from tests.integration.other_project import run_in
 
-from delta_outbox.dbt import check_result, ignore_static_setting
+from delta_outbox.dbt import check_result
 from delta_outbox.railway.generated import files_of, write
 from delta_outbox.railway.rows import COLUMNS
 
@@ -34,21 +34,13 @@ RunDbt = Callable[..., "dbtRunnerResult"]
 @pytest.fixture
 def consumer(tmp_path: Path, outbox_schema: str, spark: SparkSession) -> RunDbt:
     """Return a function that runs dbt in a copy of the example, in this process's session."""
-    from dbt.cli.main import dbtRunner
-
     project = tmp_path / "examples" / "consumer"
     shutil.copytree(CONSUMER, project, ignore=IGNORED)
     packages = project / "packages.yml"
     packages.write_text(packages.read_text().replace("../..", str(REPOSITORY)))
-    variables = json.dumps({"outbox_schema": outbox_schema})
 
     def run(*args: str) -> dbtRunnerResult:
-        folders = ("--project-dir", str(project), "--profiles-dir", str(project))
-        quiet = ("--no-send-anonymous-usage-stats", "--log-level", "none", "--no-print")
-        files = ("--log-path", str(tmp_path / "logs"))
-        with warnings.catch_warnings():
-            ignore_static_setting()
-            return dbtRunner().invoke([*args, *folders, "--vars", variables, *files, *quiet])
+        return run_in(project, args, variables={"outbox_schema": outbox_schema})
 
     check_result(run("deps"))
     return run

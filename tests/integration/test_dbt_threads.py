@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,9 +12,10 @@ from urllib.parse import urlparse
 
 import pytest
 from tests.integration.conftest import REPOSITORY
+from tests.integration.other_project import run_in
 from tests.integration.store import Store, open_store
 
-from delta_outbox.dbt import check_result, ignore_static_setting
+from delta_outbox.dbt import check_result
 from delta_outbox.home import Home
 
 if TYPE_CHECKING:
@@ -80,21 +80,13 @@ def store(spark: SparkSession, home: Home) -> Iterator[Store]:
 @pytest.fixture(scope="module")
 def shop(store: Store, tmp_path_factory: pytest.TempPathFactory) -> RunDbt:
     """Return a function that runs dbt in somebody else's project, in this process's session."""
-    from dbt.cli.main import dbtRunner
-
     folder = tmp_path_factory.mktemp("shop")
     for name, text in PROJECT.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
 
     def run(*args: str, kind: str = "none") -> dbtRunnerResult:
-        variables = json.dumps({"outbox_schema": SCHEMA, "kind": kind})
-        folders = ("--project-dir", str(folder), "--profiles-dir", str(folder))
-        quiet = ("--no-send-anonymous-usage-stats", "--log-level", "none", "--no-print")
-        files = ("--log-path", str(folder / "logs"), "--vars", variables)
-        with warnings.catch_warnings():
-            ignore_static_setting()
-            return dbtRunner().invoke([*args, *folders, *files, *quiet])
+        return run_in(folder, args, variables={"outbox_schema": SCHEMA, "kind": kind})
 
     check_result(run("deps"))
     return run

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,11 +14,12 @@ from order_compensation import order_compensation
 from order_creation import order_creation
 from scripts.hatch_build import REQUIRED
 from tests.integration.conftest import REPOSITORY
+from tests.integration.other_project import run_in
 from tests.integration.store import Store, open_store
 from tests.unit.railway_workflow import Check, graph
 
 from delta_outbox.clock import SystemClock
-from delta_outbox.dbt import check_result, ignore_static_setting
+from delta_outbox.dbt import check_result
 from delta_outbox.errors import DbtFailed
 from delta_outbox.home import Home
 from delta_outbox.progress import NumberedPlans
@@ -84,14 +84,8 @@ def dbt(folder: Path, *words: str) -> list[str]:
         if event.info.level == "warn":
             warned.append(event.info.msg)
 
-    from dbt.cli.main import dbtRunner
-
-    folders = ("--project-dir", str(folder), "--profiles-dir", str(folder))
-    quiet = ("--no-send-anonymous-usage-stats", "--log-level", "none", "--no-print")
-    given = ("--vars", json.dumps({"outbox_schema": SCHEMA}), "--log-path", str(folder / "logs"))
-    with warnings.catch_warnings():
-        ignore_static_setting()
-        check_result(dbtRunner(callbacks=[listen]).invoke([*words, *folders, *given, *quiet]))
+    variables = {"outbox_schema": SCHEMA}
+    check_result(run_in(folder, words, variables=variables, listeners=[listen]))
     return warned
 
 

@@ -8,26 +8,17 @@
             problems: list, takes a sentence per problem
     -#}
     {%- set tasks, first, exit = workflow["tasks"], workflow["row"]["first_task"], workflow["row"]["default_exit"] -%}
-    {%- set follows, decided, unanswered, rests = {}, {}, {}, [] -%}
+    {%- set follows, around = {}, {} -%}
     {%- for task, one in tasks.items() -%}
-        {%- set is_to_do = one["row"]["category"] == "to_do" -%}
         {%- do follows.update({task: []}) -%}
-        {%- do decided.update({task: []}) -%}
-        {%- do unanswered.update({task: []}) -%}
-        {%- if is_to_do and one["row"]["never_expires_why"] -%} {%- do rests.append(task) -%} {%- endif -%}
         {%- for row in one["route"] if row["to_task"] or row["to_event"] -%}
-            {%- set target = row["to_task"] or "event " ~ row["to_event"] -%}
-            {%- if not row["to_task"] -%} {%- do rests.append(target) -%} {%- endif -%}
-            {%- do follows[task].append(target) -%}
-            {%- if row["cause"] == "decided" -%} {%- do decided[task].append(target) -%} {%- endif -%}
-            {#- What is left when third parties answer and people do not. -#}
-            {%- if row["cause"] == ("expired" if is_to_do else "decided") -%}
-                {%- do unanswered[task].append(target) -%}
-            {%- endif -%}
+            {%- do follows[task].append(row["to_task"] or "event " ~ row["to_event"]) -%}
         {%- endfor -%}
     {%- endfor -%}
     {%- do workflow.update({"follows": follows}) -%}
     {%- set reached = delta_outbox.workflow_reach(first, follows) -%}
+    {%- set endless = delta_outbox.workflow_endless(tasks) -%}
+    {%- for task, causes in endless.items() -%} {%- do around.update({task: causes.values() | sum(start=[])}) -%} {%- endfor -%}
 
     {%- for task, one in tasks.items() -%}
         {%- set where, row, category = name ~ "." ~ task, one["row"], one["row"]["category"] -%}
@@ -81,23 +72,14 @@
                 "Let an outcome lead to it, or remove its rows."
             ) -%}
         {%- endif -%}
-        {%- set ends = [] -%}
-        {%- for target in delta_outbox.workflow_reach(task, decided) if target.startswith("event ") -%}
-            {%- do ends.append(target) -%}
-        {%- endfor -%}
-        {%- set stops = [] -%}
-        {%- for target in [task] + delta_outbox.workflow_reach(task, unanswered) if target in rests -%}
-            {%- do stops.append(target) -%}
-        {%- endfor -%}
-        {%- if not ends -%}
+        {%- if task in delta_outbox.workflow_reach(task, around) -%}
+            {%- set loop_of = [] -%}
+            {%- for other in delta_outbox.workflow_reach(task, around) if task in delta_outbox.workflow_reach(other, around) -%}
+                {%- do loop_of.append(other ~ " (" ~ endless[other] | join(", ") ~ ")") -%}
+            {%- endfor -%}
             {%- do delta_outbox.workflow_problem(
-                problems, where, "no_way_out", "no domain event can be reached from it by what is decided.",
-                "Let an outcome end the workflow: else it goes round and round while all goes well."
-            ) -%}
-        {%- elif not stops -%}
-            {%- do delta_outbox.workflow_problem(
-                problems, where, "no_way_out_unanswered", "if nobody answers any more, it goes round and round.",
-                "Let an expiry on the loop lead out of it: people stop answering."
+                problems, where, "no_way_out", "an instance may go round for ever: " ~ loop_of | join(", ") ~ ".",
+                "Let one of these lead out of the loop."
             ) -%}
         {%- endif -%}
 

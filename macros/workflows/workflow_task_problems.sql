@@ -152,6 +152,13 @@
         {%- endif -%}
     {%- endif -%}
 
+    {%- for role in row["roles"].split("|") if row["roles"].strip() and not role.strip() -%}
+        {%- do delta_outbox.workflow_problem(
+            problems, where, "role_name", "a role of " ~ delta_outbox.shown(row["roles"]) ~ " is empty.",
+            "Write names joined by `|`."
+        ) -%}
+    {%- endfor -%}
+
     {%- set contract = fromjson(task["contract"][0]["contract"]) if task["contract"] else none -%}
     {%- if category == "to_do" and (contract is not mapping or task["contract"] | length > 1) -%}
         {%- do delta_outbox.workflow_problem(

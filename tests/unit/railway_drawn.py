@@ -158,15 +158,25 @@ def graphs(draw_: st.DrawFn, *, odd: bool = True) -> Graph[Any]:
                 {**body, "__orig_bases__": (brackets,)},
             )
         )
-    targets = st.sampled_from([*tasks, *ENDS])
-    routes: Any = tuple(Route(task, {one: draw_(targets) for one in Way}) for task in tasks)
+    targets = st.sampled_from([*tasks, *(ENDS if odd else ENDS * 2)])
+    to: dict[Any, Any] = {task: {one: draw_(targets) for one in Way} for task in tasks}
+    if not odd:
+        to = {task: to[task] for task in _reached(tasks[0], to)}
     made: Graph[Any] = Graph(
         name="drawn",
         starts_on="parcel.ready",
         start=Parcel,
         first=tasks[0],
-        routes=routes,
+        routes=tuple(Route(task, legs) for task, legs in to.items()),
         default_exit=draw_(st.sampled_from([ENDS[1], None])) if odd else ENDS[1],
         instance="{parcel_id}",
     )
     return made
+
+
+def _reached(first: Any, to: dict[Any, Any]) -> list[Any]:
+    """Return the tasks that an instance may come to, in an order of its way."""
+    found = [first]
+    for task in found:
+        found += [one for one in to[task].values() if one in to and one not in found]
+    return list(dict.fromkeys(found))

@@ -19,6 +19,7 @@ from tests.unit.railway_workflow import (
     Booked,
     Check,
     Checked,
+    Finding,
     Label,
     Labelled,
     Pack,
@@ -56,6 +57,8 @@ from delta_outbox.railway import (
     checks,
 )
 from delta_outbox.railway.checks import problems_among, problems_of
+from delta_outbox.railway.graph import Graph
+from delta_outbox.railway.rows import COLUMNS
 from delta_outbox.railway.rules import RULES
 
 
@@ -248,6 +251,11 @@ CASES = {
     ),
     "roles_no_set": (graph(change(Check, roles="office")), "check", "`roles` is 'office'"),
     "roles_missing": (graph(without(Check, "roles")), "check", "nobody may answer"),
+    "role_name": (
+        graph(change(Check, roles=frozenset({"office|desk"}))),
+        "check",
+        "a role is 'office|desk'",
+    ),
     "contract_missing": (graph(change(Check, contract=dict)), "check", "what an answer looks"),
     "contract_no_schema": (
         graph(change(Check, contract=Unspeakable)),
@@ -293,16 +301,7 @@ CASES = {
             routes={Label: {Labelled.LABELLED: Label, Labelled.UNCLEAR: Label}},
         ),
         "label",
-        "no domain event can be reached",
-    ),
-    "no_way_out_unanswered": (
-        graph(
-            change(Check, when_expired=Checked.AGAIN),
-            routes={Label: dict.fromkeys(Labelled, Check)},
-            first=Label,
-        ),
-        "check",
-        "if nobody answers any more",
+        "an instance may go round for ever: label (decided, nobody knows).",
     ),
     "loop_without_visit": (
         graph(change(Pack, identifier="pack-{parcel_id}")),
@@ -323,6 +322,11 @@ CASES = {
         graph(change(Pack, identifier="{instance}-{visit}")),
         "tell",
         "can be the same as that of shipping.pack",
+    ),
+    "cell_not_kept": (
+        graph(change(Pack, identifier="pack\r-{instance}-{visit}")),
+        "pack",
+        "its `identifier` has a carriage return",
     ),
 }
 
@@ -541,6 +545,47 @@ def test_at_least_once_without_end_is_warned_of() -> None:
     assert workflow.tasks == checked(workflow).tasks
 
 
+ROUND: dict[str, tuple[dict[Any, Any], Any, str]] = {
+    "a third party that always refuses": (
+        {"when_faulted": Labelled.UNCLEAR, "when_uncertain": DEFAULT_EXIT},
+        Label,
+        "label (not possible)",
+    ),
+    "a third party that never answers": ({}, Label, "label (nobody knows)"),
+    "a task that is always too late": (
+        {"when_expired": Labelled.UNCLEAR, "when_uncertain": DEFAULT_EXIT},
+        Label,
+        "label (expired)",
+    ),
+    "a refusal, and people who do not answer": (
+        {"when_faulted": Labelled.UNCLEAR, "when_uncertain": DEFAULT_EXIT},
+        Check,
+        "label (not possible), check (expired)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ROUND)
+def test_what_goes_wrong_again_and_again_does_not_go_round_for_ever(name: str) -> None:
+    """A loop that an instance never leaves while the same goes wrong is named with all of it."""
+    attributes, asked, loop = ROUND[name]
+    swap = {**change(Label, **attributes), **change(Check, when_expired=Checked.AGAIN)}
+    there = [Label, Check] if asked is Check else [Label]
+    routes = {Label: {Labelled.LABELLED: SENT, Labelled.UNCLEAR: asked}}
+    workflow = graph({**swap, **{one: None for one in ROUTES if one not in there}}, routes=routes)
+    found = list(problems_of(workflow))
+    assert {("no_way_out", one.__name__.lower()) for one in there} == {
+        (one.rule, one.task) for one in found
+    }
+    assert {f"an instance may go round for ever: {loop}."} == {one.says for one in found}
+
+
+def test_a_loop_that_one_of_its_causes_leaves_is_taken() -> None:
+    """A refusal that is asked about ends where nobody answers, and however `on_fault` chooses."""
+    asks = {"when_faulted": Labelled.UNCLEAR, "on_fault": lambda *_: Labelled.UNCLEAR}
+    assert [] == list(problems_of(graph(change(Label, **asks))))
+
+
 @pytest.mark.parametrize("never", [True, False])
 def test_an_uncertainty_that_expires_is_warned_of(never: bool) -> None:
     """Where nobody knows, and nobody answers who was asked, the default exit is no decision."""
@@ -557,6 +602,94 @@ def test_an_uncertainty_that_expires_is_warned_of(never: bool) -> None:
     for one in found:
         assert one.warning
         assert "check asks; and if nobody answers within 1 day, the default exit" in one.says
+
+
+def only_label(task: type[Any] = Label, **attributes: Any) -> Graph[Any]:
+    """Return a workflow of one task, whose outcomes all end it."""
+    others: dict[Any, Any] = dict.fromkeys(one for one in ROUTES if one is not task)
+    routes: dict[Any, Any] = {task: dict.fromkeys(Labelled, SENT)}
+    return graph({**others, **change(task, **attributes)}, routes=routes, first=task)
+
+
+class Null(Label):
+    """A task of this name."""
+
+
+class Nulls(Outcome):
+    NULL = "null"
+
+
+NULLS: dict[str, tuple[Graph[Any], str | None]] = {
+    "workflow": (graph(name="null"), None),
+    "title": (graph(title="Null"), None),
+    "starts_on": (graph(starts_on="null"), None),
+    "start_fields": (
+        graph(start=make_dataclass("One", [("null", str)]), instance="{null}"),
+        None,
+    ),
+    "instance": (graph(instance="null"), None),
+    "default_exit": (graph(default_exit=Event(event_type="NULL")), None),
+    "first_task": (only_label(Null), None),
+    "task": (only_label(Null), "null"),
+    "outcome": (
+        graph(
+            change(Book, outcomes=classmethod(lambda cls: Nulls), when_uncertain=Nulls.NULL),
+            routes={Book: {Nulls.NULL: Tell}},
+        ),
+        "book",
+    ),
+    "to_event": (
+        graph(routes={Tell: {Told.TOLD: Event(event_type=" null "), Told.NOBODY_KNOWS: Check}}),
+        "tell",
+    ),
+    "identifier": (only_label(identifier="null"), "label"),
+    "third_party": (graph(change(Pack, third_party="null")), "pack"),
+    "never_expires_why": (only_label(expires=Never(why="null")), "label"),
+    "key_never_forgotten_why": (graph(change(Label, key_valid_for=Never(why="null"))), "label"),
+    "why_not_pessimistic": (graph(change(Book, why_not_pessimistic="null")), "book"),
+    "decided_by": (
+        graph(change(Tell, concerns=replace(Tell.concerns, decided_by="null"))),
+        "tell",
+    ),
+    "why": (graph(change(Tell, concerns=replace(Tell.concerns, why="null"))), "tell"),
+    "roles": (graph(change(Check, roles=frozenset({"null"}))), "check"),
+}
+
+
+@pytest.mark.parametrize("column", NULLS)
+def test_what_dbt_would_read_as_empty_is_refused(column: str) -> None:
+    """A name or a text that is `null` would be lost in a seed, whatever it is the name of."""
+    workflow, task = NULLS[column]
+    found = [one for one in problems_of(workflow) if one.rule == "cell_not_kept"]
+    assert (task, f"`{column}`") in {(one.task, one.says.split()[1]) for one in found}, found
+    assert all("which dbt reads as an empty cell" in one.says for one in found)
+
+
+def test_every_text_of_a_row_is_tried_as_null() -> None:
+    """No column of text is left out above; numbers and closed lists cannot be `null`."""
+    closed = {"version", "category", "compromise", "visibility", "necessity", "hurt", "risks"}
+    closed |= {"hash", "cause", "contract", "to_task", "told_apart_by"}
+    texts = {
+        name
+        for columns in COLUMNS.values()
+        for name in columns
+        if not name.endswith("_seconds") and name not in closed
+    }
+    assert texts == set(NULLS)
+
+
+@pytest.mark.parametrize("text", ["None", "nan", "true", "1e5", "NA", "n/a", ".", "2026-11-03"])
+def test_what_dbt_keeps_is_taken(text: str) -> None:
+    """Texts that look like nothing, a number, a date or a truth come back as they were."""
+    assert [] == list(problems_of(graph(title=text, starts_on=text)))
+
+
+def test_a_cell_that_is_longer_than_dbt_reads_is_refused() -> None:
+    """A contract of more characters than a cell may have is named before a build fails."""
+    large = type("Large", (Finding,), {"__doc__": "x" * 140_000})
+    (one,) = problems_of(graph(change(Check, contract=large)))
+    assert ("cell_not_kept", "check") == (one.rule, one.task)
+    assert "characters, and dbt reads 131072 of a cell" in one.says
 
 
 @pytest.mark.parametrize(

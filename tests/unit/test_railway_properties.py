@@ -13,24 +13,36 @@ from tests.unit.railway_workflow import Finding, Parcel
 from delta_outbox.railway import ToDo
 from delta_outbox.railway.checks import problems_of
 from delta_outbox.railway.drawing import draw
-from delta_outbox.testing.workflows import TROUBLES, Answer, run_workflow
+from delta_outbox.testing.workflows import TROUBLES, Answer, Trouble, run_workflow
+
+
+class Again(list[Trouble]):
+    """A script that repeats its last trouble for ever."""
+
+    def pop(self, _index: Any = -1) -> Trouble:
+        return super().pop(0) if len(self) > 1 else self[0]
 
 
 @given(
     workflow=graphs(odd=False),
     script=st.lists(st.sampled_from(TROUBLES), max_size=40),
+    for_ever=st.lists(st.sampled_from(TROUBLES), min_size=5, max_size=5),
     answers=st.lists(
         st.tuples(st.sampled_from(["left", "right"]), st.integers(0, 40)), max_size=20
     ),
 )
-def test_every_instance_ends_or_waits(workflow, script, answers) -> None:
-    """Whatever is drawn, an instance ends with a declared event, by arrows of the picture."""
+def test_every_instance_ends_or_waits(workflow, script, for_ever, answers) -> None:
+    """Whatever is drawn, and whatever each third party then does for ever, an instance ends with a
+    declared event, by arrows of the picture.
+    """
     assume(not [one for one in problems_of(workflow) if not one.warning])
 
     def says(finding: str) -> Any:
         return lambda task_id: Finding(task_id=task_id, finding=finding)
 
     parties = {task: Holds(script, task.category) for task in workflow.tasks}
+    for party, trouble in zip(parties.values(), for_ever, strict=False):
+        party.script = Again([*script, trouble])
     people = [
         Answer(
             task=task,

@@ -20,6 +20,7 @@ from tests.unit.railway_workflow import Check, change, graph
 
 from delta_outbox.railway import DEFAULT_EXIT, Hurt, Necessity, Risk, Visibility
 from delta_outbox.railway.checks import problems_of
+from delta_outbox.railway.checks.cells import not_read
 from delta_outbox.railway.checks.paths import warnings_of
 from delta_outbox.railway.drawing import CAUSES, draw
 from delta_outbox.railway.identifiers import Template, can_meet
@@ -165,6 +166,23 @@ def test_a_seed_reads_as_it_was_written(seed: str, cell: str) -> None:
     assert [row] == from_csv(to_csv(seed, [row]))
 
 
+@given(cell=st.text("nulNUL \t\r\n\xa0\"',a1", max_size=6) | st.text(max_size=6))
+def test_dbt_reads_each_cell_that_is_taken_as_it_was_written(
+    tmp_path_factory: pytest.TempPathFactory, cell: str
+) -> None:
+    """The reader of seeds that dbt has gives back every cell but those that are refused."""
+    from dbt_common.clients.agate_helper import from_csv as read_by_dbt
+
+    seed, columns = "railway_contracts", COLUMNS["railway_contracts"]
+    file = tmp_path_factory.getbasetemp() / f"{seed}.csv"
+    row = {**dict.fromkeys(columns, "x"), "contract": cell}
+    file.write_text(to_csv(seed, [row]), encoding="utf-8", newline="")
+    found = [
+        {name: one[name] or "" for name in columns} for one in read_by_dbt(str(file), columns).rows
+    ]
+    assert (not_read(cell) is None) == ([row] == found)
+
+
 # --- each rule of rows ------------------------------------------------------------------------
 
 
@@ -290,6 +308,10 @@ CASES: dict[str, list[tuple[Callable[[Rows], Any], str]]] = {
         (task("tell", why=" "), "tell"),
     ],
     "roles_missing": [(task("check", roles=""), "check")],
+    "role_name": [
+        (task("check", roles="office||desk"), "check"),
+        (task("check", roles="|"), "check"),
+    ],
     "due_out_of_range": [(task("check", due_seconds="0"), "check")],
     "due_after_expiry": [(task("check", due_seconds="86400"), "check")],
     "contract_missing": [
@@ -357,9 +379,7 @@ CASES: dict[str, list[tuple[Callable[[Rows], Any], str]]] = {
                 )
             ],
             "pack",
-        )
-    ],
-    "no_way_out_unanswered": [
+        ),
         (
             lambda rows: [
                 leg("check", "expired", "send", outcome="again", to_task="label", to_event="")(
@@ -373,7 +393,14 @@ CASES: dict[str, list[tuple[Callable[[Rows], Any], str]]] = {
                 ),
             ],
             "check",
-        )
+        ),
+        (
+            lambda rows: [
+                leg("label", "decided", "unclear", to_task="label")(rows),
+                leg("label", "uncertain", "unclear", to_task="label")(rows),
+            ],
+            "label",
+        ),
     ],
     "loop_without_visit": [(task("pack", identifier="pack-{parcel_id}"), "pack")],
     "loop_never_expires": [
@@ -432,7 +459,7 @@ def test_no_rule_of_rows_is_without_a_test_and_an_explanation() -> None:
     )
     named = set(call.findall(text)) | set(re.findall(r'"needed": "(\w+)"', text))
     assert len(named) > 30
-    elsewhere = {"workflows_go_in_circles", "no_such_column"}
+    elsewhere = {"workflows_go_in_circles", "no_such_column", "type_guessed"}
     named -= {"at_least_once_for_ever", "uncertainty_expires"}
     assert named - elsewhere <= set(CASES)
     assert {*CASES, *elsewhere} <= set(RULES)

@@ -222,6 +222,10 @@ RULES: Final[Mapping[str, tuple[str, str]]] = {
         "A text would be read letter by letter.",
         'Write a set of names: `roles = frozenset({"office"})`.',
     ),
+    "role_name": (
+        "A row joins the roles of a task by `|`.",
+        "Give each role a name without `|` and without blanks around it.",
+    ),
     "contract_missing": (
         "An answer is checked before anybody decides by it.",
         "Write `contract = Model`, a pydantic model.",
@@ -272,12 +276,14 @@ RULES: Final[Mapping[str, tuple[str, str]]] = {
         "Let an outcome lead to it, or remove its route.",
     ),
     "no_way_out": (
-        "While all goes well the instance would never end.",
-        "Let an outcome end the workflow: else it goes round and round while all goes well.",
-    ),
-    "no_way_out_unanswered": (
-        "The instance would remind the same people for ever.",
-        "Let an expiry on the loop lead out of it: people stop answering.",
+        (
+            "An instance must not go round for ever, whatever happens again and again: "
+            "a refusal, a time-out, nobody who answers, or that all goes well."
+        ),
+        (
+            "Let one of what the message names lead out of the loop; to go round a few times, let "
+            "`on_fault` choose the way back by `trigger.visit`."
+        ),
     ),
     "loop_without_visit": (
         "An identifier is used once: the second visit would be taken for the first.",
@@ -306,6 +312,13 @@ RULES: Final[Mapping[str, tuple[str, str]]] = {
         ),
         "Let the To-Do never expire, or write its `when_expired`.",
     ),
+    "cell_not_kept": (
+        (
+            "Rows of workflows are kept in seeds, and dbt does not read every cell as it was "
+            "written: `null` is an empty one."
+        ),
+        "Write something else.",
+    ),
     # --- several workflows
     "workflow_twice": (
         "Workflows are told apart by their names.",
@@ -330,6 +343,13 @@ RULES: Final[Mapping[str, tuple[str, str]]] = {
     "no_such_column": (
         "Nobody reads a column of this name: it may be misspelt.",
         "Rename it to one of the columns that the message lists, or remove it.",
+    ),
+    "type_guessed": (
+        (
+            "dbt guesses the types of a seed's columns where nothing names them, and a text that "
+            "looks like a number, a date or `true` changes."
+        ),
+        "Name the types in a yml, as `outbox workflow build` does in seeds/railway.yml.",
     ),
     "rows_changed": (
         (

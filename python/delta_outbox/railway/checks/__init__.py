@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from delta_outbox.railway.checks import categories, paths, tasks, workflows
+from delta_outbox.railway.checks.cells import cells
 from delta_outbox.railway.checks.parts import AnyWorkflow, Found, about
 from delta_outbox.railway.checks.several import meeting_identifiers, problems_among
 from delta_outbox.railway.problems import Problem
@@ -35,6 +36,7 @@ OF_TASK_GRAPHS: Final[Sequence[Callable[[AnyWorkflow, AnyTask], Iterable[Found]]
     paths.fallbacks,
     paths.people,
     paths.reached,
+    paths.ends,
     paths.loops,
 )
 
@@ -66,6 +68,7 @@ def problems_of(workflow: AnyWorkflow) -> Iterator[Problem]:
         for rule, says, remedy in paths.warnings_of(workflow, task):
             yield about(workflow, task, rule, says, remedy, warning=True)
     yield from meeting_identifiers([workflow])
+    yield from cells(workflow)
 
 
 def _of_workflow(

@@ -178,6 +178,14 @@ def to_dos(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
             f"`roles` is {roles!r}, which is no set of names.",
             f"Write `roles = frozenset({{{written}}})`.",
         )
+    else:
+        for one in sorted(roles):
+            if "|" in one or one != one.strip():
+                yield (
+                    "role_name",
+                    f"a role is {one!r}.",
+                    "Leave out `|` and blanks around a role: a row joins roles by `|`.",
+                )
     contract = getattr(task, "contract", None)
     if not (isinstance(contract, type) and issubclass(contract, BaseModel)):
         yield (

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from delta_outbox.railway.checks.parts import AnyWorkflow, Found
 from delta_outbox.railway.concerns import AskHuman, AtLeastOnce
-from delta_outbox.railway.graph import Event, Leg
+from delta_outbox.railway.drawing import CAUSES
+from delta_outbox.railway.graph import Target
 from delta_outbox.railway.identifiers import Template
 from delta_outbox.railway.names import duration
 from delta_outbox.railway.outcomes import DEFAULT_EXIT, Exit, Outcome
 from delta_outbox.railway.tasks import AnyTask, BlackBox, Never, ToDo
 
 _NOUNS: Final = {"faulted": "fault", "expired": "expiry", "uncertain": "uncertainty"}
+_WORDS: Final = {"decided": "decided", **CAUSES}
 
 
 def fallbacks(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
@@ -52,38 +54,58 @@ def people(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
 
 
 def reached(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
-    """Every task is reached, and comes to an end."""
+    """Every task is reached."""
     if task is not workflow.first and task not in workflow.reachable(workflow.first):
         yield (
             "nothing_leads_here",
             "nothing leads to it.",
             "Let an outcome lead to it, or remove its route.",
         )
-    decided = workflow.reachable(task, follows=lambda leg: leg.cause == "decided")
-    if not any(isinstance(one, Event) for one in decided):
-        yield (
-            "no_way_out",
-            "no domain event can be reached from it by what is decided.",
-            "Let an outcome end the workflow: else it goes round and round while all goes well.",
-        )
-    elif not any(_rests(one) for one in (task, *workflow.reachable(task, follows=_unanswered))):
-        yield (
-            "no_way_out_unanswered",
-            "if nobody answers any more, it goes round and round.",
-            "Let an expiry on the loop lead out of it: people stop answering.",
-        )
 
 
-def _unanswered(leg: Leg[Any]) -> bool:
-    """Say whether a leg is taken when third parties answer and people do not."""
-    return leg.cause == ("expired" if issubclass(leg.task, ToDo) else "decided")
+def ends(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
+    """Whatever happens again and again, an instance ends, or waits where it can be seen."""
+    endless = _endless(workflow)
+
+    def after(one: AnyTask) -> set[Target[Any]]:
+        return workflow.reachable(one, follows=lambda leg: leg.cause in endless.get(leg.task, {}))
+
+    if task not in endless or task not in after(task):
+        return
+    loop = [one for one in endless if one in after(task) and task in after(one)]
+    words = [
+        f"{one.task_name()} ({', '.join(_WORDS[each] for each in endless[one])})" for one in loop
+    ]
+    yield (
+        "no_way_out",
+        f"an instance may go round for ever: {', '.join(words)}.",
+        (
+            "Let one of these lead out of the loop; to go round a few times, let `on_fault` choose "
+            "the way back by `trigger.visit`."
+        ),
+    )
 
 
-def _rests(target: AnyTask | Event) -> bool:
-    """Say whether an instance ends or waits there."""
-    if isinstance(target, Event):
-        return True
-    return issubclass(target, ToDo) and isinstance(target.expires, Never)
+def _endless(workflow: AnyWorkflow) -> Mapping[AnyTask, Mapping[str, set[Target[Any]]]]:
+    """Return the tasks that an instance may never leave: what keeps it there, and leads where.
+
+    What happens to a task keeps an instance if all that can come of it is again such a task.
+    """
+    kept: dict[AnyTask, dict[str, set[Target[Any]]]] = {}
+    for task in workflow.tasks:
+        kept[task] = {}
+        for leg in workflow.legs(task):
+            if leg.target is not None:
+                kept[task].setdefault(leg.cause, set()).add(leg.target)
+    while True:
+        ways = {
+            task: {cause: to for cause, to in causes.items() if to <= kept.keys()}
+            for task, causes in kept.items()
+        }
+        left = {task: causes for task, causes in ways.items() if causes}
+        if left.keys() == kept.keys():
+            return left
+        kept = left
 
 
 def loops(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:

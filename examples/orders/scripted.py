@@ -6,20 +6,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from order_compensation import ReleaseStock, VoidInvoice
-from order_creation import (
-    ContinueWithoutMissingProduct,
-    CreateInvoice,
-    CreatePaymentAttempt,
-    CustomerSupportReview,
-    InsufficientFunds,
-    MakeOrder,
-    Order,
-    PaymentSuccessful,
-    ReceivePayment,
-    ReserveStock,
-    WaitingForUserOnPayment,
-)
+import orders
+from order_creation import Order
 
 from delta_outbox.railway import Task
 from delta_outbox.testing.workflows import ThirdParty, Trouble
@@ -144,20 +132,12 @@ class Town:
         ]
 
     def tasks(self) -> list[Task[Any, Any]]:
-        """Return the tasks of an order, with these clients."""
-        return [
-            MakeOrder(self.shop),
-            ReserveStock(self.warehouse),
-            ContinueWithoutMissingProduct(),
-            CreateInvoice(self.invoicing),
-            CreatePaymentAttempt(self.terminal),
-            ReceivePayment(),
-            PaymentSuccessful(self.payments),
-            InsufficientFunds(self.mail),
-            WaitingForUserOnPayment(),
-            CustomerSupportReview(),
-        ]
-
-    def compensation(self) -> list[Task[Any, Any]]:
-        """Return the tasks of a cancelled order, with these clients."""
-        return [ReleaseStock(self.warehouse), VoidInvoice(self.invoicing)]
+        """Return the tasks of both workflows, with these third parties for clients."""
+        return orders.tasks(
+            shop=self.shop,
+            warehouse=self.warehouse,
+            invoicing=self.invoicing,
+            terminal=self.terminal,
+            payments=self.payments,
+            mail=self.mail,
+        )

@@ -78,7 +78,7 @@ def simulate(seed: int, orders: int = 1000) -> Simulated:
         if run.end == "order.cancelled":
             undone = run_workflow(
                 order_compensation,
-                town.compensation(),
+                town.tasks(),
                 Cancelled(order_id=order_id),
                 third_parties=town.parties,
                 clock=clock,

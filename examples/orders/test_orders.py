@@ -297,7 +297,7 @@ def test_a_cancelled_order_leaves_nothing_behind() -> None:
     town = Town()
     run = order(town, paid(1, "insufficient_funds"), decides(1, "cancel"))
     undone = run_workflow(
-        compensation, town.compensation(), Cancelled(order_id="o7"), third_parties=town.parties
+        compensation, town.tasks(), Cancelled(order_id="o7"), third_parties=town.parties
     )
     assert (run.end, undone.end) == ("order.cancelled", "order.compensated")
     assert town.warehouse.effects("release-stock-o7") == [True]
@@ -310,7 +310,7 @@ def test_a_cancelled_order_without_goods_has_nothing_to_release() -> None:
     town = Town(shop=Shop([Trouble.REJECTS]))
     assert order(town).end == "order.cancelled"
     undone = run_workflow(
-        compensation, town.compensation(), Cancelled(order_id="o7"), third_parties=town.parties
+        compensation, town.tasks(), Cancelled(order_id="o7"), third_parties=town.parties
     )
     assert [one.outcome for one in undone.passed] == ["nothing_reserved", "no_invoice"]
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -89,3 +91,48 @@ def test_help_works_in_an_empty_folder(
     assert result.returncode == 0, result.stderr
     assert result.stdout.startswith("usage: outbox")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.rest
+def test_workflows_work_from_the_wheel(
+    installed: Path, strangers_environment: dict[str, str], tmp_path: Path
+) -> None:
+    """A new workflow is written, tested and built into rows in a dbt project of a stranger, whose
+    package is the wheel's: dbt finds all that the rows ask for.
+    """
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    package = installed.parent / "lib" / version / "site-packages" / "delta_outbox" / "dbt_project"
+    (tmp_path / "dbt_project.yml").write_text(
+        'name: shop\nversion: "1.0"\nprofile: shop\n'
+        "dispatch: [{macro_namespace: dbt, search_order: [shop, delta_outbox, dbt]}]\n"
+    )
+    (tmp_path / "profiles.yml").write_text(
+        "shop: {target: local, outputs: {local: "
+        "{type: spark, method: session, host: NA, schema: shop, threads: 1}}}\n"
+    )
+    (tmp_path / "packages.yml").write_text(f"packages: [{{local: '{package}'}}]\n")
+    (tmp_path / "outbox.toml").write_text('[workflows]\nmodules = ["pay_back"]\n')
+    outbox, python = str(installed / "outbox"), str(installed / "python")
+    for words in (
+        [outbox, "workflow", "new", "pay_back", "--category", "ToDo", "--third-party", "bank"],
+        [python, "-m", "pytest", "-q", "test_pay_back.py"],
+        [outbox, "workflow", "build"],
+        [outbox, "workflow", "check"],
+        [python, "-m", "dbt.cli.main", "deps"],
+        [python, "-m", "dbt.cli.main", "parse", "--profiles-dir", "."],
+    ):
+        done = subprocess.run(
+            words,
+            cwd=tmp_path,
+            env=strangers_environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{words}\n{done.stdout}"
+    manifest = json.loads((tmp_path / "target" / "manifest.json").read_text(encoding="utf-8"))
+    model = manifest["nodes"]["model.shop.railway_in_force"]
+    assert model["config"]["materialized"] == "outbox_workflows"
+    assert "macro.delta_outbox.workflows_in_force" in model["depends_on"]["macros"]
+    assert "exposure.shop.workflow_pay_back" in manifest["exposures"]

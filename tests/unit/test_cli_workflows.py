@@ -383,6 +383,24 @@ def test_check_calls_provide(
         assert "s3cr3t" not in json.dumps(document)
 
 
+def test_the_example_makes_its_clients_of_its_settings(tmp_path: Path, capsys, monkeypatch) -> None:
+    """The example's module gives every task of both workflows its client, once all tokens are set;
+    a token that is missing is named.
+    """
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OUTBOX_CONFIG", str(ORDERS / "outbox.toml"))
+    names = re.findall(r"\$\{(\w+)\}", (ORDERS / "outbox.toml").read_text(encoding="utf-8"))
+    for name in names[1:]:
+        monkeypatch.setenv(name, f"s3cr3t of {name}")
+    code, document = run(capsys, "check")
+    assert (2, "BAD_SETTINGS") == (code, document["error"]["code"])
+    assert names[0] in document["error"]["message"]
+    monkeypatch.setenv(names[0], "s3cr3t")
+    code, document = run(capsys, "check")
+    assert (0, []) == (code, document["warnings"])
+    assert 2 == len(document["workflows"])
+
+
 def test_a_third_party_that_nobody_calls_is_warned_of(project: Path, capsys) -> None:
     """A table of the settings whose name no task has may be misspelt."""
     with (project / "outbox.toml").open("a") as settings:

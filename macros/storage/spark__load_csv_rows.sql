@@ -1,9 +1,12 @@
 {% macro spark__load_csv_rows(model, agate_table) %}
     {#-
-        Load our seed, and the rows of workflows in whatever project they are, with every value as an escaped literal;
-        dbt-spark's session method quotes without escaping. Other seeds of other projects are loaded as they were.
+        Load our seed with every value as an escaped literal; dbt-spark's session method quotes without escaping. The rows of
+        workflows are in their tables already (`load_workflow_seed`). Other seeds of other projects are loaded as they were.
     -#}
-    {%- if model.package_name != "delta_outbox" and model.name not in delta_outbox.workflow_columns() -%}
+    {%- if model.name in delta_outbox.workflow_columns() -%}
+        {{ return("seed") }}
+    {%- endif -%}
+    {%- if model.package_name != "delta_outbox" -%}
         {{ return(dbt.spark__load_csv_rows(model, agate_table)) }}
     {%- endif -%}
     {%- set types = model["config"].get("column_types", {}) -%}

@@ -9,20 +9,19 @@
     -#}
     {%- set progress = source("outbox", "outbox_progress") -%}
     {%- set version = delta_outbox.workflow_hash(rows) -%}
-    {%- set kept = namespace(version=none) -%}
-    {%- for _ in range(20) if kept.version != version -%}
-        {%- set last = (run_query(
-            "select max(number) as number, max_by(get_json_object(plan, '$.version'), number) as version from "
-            ~ progress ~ " where writer = 'workflows'"
-        ).rows | first) -%}
-        {%- set kept.version = last["version"] -%}
-        {%- if kept.version != version -%}
+    {%- set kept = namespace(done=false) -%}
+    {%- for _ in range(20) if not kept.done -%}
+        {%- set last = delta_outbox.last_workflows() -%}
+        {%- set kept.done = last["version"] == version -%}
+        {%- if not kept.done -%}
+            {%- set number = (last["number"] or 0) + 1 -%}
             {%- do run_query(delta_outbox.append_plan(
-                progress, "workflows", (last["number"] or 0) + 1, {"version": version, "rows": rows}
+                progress, "workflows", number, {"version": version, "rows": rows}
             )) -%}
+            {%- set kept.done = delta_outbox.last_workflows(until=number)["version"] == version -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- if kept.version != version -%}
+    {%- if not kept.done -%}
         {{ exceptions.raise_compiler_error(
             "BAD_WORKFLOW: other builds were faster 20 times, or outbox_progress has lost plans of the writer `workflows`. "
             ~ "Build again; if that does not help, restore outbox_progress to the version before."

@@ -1,7 +1,8 @@
 {% macro workflow_rows(problems) -%}
     {#-
         Read the seeds of workflows of the project that is built: a mapping of seed to rows, sorted, each a mapping of column
-        to text. A column that is left out is empty.
+        to text. A column that is left out is empty. What this dbt command has loaded is read as it has loaded it: then the
+        rows are one set, whatever other builds load meanwhile.
 
         Arguments:
             problems: list, takes a sentence for each column that nobody reads
@@ -9,7 +10,9 @@
     {%- set rows = {} -%}
     {%- for seed, columns in delta_outbox.workflow_columns().items() -%}
         {%- set found = [] -%}
-        {%- set table = run_query("select * from " ~ ref(seed)) -%}
+        {%- set loaded = selected_resources | select("in", ["seed." ~ model.package_name ~ "." ~ seed]) | list -%}
+        {%- set version = delta_outbox.workflow_seed_version(ref(seed)) if loaded else "" -%}
+        {%- set table = run_query("select * from " ~ ref(seed) ~ version) -%}
         {%- for row in table.rows -%}
             {%- set cells = {} -%}
             {%- for name in columns -%}

@@ -171,6 +171,9 @@ def test_a_set_is_kept_once_and_another_follows_it(store: Store, build: Build) -
     build(None)
     (*_, another, again) = plans(store)
     assert ("another", last) == (another["version"], again)
+    build([order_compensation])  # without a To-Do, so with a seed of no rows
+    assert [("order_compensation", "Order compensation")] == in_force(store)
+    assert [] == plans(store)[-1]["rows"]["railway_contracts"]
 
 
 @pytest.mark.rest
@@ -206,6 +209,11 @@ def test_rows_of_a_hand_are_checked_too(store: Store, project: Path, build: Buil
         build(None)
     for rule in ("no_such_column", "version", "time_limit_too_long"):
         assert f"[{rule}]" in str(refused.value)
+    rows["railway_workflows"][0]["title"] = "2026"
+    seeds["railway_workflows"].write_text(to_csv("railway_workflows", rows["railway_workflows"]))
+    with pytest.raises(DbtFailed, match=r"railway_workflows: \[type_guessed\] dbt took its title"):
+        build(None)
+    assert [("shipping", "By hand")] == in_force(store)
 
 
 @pytest.mark.rest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,9 +11,12 @@ import pytest
 from order_compensation import order_compensation
 from order_creation import order_creation
 
+from delta_outbox.railway.drawing import draw
 from delta_outbox.railway.pages import page
+from delta_outbox.railway.picture import save
 
-ORDERS = Path(__file__).resolve().parents[2] / "examples" / "orders"
+ROOT = Path(__file__).resolve().parents[2]
+ORDERS = ROOT / "examples" / "orders"
 
 
 def test_the_tests_of_the_orders_pass() -> None:
@@ -34,3 +38,14 @@ def test_the_pages_of_the_orders_are_what_the_classes_say(workflow) -> None:
     """A page of the example that is stale is noticed."""
     written = ORDERS / "docs" / "workflows" / f"{workflow.name}.md"
     assert page(workflow) == written.read_text(encoding="utf-8")
+
+
+def test_the_picture_of_the_docs_is_what_the_classes_say(tmp_path: Path) -> None:
+    """The words of the picture in docs/railway are those of the example; Graphviz places them."""
+    save(draw(order_creation), tmp_path / "drawn.svg")
+    drawn, shown = (
+        sorted(re.findall(r">([^<>]+)</text>", file.read_text(encoding="utf-8")))
+        for file in (tmp_path / "drawn.svg", ROOT / "docs" / "railway" / "order_creation.svg")
+    )
+    assert drawn == shown
+    assert "Customer support review" in shown

@@ -16,7 +16,7 @@
             unavailable: names joined by `|`, the destinations that nothing is to be taken for: what goes to no other one
                 cannot be taken, and holds its key. Left out, as in the views, all are available.
         Columns: those of the projection; position; where `unavailable` is given also order_group and goes_to, the
-            destinations joined by `|`; and blocker, null for what is takeable: a struct of position, event_id,
+            destinations joined by `|`; and blocker, null for what is eligible: a struct of position, event_id,
             reason (retrying, scheduled, claimed, held, unavailable), since (when it began to hold others up for this reason) and
             next_due (when it is due again, or its lease ends; null if only an operator can help).
     -#}

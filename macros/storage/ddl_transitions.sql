@@ -20,7 +20,7 @@
         crashes int not null comment 'Crashes of this lifecycle while alone in the claim, after this row',
         suspect int not null comment 'Consecutive claims that ended in a crash or an expired lease, after this row',
         occurred_at timestamp not null comment 'When the transition was decided (UTC)',
-        available_at timestamp comment 'Not takeable before this time, after this row (UTC)',
+        available_at timestamp comment 'Not eligible before this time, after this row (UTC)',
         error string comment 'What went wrong, scrubbed and capped; never payload or secrets',
         receipt string comment 'JSON from the publisher, for example topic, partition and offset',
         outcome string comment 'Outcome of a task',

@@ -122,7 +122,7 @@ def new_claim_id() -> str:
 
 
 def make_claim(
-    takeable: pa.Table,
+    eligible: pa.Table,
     *,
     policies: PolicySet,
     now: datetime,
@@ -131,19 +131,19 @@ def make_claim(
     """Take deliveries: an event without destination gets one delivery for each of its policy's.
 
     Args:
-        takeable: columns of `DELIVERIES`, in the order in which they are to be sent.
+        eligible: columns of `DELIVERIES`, in the order in which they are to be sent.
         policies: the delivery policies in force.
         now: the current instant.
         claim_id: identity of the new claim.
     """
-    chosen = ClaimPolicies.by_type(takeable["event_type"], policies)
-    named = mask_of(pc.not_equal(takeable["destination"], ""))
+    chosen = ClaimPolicies.by_type(eligible["event_type"], policies)
+    named = mask_of(pc.not_equal(eligible["destination"], ""))
     counts = np.array([len(policy.destinations) for policy in chosen.kinds], dtype=np.int64)
     copies = np.where(named, 1, counts[chosen.codes])
-    deliveries = takeable
+    deliveries = eligible
     if np.any(copies != 1):
-        rows = np.repeat(np.arange(takeable.num_rows), copies)
-        chosen, deliveries, named = chosen.at(rows), takeable.take(pa.array(rows)), named[rows]
+        rows = np.repeat(np.arange(eligible.num_rows), copies)
+        chosen, deliveries, named = chosen.at(rows), eligible.take(pa.array(rows)), named[rows]
     # The number of each delivery within its event says which destination of the policy it is for.
     number = np.arange(len(chosen)) - np.repeat(np.cumsum(copies) - copies, copies)
     theirs = [name for policy in chosen.kinds for name in policy.destinations]

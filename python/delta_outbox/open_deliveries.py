@@ -1,4 +1,4 @@
-"""What a store asks of the open deliveries: what is takeable, what ends unsent, how much."""
+"""What a store asks of the open deliveries: what is eligible, what ends unsent, how much."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class OpenDeliveries:
         self._clock = clock
         self._policies = policies
 
-    def takeable(
+    def eligible(
         self,
         picture: DataFrame,
         limit: int,
@@ -92,7 +92,7 @@ class OpenDeliveries:
         found: Overview | None = None,
         counts: pa.Table | None = None,
     ) -> pa.Table:
-        """Return what is takeable in a picture, never more than a limit, in order.
+        """Return what is eligible in a picture, never more than a limit, in order.
 
         Args:
             picture: the open deliveries.
@@ -139,7 +139,7 @@ class OpenDeliveries:
         ).toArrow()
 
     def waiting(self, picture: DataFrame) -> pa.Table:
-        """Return what waits, due or not, takeable or not, but for what is to be killed.
+        """Return what waits, due or not, eligible or not, but for what is to be killed.
 
         Args:
             picture: the open deliveries.
@@ -150,7 +150,7 @@ class OpenDeliveries:
         return self._asked("eligible_all", picture, "")
 
     def _first(self, picture: DataFrame, limit: int, counts: pa.Table) -> pa.Table:
-        """Return the first of what is takeable, by commits of the event log.
+        """Return the first of what is eligible, by commits of the event log.
 
         To ask for the first of millions, Spark holds twice as many in memory as are asked for, in
         each task. What is held up by something is held up by what came before it, so of the commits

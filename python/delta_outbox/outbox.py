@@ -69,7 +69,7 @@ LANE_STEPS: Final = 3  # to end claims that are lost, to close what was open, to
 
 @dataclass(frozen=True, kw_only=True)
 class Retrieved:
-    """What is takeable, and the position of the log at which that is true.
+    """What is eligible, and the position of the log at which that is true.
 
     Args:
         deliveries: columns of `claims.DELIVERIES`, in the order in which they are taken.
@@ -232,14 +232,14 @@ class Outbox:
         return self._policy_source.status()
 
     def retrieve(self, limit: int) -> Retrieved:
-        """Return what is takeable now, never more than a limit, in the order of the outbox.
+        """Return what is eligible now, never more than a limit, in the order of the outbox.
 
         Args:
             limit: deliveries, at least 0.
         """
         self.logs.catch_up()
         return Retrieved(
-            deliveries=self.deliveries.takeable(self.picture(), limit), sequence=self.log.sequence
+            deliveries=self.deliveries.eligible(self.picture(), limit), sequence=self.log.sequence
         )
 
     def picture(self, heads: Mapping[str, int] | None = None) -> DataFrame:

@@ -149,7 +149,7 @@ def test_a_backlog_in_many_commits_is_begun_at_once(
     assert ([True] * 3, []) == (published, looks)
 
 
-def test_what_is_takeable_is_found_behind_what_waits(store: Store, tmp_path: Path) -> None:
+def test_what_is_eligible_is_found_behind_what_waits(store: Store, tmp_path: Path) -> None:
     """Of what is open the first commits are asked, and more of them until there is enough."""
     clock = ManualClock()
     outbox = store.outbox(tmp_path / "to", clock=clock)

@@ -69,8 +69,8 @@ def delivery(event_id: str, event_type: str = "x", **given: Any) -> dict[str, An
 
 def claimed(*rows: dict[str, Any]) -> Claim:
     """Claim deliveries."""
-    takeable = pa.Table.from_pylist(list(rows), schema=DELIVERIES)
-    return make_claim(takeable, policies=POLICIES, now=NOW, claim_id="c")
+    eligible = pa.Table.from_pylist(list(rows), schema=DELIVERIES)
+    return make_claim(eligible, policies=POLICIES, now=NOW, claim_id="c")
 
 
 def test_first_claim_names_the_destinations():

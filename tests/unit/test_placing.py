@@ -59,7 +59,7 @@ def test_columns_say_what_the_rules_say(
     """Slice, key, scope, route and format of every delivery are those of the rules, and whoever
     lacks a value that its route names is left out and named.
     """
-    takeable = pa.Table.from_pylist(
+    eligible = pa.Table.from_pylist(
         [
             {
                 "event_id": f"e-{number}",
@@ -75,7 +75,7 @@ def test_columns_say_what_the_rules_say(
         ],
         schema=DELIVERIES,
     )
-    claim = make_claim(takeable, policies=policies, now=NOW, claim_id="c")
+    claim = make_claim(eligible, policies=policies, now=NOW, claim_id="c")
     expected = []
     for number, (policy, row) in enumerate(
         zip(claim.policies, claim.deliveries.to_pylist(), strict=True)

@@ -94,7 +94,7 @@ RESULT: st.SearchStrategy[EndOfClaim] = st.one_of(
 )
 
 
-def takeable(rows: list[dict[str, Any]]) -> pa.Table:
+def eligible(rows: list[dict[str, Any]]) -> pa.Table:
     """Return deliveries as the picture shows them."""
     full = [
         {"event_id": str(number), "arrival": 1, "lifecycle": 0, **row}
@@ -105,7 +105,7 @@ def takeable(rows: list[dict[str, Any]]) -> pa.Table:
 
 def claimed(rows: list[dict[str, Any]]) -> Claim:
     """Claim deliveries."""
-    return make_claim(takeable(rows), policies=POLICIES, now=NOW, claim_id="c")
+    return make_claim(eligible(rows), policies=POLICIES, now=NOW, claim_id="c")
 
 
 def by_columns(results: Sequence[EndOfClaim]) -> Results[EndOfClaim]:

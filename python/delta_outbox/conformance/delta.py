@@ -128,12 +128,12 @@ class DeltaStore:
             raise Refused(report.rejected[0].message)
 
     def retrieve(self, limit: int) -> Sequence[str]:
-        """Return what is takeable, in order."""
+        """Return what is eligible, in order."""
         ids: list[str] = self._outbox().retrieve(limit).deliveries["event_id"].to_pylist()
         return ids
 
     def claim(self, worker: str, limit: int) -> Held | None:
-        """Claim what is takeable."""
+        """Claim what is eligible."""
         claim = self._outbox(worker).claim(limit)
         if claim is None:
             return None

@@ -36,7 +36,7 @@ def cut(rows: Sequence[Row], policies: PolicySet, limit: int) -> list[str]:
     """Cut a claim as a relay does: of one kind, suspects among themselves, a prefix of each key.
 
     Args:
-        rows: what is takeable, in order.
+        rows: what is eligible, in order.
         policies: the delivery policies.
         limit: events at most.
 

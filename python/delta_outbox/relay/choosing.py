@@ -63,7 +63,7 @@ class Choosing:
         """Add the claims that may be made now.
 
         Args:
-            schedule: what is takeable.
+            schedule: what is eligible.
             chosen: claims that are to be made already; takes the others.
             once: make one batch, over all destinations.
         """

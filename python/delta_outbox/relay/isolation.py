@@ -39,7 +39,7 @@ _ANSWERED, _SILENT, _UNTRIED = range(3)
 
 @dataclass(frozen=True, kw_only=True)
 class Apart:
-    """How to ask for what is takeable where destinations are kept apart.
+    """How to ask for what is eligible where destinations are kept apart.
 
     Args:
         unavailable: destinations that nothing is taken for.
@@ -141,7 +141,7 @@ class Isolation:
         return (self._paused & self._limits.keys()) | is_open
 
     def apart(self, *, batch_size: int, ahead: int) -> Apart | None:
-        """Return how to ask for what is takeable; None if destinations need not be kept apart.
+        """Return how to ask for what is eligible; None if destinations need not be kept apart.
 
         Args:
             batch_size: deliveries per claim.

@@ -71,22 +71,22 @@ class OwnPlan:
         self.waiting.clear()
         self.has_more = False
 
-    def schedule_of(self, takeable: pa.Table, scopes: pa.StringArray) -> Schedule:
+    def schedule_of(self, eligible: pa.Table, scopes: pa.StringArray) -> Schedule:
         """Return a plan of deliveries.
 
         Args:
-            takeable: columns of `claims.DELIVERIES`, in order.
+            eligible: columns of `claims.DELIVERIES`, in order.
             scopes: the order scope of each.
         """
         policies, generation = self._outbox.policies_in_force, self._outbox.logs.generation
-        takeable = self._arrivals.with_places(takeable)
+        eligible = self._arrivals.with_places(eligible)
         return Schedule(
-            with_sizes(self._outbox.spark, self._outbox.tables, takeable),
+            with_sizes(self._outbox.spark, self._outbox.tables, eligible),
             scopes,
             batch_size=self._batch_size,
             batch_bytes=self._outbox.settings.relay.batch_bytes,
-            to=goes_to(takeable, policies) if self._isolation.is_apart else None,
-            lanes=generation.lanes_of(takeable) if generation.lanes > 1 else None,
+            to=goes_to(eligible, policies) if self._isolation.is_apart else None,
+            lanes=generation.lanes_of(eligible) if generation.lanes > 1 else None,
         )
 
     def plan(
@@ -139,11 +139,11 @@ class OwnPlan:
             more, reached = found.deliveries, found.to
         self.has_more = reached < to
         policies = self._outbox.policies_in_force
-        takeable, scopes = self.waiting.take(
+        eligible, scopes = self.waiting.take(
             joined(left, more), lambda table: scopes_of(table, policies), now=now
         )
         return Planned(
-            schedule=self.schedule_of(takeable, scopes) if takeable.num_rows else None,
+            schedule=self.schedule_of(eligible, scopes) if eligible.num_rows else None,
             reached=reached,
             new=more.num_rows,
         )

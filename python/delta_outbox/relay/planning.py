@@ -116,7 +116,7 @@ class Planning:
         )
 
     def seconds_to_wait(self) -> float:
-        """Return the seconds until something may become takeable, as far as is known."""
+        """Return the seconds until something may become eligible, as far as is known."""
         if self._rest.due:  # somebody else takes it, or leaves it to us
             return 0.0
         return min(self._timing.next_due - self._clock.monotonic(), self._isolation.hope())
@@ -409,7 +409,7 @@ class Planning:
         return True
 
     def _may_plan_ours(self, alive: Set[str]) -> bool:
-        """Say whether nothing decides on what is takeable but the order of keys and the clock."""
+        """Say whether nothing decides on what is eligible but the order of keys and the clock."""
         policies = self._outbox.policies_in_force
         return not (
             self.to_end.num_rows
@@ -432,7 +432,7 @@ class Planning:
         found: Overview,
     ) -> bool:
         """Plan a backlog as `_plan_ours` plans what is new, so that nobody has to look at all of it
-        again; False if the picture has to say what is takeable.
+        again; False if the picture has to say what is eligible.
         """
         if (
             self._own.is_full
@@ -487,14 +487,14 @@ class Planning:
             counts = self._outbox.deliveries.by_commit(picture)
             if self._plan_backlog(picture, heads, counts, ahead=ahead, alive=alive, found=found):
                 return True
-        takeable = self._outbox.deliveries.takeable(
+        eligible = self._outbox.deliveries.eligible(
             picture, limit, held_by=held_by, apart=apart, found=found, counts=counts
         )
         if self.to_end.num_rows:
-            takeable = without(takeable, self.to_end)
-        if not takeable.num_rows:
+            eligible = without(eligible, self.to_end)
+        if not eligible.num_rows:
             return False
-        self._schedule = self._own.schedule_of(takeable, scopes_of(takeable, policies))
+        self._schedule = self._own.schedule_of(eligible, scopes_of(eligible, policies))
         return False
 
     def _carry_out(self, heads: dict[str, int]) -> int:
@@ -522,7 +522,7 @@ class Planning:
         self.open = int(row["open"]) if row is not None else 0
 
     def _note(self, found: Overview) -> None:
-        """Note what is open, and when something of it may become takeable."""
+        """Note what is open, and when something of it may become eligible."""
         # What became due since the question was asked counts as due soon; and while another
         # relay owns the lane, what is due is its next batch.
         waits = [0.0] if self._last.standing_by and found.due else []

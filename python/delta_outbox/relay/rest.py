@@ -20,7 +20,7 @@ class Rest:
     Args:
         outbox: the store.
         share: which lanes are its own.
-        timing: of its looks; told when something here may become takeable.
+        timing: of its looks; told when something here may become eligible.
     """
 
     def __init__(self, outbox: Outbox, share: LaneShare, timing: Timing) -> None:
@@ -59,7 +59,7 @@ class Rest:
         )
 
     def look(self, picture: DataFrame, heads: Mapping[str, int]) -> None:
-        """Look at them, once it is known when something of our own lanes may become takeable.
+        """Look at them, once it is known when something of our own lanes may become eligible.
 
         Args:
             picture: what is open on all lanes.

@@ -1,4 +1,4 @@
-"""Which takeable deliveries go into the next claim. Pure: no Spark, no clock.
+"""Which eligible deliveries go into the next claim. Pure: no Spark, no clock.
 
 Order is kept by construction: a claim holds a prefix of what is left of each order scope, of one
 kind only, and nothing of a scope that is being published elsewhere or in which something failed.
@@ -33,7 +33,7 @@ class Kind(StrEnum):
 
 
 class Schedule:
-    """Takeable deliveries, from which claims are cut.
+    """Eligible deliveries, from which claims are cut.
 
     Args:
         deliveries: columns of `claims.DELIVERIES`, in the order in which they are taken.
@@ -103,7 +103,7 @@ class Schedule:
         return [self._destinations[code] for code in codes[np.argsort(first)]]
 
     def has(self, kind: Kind, *, to: str | None = None) -> bool:
-        """Say whether something of a kind is left, takeable at once or not.
+        """Say whether something of a kind is left, eligible at once or not.
 
         Args:
             kind: what a claim would be made of.

@@ -28,7 +28,7 @@ class Summary:
         retried: to be tried again after a failure, an unknown answer or a crash.
         dead: ended for good.
         released: given back without an attempt.
-        waiting: open at the end and not takeable by this run.
+        waiting: open at the end and not eligible by this run.
         duration_seconds: of the run.
     """
 

@@ -24,7 +24,7 @@ class Timing:
         """Have looked never."""
         self._clock = clock
         self.next_due = 0.0
-        """When something may become takeable, as far as is known."""
+        """When something may become eligible, as far as is known."""
         self._stale_at = self._low_at = self._fresh_until = float("-inf")
 
     @property
@@ -78,7 +78,7 @@ class Timing:
         return self._clock.monotonic() + (at - self._clock.now()).total_seconds()
 
     def due_no_later(self, than: float) -> None:
-        """Note that something may become takeable at an instant.
+        """Note that something may become eligible at an instant.
 
         Args:
             than: the instant.

@@ -11,8 +11,8 @@
 {%- for news in ["e", "er", "t", "tm", "tmd", "et", "etm", "ertm", "ertmd", "ertmcd"] %}
 --- fold_{{ news }}
 {{ delta_outbox.fold(state, news) }}
---- picture_{{ news }}
-{{ delta_outbox.picture("__state__", news) }}
+--- read_view_{{ news }}
+{{ delta_outbox.read_view("__state__", news) }}
 {%- endfor %}
 --- arrivals
 {{ delta_outbox.fold(state, "e", "(" ~ delta_outbox.events_tail_select("__source__", "_commit_version") ~ ")") }}

@@ -62,7 +62,7 @@ DELIVERIES: Final = pa.schema(
         ("payload_bytes", pa.int32()),
     ]
 )
-"""A delivery as the picture shows it before its claim; started_at: where its age counts from;
+"""A delivery as the read view shows it before its claim; started_at: where its age counts from;
 payload_bytes: null where neither the log nor a look at the payload has told (relay/lookup.py)."""
 
 COLUMNS: Final = ", ".join(
@@ -71,7 +71,7 @@ COLUMNS: Final = ", ".join(
     else name
     for name in DELIVERIES.names
 )
-"""What to select from the picture, as SQL, for `DELIVERIES`."""
+"""What to select from the read view, as SQL, for `DELIVERIES`."""
 
 
 _COUNTED: Final = ("attempts", "publish_attempts", "crashes", "suspect")
@@ -164,7 +164,7 @@ def make_claim(
 
 
 def held_claim(rows: pa.Table, *, claim_id: str, policies: PolicySet, now: datetime) -> Claim:
-    """Return a claim that a picture shows, as it was made.
+    """Return a claim that a read view shows, as it was made.
 
     Args:
         rows: columns of `DELIVERIES`, the deliveries that are still under it.
@@ -172,7 +172,7 @@ def held_claim(rows: pa.Table, *, claim_id: str, policies: PolicySet, now: datet
         policies: the delivery policies in force.
         now: the current instant.
     """
-    # The picture shows the counters after the claim; a claim is made of those before it.
+    # The read view shows the counters after the claim; a claim is made of those before it.
     before = pc.subtract(rows["attempts"], pa.scalar(1, pa.int32()))
     return Claim(
         claim_id=claim_id,

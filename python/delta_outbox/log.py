@@ -76,8 +76,8 @@ class TransitionLog:
         """Move the known position to the end of the log.
 
         Args:
-            version: the commit of the log that a picture was, or will be, made of. Its end counts
-                then: what came later is not in the picture, and must make our append lose.
+            version: the commit of the log that a read view was, or will be, made of. Its end counts
+                then: what came later is not in the read view, and must make our append lose.
         """
         if version is not None and version == self.version:
             return  # ours, and nobody was here since

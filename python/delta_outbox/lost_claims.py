@@ -72,7 +72,7 @@ class LostClaims:
 
     def expire(
         self,
-        picture: DataFrame,
+        read_view: DataFrame,
         claim_ids: Collection[str],
         *,
         asked: Mapping[str, Mapping[str, Any]] | None = None,
@@ -82,7 +82,7 @@ class LostClaims:
         What a destination knows that it got is Delivered; what cannot be settled stays claimed.
 
         Args:
-            picture: the open deliveries at the position of the log that is known.
+            read_view: the open deliveries at the position of the log that is known.
             claim_ids: the claims, from `overview`.
             asked: of claims that an operator wants ended: actor and command_id.
 
@@ -94,7 +94,7 @@ class LostClaims:
         self.has_unsettled = False
         if not claim_ids:
             return 0
-        picture.where(sf.col("claim_id").isin(*claim_ids)).createOrReplaceTempView(
+        read_view.where(sf.col("claim_id").isin(*claim_ids)).createOrReplaceTempView(
             "outbox_held_deliveries"
         )
         held = self._outbox.spark.sql(

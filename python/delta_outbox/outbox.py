@@ -239,17 +239,17 @@ class Outbox:
         """
         self.logs.catch_up()
         return Retrieved(
-            deliveries=self.deliveries.eligible(self.picture(), limit), sequence=self.log.sequence
+            deliveries=self.deliveries.eligible(self.read_view(), limit), sequence=self.log.sequence
         )
 
-    def picture(self, heads: Mapping[str, int] | None = None) -> DataFrame:
+    def read_view(self, heads: Mapping[str, int] | None = None) -> DataFrame:
         """Return the open deliveries now, and the DEAD that hold their key if a policy says so.
 
         Args:
             heads: as `Projection.heads` has just returned them.
         """
         with_holding = self.policies_in_force.any_hold
-        return self.projection.picture(with_holding=with_holding, heads=heads)[0]
+        return self.projection.read_view(with_holding=with_holding, heads=heads)[0]
 
     def claim(self, limit: int) -> Claim | None:
         """Take what is eligible, never more than a limit; None if there is nothing.
@@ -332,10 +332,10 @@ class Outbox:
         if given:
             return carry_out(self, release_request(**given))
         self.logs.catch_up()
-        picture = self.picture()
+        read_view = self.read_view()
         lost = self.lost_claims
-        claims = self.deliveries.overview(picture).claims
-        return lost.expire(picture, [row["claim_id"] for row in claims if lost.is_over(row)])
+        claims = self.deliveries.overview(read_view).claims
+        return lost.expire(read_view, [row["claim_id"] for row in claims if lost.is_over(row)])
 
     def sequence_commands(self) -> int:
         """Carry out what operators have asked for and nobody has carried out yet.
@@ -377,7 +377,7 @@ class Outbox:
         count = 0
         for _ in range(ATTEMPTS):
             self.logs.catch_up()
-            found = self.deliveries.endable(self.picture())
+            found = self.deliveries.endable(self.read_view())
             if not found.num_rows:
                 return count
             for log, part in self.logs.parts(found):

@@ -228,7 +228,7 @@ class Projection:
             raise NoOutboxHere(where=self._tables.state)
         return seen
 
-    def picture(
+    def read_view(
         self, *, with_holding: bool = False, heads: Mapping[str, int] | None = None
     ) -> tuple[DataFrame, int]:
         """Return the open deliveries now: the projection at a version, plus the tails of the logs.
@@ -246,15 +246,15 @@ class Projection:
             ChangeFeedGone: the feed of a log no longer reaches back to the projection.
         """
         try:
-            return self._picture(with_holding, heads)
+            return self._read_view(with_holding, heads)
         except Exception as error:
             if not is_feed_gone(error):
                 raise
             # Maintenance may pass what we know of the projection, if others refresh it.
-            logger.warning("picture_too_old")
+            logger.warning("read_view_too_old")
             self._known = None
         try:
-            return self._picture(with_holding, heads)
+            return self._read_view(with_holding, heads)
         except Exception as error:
             if not is_feed_gone(error):
                 raise
@@ -262,7 +262,7 @@ class Projection:
                 table=self._tables.events, version=self._must_know().versions["events"] + 1
             ) from error
 
-    def _picture(
+    def _read_view(
         self, with_holding: bool, heads: Mapping[str, int] | None
     ) -> tuple[DataFrame, int]:
         seen = self._must_know()
@@ -276,7 +276,7 @@ class Projection:
             tails.between(seen.versions, heads)
             first_arrival, last_arrival = tails.arrivals()
             text = self._statements.fill(
-                f"picture_{tails.news}",
+                f"read_view_{tails.news}",
                 state=state,
                 from_states=listed(tails.from_states()),
                 first_arrival=first_arrival,

@@ -139,13 +139,13 @@ class Sequencing:
                 asked.setdefault(claim_id, who)
         if not asked:
             return 0
-        picture = outbox.picture()
+        read_view = outbox.read_view()
         over = [
             claim["claim_id"]
-            for claim in outbox.deliveries.overview(picture).claims
+            for claim in outbox.deliveries.overview(read_view).claims
             if claim["claim_id"] in asked and outbox.lost_claims.is_over(claim)
         ]
-        return outbox.lost_claims.expire(picture, over, asked=asked)
+        return outbox.lost_claims.expire(read_view, over, asked=asked)
 
 
 def _argument(text: str | None, name: str) -> str | None:

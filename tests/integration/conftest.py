@@ -131,13 +131,13 @@ def dbt(spark: SparkSession, home: Home, outbox_schema: str) -> Callable[..., db
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Return a list that grows with each look at everything that is open."""
     made: list[object] = []
-    picture = Outbox.picture
+    read_view = Outbox.read_view
 
     def noted(self: Outbox, heads: object = None) -> object:
         made.append(heads)
-        return picture(self, heads)  # type: ignore[arg-type]
+        return read_view(self, heads)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Outbox, "picture", noted)
+    monkeypatch.setattr(Outbox, "read_view", noted)
     return made
 
 

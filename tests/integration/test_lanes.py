@@ -258,13 +258,13 @@ def test_a_relay_with_all_lanes_plans_by_itself(
     outbox, other, producer = (store.outbox(folder) for _ in range(3))
     change(outbox, 2)
     looks: list[str] = []
-    picture = Outbox.picture
+    read_view = Outbox.read_view
 
     def noted(self: Outbox, *given: Any) -> DataFrame:
         looks.append(self.worker_id)
-        return picture(self, *given)
+        return read_view(self, *given)
 
-    monkeypatch.setattr(Outbox, "picture", noted)
+    monkeypatch.setattr(Outbox, "read_view", noted)
     outbox.refresh()
     producer.append(events("alone", 12, keys=3)).raise_if_rejected()
     assert 12 == Relay(outbox).run(Mode.DRAIN).published

@@ -433,15 +433,15 @@ def test_nothing_new_writes_nothing(store: Store, tmp_path: Path) -> None:
 
 @pytest.mark.rest
 @pytest.mark.parametrize("refreshed", [False, True])
-def test_the_picture_needs_no_refresh(store: Store, tmp_path: Path, refreshed: bool) -> None:
+def test_a_read_view_needs_no_refresh(store: Store, tmp_path: Path, refreshed: bool) -> None:
     """The open deliveries are the same whether seen beside the projection or folded into it."""
     outbox = store.outbox(tmp_path)
-    prefix = f"picture{refreshed}"
+    prefix = f"read_view{refreshed}"
     outbox.append(events(prefix, 3)).raise_if_rejected()
     if refreshed:
         outbox.refresh()
-    picture, tail = outbox.projection.picture()
+    read_view, tail = outbox.projection.read_view()
     assert refreshed == (tail == 0)
-    open_ = {row["event_id"]: row["state"] for row in picture.toArrow().to_pylist()}
+    open_ = {row["event_id"]: row["state"] for row in read_view.toArrow().to_pylist()}
     mine = {name: state for name, state in open_.items() if name.startswith(prefix)}
     assert {f"{prefix}-{n:03}": "PENDING" for n in range(3)} == mine

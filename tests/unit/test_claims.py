@@ -49,7 +49,7 @@ POLICIES = PolicySet.parse(
 
 
 def delivery(event_id: str, event_type: str = "x", **given: Any) -> dict[str, Any]:
-    """Return a row of the picture before its first claim."""
+    """Return a row of the read view before its first claim."""
     return {
         "event_id": event_id,
         "arrival": 1,

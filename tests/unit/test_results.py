@@ -95,7 +95,7 @@ RESULT: st.SearchStrategy[EndOfClaim] = st.one_of(
 
 
 def eligible(rows: list[dict[str, Any]]) -> pa.Table:
-    """Return deliveries as the picture shows them."""
+    """Return deliveries as the read view shows them."""
     full = [
         {"event_id": str(number), "arrival": 1, "lifecycle": 0, **row}
         for number, row in enumerate(rows)

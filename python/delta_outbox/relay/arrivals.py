@@ -30,7 +30,7 @@ from delta_outbox.tails import changes
 logger = logging.getLogger(__name__)
 
 _EPOCH: Final = date(1970, 1, 1)
-MOST_COMMITS: Final = 100  # whose files are looked into for what a picture shows
+MOST_COMMITS: Final = 100  # whose files are looked into for what a read view shows
 MOST: Final = 1_000_000  # rows of one commit that are held at once; of a larger one Spark is asked
 
 

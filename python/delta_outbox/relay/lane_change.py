@@ -135,14 +135,14 @@ class LaneChange:
             self._epoch, self._closed, self._unreachable = now.epoch, set(), set()
         heads = outbox.projection.heads()
         outbox.logs.catch_up(heads["transitions"])
-        picture = outbox.picture(heads)
+        read_view = outbox.read_view(heads)
         if self._unreachable:
             lane = lane_sql(now.lanes)
-            picture = picture.where(f"{lane} not in ({', '.join(map(str, self._unreachable))})")
-        held, seen = self._lanes_held(picture), outbox.logs.positions
-        if held and self._end_lost(picture, own_are_over=own_are_over):
+            read_view = read_view.where(f"{lane} not in ({', '.join(map(str, self._unreachable))})")
+        held, seen = self._lanes_held(read_view), outbox.logs.positions
+        if held and self._end_lost(read_view, own_are_over=own_are_over):
             return False
-        if outbox.logs.positions != seen:  # past what the picture shows
+        if outbox.logs.positions != seen:  # past what the read view shows
             return False
         for log in outbox.logs:
             if log.lane not in held | self._closed and log.close():
@@ -159,15 +159,15 @@ class LaneChange:
         logger.warning("epoch_begun", extra={"epoch": outbox.logs.generation.epoch})
         return not outbox.logs.generation.is_ending
 
-    def _lanes_held(self, picture: DataFrame) -> set[int]:
+    def _lanes_held(self, read_view: DataFrame) -> set[int]:
         """Return the lanes in which something is claimed."""
-        claimed = picture.where("state = 'CLAIMED'").select("ordering_key", "event_id").toArrow()
+        claimed = read_view.where("state = 'CLAIMED'").select("ordering_key", "event_id").toArrow()
         return set(self._outbox.logs.generation.lanes_of(claimed))
 
-    def _end_lost(self, picture: DataFrame, *, own_are_over: bool) -> int:
+    def _end_lost(self, read_view: DataFrame, *, own_are_over: bool) -> int:
         """End the claims that nobody works on any more; returns how many deliveries that took."""
         outbox = self._outbox
-        claims = outbox.deliveries.overview(picture).claims
+        claims = outbox.deliveries.overview(read_view).claims
         self._leases.observe(claims)
         over = [
             str(claim["claim_id"])
@@ -180,7 +180,7 @@ class LaneChange:
             )
         ]
         try:
-            return outbox.lost_claims.expire(picture, over)
+            return outbox.lost_claims.expire(read_view, over)
         except LaneClosed as closed:
             # The table was rewound: nobody can append there, and what is claimed there stays so
             # until the next epoch.
@@ -198,7 +198,7 @@ def describe(outbox: Outbox) -> dict[str, Any]:
 
     outbox.logs.read()
     now = outbox.logs.generation
-    found = outbox.deliveries.overview(outbox.picture())
+    found = outbox.deliveries.overview(outbox.read_view())
     return {
         "epoch": now.epoch,
         "lanes": now.lanes,

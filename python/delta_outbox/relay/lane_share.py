@@ -106,21 +106,21 @@ class LaneShare:
         self._heart.work_on(self.own)
         return self.own != own
 
-    def of(self, picture: DataFrame) -> DataFrame:
-        """Return what a picture shows of our lanes.
+    def of(self, read_view: DataFrame) -> DataFrame:
+        """Return what a read view shows of our lanes.
 
         Args:
-            picture: the open deliveries.
+            read_view: the open deliveries.
         """
-        return picture if self.has_all else picture.where(self._ours())
+        return read_view if self.has_all else read_view.where(self._ours())
 
-    def rest(self, picture: DataFrame) -> DataFrame:
-        """Return what a picture shows of the lanes of others.
+    def rest(self, read_view: DataFrame) -> DataFrame:
+        """Return what a read view shows of the lanes of others.
 
         Args:
-            picture: the open deliveries.
+            read_view: the open deliveries.
         """
-        return picture.where(f"not ({self._ours()})")
+        return read_view.where(f"not ({self._ours()})")
 
     def _ours(self) -> str:
         if not self.own:

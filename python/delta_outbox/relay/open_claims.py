@@ -30,11 +30,11 @@ class OpenClaims:
         self.are_unsettled = False
         """Whether some that are lost have to stay as they are for now."""
 
-    def end(self, picture: DataFrame, claims: Sequence[Claimed], *, alive: Set[str]) -> int:
+    def end(self, read_view: DataFrame, claims: Sequence[Claimed], *, alive: Set[str]) -> int:
         """End claims whose worker is gone or whose lease we have seen run out.
 
         Args:
-            picture: what is open.
+            read_view: what is open.
             claims: those in it, as they were observed.
             alive: our own that are in flight or end with the next append.
 
@@ -53,7 +53,7 @@ class OpenClaims:
             ):
                 over.append(claim_id)
         try:
-            count = self._outbox.lost_claims.expire(picture, over)
+            count = self._outbox.lost_claims.expire(read_view, over)
         except LaneClosed:  # of a table that was rewound; they end in the next epoch
             return 0
         self.are_unsettled = self._outbox.lost_claims.has_unsettled

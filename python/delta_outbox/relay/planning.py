@@ -183,9 +183,9 @@ class Planning:
         self._own.clear()
         self._unavailable = unavailable
         self._outbox.logs.catch_up(heads["transitions"])
-        everything = self._outbox.picture(heads)
-        picture = self._share.of(everything)
-        found = self._outbox.deliveries.overview(picture)
+        everything = self._outbox.read_view(heads)
+        read_view = self._share.of(everything)
+        found = self._outbox.deliveries.overview(read_view)
         self._leases.observe(found.claims, since=self._standby.at_rest_since)
         self._last.standing_by = self._stands_by(found.claims, takes_over=takes_over)
         self._schedule, self._claims.are_unsettled = None, False
@@ -195,7 +195,7 @@ class Planning:
             if stood_by:
                 self._isolation.load(again=True)  # the other one may have left a breaker open
             seen = self._outbox.logs.positions
-            freed = self._claims.end(picture, found.claims, alive=alive) + self._carry_out(heads)
+            freed = self._claims.end(read_view, found.claims, alive=alive) + self._carry_out(heads)
             if self._outbox.logs.generation != self._generation:
                 self._begin_epoch()  # an append has lost to the end of the former one
                 return
@@ -204,10 +204,10 @@ class Planning:
             if freed or self._outbox.logs.positions != seen:
                 # What operators have asked for meanwhile is for the next look.
                 heads = {**self._outbox.projection.heads(), "commands": heads["commands"]}
-                everything, found = self._picture_anew(heads)
-                picture = self._share.of(everything)
+                everything, found = self._read_view_anew(heads)
+                read_view = self._share.of(everything)
                 self._last.saw(heads)
-            if self._plan(picture, heads, ahead=ahead, alive=alive, found=found):
+            if self._plan(read_view, heads, ahead=ahead, alive=alive, found=found):
                 self._timing.end(started)
                 return
         self._note_rest(everything, found, heads, alive)
@@ -217,9 +217,9 @@ class Planning:
             self._timing.due_no_later(self._clock.monotonic() + pause)
         self._timing.end(started)
 
-    def _picture_anew(self, heads: dict[str, int]) -> tuple[DataFrame, Overview]:
+    def _read_view_anew(self, heads: dict[str, int]) -> tuple[DataFrame, Overview]:
         """Return what is open now, and of our lanes how much of it."""
-        everything = self._outbox.picture(heads)
+        everything = self._outbox.read_view(heads)
         found = self._outbox.deliveries.overview(self._share.of(everything))
         self._leases.observe(found.claims)
         return everything, found
@@ -423,7 +423,7 @@ class Planning:
 
     def _plan_backlog(
         self,
-        picture: DataFrame,
+        read_view: DataFrame,
         heads: dict[str, int],
         counts: pa.Table,
         *,
@@ -432,7 +432,7 @@ class Planning:
         found: Overview,
     ) -> bool:
         """Plan a backlog as `_plan_ours` plans what is new, so that nobody has to look at all of it
-        again; False if the picture has to say what is eligible.
+        again; False if the read view has to say what is eligible.
         """
         if (
             self._own.is_full
@@ -442,7 +442,7 @@ class Planning:
         ):
             return False
         backlog = find_backlog(
-            self._outbox, picture, counts, to=heads["events"], limit=self._batch_size * ahead
+            self._outbox, read_view, counts, to=heads["events"], limit=self._batch_size * ahead
         )
         if backlog is None:
             return False
@@ -457,21 +457,21 @@ class Planning:
 
     def _plan(
         self,
-        picture: DataFrame,
+        read_view: DataFrame,
         heads: dict[str, int],
         *,
         ahead: int,
         alive: Set[str],
         found: Overview,
     ) -> bool:
-        """Plan from a picture; say whether all that is open is known, and need not be asked for
+        """Plan from a read view; say whether all that is open is known, and need not be asked for
         again.
         """
         policies = self._outbox.policies_in_force
         if policies.version != self._planned_by:
             self._planned_by, self._of_others = policies.version, frozenset(alive)
         ends = heads["commands"] > 0 or policies.any_age
-        self.to_end = self._outbox.deliveries.endable(picture) if ends else NOTHING
+        self.to_end = self._outbox.deliveries.endable(read_view) if ends else NOTHING
         if self.to_end.num_rows >= END_AT_ONCE:  # what is more of it must not be taken
             return False
         # What is ours holds up its keys if it is lost and cannot be settled yet, and while it is in
@@ -484,11 +484,11 @@ class Planning:
         if found.pending <= limit:
             self._own.is_full = False
         elif apart is None or not (apart.unavailable or self._own.is_full):
-            counts = self._outbox.deliveries.by_commit(picture)
-            if self._plan_backlog(picture, heads, counts, ahead=ahead, alive=alive, found=found):
+            counts = self._outbox.deliveries.by_commit(read_view)
+            if self._plan_backlog(read_view, heads, counts, ahead=ahead, alive=alive, found=found):
                 return True
         eligible = self._outbox.deliveries.eligible(
-            picture, limit, held_by=held_by, apart=apart, found=found, counts=counts
+            read_view, limit, held_by=held_by, apart=apart, found=found, counts=counts
         )
         if self.to_end.num_rows:
             eligible = without(eligible, self.to_end)

@@ -58,11 +58,11 @@ class Rest:
             heads[name] == self._heads[name] for name in ("events", "commands")
         )
 
-    def look(self, picture: DataFrame, heads: Mapping[str, int]) -> None:
+    def look(self, read_view: DataFrame, heads: Mapping[str, int]) -> None:
         """Look at them, once it is known when something of our own lanes may become eligible.
 
         Args:
-            picture: what is open on all lanes.
+            read_view: what is open on all lanes.
             heads: of the logs that it was taken from.
         """
         now = self._outbox.clock.monotonic()
@@ -71,7 +71,7 @@ class Rest:
         self._quiet_until = now + min(STANDBY_SECONDS, max(0.0, self._timing.next_due - now))
         if self._share.has_all:
             return
-        found = self._outbox.deliveries.overview(self._share.rest(picture))
+        found = self._outbox.deliveries.overview(self._share.rest(read_view))
         self.open, self.due = found.open, found.due + len(found.claims)
         if found.next_due is not None and not self.due:
             self._timing.due_no_later(self._timing.instant_of(found.next_due))

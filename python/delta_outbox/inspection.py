@@ -62,7 +62,7 @@ def counts(outbox: Outbox) -> dict[str, int]:
     rows a table has, but not (as of version 4) how many a partition has.
     """
     table = outbox.tables.state
-    at = f"{table} version as of {outbox.projection.head(table)}"
+    at = f"{table} version as of {outbox.projection.latest_version(table)}"
     published = State.PUBLISHED.value
     (everything,) = outbox.spark.sql(f"select count(*) as deliveries from {at}").collect()
     rows = outbox.spark.sql(

@@ -181,7 +181,7 @@ class Outbox:
         planned_by: str = "outbox",
         rebuild: bool = False,
         touch: bool = False,
-        heads: Mapping[str, int] | None = None,
+        latest: Mapping[str, int] | None = None,
     ) -> int:
         """Bring the projection up to everything that was committed before this call.
 
@@ -189,13 +189,13 @@ class Outbox:
             planned_by: who asks, for the record.
             rebuild: derive everything anew from the logs.
             touch: move `outbox_freshness.refreshed_at` although there is nothing new.
-            heads: up to these only, as `Projection.heads` has just returned them.
+            latest: up to these only, as `Projection.latest_versions` has just returned them.
 
         Returns:
             The number of the plan that the projection stands at.
         """
         return self.projection.refresh(
-            planned_by=planned_by, rebuild=rebuild, touch=touch, heads=heads
+            planned_by=planned_by, rebuild=rebuild, touch=touch, latest=latest
         )
 
     # --- processing ------------------------------------------------------------------------
@@ -242,14 +242,14 @@ class Outbox:
             deliveries=self.deliveries.eligible(self.read_view(), limit), sequence=self.log.sequence
         )
 
-    def read_view(self, heads: Mapping[str, int] | None = None) -> DataFrame:
+    def read_view(self, latest: Mapping[str, int] | None = None) -> DataFrame:
         """Return the open deliveries now, and the DEAD that hold their key if a policy says so.
 
         Args:
-            heads: as `Projection.heads` has just returned them.
+            latest: as `Projection.latest_versions` has just returned them.
         """
         with_holding = self.policies_in_force.any_hold
-        return self.projection.read_view(with_holding=with_holding, heads=heads)[0]
+        return self.projection.read_view(with_holding=with_holding, latest=latest)[0]
 
     def claim(self, limit: int) -> Claim | None:
         """Take what is eligible, never more than a limit; None if there is nothing.

@@ -50,21 +50,21 @@ class Watermark:
         """Return the version of each log, inclusive."""
         return {log: int(self.plan.plan[log]["to"]) for log in LOGS}
 
-    def covers(self, heads: Mapping[str, int]) -> bool:
+    def covers(self, latest: Mapping[str, int]) -> bool:
         """Say whether nothing was committed after it.
 
         Args:
-            heads: as `Projection.heads` returns them.
+            latest: as `Projection.latest_versions` returns them.
         """
-        return self.tail(heads) == 0
+        return self.tail(latest) == 0
 
-    def tail(self, heads: Mapping[str, int]) -> int:
+    def tail(self, latest: Mapping[str, int]) -> int:
         """Return how many commits the logs have after it.
 
         Args:
-            heads: as `Projection.heads` returns them.
+            latest: as `Projection.latest_versions` returns them.
         """
-        return sum(max(0, heads[log] - version) for log, version in self.versions.items())
+        return sum(max(0, latest[log] - version) for log, version in self.versions.items())
 
 
 class Projection:
@@ -95,7 +95,7 @@ class Projection:
         planned_by: str,
         rebuild: bool = False,
         touch: bool = False,
-        heads: Mapping[str, int] | None = None,
+        latest: Mapping[str, int] | None = None,
     ) -> int:
         """Bring the projection up to all that was committed before this call.
 
@@ -105,7 +105,7 @@ class Projection:
             planned_by: who asks, for the record.
             rebuild: derive everything anew from the logs.
             touch: move `outbox_freshness.refreshed_at` although there is nothing new.
-            heads: up to these only, as `heads` has just returned them.
+            latest: up to these only, as `latest_versions` has just returned them.
 
         Returns:
             The number of the plan that the projection stands at.
@@ -115,14 +115,14 @@ class Projection:
             SequenceTaken: other writers were faster many times in a row.
         """
         with self._lock:  # the session has one set of views and numbers
-            heads = self.heads() if heads is None else heads
+            latest = self.latest_versions() if latest is None else latest
             known = self._known
             seen = self.watermark(known.plan if known is not None else None)
-            if seen is not None and seen.covers(heads) and not (rebuild or touch):
+            if seen is not None and seen.covers(latest) and not (rebuild or touch):
                 self._known = seen
                 return seen.plan.number
             plan = self._refreshing.run(
-                heads,
+                latest,
                 applied=seen.plan if seen is not None else None,
                 planned_by=planned_by,
                 rebuild=rebuild,
@@ -134,18 +134,18 @@ class Projection:
         """End the session of the refreshes."""
         self._refreshing.close()
 
-    def heads(self) -> dict[str, int]:
+    def latest_versions(self) -> dict[str, int]:
         """Return the latest versions of the logs, that of the events read last.
 
         In this order every transition and command up to the one finds its event up to the other.
         """
         return {
-            "commands": self.head(self._tables.commands),
-            "transitions": self.head(self._tables.transitions),
-            "events": self.head(self._tables.events),
+            "commands": self.latest_version(self._tables.commands),
+            "transitions": self.latest_version(self._tables.transitions),
+            "events": self.latest_version(self._tables.events),
         }
 
-    def head(self, table: str) -> int:
+    def latest_version(self, table: str) -> int:
         """Return the latest version of a log.
 
         Args:
@@ -159,7 +159,7 @@ class Projection:
             raise NoOutboxHere(where=table)
         return commit.version
 
-    def head_here(self, table: str) -> int | None:
+    def latest_version_here(self, table: str) -> int | None:
         """Return the latest version of a log; None where that costs a query.
 
         Args:
@@ -211,16 +211,16 @@ class Projection:
             self._known = self.watermark()
         return self._known
 
-    def tail(self, heads: Mapping[str, int]) -> int:
+    def tail(self, latest: Mapping[str, int]) -> int:
         """Return how many commits the logs have after the projection.
 
         Args:
-            heads: as `heads` has just returned them.
+            latest: as `latest_versions` has just returned them.
 
         Raises:
             NoOutboxHere: the projection was never refreshed.
         """
-        return self._must_know().tail(heads)
+        return self._must_know().tail(latest)
 
     def _must_know(self) -> Watermark:
         seen = self.known_watermark()
@@ -229,13 +229,13 @@ class Projection:
         return seen
 
     def read_view(
-        self, *, with_holding: bool = False, heads: Mapping[str, int] | None = None
+        self, *, with_holding: bool = False, latest: Mapping[str, int] | None = None
     ) -> tuple[DataFrame, int]:
         """Return the open deliveries now: the projection at a version, plus the tails of the logs.
 
         Args:
             with_holding: show the DEAD as well that may hold their key.
-            heads: as `heads` has just returned them.
+            latest: as `latest_versions` has just returned them.
 
         Returns:
             A table with the columns of the projection, rows in PENDING and CLAIMED only (and DEAD,
@@ -246,7 +246,7 @@ class Projection:
             ChangeFeedGone: the feed of a log no longer reaches back to the projection.
         """
         try:
-            return self._read_view(with_holding, heads)
+            return self._read_view(with_holding, latest)
         except Exception as error:
             if not is_feed_gone(error):
                 raise
@@ -254,7 +254,7 @@ class Projection:
             logger.warning("read_view_too_old")
             self._known = None
         try:
-            return self._read_view(with_holding, heads)
+            return self._read_view(with_holding, latest)
         except Exception as error:
             if not is_feed_gone(error):
                 raise
@@ -263,17 +263,17 @@ class Projection:
             ) from error
 
     def _read_view(
-        self, with_holding: bool, heads: Mapping[str, int] | None
+        self, with_holding: bool, latest: Mapping[str, int] | None
     ) -> tuple[DataFrame, int]:
         seen = self._must_know()
-        heads = self.heads() if heads is None else heads
+        latest = self.latest_versions() if latest is None else latest
         state = f"{self._tables.state} version as of {seen.version}"
         states = OPEN_STATES + (("DEAD",) if with_holding else ())
-        if seen.covers(heads):
+        if seen.covers(latest):
             text = f"select * from {state} where state in ({listed(states)})"
         else:
             tails = Tails(self._spark, self._tables, self._statements)
-            tails.between(seen.versions, heads)
+            tails.between(seen.versions, latest)
             first_arrival, last_arrival = tails.arrivals()
             text = self._statements.fill(
                 f"read_view_{tails.news}",
@@ -285,4 +285,4 @@ class Projection:
                 shown_states=listed(states),
             )
         # Kept: to plan the fold costs more than to run it, and several questions are asked of it.
-        return kept(self._spark.sql(text)), seen.tail(heads)
+        return kept(self._spark.sql(text)), seen.tail(latest)

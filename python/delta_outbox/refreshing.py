@@ -107,16 +107,16 @@ class Refreshing:
 
     def run(
         self,
-        heads: Mapping[str, int],
+        latest: Mapping[str, int],
         *,
         applied: NumberedPlan | None,
         planned_by: str,
         rebuild: bool,
     ) -> NumberedPlan:
-        """Bring the projection up to the heads of the logs.
+        """Bring the projection up to the latest versions of the logs.
 
         Args:
-            heads: version of each log.
+            latest: version of each log.
             applied: a plan whose rows are known to be there; None if there is none, and then
                 everything is derived anew.
             planned_by: who asks, for the record.
@@ -141,7 +141,7 @@ class Refreshing:
                 done = self._stands_at(last)
             if last is None or last.number <= done or rebuild:
                 new = self._plans.append_after(
-                    last, _plan(last, heads, rebuild=rebuild), planned_by=planned_by
+                    last, _plan(last, latest, rebuild=rebuild), planned_by=planned_by
                 )
                 if new is not None:  # else somebody else planned, perhaps less than we need
                     rebuild = False
@@ -325,11 +325,11 @@ def _has_rows(plan: NumberedPlan) -> bool:
     return any(ranges[log]["after"] != ranges[log]["to"] for log in LOGS)
 
 
-def _plan(last: NumberedPlan | None, heads: Mapping[str, int], *, rebuild: bool) -> dict[str, Any]:
+def _plan(last: NumberedPlan | None, latest: Mapping[str, int], *, rebuild: bool) -> dict[str, Any]:
     """Return the plan that follows: from where the last one ended, or from the beginning."""
     anew = rebuild or last is None
     plan: dict[str, Any] = {"rebuild": anew}
     for log in LOGS:
         done = int(last.plan[log]["to"]) if last else -1
-        plan[log] = {"after": -1 if anew else done, "to": max(done, heads[log])}
+        plan[log] = {"after": -1 if anew else done, "to": max(done, latest[log])}
     return plan

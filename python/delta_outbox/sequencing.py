@@ -52,11 +52,11 @@ class Sequencing:
         outbox = self._outbox
         last = next(self._plans.last(), None)
         after = int(last.plan["commands"]["to"]) if last else 0
-        head = outbox.projection.head(outbox.tables.commands)
-        if head <= after:
+        latest = outbox.projection.latest_version(outbox.tables.commands)
+        if latest <= after:
             return 0
         commands = (
-            f"(select * from table_changes('{outbox.tables.commands}', {after + 1}, {head}) "
+            f"(select * from table_changes('{outbox.tables.commands}', {after + 1}, {latest}) "
             "where _change_type = 'insert')"
         )
         try:
@@ -69,7 +69,7 @@ class Sequencing:
         outbox.destinations.carry_out(commands, planned_by=outbox.worker_id)
         # If somebody else was faster, the commands are written off already.
         self._plans.append_after(
-            last, {"commands": {"after": after, "to": head}}, planned_by=outbox.worker_id
+            last, {"commands": {"after": after, "to": latest}}, planned_by=outbox.worker_id
         )
         if count:
             outbox.refresh(planned_by=outbox.worker_id)

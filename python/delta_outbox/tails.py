@@ -51,44 +51,44 @@ class Tails:
         self._differ = False  # whether the ids of the new ones are known to differ
         self._repeats: bool | None = None  # whether one may be there twice, once that was asked
 
-    def between(self, after: Mapping[str, int], heads: Mapping[str, int]) -> None:
+    def between(self, after: Mapping[str, int], latest: Mapping[str, int]) -> None:
         """Make the views of a range of each log.
 
         Args:
             after: version of each log, not included.
-            heads: version of each log, included.
+            latest: version of each log, included.
         """
         self._are_whole = False
-        self._new = frozenset(log for log in LOGS if heads[log] > after[log])
+        self._new = frozenset(log for log in LOGS if latest[log] > after[log])
         self._of_transitions = self._of_kills = None
-        self._of_files = {log: (after[log], heads[log]) for log in self._new}
+        self._of_files = {log: (after[log], latest[log]) for log in self._new}
         for log in LOGS:
             source = (
-                self._source(log, after=after[log], to=heads[log])
+                self._source(log, after=after[log], to=latest[log])
                 if log in self._new
                 else self._statements.fill(f"no_{log}")
             )
             self._tail(log, source, arrival="_commit_version")
-        self._known(heads["events"], after=after["events"], any_news="events" in self._new)
+        self._known(latest["events"], after=after["events"], any_news="events" in self._new)
 
-    def whole(self, heads: Mapping[str, int]) -> None:
+    def whole(self, latest: Mapping[str, int]) -> None:
         """Make the views of everything, from snapshots of the logs.
 
         Args:
-            heads: version of each log.
+            latest: version of each log.
         """
         self._are_whole = True
         self._new = frozenset(LOGS)
         self._of_transitions, self._of_kills, self._of_files = None, None, {}
         found = self._spark.sql(  # Delta's log knows
-            f"select count(*) as events from {self._tables.events} version as of {heads['events']}"
+            f"select count(*) as events from {self._tables.events} version as of {latest['events']}"
         ).first()
         if found is not None and found["events"] >= MANY:
             expect_many_rows(self._spark)
         for log in LOGS:
-            source = f"{self._tables[f'outbox_{log}']} version as of {heads[log]}"
+            source = f"{self._tables[f'outbox_{log}']} version as of {latest[log]}"
             self._tail(log, source, arrival="_metadata.row_commit_version")
-        self._known(heads["events"], after=-1, any_news=False)
+        self._known(latest["events"], after=-1, any_news=False)
 
     @property
     def news(self) -> str:

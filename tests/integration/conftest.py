@@ -133,9 +133,9 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     made: list[object] = []
     read_view = Outbox.read_view
 
-    def noted(self: Outbox, heads: object = None) -> object:
-        made.append(heads)
-        return read_view(self, heads)  # type: ignore[arg-type]
+    def noted(self: Outbox, latest: object = None) -> object:
+        made.append(latest)
+        return read_view(self, latest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Outbox, "read_view", noted)
     return made

@@ -355,7 +355,7 @@ def test_files_say_what_the_feed_says(store: Store, tmp_path: Path) -> None:
     was appended, and also after its files were compacted.
     """
     outbox = store.outbox(tmp_path)
-    before = outbox.projection.heads()["events"]
+    before = outbox.projection.latest_versions()["events"]
     earlier = "date_trunc('day', current_timestamp()) - interval '400 00:00:01' day to second"
     store.insert(("file-plain", "order.created", "{}"), created_at=earlier)
     later = datetime.now(UTC) + timedelta(days=400)
@@ -363,7 +363,7 @@ def test_files_say_what_the_feed_says(store: Store, tmp_path: Path) -> None:
     at = pa.array([None, later, None, later, None], pa.timestamp("us", tz="UTC"))
     outbox.append(given.append_column("available_at", at)).raise_if_rejected()
     store.spark.sql(f"optimize {store.tables.events}")
-    to = outbox.projection.heads()["events"]
+    to = outbox.projection.latest_versions()["events"]
     found = Arrivals(outbox).read(after=before, to=to, limit=100)
     assert found is not None
     assert to == found.to

@@ -148,12 +148,12 @@ def test_what_came_later_does_not_count(
     monkeypatch.setattr(known_ids, "ASKED_FIRST", 1)
     producer, since = store.outbox(tmp_path), date(2000, 1, 1)
     known = KnownIds(store.spark, store.tables.events)
-    versions = [producer.projection.head(store.tables.events)]
+    versions = [producer.projection.latest_version(store.tables.events)]
     for name in ("earlier", "later"):
         batch = events(name, 2)
         assert not known.may_hold(batch["event_id"], since=since, version=versions[-1])
         producer.append(batch).raise_if_rejected()
-        versions.append(producer.projection.head(store.tables.events))
+        versions.append(producer.projection.latest_version(store.tables.events))
         known.add_asked(version=versions[-1])
     assert known.is_read
     held = [known.may_hold(batch["event_id"], since=since, version=one) for one in versions[1:]]

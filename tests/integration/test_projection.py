@@ -131,7 +131,7 @@ def _ways(
             if not by_files:
                 patched.setattr(FileAppends, "append", lambda *_, **__: False)
             outbox.refresh()
-        version = outbox.projection.head(store.tables.state)
+        version = outbox.projection.latest_version(store.tables.state)
         found = commit_actions(store.spark, store.tables.state, version)
         assert by_files == found["commitInfo"][0]["engineInfo"].startswith("delta-outbox/")
         rows = [row for row in projected(store) if row["event_id"].startswith(f"few-{number}")]
@@ -179,24 +179,24 @@ def test_few_rows_are_read_as_by_spark(
     store.insert(("old", "x", "p"), created_at="timestamp'1999-12-31 23:59:59.999999'")
     store.spark.sql(f"optimize {store.tables.events}")
     after = dict.fromkeys(tails.LOGS, 0)
-    heads = {**outbox.projection.heads(), "commands": 0}
+    latest = {**outbox.projection.latest_versions(), "commands": 0}
     with monkeypatch.context() as patched:
         patched.setattr(tails, "changes", None)  # nobody asks for it
-        tails.Tails(store.spark, store.tables, store.statements).between(after, heads)
+        tails.Tails(store.spark, store.tables, store.statements).between(after, latest)
     for log in ("events", "transitions"):
         feed = store.statements.fill(
             f"{log}_tail",
             arrival="_commit_version",
-            source=changes(store.tables[f"outbox_{log}"], after=0, to=heads[log]),
+            source=changes(store.tables[f"outbox_{log}"], after=0, to=latest[log]),
         )
         found = store.rows(f"select * from outbox_{log}_tail")
         assert sorted(store.rows(feed), key=repr) == sorted(found, key=repr)
         assert len(found) > 10
     store.insert(("older", "x", "p"), created_at="timestamp'1969-12-31 23:59:59.999999'")
-    to = outbox.projection.head(store.tables.events)
+    to = outbox.projection.latest_version(store.tables.events)
     files = TailFiles(store.spark, store.tables)
-    assert files.rows("events", 0, heads["events"], most=1_000) is not None
-    assert files.new_events(0, heads["events"]) is not None
+    assert files.rows("events", 0, latest["events"], most=1_000) is not None
+    assert files.new_events(0, latest["events"]) is not None
     assert files.rows("events", 0, to, most=1_000) is None  # in whichever calendar
     assert files.new_events(0, to) is None
 

@@ -230,7 +230,7 @@ class Purge:
             "step": "done",
             "reached": {
                 "events": given["reached"]["events"],
-                "transitions": self._outbox.projection.head(self._tables.transitions),
+                "transitions": self._outbox.projection.latest_version(self._tables.transitions),
             },
         }
         # If the number is taken, another has finished the same purge.

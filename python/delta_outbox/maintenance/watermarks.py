@@ -102,11 +102,11 @@ def retention(outbox: Outbox) -> dict[str, int]:
 def _unread_since(outbox: Outbox, log: str, position: int | None) -> datetime | None:
     """Return the time of the first commit of a log after a position; None if there is none."""
     table = outbox.tables[f"outbox_{log}"]
-    head = outbox.projection.head(table)
-    if position is None or head <= position:
+    latest = outbox.projection.latest_version(table)
+    if position is None or latest <= position:
         return None
     first = None
-    for commit in CommitHistory(outbox.spark).commits(table, limit=head - position):
+    for commit in CommitHistory(outbox.spark).commits(table, limit=latest - position):
         if commit.version > position:
             first = commit.at
     return None if first is None else datetime.fromtimestamp(first / 1000, UTC)

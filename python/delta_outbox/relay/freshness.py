@@ -43,11 +43,11 @@ class Freshness:
         """
         self._planned += events
 
-    def keep(self, heads: Mapping[str, int], *, is_busy: bool, is_looked_at: bool) -> None:
+    def keep(self, latest: Mapping[str, int], *, is_busy: bool, is_looked_at: bool) -> None:
         """Refresh if it is time, or if the tails have grown long.
 
         Args:
-            heads: of the logs, as they have just been asked for.
+            latest: version of each log, as they have just been asked for.
             is_busy: whether something is being published.
             is_looked_at: whether the tails are to be looked at next: then they had better be short.
                 Else, and while something is being published, the refresh runs beside the rest, and
@@ -58,14 +58,14 @@ class Freshness:
                 return
             self._wait()
         is_time = self._clock.monotonic() - self._since >= self._every
-        is_long = is_looked_at and self._outbox.projection.tail(heads) > TAIL_COMMITS
+        is_long = is_looked_at and self._outbox.projection.tail(latest) > TAIL_COMMITS
         if not (is_time or is_long or self._planned > TAIL_EVENTS):
             return
         self._planned = 0
         if is_busy or not is_looked_at:
-            self._running = self._thread.submit(self._refresh, heads)
+            self._running = self._thread.submit(self._refresh, latest)
         else:
-            self._refresh(heads)
+            self._refresh(latest)
 
     def refresh(self) -> None:
         """Bring the projection up to date now."""
@@ -76,10 +76,10 @@ class Freshness:
         """End the thread, once it is done."""
         self._thread.shutdown()
 
-    def _refresh(self, heads: Mapping[str, int] | None) -> None:
+    def _refresh(self, latest: Mapping[str, int] | None) -> None:
         # With `touch`, so that the views say how old they are although nothing is new.
         self._outbox.refresh(
-            planned_by=self._outbox.worker_id, touch=heads is not None, heads=heads
+            planned_by=self._outbox.worker_id, touch=latest is not None, latest=latest
         )
         self._since = self._clock.monotonic()
 

@@ -133,9 +133,9 @@ class LaneChange:
             return True
         if now.epoch != self._epoch:
             self._epoch, self._closed, self._unreachable = now.epoch, set(), set()
-        heads = outbox.projection.heads()
-        outbox.logs.catch_up(heads["transitions"])
-        read_view = outbox.read_view(heads)
+        latest = outbox.projection.latest_versions()
+        outbox.logs.catch_up(latest["transitions"])
+        read_view = outbox.read_view(latest)
         if self._unreachable:
             lane = lane_sql(now.lanes)
             read_view = read_view.where(f"{lane} not in ({', '.join(map(str, self._unreachable))})")

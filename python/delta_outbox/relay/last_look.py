@@ -21,7 +21,7 @@ class LastLook:
         """Have looked at nothing yet."""
         self._outbox = outbox
         self._share = share
-        self.heads: Final[dict[str, int]] = {}
+        self.versions: Final[dict[str, int]] = {}
         """The versions of the logs that it saw; of the events, those that were planned. Empty if
         the next one has to look at everything."""
         self.loose = 0
@@ -30,26 +30,26 @@ class LastLook:
         """Whether it left the work to another relay."""
 
     def __bool__(self) -> bool:
-        return bool(self.heads)
+        return bool(self.versions)
 
-    def saw(self, heads: Mapping[str, int]) -> None:
+    def saw(self, latest: Mapping[str, int]) -> None:
         """Note what a look has seen.
 
         Args:
-            heads: of the logs.
+            latest: version of each log.
         """
-        self.heads.update(heads)
+        self.versions.update(latest)
 
     def forget(self) -> None:
         """Know nothing of it any more."""
-        self.heads.clear()
+        self.versions.clear()
 
     def has_news(self) -> bool:
         """Say whether there are new events since, where the log is a folder here."""
-        head = self._outbox.projection.head_here(self._outbox.tables.events)
-        return head is not None and head > self.heads.get("events", head)
+        latest = self._outbox.projection.latest_version_here(self._outbox.tables.events)
+        return latest is not None and latest > self.versions.get("events", latest)
 
-    def shows(self, heads: Mapping[str, int]) -> bool:
+    def shows(self, latest: Mapping[str, int]) -> bool:
         """Say whether a look would show nothing but what follows from the last one.
 
         Nothing was committed since; or only what we have appended ourselves, all that was open is
@@ -58,23 +58,25 @@ class LastLook:
         what came after the last one has to be asked for.)
 
         Args:
-            heads: of the logs now.
+            latest: version of each log now.
         """
-        if heads == self.heads:
+        if latest == self.versions:
             return True
-        return self.is_all_ours(heads) and heads["events"] == self.heads.get("events")
+        return self.is_all_ours(latest) and latest["events"] == self.versions.get("events")
 
-    def is_all_ours(self, heads: Mapping[str, int]) -> bool:
+    def is_all_ours(self, latest: Mapping[str, int]) -> bool:
         """Say whether all that is open is ours, planned, or new.
 
         Args:
-            heads: of the logs now.
+            latest: version of each log now.
         """
         return (
             self.loose == 0
             and not self.standing_by
             and self._share.has_all
             and bool(self)
-            and self._outbox.logs.has_all(after=self.heads["transitions"], to=heads["transitions"])
-            and heads["commands"] == self.heads.get("commands")
+            and self._outbox.logs.has_all(
+                after=self.versions["transitions"], to=latest["transitions"]
+            )
+            and latest["commands"] == self.versions.get("commands")
         )

@@ -153,49 +153,49 @@ class Planning:
             is_idle: as `is_low` has been told.
         """
         started = self._timing.begin()
-        heads = self._current_heads()
-        moved = self._standby.saw(heads["transitions"], at=started)
+        latest = self._latest_versions()
+        moved = self._standby.saw(latest["transitions"], at=started)
         stood_by = self._last.standing_by
-        if self._is_quiet(heads, alive, moved=moved, now=started):
+        if self._is_quiet(latest, alive, moved=moved, now=started):
             return
         if self._share.are_several:
             stood_by = self._choose_lanes(is_asked=shares_lanes)
-        begins = self._begins_with_nothing(heads, takes_over)
+        begins = self._begins_with_nothing(latest, takes_over)
         # Who stands by leaves it to the owner; where that has died, what it has left comes first.
         if not self._last.standing_by:
             self._freshness.keep(
-                heads, is_busy=bool(alive), is_looked_at=not self._last.is_all_ours(heads)
+                latest, is_busy=bool(alive), is_looked_at=not self._last.is_all_ours(latest)
             )
         unavailable = self._isolation.unavailable()
         is_same = unavailable == self._unavailable
         may_age = self.schedule is not None and self._outbox.policies_in_force.any_age
-        is_known = self._last.shows(heads) and not may_age
+        is_known = self._last.shows(latest) and not may_age
         if is_same and is_known and started < self._timing.next_due:
             self._timing.extend(started)
             return
         if (
             is_same
-            and (begins or self._last.is_all_ours(heads))
-            and self._plan_ours(heads, alive=alive, ahead=ahead, is_idle=is_idle)
+            and (begins or self._last.is_all_ours(latest))
+            and self._plan_ours(latest, alive=alive, ahead=ahead, is_idle=is_idle)
         ):
             self._timing.end(started, is_cheap=True)
             return
         self._own.clear()
         self._unavailable = unavailable
-        self._outbox.logs.catch_up(heads["transitions"])
-        everything = self._outbox.read_view(heads)
+        self._outbox.logs.catch_up(latest["transitions"])
+        everything = self._outbox.read_view(latest)
         read_view = self._share.of(everything)
         found = self._outbox.deliveries.overview(read_view)
         self._leases.observe(found.claims, since=self._standby.at_rest_since)
         self._last.standing_by = self._stands_by(found.claims, takes_over=takes_over)
         self._schedule, self._claims.are_unsettled = None, False
-        self._last.saw(heads)
+        self._last.saw(latest)
         self.to_end = NOTHING
         if not self._last.standing_by:
             if stood_by:
                 self._isolation.load(again=True)  # the other one may have left a breaker open
             seen = self._outbox.logs.positions
-            freed = self._claims.end(read_view, found.claims, alive=alive) + self._carry_out(heads)
+            freed = self._claims.end(read_view, found.claims, alive=alive) + self._carry_out(latest)
             if self._outbox.logs.generation != self._generation:
                 self._begin_epoch()  # an append has lost to the end of the former one
                 return
@@ -203,29 +203,32 @@ class Planning:
             # a claim that is planned without that would not lose to it.
             if freed or self._outbox.logs.positions != seen:
                 # What operators have asked for meanwhile is for the next look.
-                heads = {**self._outbox.projection.heads(), "commands": heads["commands"]}
-                everything, found = self._read_view_anew(heads)
+                latest = {
+                    **self._outbox.projection.latest_versions(),
+                    "commands": latest["commands"],
+                }
+                everything, found = self._read_view_anew(latest)
                 read_view = self._share.of(everything)
-                self._last.saw(heads)
-            if self._plan(read_view, heads, ahead=ahead, alive=alive, found=found):
+                self._last.saw(latest)
+            if self._plan(read_view, latest, ahead=ahead, alive=alive, found=found):
                 self._timing.end(started)
                 return
-        self._note_rest(everything, found, heads, alive)
+        self._note_rest(everything, found, latest, alive)
         if self._claims.are_unsettled:  # to be asked again, whether anything moves or not
             self._last.forget()
             pause = self._outbox.settling.seconds_to_wait()
             self._timing.due_no_later(self._clock.monotonic() + pause)
         self._timing.end(started)
 
-    def _read_view_anew(self, heads: dict[str, int]) -> tuple[DataFrame, Overview]:
+    def _read_view_anew(self, latest: dict[str, int]) -> tuple[DataFrame, Overview]:
         """Return what is open now, and of our lanes how much of it."""
-        everything = self._outbox.read_view(heads)
+        everything = self._outbox.read_view(latest)
         found = self._outbox.deliveries.overview(self._share.of(everything))
         self._leases.observe(found.claims)
         return everything, found
 
     def _note_rest(
-        self, everything: DataFrame, found: Overview, heads: dict[str, int], alive: Set[str]
+        self, everything: DataFrame, found: Overview, latest: dict[str, int], alive: Set[str]
     ) -> None:
         """Note what is neither planned nor ours."""
         ours = sum(claim["deliveries"] for claim in found.claims if claim["claim_id"] in alive)
@@ -236,7 +239,7 @@ class Planning:
         if self.schedule is None and not self.to_end.num_rows:
             self._note(found)
             if self._share.are_several:
-                self._look_beyond(everything, heads, alive)
+                self._look_beyond(everything, latest, alive)
         else:  # what is left may be taken as soon as this is used up
             self._timing.next_due = float("inf") if self._last.loose == 0 else 0.0
 
@@ -255,13 +258,13 @@ class Planning:
             return not self._share.own
         return not takes_over and self._standby.has_owner(claims)
 
-    def _current_heads(self) -> dict[str, int]:
-        """Return the heads of the logs, asked for once it is known which lanes there are: so they
-        show how the epoch before ended.
+    def _latest_versions(self) -> dict[str, int]:
+        """Return the latest versions of the logs, asked for once it is known which lanes there are:
+        so they show how the epoch before ended.
         """
         if self._outbox.logs.generation != self._generation:
             self._begin_epoch()
-        return self._outbox.projection.heads()
+        return self._outbox.projection.latest_versions()
 
     def _begin_epoch(self) -> None:
         """Forget what was true of the lanes of another epoch."""
@@ -273,12 +276,12 @@ class Planning:
         self._timing.next_due = self._clock.monotonic()
 
     def _is_quiet(
-        self, heads: Mapping[str, int], alive: Set[str], *, moved: bool, now: float
+        self, latest: Mapping[str, int], alive: Set[str], *, moved: bool, now: float
     ) -> bool:
         """Say whether nothing can be for us but what another relay leaves to us."""
         if self._share.are_several:
             return (
-                self._rest.is_quiet(heads)
+                self._rest.is_quiet(latest)
                 and now < self._timing.next_due
                 and not alive
                 and self.schedule is None
@@ -292,11 +295,11 @@ class Planning:
             self._timing.next_due = now
         return self._standby.goes_on(moved=moved, now=now)
 
-    def _look_beyond(self, everything: DataFrame, heads: dict[str, int], alive: Set[str]) -> None:
+    def _look_beyond(self, everything: DataFrame, latest: dict[str, int], alive: Set[str]) -> None:
         """Look at the lanes of others, with nothing to do on ours; go on to those that nobody has,
         if a relay may not have them all at once.
         """
-        self._rest.look(everything, heads)
+        self._rest.look(everything, latest)
         if self._rest.due and not alive and self._share.choose(goes_on=True):
             self._last.forget()
             self._rest.look_again()
@@ -313,14 +316,14 @@ class Planning:
         """
         if self.schedule is not None or self._own.is_waiting:
             return
-        heads = self._outbox.projection.heads()
+        latest = self._outbox.projection.latest_versions()
         if (
-            self._last.is_all_ours(heads)
-            and heads["events"] > self._last.heads["events"]
+            self._last.is_all_ours(latest)
+            and latest["events"] > self._last.versions["events"]
             and self._isolation.unavailable() == self._unavailable
         ):
             started = self._clock.monotonic()
-            if self._plan_ours(heads, alive=alive, ahead=ahead):
+            if self._plan_ours(latest, alive=alive, ahead=ahead):
                 self._timing.end(started)
 
     def take_back(self, deliveries: pa.Table) -> None:
@@ -354,7 +357,7 @@ class Planning:
         if due_at is not None:
             self._timing.due_no_later(self._timing.instant_of(due_at))
 
-    def _begins_with_nothing(self, heads: dict[str, int], takes_over: bool) -> bool:
+    def _begins_with_nothing(self, latest: dict[str, int], takes_over: bool) -> bool:
         """Say whether a relay that has not looked yet finds nothing open but new events.
 
         The projection says so if it has seen all transitions, and all kills.
@@ -363,32 +366,32 @@ class Planning:
             return False
         seen = self._outbox.projection.known_watermark()
         if seen is None or any(
-            seen.versions[log] != heads[log] for log in ("transitions", "commands")
+            seen.versions[log] != latest[log] for log in ("transitions", "commands")
         ):
             return False
         if not self._share.has_all or self._stands_by([], takes_over=takes_over):
             return False
         if self._outbox.projection.is_anything_open(seen):
             return False
-        self._outbox.logs.catch_up(heads["transitions"])
+        self._outbox.logs.catch_up(latest["transitions"])
         positions = self._outbox.logs.positions
-        if self._carry_out(heads) or self._outbox.logs.positions != positions:
+        if self._carry_out(latest) or self._outbox.logs.positions != positions:
             return False
         if self._outbox.logs.generation != self._generation:
             return False  # an append has lost to the end of the epoch
         self._planned_by = self._outbox.policies_in_force.version
-        self._last.saw({**heads, "events": seen.versions["events"]})
+        self._last.saw({**latest, "events": seen.versions["events"]})
         return True
 
     def _plan_ours(
-        self, heads: dict[str, int], *, alive: Set[str], ahead: int, is_idle: bool = False
+        self, latest: dict[str, int], *, alive: Set[str], ahead: int, is_idle: bool = False
     ) -> bool:
         """Plan what is new and what came back, where all else that is open is ours already and
         `Schedule` keeps its order; False if everything has to be looked at.
         """
         if not self._may_plan_ours(alive):
             return False
-        after, to = self._last.heads["events"], heads["events"]
+        after, to = self._last.versions["events"], latest["events"]
         planned = self._own.plan(
             self._schedule,
             after=after,
@@ -401,7 +404,7 @@ class Planning:
             return False
         self._freshness.planned(planned.new)
         self._schedule = planned.schedule
-        self._last.saw({**heads, "events": planned.reached})
+        self._last.saw({**latest, "events": planned.reached})
         due_at = self._own.waiting.due_at
         self._timing.next_due = float("inf") if due_at is None else self._timing.instant_of(due_at)
         if planned.schedule is None and self._own.has_more:  # none of what was read is due
@@ -424,7 +427,7 @@ class Planning:
     def _plan_backlog(
         self,
         read_view: DataFrame,
-        heads: dict[str, int],
+        latest: dict[str, int],
         counts: pa.Table,
         *,
         ahead: int,
@@ -442,23 +445,23 @@ class Planning:
         ):
             return False
         backlog = find_backlog(
-            self._outbox, read_view, counts, to=heads["events"], limit=self._batch_size * ahead
+            self._outbox, read_view, counts, to=latest["events"], limit=self._batch_size * ahead
         )
         if backlog is None:
             return False
         self._own.waiting.add(backlog.tried)
-        self._last.saw({**heads, "events": backlog.reached})
+        self._last.saw({**latest, "events": backlog.reached})
         self._last.loose = 0
-        if self._plan_ours(heads, alive=alive, ahead=ahead):
+        if self._plan_ours(latest, alive=alive, ahead=ahead):
             return True
         self._own.clear()
-        self._last.saw(heads)
+        self._last.saw(latest)
         return False
 
     def _plan(
         self,
         read_view: DataFrame,
-        heads: dict[str, int],
+        latest: dict[str, int],
         *,
         ahead: int,
         alive: Set[str],
@@ -470,7 +473,7 @@ class Planning:
         policies = self._outbox.policies_in_force
         if policies.version != self._planned_by:
             self._planned_by, self._of_others = policies.version, frozenset(alive)
-        ends = heads["commands"] > 0 or policies.any_age
+        ends = latest["commands"] > 0 or policies.any_age
         self.to_end = self._outbox.deliveries.endable(read_view) if ends else NOTHING
         if self.to_end.num_rows >= END_AT_ONCE:  # what is more of it must not be taken
             return False
@@ -485,7 +488,7 @@ class Planning:
             self._own.is_full = False
         elif apart is None or not (apart.unavailable or self._own.is_full):
             counts = self._outbox.deliveries.by_commit(read_view)
-            if self._plan_backlog(read_view, heads, counts, ahead=ahead, alive=alive, found=found):
+            if self._plan_backlog(read_view, latest, counts, ahead=ahead, alive=alive, found=found):
                 return True
         eligible = self._outbox.deliveries.eligible(
             read_view, limit, held_by=held_by, apart=apart, found=found, counts=counts
@@ -497,13 +500,13 @@ class Planning:
         self._schedule = self._own.schedule_of(eligible, scopes_of(eligible, policies))
         return False
 
-    def _carry_out(self, heads: dict[str, int]) -> int:
+    def _carry_out(self, latest: dict[str, int]) -> int:
         """Append what operators ask for; returns how many transitions that made."""
-        if heads["commands"] <= self._commands_seen:
+        if latest["commands"] <= self._commands_seen:
             return 0
         count = self._outbox.carry_out_commands()
         self._isolation.reload()
-        self._commands_seen = heads["commands"]
+        self._commands_seen = latest["commands"]
         return count
 
     def finish(self) -> None:

@@ -32,7 +32,7 @@ class Rest:
         """Deliveries."""
         self.due = 0
         """Those that may be claimed now, and claims, which may be left to us."""
-        self._heads: Mapping[str, int] = {}
+        self._versions: Mapping[str, int] = {}
         self._quiet_until = float("-inf")  # monotonic seconds
 
     def forget(self) -> None:
@@ -48,26 +48,26 @@ class Rest:
         """Return the seconds until another look may be of use."""
         return self._quiet_until - self._outbox.clock.monotonic()
 
-    def is_quiet(self, heads: Mapping[str, int]) -> bool:
+    def is_quiet(self, latest: Mapping[str, int]) -> bool:
         """Say whether another look would probably show the same.
 
         Args:
-            heads: of the logs.
+            latest: version of each log.
         """
         return self.seconds_quiet() > 0 and all(
-            heads[name] == self._heads[name] for name in ("events", "commands")
+            latest[name] == self._versions[name] for name in ("events", "commands")
         )
 
-    def look(self, read_view: DataFrame, heads: Mapping[str, int]) -> None:
+    def look(self, read_view: DataFrame, latest: Mapping[str, int]) -> None:
         """Look at them, once it is known when something of our own lanes may become eligible.
 
         Args:
             read_view: what is open on all lanes.
-            heads: of the logs that it was taken from.
+            latest: version of each log that it was taken from.
         """
         now = self._outbox.clock.monotonic()
         self.open = self.due = 0
-        self._heads = heads
+        self._versions = latest
         self._quiet_until = now + min(STANDBY_SECONDS, max(0.0, self._timing.next_due - now))
         if self._share.has_all:
             return

@@ -44,7 +44,7 @@ class Standby:
         return self._at_rest[1]
 
     def saw(self, version: int, *, at: float) -> bool:
-        """Note the head of the transition log; say whether it has moved.
+        """Note the latest version of the transition log; say whether it has moved.
 
         Args:
             version: of its last commit.

@@ -46,8 +46,8 @@
 {{ delta_outbox.eligible("__deliveries__", "outbox_policies", "__now__") }}
 --- eligible_all
 {{ delta_outbox.eligible_all("__deliveries__") }}
---- eligible_apart
-{{ delta_outbox.eligible_apart(
+--- eligible_per_destination
+{{ delta_outbox.eligible_per_destination(
     "__deliveries__", "outbox_policies", "__now__", "__unavailable__", "__each__"
 ) }}
 --- endable

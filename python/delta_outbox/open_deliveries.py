@@ -20,7 +20,7 @@ from delta_outbox.statements import Statements
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from delta_outbox.relay.isolation import Apart
+    from delta_outbox.relay.isolation import PerDestination
 
 END_AT_ONCE: Final = 10_000  # deliveries ended without being sent, per look
 ENOUGH: Final = 10  # of what was asked for, such a part; to look further takes longer
@@ -88,7 +88,7 @@ class OpenDeliveries:
         limit: int,
         *,
         held_by: str | None = None,
-        apart: Apart | None = None,
+        per_destination: PerDestination | None = None,
         found: Overview | None = None,
         counts: pa.Table | None = None,
     ) -> pa.Table:
@@ -98,8 +98,8 @@ class OpenDeliveries:
             read_view: the open deliveries.
             limit: deliveries, at least 0.
             held_by: a worker behind whose claims more may be taken: it keeps the order itself.
-            apart: nothing for some destinations, and so many for each other one instead of the
-                limit.
+            per_destination: nothing for some destinations, and so many for each other one
+                instead of the limit; None if they are not isolated.
             found: what is open in the read view, if that is known: then less has to be asked.
             counts: what `by_commit` says of the read view, if that is known.
 
@@ -108,15 +108,15 @@ class OpenDeliveries:
         """
         if held_by is not None:
             read_view = read_view.where(f"not (state = 'CLAIMED' and claimed_by = '{held_by}')")
-        if apart is not None:
+        if per_destination is not None:
             # Names of the settings, which hold no quotes.
-            without = "|".join(sorted(apart.unavailable))
+            without = "|".join(sorted(per_destination.unavailable))
             return self._asked(
-                "eligible_apart",
+                "eligible_per_destination",
                 read_view,
                 "order by position",
                 unavailable=without,
-                each=apart.each,
+                each=per_destination.each,
             )
         if found is None or found.pending > limit:
             if counts is None:

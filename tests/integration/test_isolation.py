@@ -1,4 +1,4 @@
-"""Destinations kept apart: what one does not take, the others do not wait for."""
+"""Destinations isolated from each other: what one does not take, the others do not wait for."""
 
 from __future__ import annotations
 

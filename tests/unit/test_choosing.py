@@ -1,4 +1,4 @@
-"""Which claims are made where destinations are kept apart, and what each may be asked."""
+"""Which claims are made where destinations are isolated, and what each may be asked."""
 
 from __future__ import annotations
 
@@ -171,8 +171,8 @@ def shown(chosen: Sequence[Held]) -> list[tuple[str, list[str], bool]]:
 
 
 def test_each_destination_has_a_claim_of_its_own(fields: list[Field]) -> None:
-    """What goes to one destination is claimed apart, and flies beside the others, each on a task
-    of its own; what hangs keeps its own only.
+    """What goes to one destination has a claim of its own, in flight beside the others, each on a
+    task of its own; what hangs keeps its own only.
     """
     fields.append(field := Field())
     schedule = field.schedule(("a", None), ("b", None), ("a", None))
@@ -214,7 +214,7 @@ def test_the_same_key_waits(fields: list[Field]) -> None:
 
 
 def test_an_event_for_both_is_one_claim_while_both_are_well(fields: list[Field]) -> None:
-    """Without trouble nothing is told apart."""
+    """Without failures an event for several destinations is one claim."""
     fields.append(field := Field())
     assert [("a|b", ["0", "0", "1", "1"], True)] == shown(
         field.choose(field.schedule(("both", "k"), ("both", "k")))
@@ -349,12 +349,12 @@ def test_a_breaker_that_was_left_open_stays_open_until_it_is_known(fields: list[
     assert {"a"} == starting.unavailable()
 
 
-def test_one_destination_without_limits_is_not_kept_apart(fields: list[Field]) -> None:
+def test_one_destination_without_limits_is_not_isolated(fields: list[Field]) -> None:
     """The shipped settings cost nothing: no question is asked differently, no state is read."""
     fields.append(field := Field())
     field.isolation._limits.pop("b")
-    assert not field.isolation.is_apart
-    assert field.isolation.apart(batch_size=8, ahead=10) is None
+    assert not field.isolation.is_isolated
+    assert field.isolation.per_destination(batch_size=8, ahead=10) is None
     field.isolation.load()
     assert not field.isolation._is_loaded
 

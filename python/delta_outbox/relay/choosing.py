@@ -1,4 +1,4 @@
-"""Which claims are made next, where destinations are kept apart: each has its own.
+"""Which claims are made next, where destinations are isolated: each has its own.
 
 An event for several destinations is claimed for all of them at once while all are well and without
 limits. Otherwise each destination gets a claim of its own: the well ones are sent, the others are
@@ -85,7 +85,7 @@ class Choosing:
         Args:
             schedule: what is planned.
         """
-        return self._isolation.is_apart and schedule is not None
+        return self._isolation.is_isolated and schedule is not None
 
     def is_idle(self, schedule: Schedule | None) -> bool:
         """Say whether something slow is in flight and another destination has nothing planned.
@@ -143,8 +143,8 @@ class Choosing:
     def _parts(
         self, schedule: Schedule, kind: Kind, to: str, room: int, chosen: Sequence[Held]
     ) -> list[Held]:
-        """Take events for several destinations apart; of a key one only, for its order holds
-        over all of them.
+        """Take events for several destinations in a claim for each; of a key one only, for its
+        order holds over all of them.
         """
         well = {}
         for name in filter(self._isolation.is_free, to.split("|")):

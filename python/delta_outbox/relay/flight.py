@@ -1,5 +1,5 @@
 """Claims in flight: each kind is published beside the other, one claim of a kind at a time, and
-where destinations are kept apart, one of each.
+where destinations are isolated, one of each.
 
 The next claim of new deliveries is made while one is being published, and waits for it: it starts
 as soon as the other has landed, without what follows a failure. A claim that takes long, because
@@ -38,9 +38,9 @@ class Held:
         until: monotonic seconds after which nothing of it may be sent.
         log: the log of its lane.
         sequence: the position of the log at which it was made.
-        to: its destinations, joined by `|`, where they are kept apart; empty where they are not.
+        to: its destinations, joined by `|`, where they are isolated; empty where they are not.
         tasks: publishing tasks that it may have; 0 for the usual number.
-        is_put_back: taken only to be told apart from its other destinations, and not sent.
+        is_put_back: taken only to be parted from its other destinations, and not sent.
         waits: it may hold what follows a delivery in flight, so it starts after that has landed.
         barred: order scopes of which nothing is sent: what comes first was not delivered.
     """
@@ -94,7 +94,7 @@ class Flight:
 
         Args:
             kind: what it is made of.
-            to: its destinations, where they are kept apart.
+            to: its destinations, where they are isolated.
         """
         with self._lock:
             if kind is Kind.NEW and self._waiting is not None and self._waiting.to == to:

@@ -38,8 +38,8 @@ _ANSWERED, _SILENT, _UNTRIED = range(3)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Apart:
-    """How to ask for what is eligible where destinations are kept apart.
+class PerDestination:
+    """How to ask for what is eligible where destinations are isolated.
 
     Args:
         unavailable: destinations that nothing is taken for.
@@ -51,7 +51,7 @@ class Apart:
 
 
 class Isolation:
-    """The destinations of one relay, kept apart.
+    """The destinations of one relay, isolated from each other.
 
     Args:
         outbox: their settings, what everybody must know of them, and the time.
@@ -96,19 +96,19 @@ class Isolation:
                 self._keys[name] = KeyBuckets(limits.rate_per_key_per_second)
 
     @property
-    def is_apart(self) -> bool:
+    def is_isolated(self) -> bool:
         """Say whether claims are made for each destination: there are several, or it has limits."""
         return len(self._limits) > 1 or any(
             limits != DestinationLimits() for limits in self._limits.values()
         )
 
     def load(self, *, again: bool = False) -> None:
-        """Read what is known of the destinations, if they are kept apart.
+        """Read what is known of the destinations, if they are isolated.
 
         Args:
             again: although it was read before.
         """
-        if self.is_apart and (again or not self._is_loaded):
+        if self.is_isolated and (again or not self._is_loaded):
             self.reload()
 
     def reload(self) -> None:
@@ -140,18 +140,18 @@ class Isolation:
         }
         return (self._paused & self._limits.keys()) | is_open
 
-    def apart(self, *, batch_size: int, ahead: int) -> Apart | None:
-        """Return how to ask for what is eligible; None if destinations need not be kept apart.
+    def per_destination(self, *, batch_size: int, ahead: int) -> PerDestination | None:
+        """Return how to ask for what is eligible; None if destinations need not be isolated.
 
         Args:
             batch_size: deliveries per claim.
             ahead: batches to plan, of all destinations together.
         """
         unavailable = self.unavailable()
-        if not (self.is_apart or unavailable):
+        if not (self.is_isolated or unavailable):
             return None
         share = -(-batch_size * ahead // max(1, len(self._limits)))
-        return Apart(unavailable=unavailable, each=max(batch_size, share))
+        return PerDestination(unavailable=unavailable, each=max(batch_size, share))
 
     def is_free(self, destination: str) -> bool:
         """Say whether a destination may be served together with others: no limits, no trouble.
@@ -278,7 +278,7 @@ class Isolation:
             claim: that was sent.
             results: one per delivery, in its order.
         """
-        if not self.is_apart:
+        if not self.is_isolated:
             return False
         others = Results.of(results).others
         answered = np.full(len(claim), _ANSWERED)

@@ -43,7 +43,7 @@ class OwnPlan:
 
     Args:
         outbox: the store.
-        isolation: whether destinations are kept apart.
+        isolation: whether destinations are isolated.
         batch_size: deliveries per claim.
     """
 
@@ -85,7 +85,7 @@ class OwnPlan:
             scopes,
             batch_size=self._batch_size,
             batch_bytes=self._outbox.settings.relay.batch_bytes,
-            to=goes_to(eligible, policies) if self._isolation.is_apart else None,
+            to=goes_to(eligible, policies) if self._isolation.is_isolated else None,
             lanes=generation.lanes_of(eligible) if generation.lanes > 1 else None,
         )
 
@@ -123,7 +123,7 @@ class OwnPlan:
         now = self._outbox.clock.now()
         due_at = self.waiting.due_at
         has_enough = schedule is not None and 2 * len(schedule) > limit
-        if has_enough and after < to and self._isolation.is_apart and (is_idle or not is_busy):
+        if has_enough and after < to and self._isolation.is_isolated and (is_idle or not is_busy):
             # What waits for its destination must not keep what is behind it from the others.
             self.is_full = True
             return None

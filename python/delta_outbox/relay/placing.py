@@ -96,7 +96,7 @@ def place(claim: Claim, *, slices: int) -> pa.Table:
 
 
 def sendable(placed: pa.Table, *, barred: Set[str]) -> tuple[pa.Table, list[int], list[int]]:
-    """Tell apart what may be sent, what has no route, and what must not be sent now.
+    """Part what may be sent from what has no route and from what must not be sent now.
 
     Args:
         placed: as `place` returns it.

@@ -481,17 +481,22 @@ class Planning:
         # flight by other policies: what it keeps in order is not told by the names of their scopes.
         is_held = self._claims.are_unsettled or bool(self._of_others & alive)
         held_by = None if is_held else self._outbox.worker_id
-        apart = self._isolation.apart(batch_size=self._batch_size, ahead=ahead)
-        self._unavailable = apart.unavailable if apart else frozenset()
+        per_destination = self._isolation.per_destination(batch_size=self._batch_size, ahead=ahead)
+        self._unavailable = per_destination.unavailable if per_destination else frozenset()
         limit, counts = self._batch_size * ahead, None
         if found.pending <= limit:
             self._own.is_full = False
-        elif apart is None or not (apart.unavailable or self._own.is_full):
+        elif per_destination is None or not (per_destination.unavailable or self._own.is_full):
             counts = self._outbox.deliveries.by_commit(read_view)
             if self._plan_backlog(read_view, latest, counts, ahead=ahead, alive=alive, found=found):
                 return True
         eligible = self._outbox.deliveries.eligible(
-            read_view, limit, held_by=held_by, apart=apart, found=found, counts=counts
+            read_view,
+            limit,
+            held_by=held_by,
+            per_destination=per_destination,
+            found=found,
+            counts=counts,
         )
         if self.to_end.num_rows:
             eligible = without(eligible, self.to_end)

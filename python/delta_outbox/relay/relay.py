@@ -296,7 +296,7 @@ class Relay:
             chosen.append(self._held(None, self._outbox.new_claim(ends)))
         if schedule is None:
             return chosen
-        if self._isolation.is_apart:
+        if self._isolation.is_isolated:
             if not (once and chosen):
                 self._choosing.choose(schedule, chosen, once=once)
             return chosen

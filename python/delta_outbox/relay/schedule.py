@@ -41,7 +41,7 @@ class Schedule:
         batch_size: deliveries per claim, at most; suspects get smaller ones.
         batch_bytes: of the payloads of a claim, at most, but for one that is larger; a payload of
             unknown size counts as so many. None for any number.
-        to: the destinations of each, where they are kept apart.
+        to: the destinations of each, where they are isolated.
         lanes: the lane of each, where there are several; those of an order scope share one.
     """
 

@@ -18,7 +18,7 @@ from delta_outbox.commits import ATTEMPTS
 from delta_outbox.errors import LaneClosed, SequenceTaken
 from delta_outbox.lanes import FIRST, WRITER, Generation, read_generation
 from delta_outbox.log import TransitionLog
-from delta_outbox.progress import NumberedPlans
+from delta_outbox.progress import NumberedWrites
 from delta_outbox.tables import Tables
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class LaneLogs:
         self._spark = spark
         self._tables = tables
         self._relay_id = relay_id
-        self.plans = NumberedPlans(spark, tables, writer=WRITER, clock=clock)
+        self.plans = NumberedWrites(spark, tables, writer=WRITER, clock=clock)
         self._generation = FIRST
         self._logs = self._opened(FIRST)
         self._is_read = False

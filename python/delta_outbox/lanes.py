@@ -1,4 +1,4 @@
-"""How many lanes there are, and since which epoch: the numbered plans of the writer `lanes`.
+"""How many lanes there are, and since which epoch: the numbered writes of `lanes`.
 
 A change is two plans. The first, `closing`, is what makes it certain: from then on nobody claims
 anything in the old epoch, and whoever comes by helps to end it. The second, `begun`, follows when
@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from delta_outbox.progress import NumberedPlan
+from delta_outbox.progress import NumberedWrite
 from delta_outbox.tables import lane_of
 
 WRITER: Final = "lanes"
@@ -88,7 +88,7 @@ class Generation:
 FIRST: Final = Generation()
 
 
-def read_generation(plan: NumberedPlan | None) -> Generation:
+def read_generation(plan: NumberedWrite | None) -> Generation:
     """Return what the last plan says.
 
     Args:

@@ -15,7 +15,7 @@ from delta_outbox.conflicts import is_feed_gone
 from delta_outbox.errors import ChangeFeedGone, LogRewound, NoOutboxHere
 from delta_outbox.lifecycle import OPEN_STATES
 from delta_outbox.literals import listed
-from delta_outbox.progress import NumberedPlan, NumberedPlans
+from delta_outbox.progress import NumberedWrite, NumberedWrites
 from delta_outbox.refreshing import PLAN_APP_ID, WRITER, Refreshing, newest_mark
 from delta_outbox.session import kept, own_session
 from delta_outbox.statements import Statements
@@ -38,7 +38,7 @@ class Watermark:
     """
 
     version: int
-    plan: NumberedPlan
+    plan: NumberedWrite
 
     @property
     def planned_at(self) -> datetime:
@@ -85,7 +85,7 @@ class Projection:
         self._tables = tables
         self._statements = statements
         self._refreshing = Refreshing(own_session(spark), tables, statements, clock=clock)
-        self._plans = NumberedPlans(spark, tables, writer=WRITER, clock=clock)
+        self._plans = NumberedWrites(spark, tables, writer=WRITER, clock=clock)
         self._known: Watermark | None = None
         self._lock = threading.Lock()
 
@@ -169,7 +169,7 @@ class Projection:
         commit = history.newest(table) if history.folder(table) is not None else None
         return commit.version if commit is not None else None
 
-    def watermark(self, expected: NumberedPlan | None = None) -> Watermark | None:
+    def watermark(self, expected: NumberedWrite | None = None) -> Watermark | None:
         """Return the newest version of the projection and how far it has seen the logs.
 
         None if nothing says so: it is new, or was made or restored by somebody else.

@@ -25,7 +25,7 @@ from delta_outbox.failpoints import reach
 from delta_outbox.file_appends import FileAppends
 from delta_outbox.frames import frame_of
 from delta_outbox.literals import listed
-from delta_outbox.progress import NumberedPlan, NumberedPlans
+from delta_outbox.progress import NumberedWrite, NumberedWrites
 from delta_outbox.session import end_own_session, is_remote, kept, set_for_good
 from delta_outbox.statements import Statements
 from delta_outbox.storage import writing_to
@@ -99,7 +99,7 @@ class Refreshing:
         self._tables = tables
         self._statements = statements
         self._tails = Tails(spark, tables, statements)
-        self._plans = NumberedPlans(spark, tables, writer=WRITER, clock=clock, app_id=PLAN_APP_ID)
+        self._plans = NumberedWrites(spark, tables, writer=WRITER, clock=clock, app_id=PLAN_APP_ID)
 
     def close(self) -> None:
         """End the session."""
@@ -109,10 +109,10 @@ class Refreshing:
         self,
         latest: Mapping[str, int],
         *,
-        applied: NumberedPlan | None,
+        applied: NumberedWrite | None,
         planned_by: str,
         rebuild: bool,
-    ) -> NumberedPlan:
+    ) -> NumberedWrite:
         """Bring the projection up to the latest versions of the logs.
 
         Args:
@@ -152,7 +152,7 @@ class Refreshing:
             last = next(self._plans.last(), None)
         raise SequenceTaken(writer=APP_ID, number=done + 1)
 
-    def _apply(self, plan: NumberedPlan) -> bool:
+    def _apply(self, plan: NumberedWrite) -> bool:
         """Write the rows of a plan, whoever made it; False if another writer came in between.
 
         Where somebody has written them already, Delta skips them.
@@ -269,7 +269,7 @@ class Refreshing:
         ).first()
         return int(found["rows"]) if found is not None else 0
 
-    def _stands_at(self, plan: NumberedPlan) -> int:
+    def _stands_at(self, plan: NumberedWrite) -> int:
         """Return the number of a plan if its rows are there, else 0.
 
         Delta skips a version that was used before without a word, also if nothing carries it.
@@ -317,7 +317,7 @@ def newest_mark(spark: SparkSession, state: str) -> Mark | None:
     return None
 
 
-def _has_rows(plan: NumberedPlan) -> bool:
+def _has_rows(plan: NumberedWrite) -> bool:
     """Say whether a plan is more than the word that there is nothing new."""
     ranges = plan.plan
     if ranges.get("rebuild"):
@@ -325,7 +325,9 @@ def _has_rows(plan: NumberedPlan) -> bool:
     return any(ranges[log]["after"] != ranges[log]["to"] for log in LOGS)
 
 
-def _plan(last: NumberedPlan | None, latest: Mapping[str, int], *, rebuild: bool) -> dict[str, Any]:
+def _plan(
+    last: NumberedWrite | None, latest: Mapping[str, int], *, rebuild: bool
+) -> dict[str, Any]:
     """Return the plan that follows: from where the last one ended, or from the beginning."""
     anew = rebuild or last is None
     plan: dict[str, Any] = {"rebuild": anew}

@@ -17,7 +17,7 @@ import pyarrow as pa
 from delta_outbox.errors import LaneClosed
 from delta_outbox.lifecycle import TERMINAL_STATES, Reason, State
 from delta_outbox.literals import listed
-from delta_outbox.progress import NumberedPlans
+from delta_outbox.progress import NumberedWrites
 
 if TYPE_CHECKING:
     from delta_outbox.outbox import Outbox
@@ -38,7 +38,7 @@ class Sequencing:
     def __init__(self, outbox: Outbox) -> None:
         """Read nothing yet."""
         self._outbox = outbox
-        self._plans = NumberedPlans(outbox.spark, outbox.tables, writer=WRITER, clock=outbox.clock)
+        self._plans = NumberedWrites(outbox.spark, outbox.tables, writer=WRITER, clock=outbox.clock)
 
     def carry_out(self) -> int:
         """Carry out every command that was committed before this call and that nobody has.

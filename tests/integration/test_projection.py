@@ -27,7 +27,7 @@ from delta_outbox.file_appends import FileAppends
 from delta_outbox.home import Home
 from delta_outbox.lifecycle import EndOfClaim
 from delta_outbox.outbox import Outbox
-from delta_outbox.progress import NumberedPlan
+from delta_outbox.progress import NumberedWrite
 from delta_outbox.publishers.protocol import Delivered, Failed, NotSent, Rejected
 from delta_outbox.refreshing import Refreshing
 from delta_outbox.settings import PublisherSettings, SecretMapping, Settings
@@ -277,7 +277,7 @@ def test_threads_of_one_store_refresh_in_turns(
     run, inside = Refreshing.run, threading.Semaphore(1)
     met: list[bool] = []
 
-    def watched(refreshing: Refreshing, *args: Any, **given: Any) -> NumberedPlan:
+    def watched(refreshing: Refreshing, *args: Any, **given: Any) -> NumberedWrite:
         is_alone = inside.acquire(blocking=False)
         met.append(not is_alone)
         try:

@@ -44,7 +44,7 @@ from delta_outbox.home import Home
 from delta_outbox.log import TransitionLog
 from delta_outbox.lost_claims import WORKERS
 from delta_outbox.outbox import Outbox
-from delta_outbox.progress import NumberedPlan, NumberedPlans
+from delta_outbox.progress import NumberedWrite, NumberedWrites
 from delta_outbox.publishers.protocol import Delivered
 from delta_outbox.relay import Mode, Relay
 from delta_outbox.relay.isolation import Isolation
@@ -162,11 +162,11 @@ def test_plans_in_every_order(store: Store, slow: Slow, request: pytest.FixtureR
 
 def _plan(store: Store, slow: Slow, writer: str, asked: list[str], name: str, gate: Gate) -> None:
     """Read, begin and commit a plan, until it is written."""
-    plans = NumberedPlans(slow(gate), store.tables, writer=writer, clock=SystemClock())
+    plans = NumberedWrites(slow(gate), store.tables, writer=writer, clock=SystemClock())
     stop_before(plans, "last", gate)
     stop_before(plans, "append_after", gate)
 
-    def decide(last: NumberedPlan | None) -> dict[str, Any]:
+    def decide(last: NumberedWrite | None) -> dict[str, Any]:
         asked.append(name)
         return {"by": name, "after": last.number if last else 0}
 
@@ -340,7 +340,7 @@ def _check_replayed_once(store: Store, event_id: str, *since: str) -> None:
     reasons = [row["reason"] for row in store.transitions(event_id)]
     assert ["claimed", "delivered", "replayed", *since] == reasons
     asked = store.rows(f"describe history {store.tables.commands} limit 1")[0]["version"]
-    plans = NumberedPlans(store.spark, store.tables, writer="commands", clock=SystemClock())
+    plans = NumberedWrites(store.spark, store.tables, writer="commands", clock=SystemClock())
     assert asked == next(plans.last()).plan["commands"]["to"]
 
 

@@ -16,7 +16,7 @@ from delta_outbox.errors import LaneClosed
 from delta_outbox.lane_logs import LaneLogs
 from delta_outbox.lanes import FIRST, begun_plan, closing_plan, read_generation
 from delta_outbox.log import TransitionLog
-from delta_outbox.progress import NumberedPlan
+from delta_outbox.progress import NumberedWrite
 from delta_outbox.tables import Tables
 
 WHO: dict[str, Any] = {"actor": "ann", "reason": "growth"}
@@ -30,11 +30,11 @@ class Lanes:
     plans: list[dict[str, Any]] = field(default_factory=list)
     appended: list[tuple[int, int, int]] = field(default_factory=list)
 
-    def last(self) -> Iterator[NumberedPlan]:
+    def last(self) -> Iterator[NumberedWrite]:
         """Yield the last plan."""
         if self.plans:
             at = datetime(2026, 1, 1, tzinfo=UTC)
-            yield NumberedPlan(number=len(self.plans), plan=self.plans[-1], planned_at=at)
+            yield NumberedWrite(number=len(self.plans), plan=self.plans[-1], planned_at=at)
 
     def change(self, lanes: int) -> None:
         """Begin a new epoch."""

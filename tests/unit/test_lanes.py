@@ -17,7 +17,7 @@ from delta_outbox.cli.parser import parse
 from delta_outbox.cli.render import console_for
 from delta_outbox.errors import WrongUsage
 from delta_outbox.lanes import FIRST, Generation, begun_plan, closing_plan, read_generation
-from delta_outbox.progress import NumberedPlan
+from delta_outbox.progress import NumberedWrite
 from delta_outbox.relay.lane_change import LaneRequest
 from delta_outbox.relay.lane_share import share_of
 from delta_outbox.tables import lane_of
@@ -28,9 +28,9 @@ ROWS = pa.table(
 )
 
 
-def planned(number: int, plan: dict[str, Any]) -> NumberedPlan:
+def planned(number: int, plan: dict[str, Any]) -> NumberedWrite:
     """Return a plan."""
-    return NumberedPlan(number=number, plan=plan, planned_at=datetime(2026, 1, 1, tzinfo=UTC))
+    return NumberedWrite(number=number, plan=plan, planned_at=datetime(2026, 1, 1, tzinfo=UTC))
 
 
 def test_a_change_is_two_plans() -> None:

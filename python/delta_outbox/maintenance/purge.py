@@ -1,6 +1,6 @@
 """Purge: remove the past by whole days of the event log, once all that they hold has ended.
 
-A purge is a numbered plan. What it removes is written down first, one row per delivery in
+A purge is a numbered write. What it removes is written down first, one row per delivery in
 `outbox_purged`; the next number says so, and from then on it is certain that all of it goes: from
 the event log, the transition log and the projection. The number after that says that it is done.
 A purge that was interrupted is finished by the next one, or by `outbox maintain`; one that had not
@@ -31,7 +31,7 @@ from delta_outbox.maintenance.purge_rules import (
     reached,
 )
 from delta_outbox.maintenance.removal import remove
-from delta_outbox.progress import NumberedPlan, NumberedPlans
+from delta_outbox.progress import NumberedWrite, NumberedWrites
 from delta_outbox.projection import Watermark
 from delta_outbox.session import end_own_session, own_session
 
@@ -56,7 +56,7 @@ class Purge:
         self._outbox = outbox
         self._tables = outbox.tables
         self._spark = own_session(outbox.spark)
-        self._plans = NumberedPlans(self._spark, outbox.tables, writer=WRITER, clock=outbox.clock)
+        self._plans = NumberedWrites(self._spark, outbox.tables, writer=WRITER, clock=outbox.clock)
         self._records = PurgeRecords(self._spark, outbox.tables)
 
     def close(self) -> None:
@@ -155,7 +155,7 @@ class Purge:
         choice: Choice,
         transitions: Sequence[Mapping[str, object]],
         seen: Watermark,
-        last: NumberedPlan | None,
+        last: NumberedWrite | None,
     ) -> dict[str, object]:
         before: Mapping[str, Any] = last.plan if last is not None else {}
         events = seen.versions["events"]
@@ -179,7 +179,7 @@ class Purge:
             "lanes": reached(before.get("lanes", []), transitions),
         }
 
-    def _record(self, plan: NumberedPlan) -> NumberedPlan | None:
+    def _record(self, plan: NumberedWrite) -> NumberedWrite | None:
         """Write down what goes, and take the next number: it is certain then that all of it goes.
 
         None if one of its events has been opened again meanwhile, or somebody gave the plan up.
@@ -205,7 +205,7 @@ class Purge:
             self._records.forget(plan.number)
         return recorded
 
-    def _give_up(self, plan: NumberedPlan) -> None:
+    def _give_up(self, plan: NumberedWrite) -> None:
         """Let a plan be for good, unless it is certain by now."""
         given_up = {
             **plan.plan,
@@ -217,7 +217,7 @@ class Purge:
             logger.warning("purge_given_up", extra={"purge": plan.number})
             self._records.forget(plan.number)
 
-    def _carry_out(self, recorded: NumberedPlan) -> dict[str, int]:
+    def _carry_out(self, recorded: NumberedWrite) -> dict[str, int]:
         """Remove what was written down; what somebody has removed already is not counted."""
         given = recorded.plan
         removed = {
@@ -307,6 +307,6 @@ class Purge:
         return found.first() is not None
 
 
-def _step(plan: NumberedPlan | None) -> str | None:
+def _step(plan: NumberedWrite | None) -> str | None:
     """Return how far a plan is: planned, recorded, done or given up."""
     return None if plan is None else str(plan.plan["step"])

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from delta_outbox.errors import LaneClosed, WrongUsage
 from delta_outbox.lanes import MOST_LANES, begun_plan, closing_plan, read_generation
 from delta_outbox.operating.rules import MAX_ACTOR, MAX_TEXT, Arguments
-from delta_outbox.progress import NumberedPlan
+from delta_outbox.progress import NumberedWrite
 from delta_outbox.relay.leases import LeaseWatch
 from delta_outbox.tables import lane_sql
 
@@ -101,7 +101,7 @@ class LaneChange:
         """Write down that the epoch ends; None if somebody has done so for other lanes."""
         outbox = self._outbox
 
-        def decide(last: NumberedPlan | None) -> dict[str, Any] | None:
+        def decide(last: NumberedWrite | None) -> dict[str, Any] | None:
             now = read_generation(last)
             if now.is_ending:
                 return None

@@ -27,7 +27,7 @@ from delta_outbox.home import Home
 from delta_outbox.lifecycle import State
 from delta_outbox.outbox import Outbox
 from delta_outbox.policy import PolicySet
-from delta_outbox.progress import NumberedPlan
+from delta_outbox.progress import NumberedWrite
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,7 +93,7 @@ class MortalStore(DeltaStore):
         """Plan a refresh, and die before its rows are written."""
         outbox: Outbox = self._outbox()
 
-        def die(plan: NumberedPlan) -> bool:
+        def die(plan: NumberedWrite) -> bool:
             raise Died
 
         outbox.projection._refreshing._apply = die  # type: ignore[method-assign]

@@ -1,7 +1,7 @@
 {% macro ddl_transitions(relation) -%}
     {#- The log that relays append to: one immutable row per state transition, in the total order (epoch, lane, sequence). -#}
     create table if not exists {{ relation }} (
-        epoch int not null comment 'Generation of the lanes',
+        epoch int not null comment 'Epoch of the lanes: counts the changes of their number',
         lane int not null comment 'Lane of the event within its epoch',
         sequence bigint not null comment 'Number of the append within its lane, without gaps',
         event_id string not null,

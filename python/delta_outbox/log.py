@@ -34,7 +34,7 @@ class TransitionLog:
         spark: the session to write with.
         tables: the names of the relations.
         relay_id: the writer; unique per relay process, on every row that it appends.
-        epoch: the generation of the lanes.
+        epoch: the epoch of the lanes.
         lane: the lane.
         is_ending: asked when a number is used up without rows: whether the epoch has ended, or is
             just being ended.

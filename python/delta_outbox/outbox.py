@@ -361,7 +361,7 @@ class Outbox:
         Returns:
             Whether none is under way (any more).
         """
-        if not self.logs.generation.is_ending:
+        if not self.logs.epoch.is_ending:
             return True
         from delta_outbox.relay.lane_change import LaneChange
 

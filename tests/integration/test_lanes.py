@@ -51,7 +51,7 @@ def store(spark: SparkSession, home: Home) -> Iterator[Store]:
 def change(outbox: Outbox, lanes: int) -> None:
     """Begin a new epoch."""
     assert LaneChange(outbox).run(LaneRequest(lanes=lanes, **WHO), max_wait=60)
-    assert (lanes, None) == (outbox.logs.generation.lanes, outbox.logs.generation.becomes)
+    assert (lanes, None) == (outbox.logs.epoch.lanes, outbox.logs.epoch.becomes)
 
 
 def plans(store: Store) -> list[dict[str, Any]]:
@@ -138,7 +138,7 @@ def test_the_lanes_change_under_events_in_every_state(store: Store, tmp_path: Pa
         old.append(claim_rows(late.new_claim(looked)))
     gone.end(held, [Delivered()] * 2)
     assert before == store.transitions()
-    assert (1, 4) == (late.logs.generation.epoch, late.logs.generation.lanes)
+    assert (1, 4) == (late.logs.epoch.number, late.logs.epoch.lanes)
 
     again = late.claim(2)
     assert again is not None
@@ -183,8 +183,8 @@ def test_a_change_that_died_is_finished_by_the_next(
     prefix = f"died-{point}"
     outbox = store.outbox(tmp_path / "to")
     outbox.append(events(prefix, 6, keys=3)).raise_if_rejected()
-    epoch = outbox.logs.generation.epoch
-    lanes = 5 - outbox.logs.generation.lanes if outbox.logs.generation.lanes in (2, 3) else 2
+    epoch = outbox.logs.epoch.number
+    lanes = 5 - outbox.logs.epoch.lanes if outbox.logs.epoch.lanes in (2, 3) else 2
     times = Counter[str]()
 
     def dies(here: str) -> None:
@@ -209,7 +209,7 @@ def test_a_change_that_died_is_finished_by_the_next(
     elif point == "plan.after":
         change(fresh, lanes)
     assert 0 == Relay(fresh).run(Mode.DRAIN).waiting
-    assert (epoch + 1, lanes) == (fresh.logs.generation.epoch, fresh.logs.generation.lanes)
+    assert (epoch + 1, lanes) == (fresh.logs.epoch.number, fresh.logs.epoch.lanes)
     assert 6 == len({one["event_id"] for one in delivered(tmp_path / "to")})
     check_lives(store.transitions(prefix))
     if point == "plan.before":
@@ -242,7 +242,7 @@ def test_parts_of_a_claim_lose_together(store: Store, tmp_path: Path) -> None:
     assert dict.fromkeys(ids, "DEAD") == {
         row["event_id"]: row["to_state"] for row in store.transitions("parts")
     }
-    assert {outbox.logs.generation.epoch} == {row["epoch"] for row in store.transitions("parts")}
+    assert {outbox.logs.epoch.number} == {row["epoch"] for row in store.transitions("parts")}
     check_lives(store.transitions("parts"))
     check_epochs(store)
 

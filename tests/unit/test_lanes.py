@@ -16,7 +16,7 @@ from delta_outbox.cli.outcome import Invocation
 from delta_outbox.cli.parser import parse
 from delta_outbox.cli.render import console_for
 from delta_outbox.errors import WrongUsage
-from delta_outbox.lanes import FIRST, Generation, begun_plan, closing_plan, read_generation
+from delta_outbox.lanes import FIRST, Epoch, begun_plan, closing_plan, read_epoch
 from delta_outbox.progress import NumberedWrite
 from delta_outbox.relay.lane_change import LaneRequest
 from delta_outbox.relay.lane_share import share_of
@@ -35,12 +35,12 @@ def planned(number: int, plan: dict[str, Any]) -> NumberedWrite:
 
 def test_a_change_is_two_plans() -> None:
     """Between the first and the second the old epoch ends; then the next one has begun."""
-    assert read_generation(None) == FIRST == Generation(epoch=0, lanes=1)
+    assert read_epoch(None) == FIRST == Epoch(number=0, lanes=1)
     closing = closing_plan(FIRST, lanes=4, **WHO)
-    ending = read_generation(planned(1, closing))
-    assert (0, 1, 4, True) == (ending.epoch, ending.lanes, ending.becomes, ending.is_ending)
-    now = read_generation(planned(2, begun_plan(closing)))
-    assert (1, 4, None, False) == (now.epoch, now.lanes, now.becomes, now.is_ending)
+    ending = read_epoch(planned(1, closing))
+    assert (0, 1, 4, True) == (ending.number, ending.lanes, ending.becomes, ending.is_ending)
+    now = read_epoch(planned(2, begun_plan(closing)))
+    assert (1, 4, None, False) == (now.number, now.lanes, now.becomes, now.is_ending)
 
 
 @given(st.integers(1, 64))
@@ -48,13 +48,13 @@ def test_rows_go_to_the_lane_of_their_event(count: int) -> None:
     """Each row goes to one lane, that of its key or else of its id, in the order in which it came;
     so a key has one lane.
     """
-    parts = Generation(lanes=count).parts(ROWS)
+    parts = Epoch(lanes=count).parts(ROWS)
     assert 40 == sum(part.num_rows for part in parts.values())
     for lane, part in parts.items():
         assert sorted(part["n"].to_pylist()) == part["n"].to_pylist()
         for row in part.drop_columns(["n"]).to_pylist():
             assert lane == lane_of(lanes=count, **row)
-    assert {} == Generation(lanes=count).parts(ROWS.slice(0, 0))
+    assert {} == Epoch(lanes=count).parts(ROWS.slice(0, 0))
 
 
 @given(st.integers(1, 12), st.integers(1, 5), st.data())

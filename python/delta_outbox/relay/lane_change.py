@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.errors import LaneClosed, WrongUsage
-from delta_outbox.lanes import MOST_LANES, begun_plan, closing_plan, read_generation
+from delta_outbox.lanes import MOST_LANES, begun_plan, closing_plan, read_epoch
 from delta_outbox.operating.rules import MAX_ACTOR, MAX_TEXT, Arguments
 from delta_outbox.progress import NumberedWrite
 from delta_outbox.relay.leases import LeaseWatch
@@ -83,12 +83,12 @@ class LaneChange:
         outbox = self._outbox
         until = outbox.clock.monotonic() + max_wait
         outbox.logs.read()
-        now = outbox.logs.generation
+        now = outbox.logs.epoch
         # One that was interrupted is what is asked for, if it is for as many.
-        asked = now.number if now.becomes == request.lanes else None
+        asked = now.plan_number if now.becomes == request.lanes else None
         while True:
             is_over = self.step()
-            if asked is not None and outbox.logs.generation.number > asked:
+            if asked is not None and outbox.logs.epoch.plan_number > asked:
                 return True
             if is_over:  # also what somebody else had begun before us
                 asked = self._begin(request)
@@ -102,7 +102,7 @@ class LaneChange:
         outbox = self._outbox
 
         def decide(last: NumberedWrite | None) -> dict[str, Any] | None:
-            now = read_generation(last)
+            now = read_epoch(last)
             if now.is_ending:
                 return None
             return closing_plan(
@@ -115,7 +115,7 @@ class LaneChange:
         plan = outbox.logs.plans.append(decide, planned_by=outbox.worker_id)
         outbox.logs.read()
         assert plan is not None
-        return plan.number if read_generation(plan).becomes == request.lanes else None
+        return plan.number if read_epoch(plan).becomes == request.lanes else None
 
     def step(self, *, own_are_over: bool = False) -> bool:
         """Go on with a change that was begun, as far as that needs no waiting.
@@ -128,11 +128,11 @@ class LaneChange:
         """
         outbox = self._outbox
         outbox.logs.watch()
-        now = outbox.logs.generation
+        now = outbox.logs.epoch
         if not now.is_ending:
             return True
-        if now.epoch != self._epoch:
-            self._epoch, self._closed, self._unreachable = now.epoch, set(), set()
+        if now.number != self._epoch:
+            self._epoch, self._closed, self._unreachable = now.number, set(), set()
         latest = outbox.projection.latest_versions()
         outbox.logs.catch_up(latest["transitions"])
         read_view = outbox.read_view(latest)
@@ -149,20 +149,20 @@ class LaneChange:
                 self._closed.add(log.lane)
         if len(self._closed) < now.lanes:
             return False
-        closing = outbox.logs.plans.numbered(now.number)
+        closing = outbox.logs.plans.numbered(now.plan_number)
         assert closing is not None
         # If the number is taken, another has said so.
         outbox.logs.plans.append_after(
             closing, begun_plan(closing.plan), planned_by=outbox.worker_id
         )
         outbox.logs.read()
-        logger.warning("epoch_begun", extra={"epoch": outbox.logs.generation.epoch})
-        return not outbox.logs.generation.is_ending
+        logger.warning("epoch_begun", extra={"epoch": outbox.logs.epoch.number})
+        return not outbox.logs.epoch.is_ending
 
     def _lanes_held(self, read_view: DataFrame) -> set[int]:
         """Return the lanes in which something is claimed."""
         claimed = read_view.where("state = 'CLAIMED'").select("ordering_key", "event_id").toArrow()
-        return set(self._outbox.logs.generation.lanes_of(claimed))
+        return set(self._outbox.logs.epoch.lanes_of(claimed))
 
     def _end_lost(self, read_view: DataFrame, *, own_are_over: bool) -> int:
         """End the claims that nobody works on any more; returns how many deliveries that took."""
@@ -197,10 +197,10 @@ def describe(outbox: Outbox) -> dict[str, Any]:
     from delta_outbox.inspection import relays_alive
 
     outbox.logs.read()
-    now = outbox.logs.generation
+    now = outbox.logs.epoch
     found = outbox.deliveries.overview(outbox.read_view())
     return {
-        "epoch": now.epoch,
+        "epoch": now.number,
         "lanes": now.lanes,
         "becomes": now.becomes,
         "open": found.open,

@@ -68,12 +68,12 @@ class LaneShare:
     @property
     def are_several(self) -> bool:
         """Say whether there are several lanes; of one, `Planning` knows who has it."""
-        return self._outbox.logs.generation.lanes > 1
+        return self._outbox.logs.epoch.lanes > 1
 
     @property
     def has_all(self) -> bool:
         """Say whether all lanes are ours."""
-        return not self.are_several or len(self.own) == self._outbox.logs.generation.lanes
+        return not self.are_several or len(self.own) == self._outbox.logs.epoch.lanes
 
     def begin(self) -> None:
         """Have none of the lanes of a new epoch, or the only one."""
@@ -95,7 +95,7 @@ class LaneShare:
                 for name, lanes in self._heart.living().items()
                 if not outbox.lost_claims.is_gone(name)
             }
-        lanes = outbox.logs.generation.lanes
+        lanes = outbox.logs.epoch.lanes
         self.own = share_of(
             outbox.worker_id,
             living,
@@ -126,4 +126,4 @@ class LaneShare:
         if not self.own:
             return "false"
         listed = ", ".join(map(str, sorted(self.own)))
-        return f"{lane_sql(self._outbox.logs.generation.lanes)} in ({listed})"
+        return f"{lane_sql(self._outbox.logs.epoch.lanes)} in ({listed})"

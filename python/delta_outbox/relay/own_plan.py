@@ -78,7 +78,7 @@ class OwnPlan:
             eligible: columns of `claims.DELIVERIES`, in order.
             scopes: the order scope of each.
         """
-        policies, generation = self._outbox.policies_in_force, self._outbox.logs.generation
+        policies, epoch = self._outbox.policies_in_force, self._outbox.logs.epoch
         eligible = self._arrivals.with_places(eligible)
         return Schedule(
             with_sizes(self._outbox.spark, self._outbox.tables, eligible),
@@ -86,7 +86,7 @@ class OwnPlan:
             batch_size=self._batch_size,
             batch_bytes=self._outbox.settings.relay.batch_bytes,
             to=goes_to(eligible, policies) if self._isolation.is_isolated else None,
-            lanes=generation.lanes_of(eligible) if generation.lanes > 1 else None,
+            lanes=epoch.lanes_of(eligible) if epoch.lanes > 1 else None,
         )
 
     def plan(

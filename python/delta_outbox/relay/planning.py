@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from delta_outbox.claims import without
 from delta_outbox.heartbeat import Heartbeat
-from delta_outbox.lanes import Generation
+from delta_outbox.lanes import Epoch
 from delta_outbox.lifecycle import OPEN_STATES
 from delta_outbox.literals import listed
 from delta_outbox.open_deliveries import END_AT_ONCE, Overview
@@ -65,7 +65,7 @@ class Planning:
         self._share = LaneShare(outbox, heart)
         self._last = LastLook(outbox, self._share)
         self._rest = Rest(outbox, self._share, self._timing)
-        self._generation: Generation | None = None  # of the lanes, at the last look
+        self._epoch: Epoch | None = None  # of the lanes, at the last look
         self._commands_seen = 0
         self._planned_by = ""  # the version of the policies
         self._of_others: frozenset[str] = frozenset()  # claims that were alive when it changed
@@ -196,7 +196,7 @@ class Planning:
                 self._isolation.load(again=True)  # the other one may have left a breaker open
             seen = self._outbox.logs.positions
             freed = self._claims.end(read_view, found.claims, alive=alive) + self._carry_out(latest)
-            if self._outbox.logs.generation != self._generation:
+            if self._outbox.logs.epoch != self._epoch:
                 self._begin_epoch()  # an append has lost to the end of the former one
                 return
             # Either may have gone past what others appended, also if it appended nothing itself:
@@ -262,13 +262,13 @@ class Planning:
         """Return the latest versions of the logs, asked for once it is known which lanes there are:
         so they show how the epoch before ended.
         """
-        if self._outbox.logs.generation != self._generation:
+        if self._outbox.logs.epoch != self._epoch:
             self._begin_epoch()
         return self._outbox.projection.latest_versions()
 
     def _begin_epoch(self) -> None:
         """Forget what was true of the lanes of another epoch."""
-        self._generation = self._outbox.logs.generation
+        self._epoch = self._outbox.logs.epoch
         self.forget()
         self._share.begin()
         self._last.standing_by, self._commands_seen = False, 0
@@ -377,7 +377,7 @@ class Planning:
         positions = self._outbox.logs.positions
         if self._carry_out(latest) or self._outbox.logs.positions != positions:
             return False
-        if self._outbox.logs.generation != self._generation:
+        if self._outbox.logs.epoch != self._epoch:
             return False  # an append has lost to the end of the epoch
         self._planned_by = self._outbox.policies_in_force.version
         self._last.saw({**latest, "events": seen.versions["events"]})

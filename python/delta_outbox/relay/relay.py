@@ -245,7 +245,7 @@ class Relay:
     @property
     def _is_ending(self) -> bool:
         """Say whether nothing may be claimed any more: the lanes are being changed."""
-        return self._outbox.logs.generation.is_ending
+        return self._outbox.logs.epoch.is_ending
 
     def _has_epoch(self, mode: Mode, max_wait: float, stop: threading.Event) -> bool:
         """Finish a change of the lanes, if there is one, with nothing of ours in flight: whoever

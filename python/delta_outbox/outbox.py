@@ -35,7 +35,7 @@ from delta_outbox.lane_logs import LaneLogs
 from delta_outbox.lifecycle import Ending, EndOfClaim
 from delta_outbox.literals import instant_literal
 from delta_outbox.log import TransitionLog
-from delta_outbox.lost_claims import WORKERS, LostClaims
+from delta_outbox.lost_claims import WORKERS, ExpiredClaims
 from delta_outbox.open_deliveries import OpenDeliveries
 from delta_outbox.operating.commands import carry_out
 from delta_outbox.operating.report import Report
@@ -53,7 +53,7 @@ from delta_outbox.projection import Projection
 from delta_outbox.sequencing import Sequencing
 from delta_outbox.session import end_own_session, own_session
 from delta_outbox.settings import Settings
-from delta_outbox.settling import Settling
+from delta_outbox.settling import UnknownResults
 from delta_outbox.statements import Statements
 from delta_outbox.tables import Tables
 
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-LANE_STEPS: Final = 3  # to end claims that are lost, to close what was open, to see that it is over
+LANE_STEPS: Final = 3  # to end claims that are over, to close what was open, to see that it is over
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,11 +130,11 @@ class Outbox:
             worker_id=self.worker_id,
         )
         self._known_ids = KnownIds(self.spark, self.tables.events)
-        self.settling = Settling(self.settings, home=self.folder, clock=self.clock)
+        self.unknown_results = UnknownResults(self.settings, home=self.folder, clock=self.clock)
         self.deliveries = OpenDeliveries(
             self.spark, statements, clock=self.clock, policies=lambda: self.policies_in_force
         )
-        self.lost_claims = LostClaims(self)
+        self.expired_claims = ExpiredClaims(self)
         # Claim -> the log of its lane and its sequence there, for `end`.
         self._claimed_at: dict[str, tuple[TransitionLog, int]] = {}
         WORKERS.add(self.worker_id)
@@ -333,9 +333,11 @@ class Outbox:
             return carry_out(self, release_request(**given))
         self.logs.catch_up()
         read_view = self.read_view()
-        lost = self.lost_claims
+        expired = self.expired_claims
         claims = self.deliveries.overview(read_view).claims
-        return lost.expire(read_view, [row["claim_id"] for row in claims if lost.is_over(row)])
+        return expired.expire(
+            read_view, [row["claim_id"] for row in claims if expired.is_over(row)]
+        )
 
     def sequence_commands(self) -> int:
         """Carry out what operators have asked for and nobody has carried out yet.

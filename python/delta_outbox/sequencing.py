@@ -143,9 +143,9 @@ class Sequencing:
         over = [
             claim["claim_id"]
             for claim in outbox.deliveries.overview(read_view).claims
-            if claim["claim_id"] in asked and outbox.lost_claims.is_over(claim)
+            if claim["claim_id"] in asked and outbox.expired_claims.is_over(claim)
         ]
-        return outbox.lost_claims.expire(read_view, over, asked=asked)
+        return outbox.expired_claims.expire(read_view, over, asked=asked)
 
 
 def _argument(text: str | None, name: str) -> str | None:

@@ -19,10 +19,10 @@ from delta_outbox.publishers import (
     Delivered,
     EventBatch,
     Failed,
-    LostClaim,
     NotSent,
     Rejected,
     Unknown,
+    UnresolvedClaim,
 )
 from delta_outbox.publishers.kafka import KafkaPublisher
 from delta_outbox.publishers.registry import probe
@@ -85,7 +85,7 @@ def recovered(settings):
 
     def ask(claim_id, *, timeout=20.0, since=None):
         since = since or datetime.now(UTC) - timedelta(hours=1)
-        lost = LostClaim(claim_id=claim_id, destination=DESTINATION, since=since)
+        lost = UnresolvedClaim(claim_id=claim_id, destination=DESTINATION, since=since)
         recover = KafkaPublisher.recovery(settings)
         assert recover is not None
         return recover([lost], timeout)[claim_id]

@@ -186,7 +186,7 @@ def test_what_lands_elsewhere_is_not_waited_for(field: Field) -> None:
 
 
 def test_a_look_between_a_landing_and_its_word_breaks_nothing(field: Field) -> None:
-    """The claim in flight is settled before its thread has said that it is over: what waits keeps
+    """The claim in flight is completed before its thread has said that it is over: what waits keeps
     waiting for that word, and nothing starts before it.
     """
     field.start(Kind.NEW, "a")

@@ -243,7 +243,7 @@ Result = Delivered | Failed | Rejected | Unknown | NotSent
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LostClaim:
+class UnresolvedClaim:
     """A claim of which nobody can say any more what was delivered, but perhaps the destination.
 
     Args:
@@ -260,7 +260,7 @@ class LostClaim:
 Recovered = Mapping[str, Mapping[str, Delivered]]
 """What of each claim was delivered: claim_id to delivery_id to its result."""
 
-Recover = Callable[[Sequence[LostClaim], float], Recovered]
+Recover = Callable[[Sequence[UnresolvedClaim], float], Recovered]
 """Given claims and seconds: say what was delivered and see to it that nothing more will be."""
 
 
@@ -275,7 +275,7 @@ class Publisher(Protocol):
 
     Where a destination knows for certain what was delivered under a claim, the class may offer
     `recovery(settings)`, which returns a `Recover`, or None if these settings do not ask for it.
-    The relay calls that function before it ends a delivery whose result is lost or unknown, always
+    The relay calls that function before it ends a delivery whose result is unknown, always
     after the deadline of its calls; it raises ConnectionError as long as it cannot say.
     """
 

@@ -19,9 +19,9 @@ from delta_outbox.clock import Clock
 from delta_outbox.log import TransitionLog
 from delta_outbox.relay.schedule import Kind
 from delta_outbox.results import Results
-from delta_outbox.settling import Outcome
+from delta_outbox.settling import PublishResult
 
-Publish = Callable[["Held"], Sequence[Outcome]]
+Publish = Callable[["Held"], Sequence[PublishResult]]
 
 SLOW_SECONDS: Final = 10.0  # a claim of new deliveries that flies longer may be overtaken
 MAX_THREADS: Final = 256  # claims at once; one needs a thread that does nothing but wait
@@ -62,7 +62,7 @@ class Held:
 class _Flying:
     held: Held
     since: float  # monotonic seconds
-    answer: Future[Sequence[Outcome]]
+    answer: Future[Sequence[PublishResult]]
 
 
 class Flight:
@@ -178,7 +178,7 @@ class Flight:
         now = self._clock.monotonic()
         return max((now - one.since for one in self._flying), default=0.0)
 
-    def landed(self) -> Iterator[tuple[Held, Sequence[Outcome]]]:
+    def landed(self) -> Iterator[tuple[Held, Sequence[PublishResult]]]:
         """Yield the claims that have been published since the last call, and what became of them.
 
         Raises:

@@ -26,7 +26,7 @@ from delta_outbox.relay.breaker import Breaker, BreakerState
 from delta_outbox.relay.rates import Bucket, KeyBuckets
 from delta_outbox.results import Results
 from delta_outbox.settings import DestinationLimits
-from delta_outbox.settling import Outcome
+from delta_outbox.settling import PublishResult
 
 if TYPE_CHECKING:
     from delta_outbox.outbox import Outbox
@@ -271,7 +271,7 @@ class Isolation:
             if name in self._keys:
                 self._keys[name].take(_keys_of(claim.deliveries), now)
 
-    def landed(self, claim: Claim, results: Sequence[Outcome]) -> bool:
+    def landed(self, claim: Claim, results: Sequence[PublishResult]) -> bool:
         """Note what became of a claim; say whether what is planned no longer holds.
 
         Args:
@@ -353,13 +353,13 @@ def _keys_of(deliveries: pa.Table) -> list[str | None]:
     return keys
 
 
-def _answered(result: Outcome) -> int:
+def _answered(result: PublishResult) -> int:
     """Say whether the destination answered."""
     if isinstance(result, Delivered | Rejected):
         return _ANSWERED
     return _SILENT if isinstance(result, Failed | Unknown) else _UNTRIED
 
 
-def _last_error(results: Iterable[Outcome]) -> str:
+def _last_error(results: Iterable[PublishResult]) -> str:
     found = [one.error for one in results if isinstance(one, Failed | Unknown)]
     return (found[-1] or "unknown") if found else ""

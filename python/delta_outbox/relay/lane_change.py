@@ -174,13 +174,13 @@ class LaneChange:
             for claim in claims
             if claim["claimed_by"] != "todo"
             and (
-                outbox.lost_claims.is_over(claim)
+                outbox.expired_claims.is_over(claim)
                 or (own_are_over and claim["claimed_by"] == outbox.worker_id)
                 or self._leases.remaining(str(claim["claim_id"])) <= 0
             )
         ]
         try:
-            return outbox.lost_claims.expire(read_view, over)
+            return outbox.expired_claims.expire(read_view, over)
         except LaneClosed as closed:
             # The table was rewound: nobody can append there, and what is claimed there stays so
             # until the next epoch.

@@ -89,11 +89,11 @@ class LaneShare:
         """
         outbox, own = self._outbox, self.own
         living: Mapping[str, Collection[int]] = {outbox.worker_id: own}
-        if is_asked and not outbox.lost_claims.is_alone:
+        if is_asked and not outbox.expired_claims.is_alone:
             living = {
                 name: own if name == outbox.worker_id else lanes
                 for name, lanes in self._heart.living().items()
-                if not outbox.lost_claims.is_gone(name)
+                if not outbox.expired_claims.is_gone(name)
             }
         lanes = outbox.logs.epoch.lanes
         self.own = share_of(

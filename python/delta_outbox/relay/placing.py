@@ -113,11 +113,13 @@ def sendable(placed: pa.Table, *, barred: Set[str]) -> tuple[pa.Table, list[int]
         placed = placed.filter(pc.invert(follows))
     if not placed["route"].null_count:
         return placed, [], held_up
-    is_lost = pc.is_null(placed["route"])
-    lost = placed.filter(is_lost)
-    placed = placed.filter(pc.invert(is_lost))
+    has_no_route = pc.is_null(placed["route"])
+    unroutable = placed.filter(has_no_route)
+    placed = placed.filter(pc.invert(has_no_route))
     first: dict[str, int] = {}
-    for position, scope in zip(lost["place"].to_pylist(), lost["scope"].to_pylist(), strict=True):
+    for position, scope in zip(
+        unroutable["place"].to_pylist(), unroutable["scope"].to_pylist(), strict=True
+    ):
         if scope is not None:
             first.setdefault(scope, position)
     behind = pa.array(
@@ -130,7 +132,7 @@ def sendable(placed: pa.Table, *, barred: Set[str]) -> tuple[pa.Table, list[int]
         pa.bool_(),
     )
     held_up += placed["place"].filter(behind).to_pylist()
-    return placed.filter(pc.invert(behind)), lost["place"].to_pylist(), held_up
+    return placed.filter(pc.invert(behind)), unroutable["place"].to_pylist(), held_up
 
 
 def _slices(scopes: pa.ChunkedArray, slices: int) -> pa.Array:

@@ -107,7 +107,7 @@ class Planning:
         return self._timing.is_fresh and not self._own.has_more
 
     @property
-    def is_settled(self) -> bool:
+    def is_all_done(self) -> bool:
         """Say whether all that was open at the last look is ours or has been delivered."""
         return (
             bool(self._last)
@@ -188,7 +188,7 @@ class Planning:
         found = self._outbox.deliveries.overview(read_view)
         self._leases.observe(found.claims, since=self._standby.at_rest_since)
         self._last.standing_by = self._stands_by(found.claims, takes_over=takes_over)
-        self._schedule, self._claims.are_unsettled = None, False
+        self._schedule, self._claims.are_unresolved = None, False
         self._last.saw(latest)
         self.to_end = NOTHING
         if not self._last.standing_by:
@@ -214,9 +214,9 @@ class Planning:
                 self._timing.end(started)
                 return
         self._note_rest(everything, found, latest, alive)
-        if self._claims.are_unsettled:  # to be asked again, whether anything moves or not
+        if self._claims.are_unresolved:  # to be asked again, whether anything moves or not
             self._last.forget()
-            pause = self._outbox.settling.seconds_to_wait()
+            pause = self._outbox.unknown_results.seconds_to_wait()
             self._timing.due_no_later(self._clock.monotonic() + pause)
         self._timing.end(started)
 
@@ -416,7 +416,7 @@ class Planning:
         policies = self._outbox.policies_in_force
         return not (
             self.to_end.num_rows
-            or self._claims.are_unsettled
+            or self._claims.are_unresolved
             or policies.any_hold
             or policies.any_age
             or policies.version != self._planned_by
@@ -477,9 +477,10 @@ class Planning:
         self.to_end = self._outbox.deliveries.endable(read_view) if ends else NOTHING
         if self.to_end.num_rows >= END_AT_ONCE:  # what is more of it must not be taken
             return False
-        # What is ours holds up its keys if it is lost and cannot be settled yet, and while it is in
-        # flight by other policies: what it keeps in order is not told by the names of their scopes.
-        is_held = self._claims.are_unsettled or bool(self._of_others & alive)
+        # What is ours holds up its keys if it is unresolved, and while it is
+        # in flight by other policies: what it keeps in order is not told by the names of their
+        # scopes.
+        is_held = self._claims.are_unresolved or bool(self._of_others & alive)
         held_by = None if is_held else self._outbox.worker_id
         per_destination = self._isolation.per_destination(batch_size=self._batch_size, ahead=ahead)
         self._unavailable = per_destination.unavailable if per_destination else frozenset()
@@ -520,7 +521,7 @@ class Planning:
             self._freshness.refresh()
         finally:
             self._freshness.close()
-        if self.is_settled:
+        if self.is_all_done:
             self.open = 0
             return
         row = self._outbox.spark.sql(

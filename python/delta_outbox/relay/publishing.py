@@ -202,8 +202,8 @@ class Publishing:
         # Beside another claim, take half of the workers: what is slow must not have them all.
         slices = tasks or (self._parallelism if is_alone else max(1, self._parallelism // 2))
         placed, unroutable, held_up = sendable(place(claim, slices=slices), barred=barred)
-        for lost in unroutable:
-            unsent[lost] = Rejected(error="the route names a value that the event lacks")
+        for position in unroutable:
+            unsent[position] = Rejected(error="the route names a value that the event lacks")
         for later in held_up:
             unsent[later] = NotSent()
         budget = publish_seconds(claim.lease_seconds)

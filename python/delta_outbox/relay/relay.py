@@ -32,7 +32,7 @@ from delta_outbox.relay.flight import Flight, Held
 from delta_outbox.relay.hold_up import HoldUp
 from delta_outbox.relay.isolation import Isolation
 from delta_outbox.relay.lane_change import LaneChange
-from delta_outbox.relay.lost import settle_results, settled_part
+from delta_outbox.relay.lost import resolve_results, resolved_part
 from delta_outbox.relay.outlets import Outlets
 from delta_outbox.relay.planning import BATCHES_PER_PLAN, Planning
 from delta_outbox.relay.publishing import margin_seconds
@@ -42,7 +42,7 @@ from delta_outbox.relay.timing import NEWS_SECONDS
 from delta_outbox.relay.waiting import came_back
 from delta_outbox.results import Results
 from delta_outbox.scopes import scopes_of
-from delta_outbox.settling import Outcome
+from delta_outbox.settling import PublishResult
 from delta_outbox.tails import MANY
 
 logger = logging.getLogger(__name__)
@@ -211,7 +211,7 @@ class Relay:
         try:
             waiting = self._flight.take_back()
             if waiting is not None:
-                self._settle(waiting, [NotSent()] * len(waiting.claim))
+                self._end(waiting, [NotSent()] * len(waiting.claim))
             failed: Exception | None = None
             while self._flight:
                 self._flight.wait(LANDING_SECONDS)
@@ -281,7 +281,7 @@ class Relay:
         return {held.claim.claim_id for held in self._flight.held()}
 
     def _is_drained(self, max_wait: float) -> bool:
-        return self._planning.is_settled or self._planning.seconds_to_wait() > max_wait
+        return self._planning.is_all_done or self._planning.seconds_to_wait() > max_wait
 
     # --- claims ------------------------------------------------------------------------------
 
@@ -382,9 +382,9 @@ class Relay:
             held.until = claimed_at + lease - margin_seconds(lease)
             held.sequence = log.sequence
             if held.is_put_back:
-                self._settle(held, [NotSent()] * len(held.claim))
+                self._end(held, [NotSent()] * len(held.claim))
             elif held.kind is None:
-                self._settle(held, results_without_sending(held.claim))
+                self._end(held, results_without_sending(held.claim))
             elif held.waits:
                 self._flight.queue(held)
             else:
@@ -406,7 +406,7 @@ class Relay:
 
     # --- publishing --------------------------------------------------------------------------
 
-    def _publish(self, held: Held) -> Results[Outcome]:
+    def _publish(self, held: Held) -> Results[PublishResult]:
         seconds = held.until - self._clock.monotonic()
         results = self._outlets.publishing.publish(
             held.claim,
@@ -415,8 +415,8 @@ class Relay:
             tasks=held.tasks,
             barred=held.barred,
         )
-        return settle_results(
-            self._outbox.settling,
+        return resolve_results(
+            self._outbox.unknown_results,
             held.claim,
             results,
             wait_until_over=lambda: self._clock.sleep(held.until - self._clock.monotonic()),
@@ -425,16 +425,16 @@ class Relay:
     def _land(self, on_progress: Callable[[Summary], None] | None) -> None:
         """Decide the endings of what has been published."""
         for held, results in self._flight.landed():
-            self._settle(held, results)
+            self._end(held, results)
             if self._isolation.landed(held.claim, results):
                 self._planning.forget()
             if on_progress:
                 on_progress(self._summary)
 
-    def _settle(self, held: Held, outcomes: Sequence[Outcome]) -> None:
+    def _end(self, held: Held, published: Sequence[PublishResult]) -> None:
         """Decide how a claim ends; the endings go with the next append."""
         size = len(held.claim)
-        held, results = settled_part(held, outcomes)
+        held, results = resolved_part(held, published)
         if len(results) < size:  # the rest stays claimed: the next look asks again
             self._planning.forget()
             if not results:

@@ -87,7 +87,7 @@ class Standby:
         Args:
             claims: those that are live, as they were observed.
         """
-        if self._outbox.lost_claims.is_alone:  # what others have said need not be read
+        if self._outbox.expired_claims.is_alone:  # what others have said need not be read
             return False
         stalled = {
             claim["claimed_by"]
@@ -95,7 +95,7 @@ class Standby:
             if self._leases.remaining(str(claim["claim_id"])) <= 0
         }
         for other in self._heart.earlier():
-            if other not in stalled and not self._outbox.lost_claims.is_gone(other):
+            if other not in stalled and not self._outbox.expired_claims.is_gone(other):
                 self._owner = other
                 logger.info("standing_by", extra={"owner": other})
                 return True

@@ -12,7 +12,7 @@
         created_at timestamp not null,
         state string not null comment 'PUBLISHED or DEAD',
         ended_at timestamp comment 'When the last transition occurred',
-        command_ids array<string> comment 'The commands that were carried out on it',
+        command_ids array<string> comment 'The commands that were applied to it',
         events_version bigint not null comment 'Version of the event log up to which rows of event_id were removed'
     )
     using delta

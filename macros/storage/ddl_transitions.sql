@@ -26,7 +26,7 @@
         outcome string comment 'Outcome of a task',
         outcome_data string comment 'JSON that belongs to the outcome',
         actor string comment 'Who asked, for transitions by an operator',
-        command_id string comment 'The command this row carries out',
+        command_id string comment 'The command this row applies',
         policy_version string comment 'Version of the delivery policies that decided',
         occurred_date date generated always as (cast(occurred_at as date)) comment 'Partition: date of occurred_at'
     )

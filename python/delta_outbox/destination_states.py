@@ -84,16 +84,16 @@ class DestinationStates:
             },
         )
 
-    def carried_out_to(self) -> int:
-        """Return the version of the command log up to which pauses are carried out."""
+    def applied_to(self) -> int:
+        """Return the version of the command log up to which pauses are applied."""
         return _commands(next(self._plans.last(), None))
 
-    def carry_out(self, commands: str, *, planned_by: str) -> None:
-        """Carry out what operators ask for: the last word on each destination counts.
+    def apply(self, commands: str, *, planned_by: str) -> None:
+        """Apply what operators ask for: the last word on each destination counts.
 
         Args:
             commands: SQL, a relation with rows of the command log and their _commit_version.
-            planned_by: who carries out, for the record.
+            planned_by: who applies them, for the record.
 
         Raises:
             SequenceTaken: other writers were faster many times in a row.

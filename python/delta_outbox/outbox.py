@@ -37,7 +37,7 @@ from delta_outbox.literals import instant_literal
 from delta_outbox.log import TransitionLog
 from delta_outbox.lost_claims import WORKERS, ExpiredClaims
 from delta_outbox.open_deliveries import OpenDeliveries
-from delta_outbox.operating.commands import carry_out
+from delta_outbox.operating.commands import perform
 from delta_outbox.operating.report import Report
 from delta_outbox.operating.requests import (
     ReleaseArguments,
@@ -50,7 +50,7 @@ from delta_outbox.operating.requests import (
 from delta_outbox.policies import Check, Policies
 from delta_outbox.policy import PolicySet
 from delta_outbox.projection import Projection
-from delta_outbox.sequencing import Sequencing
+from delta_outbox.sequencing import Commands
 from delta_outbox.session import end_own_session, own_session
 from delta_outbox.settings import Settings
 from delta_outbox.settling import UnknownResults
@@ -330,7 +330,7 @@ class Outbox:
             given: nothing, or as `operating.requests.release_request` takes them.
         """
         if given:
-            return carry_out(self, release_request(**given))
+            return perform(self, release_request(**given))
         self.logs.catch_up()
         read_view = self.read_view()
         expired = self.expired_claims
@@ -339,11 +339,11 @@ class Outbox:
             read_view, [row["claim_id"] for row in claims if expired.is_over(row)]
         )
 
-    def sequence_commands(self) -> int:
-        """Carry out what operators have asked for and nobody has carried out yet.
+    def apply_commands_if_alone(self) -> int:
+        """Apply the commands that nobody has applied yet, unless a relay is alive that will.
 
         Replays, releases of claims that are over, and kills of what is due. With a living relay
-        elsewhere nothing is done: it sequences within a minute.
+        elsewhere nothing is done: it applies them within a minute.
 
         Returns:
             How many transitions that took.
@@ -355,7 +355,7 @@ class Outbox:
             return 0
         if not self.finish_change_of_lanes():
             return 0  # they wait for the next epoch
-        return self.carry_out_commands() + self.end_what_waits_for_it()
+        return self.apply_commands() + self.end_what_waits_for_it()
 
     def finish_change_of_lanes(self) -> bool:
         """Finish a change of the lanes that was interrupted, as far as that needs no waiting.
@@ -370,9 +370,9 @@ class Outbox:
         change = LaneChange(self)
         return any(change.step() for _ in range(LANE_STEPS))
 
-    def carry_out_commands(self) -> int:
-        """Carry out replays and releases, whoever else is alive; see `sequence_commands`."""
-        return Sequencing(self).carry_out()
+    def apply_commands(self) -> int:
+        """Apply commands, whoever else is alive; see `apply_commands_if_alone`."""
+        return Commands(self).apply()
 
     def end_what_waits_for_it(self) -> int:
         """End what is due and killed or past its age, by a claim that sends nothing."""
@@ -438,7 +438,7 @@ class Outbox:
             WrongUsage: arguments break rules.
             UnknownEvent: an event does not exist.
         """
-        return carry_out(self, replay_request(**given))
+        return perform(self, replay_request(**given))
 
     def kill(self, event_ids: Sequence[str], **given: Unpack[WhoAndWhy]) -> Report:
         """Ask for events to end undelivered; a preview unless `dry_run=False`.
@@ -451,4 +451,4 @@ class Outbox:
             WrongUsage: arguments break rules.
             UnknownEvent: an event does not exist.
         """
-        return carry_out(self, kill_request(event_ids=event_ids, **given))
+        return perform(self, kill_request(event_ids=event_ids, **given))

@@ -1,9 +1,9 @@
-"""Carry out what operators ask for: replays and releases become transitions in the log, pauses a
-plan.
+"""Applies the commands of operators: replays and releases become transitions in the log, pauses a
+numbered write.
 
-A request is a blind append to outbox_commands and conflicts with nothing. Whoever sequences next,
-a relay or a command, decides what it means for the delivery as it stands by then. A kill is not
-among them: it is folded into the state of its delivery, and ended by a claim of its own.
+A request is a blind append to outbox_commands and conflicts with nothing. Whoever applies commands
+next, a relay or a command, decides what it means for the delivery as it stands by then. A kill is
+not among them: it is folded into the state of its delivery, and ended by a claim of its own.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ WRITER: Final = "commands"
 _INSTANT: Final = pa.timestamp("us", tz="UTC")
 
 
-class Sequencing:
-    """Carries out the commands of one outbox.
+class Commands:
+    """Applies the commands of one outbox.
 
     Args:
         outbox: the store; its worker id is on the rows.
@@ -40,8 +40,8 @@ class Sequencing:
         self._outbox = outbox
         self._plans = NumberedWrites(outbox.spark, outbox.tables, writer=WRITER, clock=outbox.clock)
 
-    def carry_out(self) -> int:
-        """Carry out every command that was committed before this call and that nobody has.
+    def apply(self) -> int:
+        """Apply every command that was committed before this call and that nobody has.
 
         Returns:
             How many transitions that took.
@@ -66,14 +66,14 @@ class Sequencing:
             count += self._release(commands)
         except LaneClosed:  # they wait for the next epoch
             return 0
-        outbox.destinations.carry_out(commands, planned_by=outbox.worker_id)
+        outbox.destinations.apply(commands, planned_by=outbox.worker_id)
         # If somebody else was faster, the commands are written off already.
         self._plans.append_after(
             last, {"commands": {"after": after, "to": latest}}, planned_by=outbox.worker_id
         )
         if count:
             outbox.refresh(planned_by=outbox.worker_id)
-            logger.info("commands_carried_out", extra={"transitions": count})
+            logger.info("commands_applied", extra={"transitions": count})
         return count
 
     def _replays(self, commands: str) -> pa.Table:

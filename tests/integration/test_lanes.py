@@ -113,7 +113,7 @@ def test_the_lanes_change_under_events_in_every_state(store: Store, tmp_path: Pa
     outbox.end(claim, [bad.get(one, Delivered()) for one in ids])
     outbox.replay(state="DEAD", event_ids=["turn-002"], dry_run=False, **WHO)
     outbox.replay(state="PUBLISHED", event_ids=["turn-005"], dry_run=False, **WHO)
-    outbox.sequence_commands()
+    outbox.apply_commands_if_alone()
 
     # One that has looked, and one whose claim is in flight for longer than its lease.
     late, gone = store.outbox(folder), store.outbox(folder)

@@ -132,7 +132,7 @@ def _replay(outbox: Outbox) -> None:
 
 
 def _sequence(outbox: Outbox) -> None:
-    assert outbox.sequence_commands() > 0
+    assert outbox.apply_commands_if_alone() > 0
 
 
 def _kill(outbox: Outbox) -> None:

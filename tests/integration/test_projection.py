@@ -392,7 +392,7 @@ def test_dbt_and_the_store_refresh_the_same(
 
         outbox.replay(state="DEAD", everything=True, **who)
         outbox.replay(state="PUBLISHED", event_ids=["e-000"], **who)
-        outbox.sequence_commands()
+        outbox.apply_commands_if_alone()
         assert outbox.claim(1) is not None
         assert {0, 1} == {row["lifecycle"] for row in refresh_by_dbt()}
 

@@ -50,7 +50,7 @@ from delta_outbox.relay import Mode, Relay
 from delta_outbox.relay.isolation import Isolation
 from delta_outbox.relay.planning import Planning
 from delta_outbox.relay.schedule import Kind
-from delta_outbox.sequencing import Sequencing
+from delta_outbox.sequencing import Commands
 from delta_outbox.tables import Tables
 
 if TYPE_CHECKING:
@@ -267,41 +267,39 @@ def _refresh(store: Store, folder: Path, event_id: str, gate: Gate) -> None:
 
 @pytest.mark.rest
 def test_commands_in_every_order(store: Store, tmp_path: Path) -> None:
-    """Two that carry out the same command replay once, in every order of append and write-off."""
+    """Two that apply the same command replay once, in every order of append and write-off."""
     outbox = store.outbox(tmp_path)
     for order, row in zip(orders(2), _published(outbox, "command", len(orders(2))), strict=True):
         _ask_for_replay(store, row)
-        carry_out = partial(_carry_out, store, tmp_path)
-        play(order, a=carry_out, b=carry_out)
+        apply = partial(_apply, store, tmp_path)
+        play(order, a=apply, b=apply)
         _check_replayed_once(store, row["event_id"])
 
 
 @pytest.mark.rest
-def test_a_command_is_carried_out_once_although_its_writer_dies(
-    store: Store, tmp_path: Path
-) -> None:
+def test_a_command_is_applied_once_although_its_writer_dies(store: Store, tmp_path: Path) -> None:
     """Whoever dies between the transitions of a command and its write-off leaves it to the next,
     which writes it off and replays nothing again, also if it was delivered meanwhile.
     """
     outbox = store.outbox(tmp_path)
     (row,) = _published(outbox, "died", 1)
     _ask_for_replay(store, row)
-    dying = Sequencing(store.outbox(tmp_path))
+    dying = Commands(store.outbox(tmp_path))
     stop_before(dying._plans, "append_after", _die)
     with pytest.raises(Died):
-        dying.carry_out()
+        dying.apply()
     _deliver_all(outbox)
-    assert 0 == Sequencing(outbox).carry_out()
+    assert 0 == Commands(outbox).apply()
     _check_replayed_once(store, row["event_id"], "claimed", "delivered")
 
 
-def _carry_out(store: Store, folder: Path, gate: Gate) -> None:
+def _apply(store: Store, folder: Path, gate: Gate) -> None:
     """Append what a command asks for, then write it off."""
     outbox = store.outbox(folder)
-    sequencing = Sequencing(outbox)
+    commands = Commands(outbox)
     stop_before(outbox.log, "append", gate)
-    stop_before(sequencing._plans, "append_after", gate)
-    sequencing.carry_out()
+    stop_before(commands._plans, "append_after", gate)
+    commands.apply()
 
 
 @pytest.mark.rest
@@ -309,7 +307,7 @@ def _carry_out(store: Store, folder: Path, gate: Gate) -> None:
 def test_a_plan_knows_what_its_position_has_passed(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, claimed: int
 ) -> None:
-    """What another relay claims while commands are carried out that change nothing is not planned
+    """What another relay claims while commands are applied that change nothing is not planned
     as well: part of what is due, or all of it.
     """
     one, other = (store.outbox(tmp_path) for _ in range(2))
@@ -318,13 +316,13 @@ def test_a_plan_knows_what_its_position_has_passed(
     _ask_for_replay(store, one.retrieve(1).deliveries.to_pylist()[0])  # void: it is PENDING
     claims: list[Claim] = []
 
-    def carry_out() -> int:
+    def apply() -> int:
         claim = other.claim(claimed)
         assert claim is not None
         claims.append(claim)
-        return Sequencing(one).carry_out()
+        return Commands(one).apply()
 
-    monkeypatch.setattr(one, "carry_out_commands", carry_out)
+    monkeypatch.setattr(one, "apply_commands", apply)
     heart = Heartbeat(one.spark, one.tables, relay_id=one.worker_id, clock=one.clock)
     planning = Planning(one, heart, batch_size=4, isolation=Isolation(one))
     planning.look(alive=set(), ahead=1, takes_over=True)

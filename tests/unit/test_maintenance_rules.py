@@ -168,7 +168,7 @@ def test_no_file_goes_that_a_derived_writer_has_not_read() -> None:
     assert {"events": 2, "transitions": 7, "commands": 3} == oldest_positions(fresh, now=NOW)
     stale = [{**one, "planned_at": NOW - STALE - timedelta(seconds=1)} for one in plans]
     assert {"events": 4, "transitions": 7, "commands": 3} == oldest_positions(stale, now=NOW)
-    # Commands that nobody has carried out yet are read from the first on.
+    # Commands that nobody has applied yet are read from the first on.
     unasked = [one for one in fresh if one["writer"] != "commands"]
     assert 0 == oldest_positions(unasked, now=NOW)["commands"]
     assert {"commands": 0} == oldest_positions([], now=NOW)

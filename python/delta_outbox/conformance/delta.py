@@ -154,7 +154,7 @@ class DeltaStore:
         """Do what every command of the outbox does first."""
         outbox = self._outbox()
         outbox.release_expired_claims()
-        outbox.sequence_commands()
+        outbox.apply_commands_if_alone()
 
     def replay(self, event_ids: Sequence[str], *, state: State) -> None:
         """Ask for a replay."""

@@ -53,7 +53,7 @@ _ADAPTER: Final = """\
 | `retrieve(limit)`, `claim(worker, limit)` | what is eligible; `claim` also from several threads |
 | `messages(held)` | what a publisher would be given |
 | `end(held, results)` | what the publisher said, per event; late answers are `Refused` or ignored |
-| `reap()` | what somebody does between batches: ends leases, carries out what operators asked for |
+| `reap()` | what somebody does between batches: ends leases, applies what operators asked for |
 | `replay(ids, state=)`, `kill(ids)` | as an operator |
 | `read(ids)`, `history(ids)` | events in the words of the specification; their transitions |
 | `reopen()` | a restart: what is not durable is gone |

@@ -99,7 +99,7 @@ class Purge:
                 continue
             recorded = self._record(plan)
             if recorded is not None:
-                removed = self._carry_out(recorded)
+                removed = self._execute(recorded)
                 return PurgeReport(choice=choice, number=plan.number, removed=removed)
         raise SequenceTaken(writer=f"outbox/{WRITER}", number=ATTEMPTS)
 
@@ -120,7 +120,7 @@ class Purge:
             return None
         number = int(last.plan["purge"])
         logger.warning("purge_finished_late", extra={"purge": number})
-        self._carry_out(last)
+        self._execute(last)
         return number
 
     # --- what may go ------------------------------------------------------------------------
@@ -217,7 +217,7 @@ class Purge:
             logger.warning("purge_given_up", extra={"purge": plan.number})
             self._records.forget(plan.number)
 
-    def _carry_out(self, recorded: NumberedWrite) -> dict[str, int]:
+    def _execute(self, recorded: NumberedWrite) -> dict[str, int]:
         """Remove what was written down; what somebody has removed already is not counted."""
         given = recorded.plan
         removed = {

@@ -30,7 +30,7 @@ def oldest_positions(plans: Iterable[Mapping[str, Any]], *, now: datetime) -> di
     """Return up to which version every derived writer has read each log.
 
     A derived writer is whoever writes down `{"<log>": {"to": <version>}}` (docs/decisions/0002).
-    Whoever carries out commands reads them from the first on, and says so with its first plan; the
+    Whoever applies commands reads them from the first on, and says so with its first plan; the
     plans of destinations name the last command that they knew, and nobody reads on from there.
 
     Args:

@@ -35,7 +35,7 @@ _ROW: Final = pa.schema(
 """A request as one row (macro request_row): the way its values reach the SQL."""
 
 
-def carry_out(outbox: Outbox, request: Request) -> Report:
+def perform(outbox: Outbox, request: Request) -> Report:
     """Expand a request over all that was committed before, and append it unless it is a dry run.
 
     Args:

@@ -195,7 +195,9 @@ class Planning:
             if stood_by:
                 self._isolation.load(again=True)  # the other one may have left a breaker open
             seen = self._outbox.logs.positions
-            freed = self._claims.end(read_view, found.claims, alive=alive) + self._carry_out(latest)
+            freed = self._claims.end(read_view, found.claims, alive=alive) + self._apply_commands(
+                latest
+            )
             if self._outbox.logs.epoch != self._epoch:
                 self._begin_epoch()  # an append has lost to the end of the former one
                 return
@@ -375,7 +377,7 @@ class Planning:
             return False
         self._outbox.logs.catch_up(latest["transitions"])
         positions = self._outbox.logs.positions
-        if self._carry_out(latest) or self._outbox.logs.positions != positions:
+        if self._apply_commands(latest) or self._outbox.logs.positions != positions:
             return False
         if self._outbox.logs.epoch != self._epoch:
             return False  # an append has lost to the end of the epoch
@@ -506,11 +508,11 @@ class Planning:
         self._schedule = self._own.schedule_of(eligible, scopes_of(eligible, policies))
         return False
 
-    def _carry_out(self, latest: dict[str, int]) -> int:
+    def _apply_commands(self, latest: dict[str, int]) -> int:
         """Append what operators ask for; returns how many transitions that made."""
         if latest["commands"] <= self._commands_seen:
             return 0
-        count = self._outbox.carry_out_commands()
+        count = self._outbox.apply_commands()
         self._isolation.reload()
         self._commands_seen = latest["commands"]
         return count

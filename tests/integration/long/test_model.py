@@ -62,7 +62,7 @@ class MortalStore(DeltaStore):
     def replay(self, event_ids: Sequence[str], *, state: State) -> None:
         """Replay at once, as a command does that finds no relay alive."""
         super().replay(event_ids, state=state)
-        self._outbox().carry_out_commands()
+        self._outbox().apply_commands()
 
     def claim_and_die(self, worker: str, limit: int) -> Held | None:
         """Claim, and die before it is known that it worked."""

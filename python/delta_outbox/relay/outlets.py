@@ -1,5 +1,5 @@
-"""What a relay publishes through: the destinations of the policies in force, and of deliveries that
-keep one of former policies.
+"""The destinations of a relay: those of the policies in force, and those that open deliveries keep
+from former policies.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from delta_outbox.relay.seats import Seats
 from delta_outbox.relay.tracing import check_tracing
 
 
-class Outlets:
+class Destinations:
     """The destinations of one relay, each checked before anything is claimed for it.
 
     Args:

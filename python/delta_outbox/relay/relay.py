@@ -33,7 +33,7 @@ from delta_outbox.relay.hold_up import HoldUp
 from delta_outbox.relay.isolation import Isolation
 from delta_outbox.relay.lane_change import LaneChange
 from delta_outbox.relay.lost import resolve_results, resolved_part
-from delta_outbox.relay.outlets import Outlets
+from delta_outbox.relay.outlets import Destinations
 from delta_outbox.relay.planning import BATCHES_PER_PLAN, Planning
 from delta_outbox.relay.publishing import margin_seconds
 from delta_outbox.relay.schedule import Kind
@@ -90,13 +90,15 @@ class Relay:
             batch_size=self._batch_size,
             limit=limit,
         )
-        self._outlets = Outlets(outbox, self._isolation, forget_plan=self._planning.forget)
+        self._destinations = Destinations(
+            outbox, self._isolation, forget_plan=self._planning.forget
+        )
         # Decided, by the lane of the claim and its position there.
         self._endings: list[tuple[TransitionLog, int, pa.Table]] = []
         self._change = LaneChange(outbox)
         self._summary = Summary()
         self._taken = False
-        self._hold_up = HoldUp(lambda: self._outlets.publishing, outbox.clock)
+        self._hold_up = HoldUp(lambda: self._destinations.publishing, outbox.clock)
 
     def run(
         self,
@@ -125,7 +127,7 @@ class Relay:
         """
         stop = stop or threading.Event()
         started = self._clock.monotonic()
-        self._outlets.prepare()
+        self._destinations.prepare()
         self._planning.start()
         self._heart.beat("started")
         try:
@@ -154,7 +156,7 @@ class Relay:
             self._beat()
             self._land(on_progress)
             self._flight.overtake()
-            self._outlets.check_opened()
+            self._destinations.check_opened()
             if stop.is_set():
                 return
             done = mode is Mode.ONCE and self._taken
@@ -260,9 +262,9 @@ class Relay:
         return True
 
     def _look(self, mode: Mode, *, is_idle: bool = False) -> None:
-        self._outlets.prepare()
+        self._destinations.prepare()
         self._plan(mode, is_idle=is_idle)
-        if self._outlets.prepare_former(self._planning.schedule):
+        if self._destinations.prepare_former(self._planning.schedule):
             self._plan(mode, is_idle=is_idle)
         schedule = self._planning.schedule
         if schedule is not None and len(schedule) >= MANY:
@@ -290,7 +292,7 @@ class Relay:
         chosen: list[Held] = []
         schedule = self._planning.schedule
         if schedule is not None:
-            self._outlets.publishing.warm_up()
+            self._destinations.publishing.warm_up()
         ends = self._planning.take_ends(self._room(chosen))
         if ends.num_rows:
             chosen.append(self._held(None, self._outbox.new_claim(ends)))
@@ -408,7 +410,7 @@ class Relay:
 
     def _publish(self, held: Held) -> Results[PublishResult]:
         seconds = held.until - self._clock.monotonic()
-        results = self._outlets.publishing.publish(
+        results = self._destinations.publishing.publish(
             held.claim,
             seconds=seconds,
             is_alone=self._flight.in_the_air < 2,

@@ -26,7 +26,7 @@ from delta_outbox.publishers import (
 from delta_outbox.relay.flight import Held
 from delta_outbox.relay.lost import resolve_results, resolved_part
 from delta_outbox.relay.schedule import Kind
-from delta_outbox.relay.seats import Seats
+from delta_outbox.relay.seats import ProducerSlots
 from delta_outbox.settings import PublisherSettings, RelaySettings, SecretMapping, Settings
 from delta_outbox.settling import LONGEST_PAUSE, Unanswered, UnknownResults, Unresolved
 
@@ -258,12 +258,12 @@ def test_what_cannot_be_resolved_stays_claimed(unknown_results: UnknownResults):
 
 
 def test_no_two_claims_share_a_seat():
-    """A seat is free again once its claim has landed, so that there are few."""
-    seats = Seats("relay-1")
-    with seats.taken() as one:
-        with seats.taken() as two:
+    """A slot is free again once its claim has landed, so that there are few."""
+    slots = ProducerSlots("relay-1")
+    with slots.taken() as one:
+        with slots.taken() as two:
             assert ("relay-1.0", "relay-1.1") == (one, two)
-        with seats.taken() as again:
+        with slots.taken() as again:
             assert two == again
-    with seats.taken() as again:
+    with slots.taken() as again:
         assert one == again

@@ -108,19 +108,24 @@ class EventBatch(Sequence[Event]):
         events: the events; those of one key are in their order.
         deadline: `time.monotonic()` seconds of this process after which nothing may be sent.
         destination: the name under which the settings describe it.
-        seat: who sends. Never are two calls of a destination under way from one seat, and there
-            are few of them, so that it can be the name of a broker's transactions.
+        producer_slot: who sends. Never are two calls of a destination under way from one slot, and
+            there are few of them, so that it can be the name of a broker's transactions.
     """
 
-    __slots__ = ("_events", "deadline", "destination", "seat")
+    __slots__ = ("_events", "deadline", "destination", "producer_slot")
 
     def __init__(
-        self, events: Iterable[Event], *, deadline: float, destination: str = "", seat: str = ""
+        self,
+        events: Iterable[Event],
+        *,
+        deadline: float,
+        destination: str = "",
+        producer_slot: str = "",
     ) -> None:
         self._events = tuple(events)
         self.deadline = deadline
         self.destination = destination
-        self.seat = seat
+        self.producer_slot = producer_slot
 
     @overload
     def __getitem__(self, index: int) -> Event: ...
@@ -132,7 +137,7 @@ class EventBatch(Sequence[Event]):
                 self._events[index],
                 deadline=self.deadline,
                 destination=self.destination,
-                seat=self.seat,
+                producer_slot=self.producer_slot,
             )
         return self._events[index]
 

@@ -16,7 +16,7 @@ from delta_outbox.relay.forms import form_of, prepare_forms
 from delta_outbox.relay.isolation import Isolation
 from delta_outbox.relay.publishing import Publishing
 from delta_outbox.relay.schedule import Schedule
-from delta_outbox.relay.seats import Seats
+from delta_outbox.relay.seats import ProducerSlots
 from delta_outbox.relay.tracing import check_tracing
 
 
@@ -36,7 +36,7 @@ class Destinations:
         self._outbox = outbox
         self._isolation = isolation
         self._forget_plan = forget_plan
-        self._seats = Seats(outbox.worker_id)
+        self._slots = ProducerSlots(outbox.worker_id)
         self._destinations: Mapping[str, tuple[str, Mapping[str, object]]] = {}
         self._forms: Mapping[str, CloudEventForm] = {}
         self._publishing: Publishing | None = None
@@ -117,6 +117,6 @@ class Destinations:
             forms=self._forms,
             parallelism=outbox.settings.relay.parallelism or os.cpu_count() or 1,
             tracing=outbox.settings.relay.tracing,
-            seats=self._seats,
+            slots=self._slots,
             folder=outbox.home.scratch if outbox.home else None,
         )

@@ -36,7 +36,7 @@ from delta_outbox.relay.deadline import Deadline
 from delta_outbox.relay.lookup import rows_of_events
 from delta_outbox.relay.modules import folders_of
 from delta_outbox.relay.placing import place, sendable
-from delta_outbox.relay.seats import Seats
+from delta_outbox.relay.seats import ProducerSlots
 from delta_outbox.results import SAID, Results
 from delta_outbox.statements import Statements
 from delta_outbox.storage import refused_write
@@ -105,7 +105,7 @@ class Publishing:
         forms: name to the form of CloudEvents, for destinations that have one.
         parallelism: slices per claim.
         tracing: whether publish attempts become spans; only then `metadata` is read.
-        seats: of the relay; its own if left out.
+        slots: of the relay; its own if left out.
         folder: for what is written down for the workers of this machine while they publish; that
             of temporary files if left out.
     """
@@ -120,11 +120,11 @@ class Publishing:
         forms: Mapping[str, CloudEventForm],
         parallelism: int,
         tracing: bool = False,
-        seats: Seats | None = None,
+        slots: ProducerSlots | None = None,
         folder: Path | None = None,
     ) -> None:
         """Keep what every claim needs."""
-        self._seats = seats or Seats(uuid.uuid4().hex)
+        self._slots = slots or ProducerSlots(uuid.uuid4().hex)
         self._spark = spark
         self._tables = tables
         self._statements = statements
@@ -350,13 +350,13 @@ class Publishing:
             )
         )
 
-        with self._seats.taken() as seat:
-            return self._send(replace(job, seat=seat), rows)
+        with self._slots.taken() as slot:
+            return self._send(replace(job, producer_slot=slot), rows)
 
     def _run_by_files(self, job: worker.Job, path: str, slices: int) -> pa.Table:
         """Let each worker read what it sends from the files of the log."""
-        with self._seats.taken() as seat:
-            sending = replace(job, seat=seat)
+        with self._slots.taken() as slot:
+            sending = replace(job, producer_slot=slot)
 
             def publish(given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 for _ in given:  # a worker that leaves something of its input unread is not reused

@@ -87,7 +87,7 @@ class Job:
         budget: seconds that a slice may take from its own start, whatever the clocks say.
         folders: where publishers are imported from that a worker does not find by itself.
         tracing: whether publish attempts become spans; then rows have `metadata`.
-        seat: who publishes; no other claim has it at the same time.
+        producer_slot: who publishes; no other claim has it at the same time.
         unbegun: a file on this machine that is removed before anything is sent.
     """
 
@@ -98,7 +98,7 @@ class Job:
     forms: Mapping[str, CloudEventForm] = field(default_factory=dict)
     folders: tuple[str, ...] = ()
     tracing: bool = False
-    seat: str = "seat"
+    producer_slot: str = "slot"
     unbegun: str | None = None
 
     def deadline_here(self) -> float:
@@ -180,7 +180,7 @@ class _Slice:
 
     def __init__(self, job: Job, *, part: int) -> None:
         self._job = job
-        self._seat = f"{job.seat}.{part}"
+        self._slot = f"{job.producer_slot}.{part}"
         self._deadline = job.deadline_here()
         self._publishers: dict[str, Publisher] = {}
         self._not_opened: dict[str, str] = {}
@@ -281,7 +281,7 @@ class _Slice:
             [rows.events[row] for row in call],
             deadline=self._deadline,
             destination=destination,
-            seat=self._seat,
+            producer_slot=self._slot,
         )
         started = time.time_ns()
         try:

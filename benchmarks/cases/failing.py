@@ -13,7 +13,7 @@ from benchmarks.processes import in_own_process
 from benchmarks.results import BenchmarkFailed
 
 EVENTS: Final = 1_000_000
-KEYS: Final = 100_000  # a failed event holds up its key, and only that
+KEYS: Final = 100_000  # a failed event blocks its key, and only that
 BATCH: Final = 50_000
 
 

@@ -2,12 +2,12 @@
     {#-
         Every delivery that is due, with the first one that holds it up, if any does.
 
-        The one statement of order. Due is PENDING, not killed, and `available_at <= now` or null. A due delivery is held up
+        The one statement of order. Due is PENDING, not killed, and `available_at <= now` or null. A due delivery is blocked
         by the first delivery of its order group before it that cannot be taken itself: one that backs off, is scheduled, is
-        claimed, or is DEAD under `on_dead = hold`. A killed one holds nobody up, unless it is still in flight. Only strict
+        claimed, or is DEAD under `on_dead = hold`. A killed one blocks nothing, unless it is still in flight. Only strict
         events with an ordering key wait, and only for such. An order group is the ordering key; under
         `order_scope = destination` it is the key within each destination, and an event that was never claimed yet waits
-        for, and holds up, all destinations of its policy.
+        for, and blocks, all destinations of its policy.
 
         Arguments:
             deliveries: relation, the open deliveries, and the DEAD ones where a policy holds (open_or_holding)

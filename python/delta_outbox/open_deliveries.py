@@ -50,7 +50,7 @@ class Overview:
         return self.open - sum(int(claim["deliveries"]) for claim in self.claims)
 
     def holds(self, *, but: str | None) -> bool:
-        """Say whether something open may hold up what is due.
+        """Say whether something open may block what is due.
 
         Args:
             but: a worker whose claims do not count.
@@ -157,7 +157,7 @@ class OpenDeliveries:
         """Return the first of what is eligible, by commits of the event log.
 
         To ask for the first of millions, Spark holds twice as many in memory as are asked for, in
-        each task. What is held up by something is held up by what came before it, so of the commits
+        each task. What is blocked by something is blocked by what came before it, so of the commits
         behind those that hold enough nothing has to be looked at.
         """
         reached = np.cumsum(counts["waiting"].to_numpy())

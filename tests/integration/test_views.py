@@ -231,7 +231,7 @@ def _groups(row: Mapping[str, Any]) -> set[tuple[str, str]]:
 
 
 def _why_not_eligible(row: Mapping[str, Any], now: datetime) -> str | None:
-    """Say why a delivery holds up those behind it, None if it does not."""
+    """Say why a delivery blocks those behind it, None if it does not."""
     if row["state"] == "CLAIMED":
         return "claimed"
     if row["kill_command_id"] is not None or row["state"] == "PUBLISHED":

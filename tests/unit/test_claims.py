@@ -238,7 +238,7 @@ def test_deliveries_are_put_in_the_order_of_the_outbox(
     assert [row[1] for row in expected] == ordered["ordinal"].to_pylist()
 
 
-def test_what_may_hold_up_others():
+def test_what_may_block_others():
     """What waits and is not due, and what others have claimed; not what the asker has claimed."""
 
     def overview(*claimed_by: str, due: int) -> Overview:

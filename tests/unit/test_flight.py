@@ -126,11 +126,11 @@ def test_the_next_claim_waits_for_the_one_in_flight(field: Field) -> None:
     assert 1 == len(field.flight)
     assert [first] == field.land()
     assert 1 == len(field.flight)
-    assert set() == second.barred
+    assert set() == second.blocked
     assert [second] == field.land()
 
 
-def test_what_follows_a_failure_is_barred(field: Field) -> None:
+def test_what_follows_a_failure_is_blocked(field: Field) -> None:
     """In whatever claim it was: also one of troubled deliveries, which lands first."""
     field.answers = {"t": Unknown(), "a": Failed(error="no")}
     troubled = field.start(Kind.TROUBLED, "t")
@@ -141,9 +141,9 @@ def test_what_follows_a_failure_is_barred(field: Field) -> None:
     new = field.start(Kind.NEW, "a", "b")
     field.flight.queue(waiting)
     assert [troubled] == [held for held, _ in field.flight.landed()]
-    assert {"t"} == waiting.barred
+    assert {"t"} == waiting.blocked
     assert [new] == field.land()
-    assert {"a", "t"} == waiting.barred
+    assert {"a", "t"} == waiting.blocked
 
 
 def test_what_landed_while_it_was_claimed_is_no_longer_waited_for(field: Field) -> None:
@@ -154,7 +154,7 @@ def test_what_landed_while_it_was_claimed_is_no_longer_waited_for(field: Field) 
     field.flight.wait(60.0)
     waiting = field.queue("a")
     assert 2 == len(field.flight)
-    assert {"a"} == waiting.barred
+    assert {"a"} == waiting.blocked
 
 
 def test_a_claim_that_waits_overtakes_a_slow_one_without_its_scopes(field: Field) -> None:
@@ -167,7 +167,7 @@ def test_a_claim_that_waits_overtakes_a_slow_one_without_its_scopes(field: Field
     assert {Kind.TROUBLED} == field.admitted()
     field.flight.overtake()
     assert 2 == len(field.flight)
-    assert {"a"} == waiting.barred
+    assert {"a"} == waiting.blocked
     assert not field.may_queue()
 
 

@@ -151,7 +151,7 @@ def test_a_partition_of_large_files_is_not_compacted_again() -> None:
 
 def test_no_file_goes_that_a_derived_writer_has_not_read() -> None:
     """Removed files stay until the slowest derived writer has read the commit that brought them;
-    a position that the invariants would not go on from holds up nothing.
+    a position that the invariants would not go on from blocks nothing.
     """
     plans = [
         {

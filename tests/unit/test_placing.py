@@ -107,12 +107,12 @@ def test_columns_say_what_the_rules_say(
 
 @given(
     rows=st.lists(st.tuples(st.sampled_from([None, "a", "b", "c"]), st.booleans()), max_size=12),
-    barred=st.sets(st.sampled_from(["a", "b"])),
+    blocked=st.sets(st.sampled_from(["a", "b"])),
 )
 def test_nothing_is_sent_behind_what_has_no_route(
-    rows: list[tuple[str | None, bool]], barred: set[str]
+    rows: list[tuple[str | None, bool]], blocked: set[str]
 ) -> None:
-    """What is not barred is sent if it has a route and all before it in its scope has one."""
+    """What is not blocked is sent if it has a route and all before it in its scope has one."""
     placed = pa.Table.from_pylist(
         [
             {"place": number, "scope": scope, "route": "r" if has_route else None}
@@ -120,18 +120,18 @@ def test_nothing_is_sent_behind_what_has_no_route(
         ],
         schema=PLACED,
     )
-    sent, lost, later = sendable(placed, barred=barred)
-    expected: dict[str, list[int]] = {"sent": [], "lost": [], "later": []}
+    sent, unroutable, later = sendable(placed, blocked=blocked)
+    expected: dict[str, list[int]] = {"sent": [], "unroutable": [], "later": []}
     for number, (scope, has_route) in enumerate(rows):
         before = [route for other, route in rows[:number] if other == scope and scope is not None]
-        if scope in barred:
+        if scope in blocked:
             expected["later"].append(number)
         elif not has_route:
-            expected["lost"].append(number)
+            expected["unroutable"].append(number)
         else:
             expected["sent" if all(before) else "later"].append(number)
     assert expected == {
         "sent": sent["place"].to_pylist(),
-        "lost": lost,
+        "unroutable": unroutable,
         "later": sorted(later),
     }

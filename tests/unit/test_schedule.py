@@ -88,25 +88,25 @@ def test_new_ones_wait_for_a_troubled_predecessor() -> None:
     plan = schedule(("k", 1, 0), ("k", 0, 0), ("other", 0, 0))
     assert [2] == taken(plan.take(Kind.NEW, 9))
     assert [0] == taken(plan.take(Kind.TROUBLED, 9))
-    assert [] == taken(plan.take(Kind.NEW, 9, busy=["k"]))
+    assert [] == taken(plan.take(Kind.NEW, 9, blocked=["k"]))
     assert [1] == taken(plan.take(Kind.NEW, 9))
 
 
-def test_a_failure_closes_its_scope() -> None:
+def test_a_failure_blocks_its_scope() -> None:
     """After a failure nothing more of the scope is taken, and it no longer counts as left."""
     plan = schedule(("k", 0, 0), ("k", 0, 0), (None, 0, 0))
     assert [0] == taken(plan.take(Kind.NEW, 1))
-    assert plan.close(["k", None, "never seen"])
+    assert plan.block(["k", None, "never seen"])
     assert 1 == len(plan)
     assert [2] == taken(plan.take(Kind.NEW, 9))
-    assert not schedule((None, 0, 0)).close([None, "never seen"])
+    assert not schedule((None, 0, 0)).block([None, "never seen"])
 
 
-def test_who_closes_a_scope_learns_whether_something_is_left() -> None:
+def test_who_blocks_a_scope_learns_whether_something_is_left() -> None:
     """What was taken of it does not count."""
     plan = schedule(("k", 0, 0), ("other", 0, 0))
     plan.take(Kind.NEW, 1)
-    assert (False, True) == (plan.close(["k"]), plan.close(["k", "other"]))
+    assert (False, True) == (plan.block(["k"]), plan.block(["k", "other"]))
 
 
 def test_suspects_are_claimed_among_themselves_in_ever_smaller_claims() -> None:

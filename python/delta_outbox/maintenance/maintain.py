@@ -151,7 +151,7 @@ class Maintenance:
     def run(self, *, dry_run: bool = False) -> MaintenanceReport:
         """Maintain every table; a dry run only looks.
 
-        The projection is refreshed first, so that its position holds up nothing.
+        The projection is refreshed first, so that its position blocks nothing.
 
         Args:
             dry_run: write nothing but that refresh.

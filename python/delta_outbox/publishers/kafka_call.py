@@ -71,8 +71,8 @@ class KafkaCall:
                     break
                 client = renew()
                 self._rounds.forget_confirmed()
-            taken, left, withheld = self._rounds.cut(waiting, one_per_key=client.careful)
-            for position in withheld:
+            taken, left, behind_blocked = self._rounds.cut(waiting, one_per_key=client.careful)
+            for position in behind_blocked:
                 self._results[position] = _NOT_SENT
             sent = self._send(client, taken)
             reach("kafka.handed")

@@ -96,7 +96,7 @@ class Choosing:
         if not self.is_held_back(schedule) or self._flight.age() < IDLE_SECONDS:
             return False
         assert schedule is not None
-        planned = schedule.destinations(busy=self._busy(()))
+        planned = schedule.destinations(blocked=self._in_flight(()))
         flying = [held.to for held in self._flight.held()]
         return self._isolation.has_others(
             name for to in (*planned, *flying) for name in to.split("|")
@@ -131,7 +131,7 @@ class Choosing:
         batch = schedule.take(
             kind,
             room,
-            busy=self._busy(chosen),
+            blocked=self._in_flight(chosen),
             to=to,
             allowed=self._isolation.allowed(to) if len(names) == 1 else None,
         )
@@ -151,7 +151,9 @@ class Choosing:
             well[name] = self._tasks(schedule, kind, name, chosen)
             if not (well[name] and self._admits(kind, name, chosen)):
                 return []
-        batch = schedule.take(kind, room, busy=self._busy(chosen), to=to, one_per_scope=True)
+        batch = schedule.take(
+            kind, room, blocked=self._in_flight(chosen), to=to, one_per_scope=True
+        )
         if not batch.num_rows:
             return []
         whole = self._outbox.new_claim(batch)
@@ -166,7 +168,7 @@ class Choosing:
         same = any(held.kind is kind and held.to == to for held in chosen)
         return not same and self._flight.admits(kind, to=to)
 
-    def _busy(self, chosen: Sequence[Held]) -> set[str | None]:
+    def _in_flight(self, chosen: Sequence[Held]) -> set[str | None]:
         return {scope for held in (*self._flight.held(), *chosen) for scope in held.scopes}
 
     def _room(self, names: Sequence[str], chosen: Sequence[Held], *, once: bool) -> int:
@@ -181,13 +183,13 @@ class Choosing:
         return max(0, min(self._batch_size, left, share))
 
     def _tasks(self, schedule: Schedule, kind: Kind, to: str, chosen: Sequence[Held]) -> int:
-        busy: Counter[str] = Counter()
+        in_use: Counter[str] = Counter()
         taken = 0
         for held in (*self._flight.held(), *chosen):
             taken += held.tasks
             for name in held.to.split("|"):
-                busy[name] += held.tasks
-        tasks = self._isolation.tasks(to.split("|"), busy, taken)
+                in_use[name] += held.tasks
+        tasks = self._isolation.tasks(to.split("|"), in_use, taken)
         other = Kind.NEW if kind is Kind.TROUBLED else Kind.TROUBLED
         return -(-tasks // 2) if schedule.has(other, to=to) else tasks
 

@@ -42,7 +42,7 @@ class Held:
         tasks: publishing tasks that it may have; 0 for the usual number.
         is_put_back: taken only to be parted from its other destinations, and not sent.
         waits: it may hold what follows a delivery in flight, so it starts after that has landed.
-        barred: order scopes of which nothing is sent: what comes first was not delivered.
+        blocked: order scopes of which nothing is sent: what comes first was not delivered.
     """
 
     kind: Kind | None
@@ -55,7 +55,7 @@ class Held:
     tasks: int = 0
     is_put_back: bool = False
     waits: bool = False
-    barred: frozenset[str] = frozenset()
+    blocked: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +145,7 @@ class Flight:
             self._waiting = held
             for one in self._flying:
                 if one.answer.done():
-                    held.barred |= _undelivered(one)
+                    held.blocked |= _undelivered(one)
             self._go_on()
 
     def overtake(self) -> None:
@@ -157,7 +157,7 @@ class Flight:
             before = self._like(Kind.NEW, held.to)
             if len(before) != 1 or not self._is_slow(before[0]):
                 return
-            held.barred |= {scope for scope in before[0].held.scopes if scope is not None}
+            held.blocked |= {scope for scope in before[0].held.scopes if scope is not None}
             self._waiting = None
             self._start(held)
 
@@ -216,7 +216,7 @@ class Flight:
             if one.held.kind is Kind.NEW:
                 self._took = self._clock.monotonic() - one.since
             if self._waiting is not None:
-                self._waiting.barred |= _undelivered(one)
+                self._waiting.blocked |= _undelivered(one)
                 self._go_on()
 
     def _go_on(self) -> None:

@@ -43,12 +43,12 @@ class Freshness:
         """
         self._planned += events
 
-    def keep(self, latest: Mapping[str, int], *, is_busy: bool, is_looked_at: bool) -> None:
+    def keep(self, latest: Mapping[str, int], *, is_publishing: bool, is_looked_at: bool) -> None:
         """Refresh if it is time, or if the tails have grown long.
 
         Args:
             latest: version of each log, as they have just been asked for.
-            is_busy: whether something is being published.
+            is_publishing: whether something is being published.
             is_looked_at: whether the tails are to be looked at next: then they had better be short.
                 Else, and while something is being published, the refresh runs beside the rest, and
                 whoever looks meanwhile sees the projection as it was, with longer tails.
@@ -62,7 +62,7 @@ class Freshness:
         if not (is_time or is_long or self._planned > TAIL_EVENTS):
             return
         self._planned = 0
-        if is_busy or not is_looked_at:
+        if is_publishing or not is_looked_at:
             self._running = self._thread.submit(self._refresh, latest)
         else:
             self._refresh(latest)

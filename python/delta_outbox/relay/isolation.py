@@ -194,14 +194,14 @@ class Isolation:
             return None
         return lambda rows: keys.allowed(_keys_of(rows), self._clock.monotonic())
 
-    def tasks(self, destinations: Sequence[str], busy: Mapping[str, int], taken: int) -> int:
+    def tasks(self, destinations: Sequence[str], in_use: Mapping[str, int], taken: int) -> int:
         """Return how many publishing tasks a claim may have; 0 if it must wait.
 
-        One task is kept for each other destination, so that one that hangs holds up nobody else.
+        One task is kept for each other destination, so that one that hangs blocks nobody else.
 
         Args:
             destinations: of the claim.
-            busy: destination to tasks of what is in flight for it.
+            in_use: destination to tasks of what is in flight for it.
             taken: tasks of all that is in flight.
         """
         others = self._limits.keys() - set(destinations)
@@ -211,7 +211,7 @@ class Isolation:
         ]
         if asked:
             cap = min(self._workers, *asked)
-        used = max(busy.get(name, 0) for name in destinations)
+        used = max(in_use.get(name, 0) for name in destinations)
         return max(0, min(cap - used, self._workers - taken))
 
     def share(self, limit: int) -> int:

@@ -96,7 +96,7 @@ class OwnPlan:
         after: int,
         to: int,
         ahead: int,
-        is_busy: bool,
+        is_publishing: bool,
         is_idle: bool,
     ) -> Planned | None:
         """Plan what is new and what came back.
@@ -108,7 +108,7 @@ class OwnPlan:
             after: up to which version of the event log it is.
             to: the last version.
             ahead: batches to plan; the first ones only, as long as somebody waits for them.
-            is_busy: whether something is being published.
+            is_publishing: whether something is being published.
             is_idle: whether that is slow, and another destination has nothing planned.
 
         Returns:
@@ -118,12 +118,17 @@ class OwnPlan:
         if len(self.waiting) > limit:
             self.is_full = True
             return None
-        if not is_busy:
+        if not is_publishing:
             limit = self._batch_size * min(ahead, FIRST_BATCHES)
         now = self._outbox.clock.now()
         due_at = self.waiting.due_at
         has_enough = schedule is not None and 2 * len(schedule) > limit
-        if has_enough and after < to and self._isolation.is_isolated and (is_idle or not is_busy):
+        if (
+            has_enough
+            and after < to
+            and self._isolation.is_isolated
+            and (is_idle or not is_publishing)
+        ):
             # What waits for its destination must not keep what is behind it from the others.
             self.is_full = True
             return None

@@ -95,24 +95,24 @@ def place(claim: Claim, *, slices: int) -> pa.Table:
     )
 
 
-def sendable(placed: pa.Table, *, barred: Set[str]) -> tuple[pa.Table, list[int], list[int]]:
+def sendable(placed: pa.Table, *, blocked: Set[str]) -> tuple[pa.Table, list[int], list[int]]:
     """Part what may be sent from what has no route and from what must not be sent now.
 
     Args:
         placed: as `place` returns it.
-        barred: order scopes of which nothing is sent.
+        blocked: order scopes of which nothing is sent.
 
     Returns:
         Columns of `PLACED` of what may be sent; the places of those without a route; the places of
-        those that are barred, or that follow one without a route in its order scope.
+        those that are blocked, or that follow one without a route in its order scope.
     """
-    held_up: list[int] = []
-    if barred:
-        follows = pc.is_in(placed["scope"], value_set=pa.array(barred, pa.string()))
-        held_up += placed["place"].filter(follows).to_pylist()
+    behind_blocked: list[int] = []
+    if blocked:
+        follows = pc.is_in(placed["scope"], value_set=pa.array(blocked, pa.string()))
+        behind_blocked += placed["place"].filter(follows).to_pylist()
         placed = placed.filter(pc.invert(follows))
     if not placed["route"].null_count:
-        return placed, [], held_up
+        return placed, [], behind_blocked
     has_no_route = pc.is_null(placed["route"])
     unroutable = placed.filter(has_no_route)
     placed = placed.filter(pc.invert(has_no_route))
@@ -131,8 +131,8 @@ def sendable(placed: pa.Table, *, barred: Set[str]) -> tuple[pa.Table, list[int]
         ],
         pa.bool_(),
     )
-    held_up += placed["place"].filter(behind).to_pylist()
-    return placed.filter(pc.invert(behind)), unroutable["place"].to_pylist(), held_up
+    behind_blocked += placed["place"].filter(behind).to_pylist()
+    return placed.filter(pc.invert(behind)), unroutable["place"].to_pylist(), behind_blocked
 
 
 def _slices(scopes: pa.ChunkedArray, slices: int) -> pa.Array:

@@ -164,7 +164,7 @@ class Planning:
         # Who stands by leaves it to the owner; where that has died, what it has left comes first.
         if not self._last.standing_by:
             self._freshness.keep(
-                latest, is_busy=bool(alive), is_looked_at=not self._last.is_all_ours(latest)
+                latest, is_publishing=bool(alive), is_looked_at=not self._last.is_all_ours(latest)
             )
         unavailable = self._isolation.unavailable()
         is_same = unavailable == self._unavailable
@@ -338,9 +338,9 @@ class Planning:
         self._own.waiting.add(deliveries)
         self._heed_waiting()
 
-    def close(self, *, waits: Set[str | None], dead: Set[str | None]) -> None:
-        """Take nothing more of some order scopes until the next look: something of theirs was not
-        delivered. Endings that say so are on record before that.
+    def block(self, *, waits: Set[str | None], dead: Set[str | None]) -> None:
+        """Block some order scopes until the next poll: something of theirs was not delivered.
+        Endings that say so are on record before that.
 
         Args:
             waits: those in which it is open again.
@@ -348,8 +348,8 @@ class Planning:
         """
         if self._schedule is None:
             return
-        self._schedule.close(waits)
-        if self._schedule.close(dead):
+        self._schedule.block(waits)
+        if self._schedule.block(dead):
             self._own.waiting.let_go()
             self._heed_waiting()
 
@@ -399,7 +399,7 @@ class Planning:
             after=after,
             to=to,
             ahead=ahead,
-            is_busy=bool(alive),
+            is_publishing=bool(alive),
             is_idle=is_idle,
         )
         if planned is None:
@@ -479,7 +479,7 @@ class Planning:
         self.to_end = self._outbox.deliveries.endable(read_view) if ends else NOTHING
         if self.to_end.num_rows >= END_AT_ONCE:  # what is more of it must not be taken
             return False
-        # What is ours holds up its keys if it is unresolved, and while it is
+        # What is ours blocks its keys if it is unresolved, and while it is
         # in flight by other policies: what it keeps in order is not told by the names of their
         # scopes.
         is_held = self._claims.are_unresolved or bool(self._of_others & alive)

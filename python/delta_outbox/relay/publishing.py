@@ -138,7 +138,7 @@ class Publishing:
         self._is_warm = False
         self._workers_are_here = False
         self.not_opened: dict[str, str] = {}
-        self.held_up: str | None = None
+        self.obstacle: str | None = None
         """Why this machine could not even begin to publish the last claim; None if it could."""
         self.not_begun = 0
         """How many claims in a row it could not begin to publish."""
@@ -173,7 +173,7 @@ class Publishing:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            self.held_up = describe(error)
+            self.obstacle = describe(error)
             return False
         return True
 
@@ -184,27 +184,27 @@ class Publishing:
         seconds: float | None = None,
         is_alone: bool = True,
         tasks: int = 0,
-        barred: frozenset[str] = frozenset(),
+        blocked: frozenset[str] = frozenset(),
     ) -> Results[EndOfClaim]:
         """Publish every delivery of a claim once and return what became of each.
 
         Whatever goes wrong, each delivery has an answer: where none came back, it crashed. Where
-        this machine could not begin, `held_up` says why, and nothing was sent.
+        this machine could not begin, `obstacle` says why, and nothing was sent.
 
         Args:
             claim: read back from the log, so it is ours.
             seconds: left of its lease, less the margin; from the claim on if left out.
             is_alone: whether no other claim is being published.
             tasks: how many may publish at once; 0: by `is_alone`.
-            barred: order scopes of which nothing is sent.
+            blocked: order scopes of which nothing is sent.
         """
         unsent: dict[int, EndOfClaim] = {}
         # Beside another claim, take half of the workers: what is slow must not have them all.
         slices = tasks or (self._parallelism if is_alone else max(1, self._parallelism // 2))
-        placed, unroutable, held_up = sendable(place(claim, slices=slices), barred=barred)
+        placed, unroutable, behind_blocked = sendable(place(claim, slices=slices), blocked=blocked)
         for position in unroutable:
             unsent[position] = Rejected(error="the route names a value that the event lacks")
-        for later in held_up:
+        for later in behind_blocked:
             unsent[later] = NotSent()
         budget = publish_seconds(claim.lease_seconds)
         budget = budget if seconds is None else min(budget, seconds)
@@ -224,22 +224,22 @@ class Publishing:
             else:
                 answers = self._answers(job, claim, placed, slices)
         except NotBegun as error:
-            self.held_up = str(error)
+            self.obstacle = str(error)
             self.not_begun += 1
             logger.warning(
                 "publish_not_begun",
-                extra={"claim_id": claim.claim_id, "size": len(claim), "error": self.held_up},
+                extra={"claim_id": claim.claim_id, "size": len(claim), "error": self.obstacle},
             )
             nothing = dict.fromkeys(range(len(claim)), NotSent())
             return results_of(worker.RESULTS.empty_table(), claim, {**nothing, **unsent})
         except Exception as error:  # noqa: BLE001 - whatever it was, every delivery gets an ending
-            self.held_up, self.not_begun = None, 0
+            self.obstacle, self.not_begun = None, 0
             logger.warning(
                 "publish_job_failed",
                 extra={"claim_id": claim.claim_id, "size": len(claim), "error": describe(error)},
             )
             return results_of(worker.RESULTS.empty_table(), claim, unsent)
-        self.held_up, self.not_begun = None, 0
+        self.obstacle, self.not_begun = None, 0
         reach("publish.after")
         results = results_of(answers, claim, unsent)
         self._note_not_opened(answers, claim)

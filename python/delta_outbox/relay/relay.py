@@ -29,7 +29,7 @@ from delta_outbox.presence import Presence
 from delta_outbox.publishers.protocol import NotSent
 from delta_outbox.relay.choosing import Choosing
 from delta_outbox.relay.flight import Flight, Held
-from delta_outbox.relay.hold_up import HoldUp
+from delta_outbox.relay.hold_up import PublishingPause
 from delta_outbox.relay.isolation import Isolation
 from delta_outbox.relay.lane_change import LaneChange
 from delta_outbox.relay.lost import resolve_results, resolved_part
@@ -49,7 +49,7 @@ logger = logging.getLogger(__name__)
 
 QUEUE_SHARE: Final = 0.25  # of a lease: what waits so long, and then takes as long, has half left
 ENDING_SECONDS: Final = 0.5  # between looks at what others have still claimed, as an epoch ends
-HELD_UP_SECONDS: Final = 1.0  # between looks whether this machine can publish again
+PAUSE_POLL_SECONDS: Final = 1.0  # between two checks whether this machine can publish again
 LANDING_SECONDS: Final = 1.0  # between looks at the rest while something is in flight
 
 
@@ -98,7 +98,9 @@ class Relay:
         self._change = LaneChange(outbox)
         self._summary = Summary()
         self._taken = False
-        self._hold_up = HoldUp(lambda: self._destinations.publishing, outbox.clock)
+        self._publishing_pause = PublishingPause(
+            lambda: self._destinations.publishing, outbox.clock
+        )
 
     def run(
         self,
@@ -160,8 +162,8 @@ class Relay:
             if stop.is_set():
                 return
             done = mode is Mode.ONCE and self._taken
-            is_held_up = self._hold_up.lasts()
-            may_claim = not (done or self._is_ending or is_held_up)
+            is_paused = self._publishing_pause.lasts()
+            may_claim = not (done or self._is_ending or is_paused)
             if self._endings and may_claim:
                 self._planning.look_for_news(alive=self._alive(), ahead=_ahead(mode))
             claims = self._choose(once=mode is Mode.ONCE) if may_claim else []
@@ -175,10 +177,10 @@ class Relay:
                     self._flight.wait(LANDING_SECONDS)
             elif done or not self._has_epoch(mode, max_wait, stop):
                 return
-            elif is_held_up or (
+            elif is_paused or (
                 self._planning.is_fresh and self._choosing.is_held_back(self._planning.schedule)
             ):
-                if not self._waited(mode, max_wait, stop, is_held_up=is_held_up):
+                if not self._waited(mode, max_wait, stop, is_paused=is_paused):
                     return
             else:
                 self._look(mode)
@@ -188,11 +190,11 @@ class Relay:
                     self._pause(stop)
 
     def _waited(
-        self, mode: Mode, max_wait: float, stop: threading.Event, *, is_held_up: bool
+        self, mode: Mode, max_wait: float, stop: threading.Event, *, is_paused: bool
     ) -> bool:
         """Wait a little for this machine, or for destinations; False if the run does not wait."""
-        if is_held_up:
-            seconds, pause = self._hold_up.seconds, HELD_UP_SECONDS
+        if is_paused:
+            seconds, pause = self._publishing_pause.seconds, PAUSE_POLL_SECONDS
         else:
             seconds = self._isolation.wait()
             pause = min(max(seconds, 0.01), LANDING_SECONDS)
@@ -313,13 +315,13 @@ class Relay:
                 room = (room + 1) // 2  # of a limit, a half is for the others
             if not room or (once and chosen):
                 continue
-            busy = {
+            in_flight = {
                 scope
                 for held in (*self._flight.held(), *chosen)
                 if not (waits and held.kind is kind)
                 for scope in held.scopes
             }
-            batch = schedule.take(kind, min(room, self._batch_size), busy=busy)
+            batch = schedule.take(kind, min(room, self._batch_size), blocked=in_flight)
             if batch.num_rows:
                 claim = self._outbox.new_claim(batch)
                 chosen.append(self._held(kind, claim, waits=waits))
@@ -415,7 +417,7 @@ class Relay:
             seconds=seconds,
             is_alone=self._flight.in_the_air < 2,
             tasks=held.tasks,
-            barred=held.barred,
+            blocked=held.blocked,
         )
         return resolve_results(
             self._outbox.unknown_results,
@@ -449,7 +451,7 @@ class Relay:
         open_ = endings.where(lambda ending: ending.to_state is State.PENDING)
         dead = endings.where(lambda ending: ending.to_state is State.DEAD)
         self._planning.take_back(came_back(held.claim.deliveries, rows))
-        self._planning.close(
+        self._planning.block(
             waits={held.scopes[place] for place in open_},
             dead={held.scopes[place] for place in dead},
         )

@@ -78,7 +78,7 @@ class Schedule:
             self._destinations = parted.dictionary.to_pylist()
             self._to = parted.indices.to_numpy(zero_copy_only=False)
         self._left = np.ones(deliveries.num_rows, dtype=bool)
-        self._closed = np.zeros(len(self._codes) + 1, dtype=bool)  # the last one is for _FREE
+        self._blocked = np.zeros(len(self._codes) + 1, dtype=bool)  # the last one is for _FREE
 
     @property
     def claimed_for(self) -> set[str]:
@@ -86,19 +86,19 @@ class Schedule:
         return set(self._deliveries["destination"].unique().drop_null().to_pylist())
 
     def __len__(self) -> int:
-        return int(np.count_nonzero(self._left & ~self._closed[self._scope]))
+        return int(np.count_nonzero(self._left & ~self._blocked[self._scope]))
 
     def left(self) -> pa.Table:
-        """Return what was not taken, closed or not, in order: columns of the deliveries."""
+        """Return what was not taken, blocked or not, in order: columns of the deliveries."""
         return self._deliveries.filter(pa.array(self._left))
 
-    def destinations(self, *, busy: Iterable[str | None] = ()) -> list[str]:
+    def destinations(self, *, blocked: Iterable[str | None] = ()) -> list[str]:
         """Return where what is left goes to, those first whose first delivery comes first.
 
         Args:
-            busy: order scopes of which something else is in flight, so that they do not count.
+            blocked: order scopes of which something else is in flight, so that they do not count.
         """
-        left = self._to[self._left & ~self._barred(busy)[self._scope]]
+        left = self._to[self._left & ~self._all_blocked(blocked)[self._scope]]
         codes, first = np.unique(left, return_index=True)
         return [self._destinations[code] for code in codes[np.argsort(first)]]
 
@@ -109,13 +109,14 @@ class Schedule:
             kind: what a claim would be made of.
             to: its destinations; any if left out.
         """
-        left = self._left & ~self._closed[self._scope]
+        left = self._left & ~self._blocked[self._scope]
         if to is not None:
             left = left & self._is_to(to)
         return bool(np.any(left & ((self._group == _NEW) == (kind is Kind.NEW))))
 
-    def close(self, scopes: Iterable[str | None]) -> bool:
-        """Take nothing more of some scopes: what was to come first has not been delivered.
+    def block(self, scopes: Iterable[str | None]) -> bool:
+        """Block some scopes, for what was to come first has not been delivered: take nothing more
+        of them.
 
         Args:
             scopes: order scopes; unknown ones and None are passed over.
@@ -124,7 +125,7 @@ class Schedule:
             Whether something of them is left.
         """
         codes = self._codes_of(scopes)
-        self._closed[codes] = True
+        self._blocked[codes] = True
         return bool(codes) and bool(np.any(self._left & np.isin(self._scope, codes)))
 
     def take(
@@ -132,7 +133,7 @@ class Schedule:
         kind: Kind,
         size: int,
         *,
-        busy: Iterable[str | None] = (),
+        blocked: Iterable[str | None] = (),
         to: str | None = None,
         allowed: Allowed | None = None,
         one_per_scope: bool = False,
@@ -142,7 +143,7 @@ class Schedule:
         Args:
             kind: what it is made of.
             size: deliveries at most.
-            busy: order scopes of which something else is in flight.
+            blocked: order scopes of which something else is in flight.
             to: for these destinations only; for any if left out.
             allowed: says of deliveries which of them may be taken now; all if left out.
             one_per_scope: take no more than the first of each order scope.
@@ -150,7 +151,7 @@ class Schedule:
         Returns:
             Columns of `claims.DELIVERIES`, in order; no rows if there is nothing to take.
         """
-        open_ = self._left & ~self._barred(busy)[self._scope]
+        open_ = self._left & ~self._all_blocked(blocked)[self._scope]
         of_kind = (self._group == _NEW) if kind is Kind.NEW else (self._group != _NEW)
         if to is not None:
             of_kind = of_kind & self._is_to(to)
@@ -182,10 +183,10 @@ class Schedule:
         same: npt.NDArray[np.bool_] = self._lanes[places] == self._lanes[places[0]]
         return places.compress(same)
 
-    def _barred(self, busy: Iterable[str | None]) -> npt.NDArray[np.bool_]:
-        barred = self._closed.copy()
-        barred[self._codes_of(busy)] = True
-        return barred
+    def _all_blocked(self, also: Iterable[str | None]) -> npt.NDArray[np.bool_]:
+        blocked = self._blocked.copy()
+        blocked[self._codes_of(also)] = True
+        return blocked
 
     def _codes_of(self, scopes: Iterable[str | None]) -> list[int]:
         found = (self._codes.get(scope) for scope in scopes if scope is not None)
@@ -216,7 +217,7 @@ class Schedule:
         behind = self._left & (self._scope != _FREE)
         behind[places] = False
         others = np.flatnonzero(behind)
-        first_other = np.full(len(self._closed), self._left.size, dtype=np.int64)
+        first_other = np.full(len(self._blocked), self._left.size, dtype=np.int64)
         first_other[self._scope[others][::-1]] = others[::-1]  # of a scope, the last one counts
         first_other[_FREE] = self._left.size
         result: npt.NDArray[np.bool_] = places < first_other[self._scope[places]]

@@ -100,8 +100,8 @@ def _goes_first(scopes: pa.StringArray, waits: npt.NDArray[np.bool_]) -> npt.NDA
     first = np.full(max(1, len(encoded.dictionary)), len(scopes), dtype=np.int64)
     holding = np.flatnonzero(waits & has_scope)
     np.minimum.at(first, code[holding], holding)
-    held_up = has_scope & (np.arange(len(scopes)) > first[code])
-    goes: npt.NDArray[np.bool_] = ~(waits | held_up)
+    blocked = has_scope & (np.arange(len(scopes)) > first[code])
+    goes: npt.NDArray[np.bool_] = ~(waits | blocked)
     return goes
 
 

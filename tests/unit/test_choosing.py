@@ -76,10 +76,10 @@ class Field:
     def __init__(
         self, *, limit: int | None = None, workers: int = 2, limits: dict[str, Any] | None = None
     ) -> None:
-        """Serve a and b; nothing lands before it is told to."""
+        """Serve a and b; nothing completes before it is told to."""
         self.clock = ManualClock()
         self.states = States(self.clock)
-        self.may_land = threading.Event()
+        self.may_complete = threading.Event()
         self.settings = Settings(
             relay=RelaySettings(parallelism=workers),
             publishers={
@@ -108,7 +108,7 @@ class Field:
         return isolation
 
     def _publish(self, _: Held) -> list[EndOfClaim]:
-        self.may_land.wait()
+        self.may_complete.wait()
         return []
 
     def new_claim(self, batch: pa.Table) -> Claim:
@@ -138,7 +138,7 @@ class Field:
         )
 
     def choose(self, schedule: Schedule, *, once: bool = False) -> list[Held]:
-        """Choose, and let what is to be sent fly."""
+        """Choose, and let what is to be sent start."""
         chosen: list[Held] = []
         self.choosing.choose(schedule, chosen, once=once)
         for held in chosen:
@@ -147,18 +147,18 @@ class Field:
                 self.flight.start(held)
         return chosen
 
-    def land(self, held: Held, *results: EndOfClaim) -> bool:
+    def complete(self, held: Held, *results: EndOfClaim) -> bool:
         """Say what became of a claim."""
-        return self.isolation.landed(held.claim, results)
+        return self.isolation.completed(held.claim, results)
 
 
 @pytest.fixture
 def fields() -> Iterator[list[Field]]:
-    """Take fields; nothing of them is left in the air."""
+    """Take fields; nothing of them is left in flight."""
     made: list[Field] = []
     yield made
     for field in made:
-        field.may_land.set()
+        field.may_complete.set()
         field.flight.close()
 
 
@@ -237,7 +237,7 @@ def test_an_event_for_both_is_told_apart_when_one_is_not_well(
         field.isolation.reload()
     if how in ("open", "failing"):
         [held] = field.choose(field.schedule(("a", None)))
-        field.land(held, Failed(error="refused"))
+        field.complete(held, Failed(error="refused"))
     chosen = field.choose(field.schedule(("both", "k"), ("both", "k"), ("both", None)))
     assert [("a", ["0", "2"], False), ("b", ["0", "2"], True)] == shown(chosen)
     assert 2 == len({one.claim.claim_id for one in chosen})
@@ -265,10 +265,10 @@ def test_rates_cut_a_claim(fields: list[Field]) -> None:
     )
     assert [("a", ["0", "2", "3"], True), ("b", ["5", "6"], True)] == shown(field.choose(schedule))
     assert 0 < field.isolation.wait() <= 1
-    field.may_land.set()
+    field.may_complete.set()
     field.flight.wait(10)
     while field.flight:
-        list(field.flight.landed())
+        list(field.flight.completed())
     assert [] == field.choose(schedule)
     field.clock.sleep(1)
     assert [("a", ["1", "4"], True)] == shown(field.choose(schedule))
@@ -280,10 +280,10 @@ def test_a_probe_is_one_delivery(fields: list[Field]) -> None:
     """
     fields.append(field := Field(limits={"breaker_failures": 2, "breaker_seconds": 10}))
     [held] = field.choose(field.schedule(("a", None), ("a", None)))
-    field.may_land.set()
+    field.may_complete.set()
     field.flight.wait(10)
-    list(field.flight.landed())
-    assert field.land(held, Failed(error="refused"), Failed(error="refused again"))
+    list(field.flight.completed())
+    assert field.complete(held, Failed(error="refused"), Failed(error="refused again"))
     assert {"a"} == field.isolation.unavailable()
     assert "refused again" == field.states.breakers["a"].error
     assert 10 == field.isolation.hope()
@@ -298,12 +298,12 @@ def test_a_probe_is_one_delivery(fields: list[Field]) -> None:
     [probe] = field.choose(schedule)
     assert 1 == len(probe.claim)
     assert [] == field.choose(field.schedule(("a", None)))
-    assert field.land(probe, Failed(error="still"))
+    assert field.complete(probe, Failed(error="still"))
     assert {"a"} == field.isolation.unavailable()
     assert NEVER == field.isolation.hope()
     field.clock.sleep(10)
     field.isolation.started(["a"], probe.claim)
-    assert field.land(probe, Rejected(error="it is there, and does not like it"))
+    assert field.complete(probe, Rejected(error="it is there, and does not like it"))
     assert {} == field.states.breakers
     assert set() == field.isolation.unavailable()
 
@@ -312,8 +312,8 @@ def test_what_was_not_tried_is_no_failure(fields: list[Field]) -> None:
     """What was not sent, or whose worker crashed, says nothing of the destination."""
     fields.append(field := Field(limits={"breaker_failures": 1}))
     [held] = field.choose(field.schedule(("a", None), ("a", None)))
-    assert not field.land(held, NotSent(), Delivered())
-    assert not field.land(held, NotSent(), NotSent())
+    assert not field.complete(held, NotSent(), Delivered())
+    assert not field.complete(held, NotSent(), NotSent())
     assert field.isolation.is_free("a")
 
 
@@ -391,7 +391,7 @@ def test_order_holds_over_all_destinations(rows: list[Row], paused: bool) -> Non
     try:
         chosen = field.choose(schedule)
     finally:
-        field.may_land.set()
+        field.may_complete.set()
         field.flight.close()
     for key in ("k", "l"):
         numbers = [n for n, row in enumerate(rows) if row[1] == key]

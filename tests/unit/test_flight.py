@@ -19,17 +19,17 @@ from delta_outbox.relay.schedule import Kind
 
 
 class Field:
-    """Flights that land when they are told to."""
+    """Claims in flight that complete when they are told to."""
 
     def __init__(self) -> None:
-        """Let everything fly."""
+        """Let everything start."""
         self.clock = ManualClock()
-        self.may_land = threading.Semaphore(0)
+        self.may_complete = threading.Semaphore(0)
         self.answers: dict[str, EndOfClaim] = {}  # of scopes; Delivered for any other
         self.flight = Flight(self._publish, self.clock)
 
     def _publish(self, held: Held) -> list[EndOfClaim]:
-        self.may_land.acquire()
+        self.may_complete.acquire()
         return [self.answers.get(scope or "", Delivered()) for scope in held.scopes]
 
     def start(self, kind: Kind, *scopes: str | None) -> Held:
@@ -55,11 +55,11 @@ class Field:
         )
         return Held(kind=kind, claim=claim, scopes=list(scopes))
 
-    def land(self) -> list[Held]:
-        """Let one land, and return what has."""
-        self.may_land.release()
+    def complete(self) -> list[Held]:
+        """Let one complete, and return what has."""
+        self.may_complete.release()
         self.flight.wait(60.0)
-        return [held for held, _ in self.flight.landed()]
+        return [held for held, _ in self.flight.completed()]
 
     def may_queue(self) -> bool:
         """Say whether a claim may wait, if the last one took no time to speak of."""
@@ -72,15 +72,15 @@ class Field:
 
 @pytest.fixture
 def field() -> Iterator[Field]:
-    """Return flights, of which none is left in the air."""
+    """Return flights, of which none is left in flight."""
     field = Field()
     yield field
-    field.may_land.release(10)
+    field.may_complete.release(10)
     field.flight.close()
 
 
 def test_each_kind_flies_beside_the_other(field: Field) -> None:
-    """One claim of each kind may fly at a time."""
+    """One claim of each kind may be in flight at a time."""
     assert {Kind.NEW, Kind.TROUBLED} == field.admitted()
     field.start(Kind.NEW)
     assert {Kind.TROUBLED} == field.admitted()
@@ -89,7 +89,7 @@ def test_each_kind_flies_beside_the_other(field: Field) -> None:
 
 
 def test_slow_claim_of_new_deliveries_is_overtaken(field: Field) -> None:
-    """When one takes long, one more may start beside it, and another when that one has landed;
+    """When one takes long, one more may start beside it, and another when that one has completed;
     what has failed before is never overtaken.
     """
     field.start(Kind.NEW)
@@ -104,19 +104,19 @@ def test_slow_claim_of_new_deliveries_is_overtaken(field: Field) -> None:
     assert 3 == len(field.flight)
 
 
-def test_what_has_landed_is_told_once(field: Field) -> None:
-    """Each claim lands once, and then its kind may start again."""
+def test_what_has_completed_is_told_once(field: Field) -> None:
+    """Each claim completes once, and then its kind may start again."""
     field.start(Kind.NEW)
-    assert [] == list(field.flight.landed())
-    assert [Kind.NEW] == [held.kind for held in field.land()]
-    assert [] == list(field.flight.landed())
+    assert [] == list(field.flight.completed())
+    assert [Kind.NEW] == [held.kind for held in field.complete()]
+    assert [] == list(field.flight.completed())
     assert Kind.NEW in field.admitted()
 
 
 def test_the_next_claim_waits_for_the_one_in_flight(field: Field) -> None:
-    """It is ours already, and starts when the other has landed, before anybody asks."""
+    """It is ours already, and starts when the other has completed, before anybody asks."""
     field.start(Kind.NEW)
-    field.land()
+    field.complete()
     assert not field.may_queue()
     first = field.start(Kind.NEW, "a", "b", None)
     assert field.may_queue()
@@ -124,33 +124,33 @@ def test_the_next_claim_waits_for_the_one_in_flight(field: Field) -> None:
     assert not field.may_queue()
     assert [first, second] == field.flight.held()
     assert 1 == len(field.flight)
-    assert [first] == field.land()
+    assert [first] == field.complete()
     assert 1 == len(field.flight)
     assert set() == second.blocked
-    assert [second] == field.land()
+    assert [second] == field.complete()
 
 
 def test_what_follows_a_failure_is_blocked(field: Field) -> None:
-    """In whatever claim it was: also one of troubled deliveries, which lands first."""
+    """In whatever claim it was: also one of troubled deliveries, which completes first."""
     field.answers = {"t": Unknown(), "a": Failed(error="no")}
     troubled = field.start(Kind.TROUBLED, "t")
     assert 1 == len(field.flight)
     waiting = field.made(Kind.NEW, "a", "b", "t")
-    field.may_land.release()
+    field.may_complete.release()
     field.flight.wait(60.0)
     new = field.start(Kind.NEW, "a", "b")
     field.flight.queue(waiting)
-    assert [troubled] == [held for held, _ in field.flight.landed()]
+    assert [troubled] == [held for held, _ in field.flight.completed()]
     assert {"t"} == waiting.blocked
-    assert [new] == field.land()
+    assert [new] == field.complete()
     assert {"a", "t"} == waiting.blocked
 
 
-def test_what_landed_while_it_was_claimed_is_no_longer_waited_for(field: Field) -> None:
+def test_what_completed_while_it_was_claimed_is_no_longer_waited_for(field: Field) -> None:
     """Its failures count all the same."""
     field.answers = {"a": Rejected(error="no")}
     field.start(Kind.NEW, "a")
-    field.may_land.release()
+    field.may_complete.release()
     field.flight.wait(60.0)
     waiting = field.queue("a")
     assert 2 == len(field.flight)
@@ -171,10 +171,10 @@ def test_a_claim_that_waits_overtakes_a_slow_one_without_its_scopes(field: Field
     assert not field.may_queue()
 
 
-def test_what_lands_elsewhere_is_not_waited_for(field: Field) -> None:
+def test_what_completes_elsewhere_is_not_waited_for(field: Field) -> None:
     """What waits goes by the claims for all destinations, not by those for one of them."""
     field.start(Kind.NEW)
-    field.land()
+    field.complete()
     field.flight.start(replace(field.made(Kind.NEW), to="shop"))
     assert not field.may_queue()
     field.start(Kind.NEW)
@@ -185,13 +185,13 @@ def test_what_lands_elsewhere_is_not_waited_for(field: Field) -> None:
     assert field.flight.admits(Kind.NEW, to="other")
 
 
-def test_a_look_between_a_landing_and_its_word_breaks_nothing(field: Field) -> None:
+def test_a_look_between_completion_and_its_word_breaks_nothing(field: Field) -> None:
     """The claim in flight is completed before its thread has said that it is over: what waits keeps
     waiting for that word, and nothing starts before it.
     """
     field.start(Kind.NEW, "a")
     waiting = field.queue("b")
-    field.flight._flying.clear()  # as `landed` leaves it
+    field.flight._in_flight.clear()  # as `completed` leaves it
     field.flight.overtake()
     assert not field.flight.admits(Kind.NEW)
     assert waiting is field.flight.take_back()
@@ -203,7 +203,7 @@ def test_a_claim_that_waits_can_be_taken_back(field: Field) -> None:
     waiting = field.queue()
     assert waiting is field.flight.take_back()
     assert None is field.flight.take_back()
-    field.land()
+    field.complete()
     assert 0 == len(field.flight)
 
 
@@ -212,10 +212,10 @@ def test_nothing_waits_behind_what_takes_long(field: Field) -> None:
     field.start(Kind.NEW)
     assert not field.may_queue()
     field.clock.sleep(1.1)
-    field.land()
+    field.complete()
     field.start(Kind.NEW)
     assert not field.may_queue()
     field.clock.sleep(0.9)
-    field.land()
+    field.complete()
     field.start(Kind.NEW)
     assert field.may_queue()

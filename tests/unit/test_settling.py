@@ -258,7 +258,7 @@ def test_what_cannot_be_resolved_stays_claimed(unknown_results: UnknownResults):
 
 
 def test_no_two_claims_share_a_seat():
-    """A slot is free again once its claim has landed, so that there are few."""
+    """A slot is free again once its claim has completed, so that there are few."""
     slots = ProducerSlots("relay-1")
     with slots.taken() as one:
         with slots.taken() as two:

@@ -78,7 +78,7 @@ class Breaker:
         """Note that deliveries were claimed; while it is open they are the probe."""
         self._is_probing = self.is_open
 
-    def landed(self, answered: Iterable[bool], *, error: str, now: float) -> bool:
+    def completed(self, answered: Iterable[bool], *, error: str, now: float) -> bool:
         """Note what became of a claim, and say whether there is something to tell others.
 
         A probe without a verdict (its worker crashed, nothing was sent) has failed: the next one

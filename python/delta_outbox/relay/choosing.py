@@ -97,9 +97,9 @@ class Choosing:
             return False
         assert schedule is not None
         planned = schedule.destinations(blocked=self._in_flight(()))
-        flying = [held.to for held in self._flight.held()]
+        in_flight = [held.to for held in self._flight.held()]
         return self._isolation.has_others(
-            name for to in (*planned, *flying) for name in to.split("|")
+            name for to in (*planned, *in_flight) for name in to.split("|")
         )
 
     def _kinds(self, to: str) -> tuple[Kind, Kind]:

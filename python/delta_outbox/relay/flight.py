@@ -2,8 +2,8 @@
 where destinations are isolated, one of each.
 
 The next claim of new deliveries is made while one is being published, and waits for it: it starts
-as soon as the other has landed, without what follows a failure. A claim that takes long, because
-one of its deliveries is slow to fail, is overtaken: one more may fly beside it.
+as soon as the other has completed, without what follows a failure. A claim that takes long, because
+one of its deliveries is slow to fail, is overtaken: one more may be in flight beside it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from delta_outbox.settling import PublishResult
 
 Publish = Callable[["Held"], Sequence[PublishResult]]
 
-SLOW_SECONDS: Final = 10.0  # a claim of new deliveries that flies longer may be overtaken
+SLOW_SECONDS: Final = 10.0  # a claim of new deliveries that is in flight longer may be overtaken
 MAX_THREADS: Final = 256  # claims at once; one needs a thread that does nothing but wait
 
 
@@ -41,7 +41,7 @@ class Held:
         to: its destinations, joined by `|`, where they are isolated; empty where they are not.
         tasks: publishing tasks that it may have; 0 for the usual number.
         is_put_back: taken only to be parted from its other destinations, and not sent.
-        waits: it may hold what follows a delivery in flight, so it starts after that has landed.
+        waits: it may hold what follows a delivery in flight, so it starts after that has completed.
         blocked: order scopes of which nothing is sent: what comes first was not delivered.
     """
 
@@ -59,7 +59,7 @@ class Held:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Flying:
+class _InFlight:
     held: Held
     since: float  # monotonic seconds
     answer: Future[Sequence[PublishResult]]
@@ -78,16 +78,16 @@ class Flight:
         self._publish = publish
         self._clock = clock
         self._pool = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="publish")
-        self._flying: list[_Flying] = []
+        self._in_flight: list[_InFlight] = []
         self._waiting: Held | None = None
         self._took: float | None = None  # seconds, by the last claim of new deliveries
-        self._lock = threading.RLock()  # what waits is started by the thread that has landed
+        self._lock = threading.RLock()  # what waits is started by the thread that has completed
 
     def __len__(self) -> int:
-        return len(self._flying)
+        return len(self._in_flight)
 
     def __contains__(self, kind: Kind | None) -> bool:
-        return any(one.held.kind is kind for one in self._flying)
+        return any(one.held.kind is kind for one in self._in_flight)
 
     def admits(self, kind: Kind, *, to: str = "") -> bool:
         """Say whether a claim of a kind may start.
@@ -105,17 +105,17 @@ class Flight:
             return kind is Kind.NEW and len(same) == 1 and self._is_slow(same[0])
 
     @property
-    def in_the_air(self) -> int:
+    def being_published(self) -> int:
         """The number of claims that are being published at this moment."""
         with self._lock:
-            return sum(not one.answer.done() for one in self._flying)
+            return sum(not one.answer.done() for one in self._in_flight)
 
     def may_queue(self, *, within: float) -> bool:
         """Say whether a claim of new deliveries may be made that waits for the one in flight.
 
         Args:
             within: seconds that the last one of its kind may have taken, for what waits uses up its
-                lease; as long as none has landed, nobody knows.
+                lease; as long as none has completed, nobody knows.
         """
         with self._lock:
             is_fast = self._took is not None and self._took <= within
@@ -133,7 +133,7 @@ class Flight:
             self._start(held)
 
     def queue(self, held: Held) -> None:
-        """Begin to publish a claim as soon as the one in flight has landed.
+        """Begin to publish a claim as soon as the one in flight has completed.
 
         Of an order scope in which something was not delivered, nothing of it is sent.
 
@@ -143,7 +143,7 @@ class Flight:
         with self._lock:
             assert self._waiting is None
             self._waiting = held
-            for one in self._flying:
+            for one in self._in_flight:
                 if one.answer.done():
                     held.blocked |= _undelivered(one)
             self._go_on()
@@ -171,47 +171,47 @@ class Flight:
         """Return the claims in flight, and the one that waits."""
         with self._lock:
             waiting = [self._waiting] if self._waiting is not None else []
-            return [*(one.held for one in self._flying), *waiting]
+            return [*(one.held for one in self._in_flight), *waiting]
 
     def age(self) -> float:
         """Return the seconds for which the oldest claim has been in flight; 0 if there is none."""
         now = self._clock.monotonic()
-        return max((now - one.since for one in self._flying), default=0.0)
+        return max((now - one.since for one in self._in_flight), default=0.0)
 
-    def landed(self) -> Iterator[tuple[Held, Sequence[PublishResult]]]:
+    def completed(self) -> Iterator[tuple[Held, Sequence[PublishResult]]]:
         """Yield the claims that have been published since the last call, and what became of them.
 
         Raises:
             Exception: what the publishing raised.
         """
-        for one in list(self._flying):
+        for one in list(self._in_flight):
             if one.answer.done():
                 with self._lock:
-                    self._flying.remove(one)
+                    self._in_flight.remove(one)
                 yield one.held, one.answer.result()
 
     def wait(self, seconds: float) -> None:
-        """Wait until a claim has landed.
+        """Wait until a claim has completed.
 
         Args:
             seconds: at most.
         """
-        wait([one.answer for one in self._flying], seconds, FIRST_COMPLETED)
+        wait([one.answer for one in self._in_flight], seconds, FIRST_COMPLETED)
 
     def close(self) -> None:
-        """End the threads, once everything has landed."""
+        """End the threads, once everything has completed."""
         self._pool.shutdown()
 
     def _start(self, held: Held) -> None:
-        one = _Flying(
+        one = _InFlight(
             held=held,
             since=self._clock.monotonic(),
             answer=self._pool.submit(self._publish, held),
         )
-        self._flying.append(one)
-        one.answer.add_done_callback(lambda _: self._has_landed(one))
+        self._in_flight.append(one)
+        one.answer.add_done_callback(lambda _: self._complete(one))
 
-    def _has_landed(self, one: _Flying) -> None:
+    def _complete(self, one: _InFlight) -> None:
         with self._lock:
             if one.held.kind is Kind.NEW:
                 self._took = self._clock.monotonic() - one.since
@@ -220,22 +220,22 @@ class Flight:
                 self._go_on()
 
     def _go_on(self) -> None:
-        """Start the claim that waits, if nothing of its kind is in the air any more."""
+        """Start the claim that waits, if nothing of its kind is in flight any more."""
         held = self._waiting
         assert held is not None
         if all(one.answer.done() for one in self._like(Kind.NEW, held.to)):
             self._waiting = None
             self._start(held)
 
-    def _like(self, kind: Kind, to: str) -> list[_Flying]:
-        return [one for one in self._flying if one.held.kind is kind and one.held.to == to]
+    def _like(self, kind: Kind, to: str) -> list[_InFlight]:
+        return [one for one in self._in_flight if one.held.kind is kind and one.held.to == to]
 
-    def _is_slow(self, one: _Flying) -> bool:
+    def _is_slow(self, one: _InFlight) -> bool:
         return self._clock.monotonic() - one.since >= SLOW_SECONDS
 
 
-def _undelivered(one: _Flying) -> set[str]:
-    """Return the order scopes of a landed claim in which nothing further may be sent."""
+def _undelivered(one: _InFlight) -> set[str]:
+    """Return the order scopes of a completed claim in which nothing further may be sent."""
     scopes = one.held.scopes
     if one.answer.exception() is not None:
         return {scope for scope in scopes if scope is not None}

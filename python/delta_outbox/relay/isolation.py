@@ -271,7 +271,7 @@ class Isolation:
             if name in self._keys:
                 self._keys[name].take(_keys_of(claim.deliveries), now)
 
-    def landed(self, claim: Claim, results: Sequence[PublishResult]) -> bool:
+    def completed(self, claim: Claim, results: Sequence[PublishResult]) -> bool:
         """Note what became of a claim; say whether what is planned no longer holds.
 
         Args:
@@ -289,7 +289,7 @@ class Isolation:
             its = mask_of(pc.equal(claim.deliveries["destination"], name))
             found = answered[its & (answered != _UNTRIED)] == _ANSWERED
             error = _last_error(one for place, one in others.items() if its[place])
-            if name in self._breakers and self._breakers[name].landed(
+            if name in self._breakers and self._breakers[name].completed(
                 found.tolist(), error=error, now=now
             ):
                 changed.append(name)

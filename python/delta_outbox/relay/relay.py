@@ -50,7 +50,7 @@ logger = logging.getLogger(__name__)
 QUEUE_SHARE: Final = 0.25  # of a lease: what waits so long, and then takes as long, has half left
 ENDING_SECONDS: Final = 0.5  # between looks at what others have still claimed, as an epoch ends
 PAUSE_POLL_SECONDS: Final = 1.0  # between two checks whether this machine can publish again
-LANDING_SECONDS: Final = 1.0  # between looks at the rest while something is in flight
+COMPLETION_SECONDS: Final = 1.0  # between looks at the rest while something is in flight
 
 
 class Relay:
@@ -156,7 +156,7 @@ class Relay:
     ) -> None:
         while not stop.is_set():
             self._beat()
-            self._land(on_progress)
+            self._complete(on_progress)
             self._flight.overtake()
             self._destinations.check_opened()
             if stop.is_set():
@@ -174,7 +174,7 @@ class Relay:
                 if may_claim and self._planning.is_low(is_idle=is_idle):
                     self._look(mode, is_idle=is_idle)
                 else:
-                    self._flight.wait(LANDING_SECONDS)
+                    self._flight.wait(COMPLETION_SECONDS)
             elif done or not self._has_epoch(mode, max_wait, stop):
                 return
             elif is_paused or (
@@ -197,7 +197,7 @@ class Relay:
             seconds, pause = self._publishing_pause.seconds, PAUSE_POLL_SECONDS
         else:
             seconds = self._isolation.wait()
-            pause = min(max(seconds, 0.01), LANDING_SECONDS)
+            pause = min(max(seconds, 0.01), COMPLETION_SECONDS)
         if mode is Mode.ONCE or (mode is Mode.DRAIN and seconds > max_wait):
             return False
         stop.wait(pause)
@@ -218,10 +218,10 @@ class Relay:
                 self._end(waiting, [NotSent()] * len(waiting.claim))
             failed: Exception | None = None
             while self._flight:
-                self._flight.wait(LANDING_SECONDS)
+                self._flight.wait(COMPLETION_SECONDS)
                 try:
-                    self._land(on_progress)
-                except Exception as error:  # noqa: BLE001 - what else has landed is recorded first
+                    self._complete(on_progress)
+                except Exception as error:  # noqa: BLE001 - what else has completed is recorded first
                     failed = failed or error
                 self._heart.beat()
             if failed is not None:
@@ -415,7 +415,7 @@ class Relay:
         results = self._destinations.publishing.publish(
             held.claim,
             seconds=seconds,
-            is_alone=self._flight.in_the_air < 2,
+            is_alone=self._flight.being_published < 2,
             tasks=held.tasks,
             blocked=held.blocked,
         )
@@ -426,11 +426,11 @@ class Relay:
             wait_until_over=lambda: self._clock.sleep(held.until - self._clock.monotonic()),
         )
 
-    def _land(self, on_progress: Callable[[Summary], None] | None) -> None:
+    def _complete(self, on_progress: Callable[[Summary], None] | None) -> None:
         """Decide the endings of what has been published."""
-        for held, results in self._flight.landed():
+        for held, results in self._flight.completed():
             self._end(held, results)
-            if self._isolation.landed(held.claim, results):
+            if self._isolation.completed(held.claim, results):
                 self._planning.forget()
             if on_progress:
                 on_progress(self._summary)

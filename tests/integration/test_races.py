@@ -328,7 +328,7 @@ def test_a_plan_knows_what_its_position_has_passed(
     planning.look(alive=set(), ahead=1, takes_over=True)
     (claim,) = claims
     schedule = planning.schedule
-    planned = schedule.take(Kind.NEW, 4)["event_id"].to_pylist() if schedule else []
+    planned = schedule.take(Kind.FIRST_ATTEMPT, 4)["event_id"].to_pylist() if schedule else []
     assert [f"{prefix}-{n:03}" for n in range(claimed, 4)] == planned
     other.end(claim, [Delivered()] * claimed)
     _deliver_all(other)

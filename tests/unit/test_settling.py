@@ -212,7 +212,7 @@ def held_claim(*event_ids: str) -> Held:
     table = pa.Table.from_pylist(rows, DELIVERIES)
     policies = PolicySet.from_csv(POLICY)
     claim = make_claim(table, policies=policies, now=AT, claim_id="c")
-    return Held(kind=Kind.NEW, claim=claim, scopes=[f"scope-{one}" for one in event_ids])
+    return Held(kind=Kind.FIRST_ATTEMPT, claim=claim, scopes=[f"scope-{one}" for one in event_ids])
 
 
 def test_what_came_back_is_believed(unknown_results: UnknownResults):

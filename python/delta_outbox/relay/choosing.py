@@ -104,9 +104,9 @@ class Choosing:
 
     def _kinds(self, to: str) -> tuple[Kind, Kind]:
         """Take turns: where there is room for one kind only, none is to wait for ever."""
-        if self._last.get(to) is Kind.TROUBLED:
-            return Kind.NEW, Kind.TROUBLED
-        return Kind.TROUBLED, Kind.NEW
+        if self._last.get(to) is Kind.RETRY:
+            return Kind.FIRST_ATTEMPT, Kind.RETRY
+        return Kind.RETRY, Kind.FIRST_ATTEMPT
 
     def _claims(
         self, schedule: Schedule, kind: Kind, to: str, chosen: Sequence[Held], *, once: bool
@@ -114,8 +114,8 @@ class Choosing:
         names = to.split("|")
         room = self._room(names, chosen, once=once)
         if room and not once and self._limit is not None:
-            other = Kind.NEW if kind is Kind.TROUBLED else Kind.TROUBLED
-            if kind is Kind.TROUBLED and schedule.has(other, to=to):
+            other = Kind.FIRST_ATTEMPT if kind is Kind.RETRY else Kind.RETRY
+            if kind is Kind.RETRY and schedule.has(other, to=to):
                 room = (room + 1) // 2  # of a limit, a half is for the others
         if not room:
             return []
@@ -190,7 +190,7 @@ class Choosing:
             for name in held.to.split("|"):
                 in_use[name] += held.tasks
         tasks = self._isolation.tasks(to.split("|"), in_use, taken)
-        other = Kind.NEW if kind is Kind.TROUBLED else Kind.TROUBLED
+        other = Kind.FIRST_ATTEMPT if kind is Kind.RETRY else Kind.RETRY
         return -(-tasks // 2) if schedule.has(other, to=to) else tasks
 
 

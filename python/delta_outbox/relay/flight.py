@@ -1,7 +1,7 @@
 """Claims in flight: each kind is published beside the other, one claim of a kind at a time, and
 where destinations are isolated, one of each.
 
-The next claim of new deliveries is made while one is being published, and waits for it: it starts
+The next claim of first attempts is made while one is being published, and waits for it: it starts
 as soon as the other has completed, without what follows a failure. A claim that takes long, because
 one of its deliveries is slow to fail, is overtaken: one more may be in flight beside it.
 """
@@ -23,7 +23,7 @@ from delta_outbox.settling import PublishResult
 
 Publish = Callable[["Held"], Sequence[PublishResult]]
 
-SLOW_SECONDS: Final = 10.0  # a claim of new deliveries that is in flight longer may be overtaken
+SLOW_SECONDS: Final = 10.0  # a claim of first attempts that is in flight longer may be overtaken
 MAX_THREADS: Final = 256  # claims at once; one needs a thread that does nothing but wait
 
 
@@ -80,7 +80,7 @@ class Flight:
         self._pool = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="publish")
         self._in_flight: list[_InFlight] = []
         self._waiting: Held | None = None
-        self._took: float | None = None  # seconds, by the last claim of new deliveries
+        self._took: float | None = None  # seconds, by the last claim of first attempts
         self._lock = threading.RLock()  # what waits is started by the thread that has completed
 
     def __len__(self) -> int:
@@ -97,12 +97,12 @@ class Flight:
             to: its destinations, where they are isolated.
         """
         with self._lock:
-            if kind is Kind.NEW and self._waiting is not None and self._waiting.to == to:
+            if kind is Kind.FIRST_ATTEMPT and self._waiting is not None and self._waiting.to == to:
                 return False
             same = self._like(kind, to)
             if not same:
                 return True
-            return kind is Kind.NEW and len(same) == 1 and self._is_slow(same[0])
+            return kind is Kind.FIRST_ATTEMPT and len(same) == 1 and self._is_slow(same[0])
 
     @property
     def being_published(self) -> int:
@@ -111,7 +111,7 @@ class Flight:
             return sum(not one.answer.done() for one in self._in_flight)
 
     def may_queue(self, *, within: float) -> bool:
-        """Say whether a claim of new deliveries may be made that waits for the one in flight.
+        """Say whether a claim of first attempts may be made that waits for the one in flight.
 
         Args:
             within: seconds that the last one of its kind may have taken, for what waits uses up its
@@ -119,7 +119,9 @@ class Flight:
         """
         with self._lock:
             is_fast = self._took is not None and self._took <= within
-            return is_fast and self._waiting is None and len(self._like(Kind.NEW, "")) == 1
+            return (
+                is_fast and self._waiting is None and len(self._like(Kind.FIRST_ATTEMPT, "")) == 1
+            )
 
     def start(self, held: Held) -> None:
         """Begin to publish a claim.
@@ -138,7 +140,7 @@ class Flight:
         Of an order scope in which something was not delivered, nothing of it is sent.
 
         Args:
-            held: a claim of new deliveries, made when `may_queue` said so.
+            held: a claim of first attempts, made when `may_queue` said so.
         """
         with self._lock:
             assert self._waiting is None
@@ -154,7 +156,7 @@ class Flight:
             held = self._waiting
             if held is None:
                 return
-            before = self._like(Kind.NEW, held.to)
+            before = self._like(Kind.FIRST_ATTEMPT, held.to)
             if len(before) != 1 or not self._is_slow(before[0]):
                 return
             held.blocked |= {scope for scope in before[0].held.scopes if scope is not None}
@@ -213,7 +215,7 @@ class Flight:
 
     def _complete(self, one: _InFlight) -> None:
         with self._lock:
-            if one.held.kind is Kind.NEW:
+            if one.held.kind is Kind.FIRST_ATTEMPT:
                 self._took = self._clock.monotonic() - one.since
             if self._waiting is not None:
                 self._waiting.blocked |= _undelivered(one)
@@ -223,7 +225,7 @@ class Flight:
         """Start the claim that waits, if nothing of its kind is in flight any more."""
         held = self._waiting
         assert held is not None
-        if all(one.answer.done() for one in self._like(Kind.NEW, held.to)):
+        if all(one.answer.done() for one in self._like(Kind.FIRST_ATTEMPT, held.to)):
             self._waiting = None
             self._start(held)
 

@@ -304,14 +304,14 @@ class Relay:
             if not (once and chosen):
                 self._choosing.choose(schedule, chosen, once=once)
             return chosen
-        for kind in (Kind.TROUBLED, Kind.NEW):
-            other = Kind.NEW if kind is Kind.TROUBLED else Kind.TROUBLED
+        for kind in (Kind.RETRY, Kind.FIRST_ATTEMPT):
+            other = Kind.FIRST_ATTEMPT if kind is Kind.RETRY else Kind.RETRY
             admitted = self._flight.admits(kind)
-            waits = kind is Kind.NEW and not admitted and not once and self._may_queue()
+            waits = kind is Kind.FIRST_ATTEMPT and not admitted and not once and self._may_queue()
             if not (admitted or waits):
                 continue
             room = self._room(chosen)
-            if kind is Kind.TROUBLED and other not in self._flight and schedule.has(other):
+            if kind is Kind.RETRY and other not in self._flight and schedule.has(other):
                 room = (room + 1) // 2  # of a limit, a half is for the others
             if not room or (once and chosen):
                 continue

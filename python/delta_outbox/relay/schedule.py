@@ -18,7 +18,7 @@ from delta_outbox.byte_bounds import fitting, told_sizes
 from delta_outbox.lifecycle import suspect_claim_limit
 
 _FREE: Final = -1  # code of a delivery without an order scope
-_NEW: Final = -2  # group of deliveries that nothing has happened to; others: their suspicion
+_FIRST_ATTEMPT: Final = -2  # group of deliveries that have not failed; others: their suspicion
 
 Allowed = Callable[[pa.Table], npt.NDArray[np.bool_]]
 
@@ -28,8 +28,8 @@ class Kind(StrEnum):
     to fail delays nothing that is well.
     """
 
-    NEW = "new"
-    TROUBLED = "troubled"  # failed before, or under suspicion of killing its worker
+    FIRST_ATTEMPT = "first attempt"
+    RETRY = "retry"  # failed before, or under suspicion of killing its worker
 
 
 class Schedule:
@@ -69,7 +69,7 @@ class Schedule:
         suspect = deliveries["suspect"].to_numpy()
         failed = deliveries["publish_attempts"].to_numpy()
         self._group: npt.NDArray[np.int64] = np.where(
-            suspect > 0, suspect, np.where(failed > 0, 0, _NEW)
+            suspect > 0, suspect, np.where(failed > 0, 0, _FIRST_ATTEMPT)
         ).astype(np.int64)
         self._destinations: list[str] = [""]
         self._to: npt.NDArray[np.int32] = np.zeros(deliveries.num_rows, dtype=np.int32)
@@ -112,7 +112,9 @@ class Schedule:
         left = self._left & ~self._blocked[self._scope]
         if to is not None:
             left = left & self._is_to(to)
-        return bool(np.any(left & ((self._group == _NEW) == (kind is Kind.NEW))))
+        return bool(
+            np.any(left & ((self._group == _FIRST_ATTEMPT) == (kind is Kind.FIRST_ATTEMPT)))
+        )
 
     def block(self, scopes: Iterable[str | None]) -> bool:
         """Block some scopes, for what was to come first has not been delivered: take nothing more
@@ -152,7 +154,11 @@ class Schedule:
             Columns of `claims.DELIVERIES`, in order; no rows if there is nothing to take.
         """
         open_ = self._left & ~self._all_blocked(blocked)[self._scope]
-        of_kind = (self._group == _NEW) if kind is Kind.NEW else (self._group != _NEW)
+        of_kind = (
+            (self._group == _FIRST_ATTEMPT)
+            if kind is Kind.FIRST_ATTEMPT
+            else (self._group != _FIRST_ATTEMPT)
+        )
         if to is not None:
             of_kind = of_kind & self._is_to(to)
         # The oldest one says which group has its turn; suspects of a degree share a claim.

@@ -1,7 +1,7 @@
-"""The ids that the event log holds, as whoever goes on asking for them has to know them.
+"""The id index: a number in memory for each id that the event log holds.
 
 To look ids up in the log is a query of all ids within the horizon (decision 0004): three quarters
-of what a small append costs, and half of a relay's look at a few new events. Where ids grow with
+of what a small append costs, and half of a relay's poll with a few new events. Where ids grow with
 time, it is enough to ask whether there is one between the least and the greatest. Where they do
 not and a batch is large or not the first, or once that was asked often enough, a number is kept for
 each id of the log, what others have appended since is read, and the log is asked only where a
@@ -96,8 +96,9 @@ def _numbers_of(event_ids: pa.ChunkedArray) -> Numbers:
 _NUMBER: Final = f"shiftleft(crc32(event_id), {_SHIFT}) ^ crc32(reverse(event_id))"
 
 
-class KnownIds:
-    """The ids of one event log, as far as one producer or relay knows them.
+class IdIndex:
+    """The ids of one event log, as far as one producer or relay knows them: certain about what is
+    new.
 
     Args:
         spark: the session to read with.

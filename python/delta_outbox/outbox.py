@@ -30,7 +30,7 @@ from delta_outbox.endings import Endings
 from delta_outbox.errors import SequenceTaken
 from delta_outbox.heartbeat import is_any_alive
 from delta_outbox.home import Home
-from delta_outbox.known_ids import KnownIds
+from delta_outbox.known_ids import IdIndex
 from delta_outbox.lane_logs import LaneLogs
 from delta_outbox.lifecycle import Ending, EndOfClaim
 from delta_outbox.literals import instant_literal
@@ -129,7 +129,7 @@ class Outbox:
             clock=self.clock,
             worker_id=self.worker_id,
         )
-        self._known_ids = KnownIds(self.spark, self.tables.events)
+        self._id_index = IdIndex(self.spark, self.tables.events)
         self.unknown_results = UnknownResults(self.settings, home=self.folder, clock=self.clock)
         self.deliveries = OpenDeliveries(
             self.spark, statements, clock=self.clock, policies=lambda: self.policies_in_force
@@ -169,7 +169,7 @@ class Outbox:
             self.spark,
             self.tables,
             table,
-            known_ids=self._known_ids,
+            id_index=self._id_index,
             settings=self.settings.append,
             now=self.clock.now(),
             lines=lines,

@@ -23,7 +23,7 @@ from delta_outbox.event_files import (
     with_places,
 )
 from delta_outbox.horizon import day_ranges
-from delta_outbox.known_ids import KnownIds
+from delta_outbox.known_ids import IdIndex
 from delta_outbox.outbox import Outbox
 from delta_outbox.tails import changes
 
@@ -60,7 +60,7 @@ class Arrivals:
         self._outbox = outbox
         self._events = outbox.tables.events
         self._files = CommitFiles(outbox.spark)
-        self._known_ids = KnownIds(outbox.spark, outbox.tables.events)
+        self._id_index = IdIndex(outbox.spark, outbox.tables.events)
 
     def read(self, *, after: int, to: int, limit: int) -> Arrived | None:
         """Return what came between two versions of the event log, if each of it is a new event.
@@ -86,12 +86,12 @@ class Arrivals:
         today = self._outbox.clock.now().date()
         ranges = day_ranges(days, back=horizon)
         if len(ranges) > 1:  # ids are known from one day on, and these lie far apart
-            return None if self._known_ids.are_there(table["event_id"], ranges, after) else found
+            return None if self._id_index.are_there(table["event_id"], ranges, after) else found
         since = min(_EPOCH + timedelta(days=ranges[0][0]), today - timedelta(days=horizon))
-        if self._known_ids.may_hold(table["event_id"], since=since, version=after):
+        if self._id_index.may_hold(table["event_id"], since=since, version=after):
             return None
-        if self._known_ids.is_read:
-            self._known_ids.add_asked(version=found.to)
+        if self._id_index.is_read:
+            self._id_index.add_asked(version=found.to)
         return found
 
     def with_places(self, deliveries: pa.Table) -> pa.Table:

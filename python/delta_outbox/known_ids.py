@@ -27,7 +27,7 @@ from delta_outbox.event_files import UnreadableFile, read_columns
 from delta_outbox.horizon import Range, days_condition
 from delta_outbox.literals import text_literal
 from delta_outbox.repeats import in_parts
-from delta_outbox.tails import MANY, changes
+from delta_outbox.tails import LARGE_QUERY_ROWS, changes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -134,12 +134,14 @@ class IdIndex:
             version: of the log, what came later does not count; its end if left out.
         """
         self._asked += 1
-        asks = self._asked <= ASKED_FIRST or not self._is_of_use or len(event_ids) >= MANY
+        asks = (
+            self._asked <= ASKED_FIRST or not self._is_of_use or len(event_ids) >= LARGE_QUERY_ROWS
+        )
         if self._ids is None and asks:
             ends = pc.min_max(event_ids).as_py()
             if not self._are_between(ends["min"], ends["max"], since=since, version=version):
                 return False
-        is_once = self._asked == 1 and len(event_ids) < MANY
+        is_once = self._asked == 1 and len(event_ids) < LARGE_QUERY_ROWS
         if is_once or not self._is_of_use:
             return True
         if not self._is_up_to_date(since, version):

@@ -86,7 +86,7 @@ def serving(
             extra_conf=served_settings(port=port),
             environment={TOKEN_VARIABLE: token},
             short_lived=short_lived,
-            few_rows=short_lived,  # who asks what is not known
+            small_query_mode=short_lived,  # who asks what is not known
             debug=debug,
         )
         served = Served(address=f"sc://localhost:{_port()}", token=token, pid=os.getpid())

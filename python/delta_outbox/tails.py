@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, Final
 
-from delta_outbox.few_rows import expect_many_rows
+from delta_outbox.few_rows import use_large_query_mode
 from delta_outbox.frames import frame_of
 from delta_outbox.horizon import day_ranges, days_condition
 from delta_outbox.lifecycle import OPEN_STATES, TERMINAL_STATES, State
@@ -22,7 +22,9 @@ LOGS: Final = ("events", "transitions", "commands")
 VARIANTS: Final = ("e", "er", "t", "tm", "tmd", "et", "etm", "ertm", "ertmd", "ertmcd")
 """The variants of the macro `fold` that relay_sql.sql compiles, the shorter ones first."""
 
-MANY: Final = 20_000  # rows; of fewer it costs more to ask whether one is there twice than to look
+LARGE_QUERY_ROWS: Final = (
+    20_000  # rows; of fewer it costs more to ask whether one is there twice than to look
+)
 BACKLOG: Final = 500_000  # events that nothing has happened to; of as many, order is kept
 
 
@@ -83,8 +85,8 @@ class Tails:
         found = self._spark.sql(  # Delta's log knows
             f"select count(*) as events from {self._tables.events} version as of {latest['events']}"
         ).first()
-        if found is not None and found["events"] >= MANY:
-            expect_many_rows(self._spark)
+        if found is not None and found["events"] >= LARGE_QUERY_ROWS:
+            use_large_query_mode(self._spark)
         for log in LOGS:
             source = f"{self._tables[f'outbox_{log}']} version as of {latest[log]}"
             self._tail(log, source, arrival="_metadata.row_commit_version")
@@ -142,7 +144,7 @@ class Tails:
         touched = self._new_events
         if "transitions" in self._new:
             touched += self._look_at_transitions().deliveries
-        return touched < MANY
+        return touched < LARGE_QUERY_ROWS
 
     def from_states(self) -> tuple[str, ...]:
         """Return the partitions of the projection that what is in the views comes from.
@@ -184,7 +186,7 @@ class Tails:
         if "commands" in self._new or self.from_states() != OPEN_STATES:
             return False
         touched = self._look_at_transitions().deliveries
-        return touched >= MANY and rows <= 2 * touched
+        return touched >= LARGE_QUERY_ROWS and rows <= 2 * touched
 
     def _look_at_transitions(self) -> TailClaims:
         """Look at the transitions claim by claim, once, and leave out of the view what is over: a
@@ -192,8 +194,8 @@ class Tails:
         """
         if self._of_transitions is None:
             claims = self._claims()
-            if sum(claim["transitions"] for claim in claims) >= MANY:
-                expect_many_rows(self._spark)
+            if sum(claim["transitions"] for claim in claims) >= LARGE_QUERY_ROWS:
+                use_large_query_mode(self._spark)
             self._of_transitions = read_claims(claims)
             if self._of_transitions.over:
                 over = listed(self._of_transitions.over)
@@ -227,7 +229,7 @@ class Tails:
         """Return what was appended to a log, to select from. Few rows are read here: to plan how
         Spark reads them takes longer than all the rest of a fold.
         """
-        rows = self._files.rows(log, after, to, most=MANY)
+        rows = self._files.rows(log, after, to, most=LARGE_QUERY_ROWS)
         if rows is None:
             return changes(self._tables[f"outbox_{log}"], after=after, to=to)
         name = f"outbox_{log}_rows"
@@ -261,8 +263,8 @@ class Tails:
                 days = bounds["days"]
                 first_id, last_id = bounds["first_id"] or "", bounds["last_id"] or ""
                 self._new_events = bounds["events"]
-        if self._new_events >= MANY:
-            expect_many_rows(self._spark)
+        if self._new_events >= LARGE_QUERY_ROWS:
+            use_large_query_mode(self._spark)
         back = int(self._statements.texts["identity_horizon_days"])
         ranges = day_ranges(days, back=back)
         self._view(
@@ -282,7 +284,7 @@ class Tails:
         """Say whether a new event may have the id of another one; asked once, of many only."""
         if self._repeats is None:
             self._repeats = True
-            if self._new_events >= MANY:
+            if self._new_events >= LARGE_QUERY_ROWS:
                 if self._differ and self._spark.table("outbox_known_events").isEmpty():
                     self._repeats = False
                     return False

@@ -211,8 +211,8 @@ def test_a_backlog_is_read_in_parts(
     delivers each event once and in order, without a look at everything. Its session is told.
     """
     told: list[object] = []
-    monkeypatch.setattr("delta_outbox.relay.relay.MANY", 20)
-    monkeypatch.setattr("delta_outbox.relay.relay.expect_many_rows", told.append)
+    monkeypatch.setattr("delta_outbox.relay.relay.LARGE_QUERY_ROWS", 20)
+    monkeypatch.setattr("delta_outbox.relay.relay.use_large_query_mode", told.append)
     relay = store.outbox(tmp_path, batch_size=2)
     for number in range(6):  # ten batches are planned at once: two of these commits
         store.outbox(tmp_path).append(events("parts", 60, keys=4).slice(10 * number, 10))

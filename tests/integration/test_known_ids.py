@@ -89,7 +89,7 @@ def test_ids_that_grow_are_asked_for_before_they_are_read(
     assert [False, True] == [append(mixed, *names) for names in around]
     assert [2] == asked
     assert 1 == mixed.append(events("zz-2", 1)).already_present
-    monkeypatch.setattr(known_ids, "MANY", 2)
+    monkeypatch.setattr(known_ids, "LARGE_QUERY_ROWS", 2)
     asked.clear()
     once = store.outbox(tmp_path)
     assert append(once, "zz-03", "zz-31")  # the first of this producer, and large

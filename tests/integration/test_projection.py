@@ -70,10 +70,10 @@ def test_much_news_is_folded_with_what_it_needs(
     """Of much news it is asked first whether an id is there twice, and which claims are over; the
     rows are those of a fold that looks for everything. The session is told.
     """
-    monkeypatch.setattr(tails, "MANY", 2)
+    monkeypatch.setattr(tails, "LARGE_QUERY_ROWS", 2)
     used: list[str] = []
     told: list[SparkSession] = []
-    monkeypatch.setattr(tails, "expect_many_rows", told.append)
+    monkeypatch.setattr(tails, "use_large_query_mode", told.append)
 
     def watched(letters: Set[str]) -> str:
         used.append(variant(letters))
@@ -217,7 +217,7 @@ def test_what_changes_together_is_replaced(
     that are derived of everything.
     """
     store = empty_store
-    monkeypatch.setattr(tails, "MANY", 2)
+    monkeypatch.setattr(tails, "LARGE_QUERY_ROWS", 2)
     monkeypatch.setattr(tails, "BACKLOG", 3)
     ways: list[str] = []
     way = Refreshing._way

@@ -20,7 +20,7 @@ import pyarrow as pa
 from delta_outbox.claims import Claim, claim_rows, ending_rows, results_without_sending, still_live
 from delta_outbox.columns import shared_texts
 from delta_outbox.errors import LaneClosed, SequenceTaken
-from delta_outbox.few_rows import expect_many_rows
+from delta_outbox.few_rows import use_large_query_mode
 from delta_outbox.heartbeat import Heartbeat
 from delta_outbox.lifecycle import State
 from delta_outbox.log import TransitionLog
@@ -43,7 +43,7 @@ from delta_outbox.relay.waiting import came_back
 from delta_outbox.results import Results
 from delta_outbox.scopes import scopes_of
 from delta_outbox.settling import PublishResult
-from delta_outbox.tails import MANY
+from delta_outbox.tails import LARGE_QUERY_ROWS
 
 logger = logging.getLogger(__name__)
 
@@ -269,8 +269,8 @@ class Relay:
         if self._destinations.prepare_former(self._planning.schedule):
             self._plan(mode, is_idle=is_idle)
         schedule = self._planning.schedule
-        if schedule is not None and len(schedule) >= MANY:
-            expect_many_rows(self._outbox.spark)
+        if schedule is not None and len(schedule) >= LARGE_QUERY_ROWS:
+            use_large_query_mode(self._outbox.spark)
 
     def _plan(self, mode: Mode, *, is_idle: bool) -> None:
         self._planning.look(

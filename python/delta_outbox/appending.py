@@ -120,7 +120,7 @@ def append_events(
         return AppendReport(rejected=tuple(sorted(match.rejections)))
     new = complete(rows.filter(pc.invert(pa.array(match.already_present))), now=now)
     if new.num_rows:
-        mark = f"outbox/append/{uuid.uuid4().hex}"
+        tag = f"outbox/append/{uuid.uuid4().hex}"
         reach("events.before")
         try:
             with (
@@ -132,13 +132,13 @@ def append_events(
                     frame.coalesce(max(1, new.num_rows // _ROWS_PER_FILE))
                     .write.format("delta")
                     .mode("append")
-                    .option("userMetadata", mark)
+                    .option("userMetadata", tag)
                     .saveAsTable(tables.events)
                 )
         except BaseException:
             id_index.forget()
             raise
-        id_index.appended(new["event_id"], mark=mark)
+        id_index.appended(new["event_id"], tag=tag)
     sync_outbox(spark, tables.schema)  # also what was there already: whoever put it may not have
     if new.num_rows:
         reach("events.after")

@@ -36,14 +36,14 @@ class Commit:
     Args:
         version: its number.
         operation: what was done, in Delta's words.
-        mark: what its writer said of it (`userMetadata`), if anything.
+        tag: the commit tag, what its writer says of it (`userMetadata`), if anything.
         at: milliseconds since 1970, as Delta or the writer tell; a table that was dropped and made
             anew has its numbers again, not its times.
     """
 
     version: int
     operation: str
-    mark: str | None
+    tag: str | None
     at: int
 
 
@@ -160,7 +160,7 @@ class CommitHistory:
             yield Commit(
                 version=int(row["version"]),
                 operation=str(row["operation"]),
-                mark=row["userMetadata"],
+                tag=row["userMetadata"],
                 at=round(row["timestamp"].timestamp() * 1000),
             )
 
@@ -208,7 +208,7 @@ def _read(folder: Path, version: int) -> Commit | None:
     return Commit(
         version=version,
         operation=str(info.get("operation")),
-        mark=info.get("userMetadata"),
+        tag=info.get("userMetadata"),
         at=int(info.get("inCommitTimestamp", info.get("timestamp", 0))),
     )
 

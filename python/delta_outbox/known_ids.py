@@ -178,18 +178,18 @@ class IdIndex:
             self._ids.add(self._asked_for)
             self._at = self._history.at(self._events, version)
 
-    def appended(self, event_ids: pa.ChunkedArray, *, mark: str) -> None:
+    def appended(self, event_ids: pa.ChunkedArray, *, tag: str) -> None:
         """Note what this producer has appended itself.
 
         Args:
             event_ids: all of the commit.
-            mark: the commit's `userMetadata`, which no other has.
+            tag: the commit's `userMetadata`, which no other has.
         """
         if self._ids is None or self._at is None:
             return
         self._ids.add(_numbers_of(event_ids))
         commits = self._history.after(self._events, self._at, most=1)
-        if commits and commits[0].mark == mark:
+        if commits and commits[0].tag == tag:
             self._at = commits[0]
 
     def forget(self) -> None:

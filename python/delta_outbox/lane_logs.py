@@ -88,7 +88,7 @@ class LaneLogs:
             return False
         commits = history.after(table, seen, most=COMMITS_LOOKED_AT) if seen else None
         ours = f"{self.plans.app_id}/"
-        if commits is not None and not any((one.mark or "").startswith(ours) for one in commits):
+        if commits is not None and not any((one.tag or "").startswith(ours) for one in commits):
             self._seen = newest if not commits else commits[-1]
             return False
         return self.read()

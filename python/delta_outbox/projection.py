@@ -16,7 +16,7 @@ from delta_outbox.errors import ChangeFeedGone, LogRewound, NoOutboxHere
 from delta_outbox.lifecycle import OPEN_STATES
 from delta_outbox.literals import listed
 from delta_outbox.progress import NumberedWrite, NumberedWrites
-from delta_outbox.refreshing import PLAN_APP_ID, WRITER, Refreshing, newest_mark
+from delta_outbox.refreshing import PLAN_APP_ID, WRITER, Refreshing, newest_refresh
 from delta_outbox.session import kept, own_session
 from delta_outbox.statements import Statements
 from delta_outbox.tables import Tables
@@ -180,15 +180,15 @@ class Projection:
         Raises:
             LogRewound: the plan is no longer there.
         """
-        mark = newest_mark(self._spark, self._tables.state)
-        if mark is None:
+        newest = newest_refresh(self._spark, self._tables.state)
+        if newest is None:
             return None
         plan = expected
-        if plan is None or plan.number != mark.plan:
-            plan = self._plans.numbered(mark.plan)
+        if plan is None or plan.number != newest.plan:
+            plan = self._plans.numbered(newest.plan)
         if plan is None:
-            raise LogRewound(table=self._tables.progress, writer=PLAN_APP_ID, number=mark.plan)
-        return Watermark(version=mark.version, plan=plan)
+            raise LogRewound(table=self._tables.progress, writer=PLAN_APP_ID, number=newest.plan)
+        return Watermark(version=newest.version, plan=plan)
 
     def is_anything_open(self, seen: Watermark) -> bool:
         """Say whether a version of the projection has open deliveries.

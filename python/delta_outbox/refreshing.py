@@ -43,7 +43,7 @@ APP_ID: Final = "outbox/projection"
 PLAN_APP_ID: Final = "outbox/projection-plan"
 ATTEMPTS: Final = 100
 COMMITS_LOOKED_AT: Final = 50  # of maintenance, before all are
-_MARK: Final = re.compile(rf"{APP_ID}/(\d+)")
+_TAG: Final = re.compile(rf"{APP_ID}/(\d+)")
 _SETTINGS: Final = (
     "spark.databricks.delta.write.txnAppId",
     "spark.databricks.delta.write.txnVersion",
@@ -52,7 +52,7 @@ _SETTINGS: Final = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mark:
+class RefreshCommit:
     """Which plan the projection stands at.
 
     Args:
@@ -218,7 +218,7 @@ class Refreshing:
             rows.drop_columns("replaces_destination"),
             app_id=APP_ID,
             number=number,
-            mark=_marked(number),
+            tag=_tag_of(number),
         )
 
     def _touched(self) -> Mapping[str, object]:
@@ -276,13 +276,13 @@ class Refreshing:
         """
         if not _has_rows(plan):
             return plan.number
-        mark = newest_mark(self._spark, self._tables.state)
-        return plan.number if mark is not None and mark.plan >= plan.number else 0
+        newest = newest_refresh(self._spark, self._tables.state)
+        return plan.number if newest is not None and newest.plan >= plan.number else 0
 
     @contextmanager
     def _numbered(self, number: int) -> Iterator[None]:
         """Give the writes of a block a version; readers find it in the commit as well."""
-        values = APP_ID, str(number), _marked(number)
+        values = APP_ID, str(number), _tag_of(number)
         try:
             for name, value in zip(_SETTINGS, values, strict=True):
                 self._spark.conf.set(name, value)
@@ -292,12 +292,12 @@ class Refreshing:
                 self._spark.conf.unset(name)
 
 
-def _marked(number: int) -> str:
-    """Return what the commit of a plan says of itself, as `_MARK` reads it."""
+def _tag_of(number: int) -> str:
+    """Return the commit tag of a plan, as `_TAG` reads it."""
     return f"{APP_ID}/{number}"
 
 
-def newest_mark(spark: SparkSession, state: str) -> Mark | None:
+def newest_refresh(spark: SparkSession, state: str) -> RefreshCommit | None:
     """Return which plan the projection stands at; None if nothing says so.
 
     Maintenance may have been committed since, and leaves the rows as they are. A RESTORE does not.
@@ -311,9 +311,9 @@ def newest_mark(spark: SparkSession, state: str) -> Mark | None:
         version = max(version, commit.version)
         if commit.operation == "RESTORE":
             return None
-        mark = _MARK.fullmatch(commit.mark or "")
-        if mark:
-            return Mark(version=version, plan=int(mark[1]))
+        tag = _TAG.fullmatch(commit.tag or "")
+        if tag:
+            return RefreshCommit(version=version, plan=int(tag[1]))
     return None
 
 

@@ -22,9 +22,7 @@ LOGS: Final = ("events", "transitions", "commands")
 VARIANTS: Final = ("e", "er", "t", "tm", "tmd", "et", "etm", "ertm", "ertmd", "ertmcd")
 """The variants of the macro `fold` that relay_sql.sql compiles, the shorter ones first."""
 
-LARGE_QUERY_ROWS: Final = (
-    20_000  # rows; of fewer it costs more to ask whether one is there twice than to look
-)
+LARGE_QUERY_ROWS: Final = 20_000  # of fewer it costs more to ask whether an id is there twice
 BACKLOG: Final = 500_000  # events that nothing has happened to; of as many, order is kept
 
 

@@ -80,9 +80,9 @@ def test_what_was_acknowledged_survives(
     before: list[Path] = []
     put = LogStore.put
 
-    def watched(log: LogStore, version: int, actions: Any, *, mark: str) -> bool:
+    def watched(log: LogStore, version: int, actions: Any, *, tag: str) -> bool:
         before.extend(disk.unsynced(folder_of(store)))
-        return put(log, version, actions, mark=mark)
+        return put(log, version, actions, tag=tag)
 
     monkeypatch.setattr(LogStore, "put", watched)
     outbox = store.outbox(tmp_path / "delivered")

@@ -150,9 +150,9 @@ def test_few_rows_are_inserted_as_by_spark(
     (ours, our_rows), (theirs, their_rows) = _ways(store, outbox, monkeypatch)
     assert {"add", "commitInfo", "txn"} == ours.keys() == theirs.keys()
     assert ours["txn"][0]["appId"] == theirs["txn"][0]["appId"]
-    marks = [one["commitInfo"][0]["userMetadata"].rpartition("/") for one in (ours, theirs)]
-    assert marks[0][0] == marks[1][0]
-    assert int(marks[0][2]) < int(marks[1][2])
+    tags = [one["commitInfo"][0]["userMetadata"].rpartition("/") for one in (ours, theirs)]
+    assert tags[0][0] == tags[1][0]
+    assert int(tags[0][2]) < int(tags[1][2])
     (add,) = ours["add"]
     statistics = json.loads(add["stats"])
     assert 4 == statistics["numRecords"] == len(our_rows) == len(their_rows)

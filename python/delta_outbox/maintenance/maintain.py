@@ -179,7 +179,7 @@ class Maintenance:
         count = int(row["beats"]) if row is not None else 0
         if count and not dry_run:
             statement = f"delete from {self._tables.relays} where {old}"
-            remove(self._spark, self._tables.relays, statement, mark="heartbeats")
+            remove(self._spark, self._tables.relays, statement, tag="heartbeats")
         return count
 
     def _maintain(self, table: Table, hours: Mapping[str, int], *, dry_run: bool) -> TableReport:

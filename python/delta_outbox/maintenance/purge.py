@@ -254,7 +254,7 @@ class Purge:
             f"where {day_of()} in ({dates})) as s "
             f"on t.event_id = s.event_id and {day_of('t.')} in ({dates}) "
             "when matched then delete",
-            mark=str(given["purge"]),
+            tag=str(given["purge"]),
             once=(EVENTS_APP_ID, int(given["purge"])),
         )
 
@@ -273,7 +273,7 @@ class Purge:
                 self._tables.transitions,
                 f"delete from {self._tables.transitions} "
                 f"where lane = {lane} and occurred_date in ({dates}) and ({positions})",
-                mark=str(given["purge"]),
+                tag=str(given["purge"]),
             )
         return removed
 
@@ -291,7 +291,7 @@ class Purge:
                 self._tables.state,
                 f"delete from {self._tables.state} "
                 f"where state in ({listed(states)}) and {deliveries_of(given)}",
-                mark=str(given["purge"]),
+                tag=str(given["purge"]),
             )
             self._outbox.refresh(planned_by=self._outbox.worker_id)
             states = (*TERMINAL_STATES, *OPEN_STATES)

@@ -77,7 +77,7 @@ class PurgeRecords:
                 self._spark,
                 table,
                 f"delete from {table} where number = {number}",
-                mark=str(number),
+                tag=str(number),
             )
 
     def _has(self, number: int) -> bool:

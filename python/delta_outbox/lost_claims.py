@@ -77,7 +77,7 @@ class ExpiredClaims:
         *,
         asked: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> int:
-        """End claims because their leases are over; returns how many deliveries that sets free.
+        """End claims because their leases are over; returns how many deliveries that requeues.
 
         What a destination knows that it got is Delivered; what cannot be resolved stays claimed.
 

@@ -318,7 +318,7 @@ class Outbox:
     def release_expired_claims(self, **given: Unpack[ReleaseArguments]) -> Report: ...
 
     def release_expired_claims(self, **given: Any) -> int | Report:
-        """End the claims whose worker is gone, and return how many deliveries that sets free.
+        """End the claims whose worker is gone, and return how many deliveries that requeues.
 
         What proves it: the lock of the local home, or a lease that is over by more than
         `clock_skew_seconds`. A relay also observes leases by its own clock.

@@ -165,7 +165,7 @@ def fields() -> Iterator[list[Field]]:
 def shown(chosen: Sequence[Held]) -> list[tuple[str, list[str], bool]]:
     """Return destination, events, and whether they are sent, of each claim."""
     return [
-        (one.to, one.claim.deliveries["event_id"].to_pylist(), not one.is_put_back)
+        (one.to, one.claim.deliveries["event_id"].to_pylist(), not one.is_released)
         for one in chosen
     ]
 
@@ -225,7 +225,7 @@ def test_an_event_for_both_is_one_claim_while_both_are_well(fields: list[Field])
 def test_an_event_for_both_is_told_apart_when_one_is_not_well(
     fields: list[Field], how: str
 ) -> None:
-    """The well one gets its delivery, the other one is put back; of a key only the first, for its
+    """The well one gets its delivery, the other one is released; of a key only the first, for its
     order holds over both.
     """
     limits: dict[str, Any] = {"rate_per_second": 1} if how == "slow" else {}
@@ -403,5 +403,5 @@ def test_order_holds_over_all_destinations(rows: list[Row], paused: bool) -> Non
         if holding:
             assert all(holding[0] == other for other in holding)
             assert numbers[: len(holding[0])] == holding[0]
-            if paused and any(one.is_put_back for one in chosen):
+            if paused and any(one.is_released for one in chosen):
                 assert all(len(claim) == 1 for claim in holding if rows[claim[0]][0] == "both")

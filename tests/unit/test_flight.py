@@ -194,15 +194,15 @@ def test_a_look_between_completion_and_its_word_breaks_nothing(field: Field) -> 
     field.flight._in_flight.clear()  # as `completed` leaves it
     field.flight.overtake()
     assert not field.flight.admits(Kind.FIRST_ATTEMPT)
-    assert waiting is field.flight.take_back()
+    assert waiting is field.flight.withdraw()
 
 
 def test_a_claim_that_waits_can_be_taken_back(field: Field) -> None:
     """Whoever stops releases it."""
     field.start(Kind.FIRST_ATTEMPT)
     waiting = field.queue()
-    assert waiting is field.flight.take_back()
-    assert None is field.flight.take_back()
+    assert waiting is field.flight.withdraw()
+    assert None is field.flight.withdraw()
     field.complete()
     assert 0 == len(field.flight)
 

@@ -215,7 +215,7 @@ def held_claim(*event_ids: str) -> Held:
     return Held(kind=Kind.FIRST_ATTEMPT, claim=claim, scopes=[f"scope-{one}" for one in event_ids])
 
 
-def test_what_came_back_is_believed(unknown_results: UnknownResults):
+def test_a_known_result_is_believed(unknown_results: UnknownResults):
     """Where every result is known nobody is asked, and nothing is waited for."""
     held = held_claim("a", "b")
     results: list[EndOfClaim] = [Delivered(), Failed(error="busy")]

@@ -2,7 +2,7 @@
 
 An event for several destinations is claimed for all of them at once while all are well and without
 limits. Otherwise each destination gets a claim of its own: the well ones are sent, the others are
-put back unsent, and from then on each delivery goes its own way.
+released unsent, and from then on each delivery goes its own way.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class Choosing:
         parts = []
         for name in to.split("|"):
             held = self._hold(kind if name in well else None, _part(whole, name))
-            parts.append(replace(held, to=name, tasks=well.get(name, 0), is_put_back=not held.kind))
+            parts.append(replace(held, to=name, tasks=well.get(name, 0), is_released=not held.kind))
         return parts
 
     def _admits(self, kind: Kind, to: str, chosen: Sequence[Held]) -> bool:

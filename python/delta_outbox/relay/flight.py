@@ -40,7 +40,7 @@ class Held:
         sequence: the position of the log at which it was made.
         to: its destinations, joined by `|`, where they are isolated; empty where they are not.
         tasks: publishing tasks that it may have; 0 for the usual number.
-        is_put_back: taken only to be parted from its other destinations, and not sent.
+        is_released: taken only to be parted from its other destinations, and released unsent.
         waits: it may hold what follows a delivery in flight, so it starts after that has completed.
         blocked: order scopes of which nothing is sent: what comes first was not delivered.
     """
@@ -53,7 +53,7 @@ class Held:
     sequence: int = 0
     to: str = ""
     tasks: int = 0
-    is_put_back: bool = False
+    is_released: bool = False
     waits: bool = False
     blocked: frozenset[str] = frozenset()
 
@@ -163,7 +163,7 @@ class Flight:
             self._waiting = None
             self._start(held)
 
-    def take_back(self) -> Held | None:
+    def withdraw(self) -> Held | None:
         """Return the claim that waits; it will not start."""
         with self._lock:
             held, self._waiting = self._waiting, None

@@ -53,7 +53,7 @@ class LastLook:
         """Say whether a look would show nothing but what follows from the last one.
 
         Nothing was committed since; or only what we have appended ourselves, all that was open is
-        ours or planned, and what has come back, or waits behind something DEAD, is heeded by
+        ours or planned, and what was requeued, or waits behind something DEAD, is heeded by
         `Timing.next_due`. (Our append loses if somebody else was on the lane before it, so only
         what came after the last one has to be asked for.)
 

@@ -1,4 +1,4 @@
-"""Results that did not come back: what can be resolved is, what cannot stays claimed."""
+"""Results that are not known: what can be resolved is, what cannot stays claimed."""
 
 from __future__ import annotations
 

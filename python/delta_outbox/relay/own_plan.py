@@ -1,5 +1,5 @@
-"""What a relay plans by itself: what is new and what came back, where all else that is open is its
-own already, so that nothing has to be asked of the views.
+"""What a relay plans by itself: what is new and what was requeued, where all else that is open is
+its own already, so that nothing has to be asked of the views.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NOTHING: Final = DELIVERIES.empty_table()
 
 @dataclass(frozen=True, kw_only=True)
 class Planned:
-    """A plan of what is new and of what came back.
+    """A plan of what is new and of what was requeued.
 
     Args:
         schedule: what may be taken; None if there is nothing.
@@ -54,16 +54,16 @@ class OwnPlan:
         self._batch_size = batch_size
         self._arrivals = Arrivals(outbox)
         self.waiting: Final = Waiting()
-        """What is ours and came back since, or is not due."""
+        """What is ours and was requeued since, or is not due."""
         self.has_more = False
         """Whether new events were left for the next plan."""
         self.is_full = False
-        """Whether more has come back, is not due, or has to wait for its destination, than can be
+        """Whether more was requeued, is not due, or has to wait for its destination, than can be
         kept beside a plan."""
 
     @property
     def is_waiting(self) -> bool:
-        """Say whether something came back, or is not due, or waits behind something DEAD."""
+        """Say whether something was requeued, or is not due, or waits behind something DEAD."""
         return self.waiting.due_at is not None
 
     def clear(self) -> None:
@@ -99,7 +99,7 @@ class OwnPlan:
         is_publishing: bool,
         is_idle: bool,
     ) -> Planned | None:
-        """Plan what is new and what came back.
+        """Plan what is new and what was requeued.
 
         `Schedule` keeps the order among them, and what is in flight keeps its own.
 

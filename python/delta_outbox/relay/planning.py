@@ -195,15 +195,15 @@ class Planning:
             if stood_by:
                 self._isolation.load(again=True)  # the other one may have left a breaker open
             seen = self._outbox.logs.positions
-            freed = self._claims.end(read_view, found.claims, alive=alive) + self._apply_commands(
-                latest
-            )
+            requeued = self._claims.end(
+                read_view, found.claims, alive=alive
+            ) + self._apply_commands(latest)
             if self._outbox.logs.epoch != self._epoch:
                 self._begin_epoch()  # an append has lost to the end of the former one
                 return
             # Either may have gone past what others appended, also if it appended nothing itself:
             # a claim that is planned without that would not lose to it.
-            if freed or self._outbox.logs.positions != seen:
+            if requeued or self._outbox.logs.positions != seen:
                 # What operators have asked for meanwhile is for the next look.
                 latest = {
                     **self._outbox.projection.latest_versions(),
@@ -310,7 +310,7 @@ class Planning:
         """Plan what is new, if that is all there is to it, so that its claims go on record together
         with endings that are not there yet.
 
-        Nothing has come back that such an ending sets free: it could be claimed before that.
+        Nothing that such an ending requeues is among it: that could be claimed too early.
 
         Args:
             alive: our own claims that are in flight or end with the next append.
@@ -328,7 +328,7 @@ class Planning:
             if self._plan_ours(latest, alive=alive, ahead=ahead):
                 self._timing.end(started)
 
-    def take_back(self, deliveries: pa.Table) -> None:
+    def requeue(self, deliveries: pa.Table) -> None:
         """Note that deliveries which were claimed are open again.
 
         Args:
@@ -388,7 +388,7 @@ class Planning:
     def _plan_ours(
         self, latest: dict[str, int], *, alive: Set[str], ahead: int, is_idle: bool = False
     ) -> bool:
-        """Plan what is new and what came back, where all else that is open is ours already and
+        """Plan what is new and what was requeued, where all else that is open is ours already and
         `Schedule` keeps its order; False if everything has to be looked at.
         """
         if not self._may_plan_ours(alive):

@@ -188,8 +188,8 @@ class Publishing:
     ) -> Results[EndOfClaim]:
         """Publish every delivery of a claim once and return what became of each.
 
-        Whatever goes wrong, each delivery has an answer: where none came back, it crashed. Where
-        this machine could not begin, `obstacle` says why, and nothing was sent.
+        Whatever goes wrong, each delivery has an answer: where the worker gave none, it crashed.
+        Where this machine could not begin, `obstacle` says why, and nothing was sent.
 
         Args:
             claim: read back from the log, so it is ours.

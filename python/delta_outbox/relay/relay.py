@@ -39,7 +39,7 @@ from delta_outbox.relay.publishing import margin_seconds
 from delta_outbox.relay.schedule import Kind
 from delta_outbox.relay.summary import Mode, Summary
 from delta_outbox.relay.timing import NEWS_SECONDS
-from delta_outbox.relay.waiting import came_back
+from delta_outbox.relay.waiting import requeued
 from delta_outbox.results import Results
 from delta_outbox.scopes import scopes_of
 from delta_outbox.settling import PublishResult
@@ -213,7 +213,7 @@ class Relay:
     def _finish(self, on_progress: Callable[[Summary], None] | None) -> None:
         """Finish what is in flight, release what waits for it, and record both."""
         try:
-            waiting = self._flight.take_back()
+            waiting = self._flight.withdraw()
             if waiting is not None:
                 self._end(waiting, [NotSent()] * len(waiting.claim))
             failed: Exception | None = None
@@ -385,7 +385,7 @@ class Relay:
             lease = held.claim.lease_seconds
             held.until = claimed_at + lease - margin_seconds(lease)
             held.sequence = log.sequence
-            if held.is_put_back:
+            if held.is_released:
                 self._end(held, [NotSent()] * len(held.claim))
             elif held.kind is None:
                 self._end(held, results_without_sending(held.claim))
@@ -450,7 +450,7 @@ class Relay:
         self._summary = self._summary.plus(len(held.claim), endings)
         open_ = endings.where(lambda ending: ending.to_state is State.PENDING)
         dead = endings.where(lambda ending: ending.to_state is State.DEAD)
-        self._planning.take_back(came_back(held.claim.deliveries, rows))
+        self._planning.requeue(requeued(held.claim.deliveries, rows))
         self._planning.block(
             waits={held.scopes[place] for place in open_},
             dead={held.scopes[place] for place in dead},

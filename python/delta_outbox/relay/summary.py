@@ -27,7 +27,7 @@ class Summary:
         published: acknowledged by the destination.
         retried: to be tried again after a failure, an unknown answer or a crash.
         dead: ended for good.
-        released: given back without an attempt.
+        released: PENDING again without an attempt.
         waiting: open at the end and not eligible by this run.
         duration_seconds: of the run.
     """

@@ -20,7 +20,7 @@ ScopesOf = Callable[[pa.Table], pa.StringArray]
 
 
 class Waiting:
-    """What is open, in no claim, and not planned: it has failed, was given back, or is not due."""
+    """What is open, in no claim, and not planned: it was requeued, or is not due."""
 
     def __init__(self) -> None:
         """Know of nothing."""
@@ -105,7 +105,7 @@ def _goes_first(scopes: pa.StringArray, waits: npt.NDArray[np.bool_]) -> npt.NDA
     return goes
 
 
-def came_back(deliveries: pa.Table, endings: pa.Table) -> pa.Table:
+def requeued(deliveries: pa.Table, endings: pa.Table) -> pa.Table:
     """Return the deliveries of a claim that are open again, as they are after it.
 
     Args:

@@ -26,7 +26,7 @@ class Order:
         beside: claimed by another relay while that one holds the head.
         stalled: eligible after the head and p1 have failed, and p2 was appended.
         second: taken after the pause, in order.
-        blocked: eligible after the second of key a has failed and the third was given back.
+        blocked: eligible after the second of key a has failed and the third was released.
         third: taken after that pause.
         tail: taken when the scheduled head of key c is due.
         final: the last look.

@@ -260,7 +260,7 @@ class TransitionLog:
     def without_void(self, endings: pa.Table, *, claimed: int) -> pa.Table:
         """Return the endings whose claim nobody else has ended, as far as the position reaches.
 
-        An append that succeeds proves nothing of what came before the known position: a look may
+        An append that succeeds proves nothing of what came before the known position: a poll may
         have moved that past the end of a claim.
 
         Args:

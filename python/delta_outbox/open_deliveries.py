@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from delta_outbox.relay.isolation import PerDestination
 
-END_AT_ONCE: Final = 10_000  # deliveries ended without being sent, per look
+END_AT_ONCE: Final = 10_000  # deliveries ended without being sent, per poll
 ENOUGH: Final = 10  # of what was asked for, such a part; to look further takes longer
 MOST_OF_A_COMMIT: Final = 500_000  # deliveries held at once, beyond what is asked for
 _VIEW: Final = "outbox_open_deliveries"

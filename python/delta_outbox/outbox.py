@@ -274,7 +274,7 @@ class Outbox:
         raise SequenceTaken(writer=self.log.app_id, number=self.log.sequence + 1)
 
     def _append_claim(self, log: TransitionLog, deliveries: pa.Table) -> Claim | None:
-        """Claim deliveries of a lane; None if somebody else has appended since it was looked at."""
+        """Claim deliveries of a lane; None if somebody else has appended since it was read."""
         claim = self.new_claim(deliveries)
         try:
             log.append(claim_rows(claim))
@@ -301,7 +301,7 @@ class Outbox:
         """
         endings = self.decide(claim, results)
         rows = ending_rows(claim, endings, now=self.clock.now())
-        # The log may have been looked at since the claim: what came in between counts as well.
+        # The log may have been polled since the claim: what came in between counts as well.
         log = self.logs.of(claim.deliveries)
         since: int | None
         log, since = self._claimed_at.pop(claim.claim_id, (log, None))

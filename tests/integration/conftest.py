@@ -128,8 +128,8 @@ def dbt(spark: SparkSession, home: Home, outbox_schema: str) -> Callable[..., db
 
 
 @pytest.fixture
-def looks(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Return a list that grows with each look at everything that is open."""
+def read_views(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Return a list that grows with each read view that is made."""
     made: list[object] = []
     read_view = Outbox.read_view
 

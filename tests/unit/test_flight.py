@@ -185,7 +185,7 @@ def test_what_completes_elsewhere_is_not_waited_for(field: Field) -> None:
     assert field.flight.admits(Kind.FIRST_ATTEMPT, to="other")
 
 
-def test_a_look_between_completion_and_its_word_breaks_nothing(field: Field) -> None:
+def test_a_poll_between_completion_and_its_word_breaks_nothing(field: Field) -> None:
     """The claim in flight is completed before its thread has said that it is over: what waits keeps
     waiting for that word, and nothing starts before it.
     """

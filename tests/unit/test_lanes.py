@@ -59,7 +59,7 @@ def test_rows_go_to_the_lane_of_their_event(count: int) -> None:
 
 @given(st.integers(1, 12), st.integers(1, 5), st.data())
 def test_relays_find_a_share_each(lanes: int, relays: int, data: st.DataObject) -> None:
-    """Whatever relays have at first: after a few looks in any order no lane has two, each lane has
+    """Whatever relays have at first: after a few polls in any order no lane has two, each lane has
     one, the parts are equal, and nobody changes any more.
     """
     names = [f"r{n}" for n in range(relays)]

@@ -1,4 +1,4 @@
-"""What has come since the last look, where nothing that is open could hold it up."""
+"""What has come since the last poll, where nothing that is open could hold it up."""
 
 from __future__ import annotations
 

@@ -36,33 +36,33 @@ class Freshness:
         self._since = self._clock.monotonic()
 
     def planned(self, events: int) -> None:
-        """Note that new events were planned without a look at the tails.
+        """Note that new events were planned without a read view.
 
         Args:
             events: how many.
         """
         self._planned += events
 
-    def keep(self, latest: Mapping[str, int], *, is_publishing: bool, is_looked_at: bool) -> None:
+    def keep(self, latest: Mapping[str, int], *, is_publishing: bool, is_read_next: bool) -> None:
         """Refresh if it is time, or if the tails have grown long.
 
         Args:
             latest: version of each log, as they have just been asked for.
             is_publishing: whether something is being published.
-            is_looked_at: whether the tails are to be looked at next: then they had better be short.
+            is_read_next: whether a read view is asked for next: then they had better be short.
                 Else, and while something is being published, the refresh runs beside the rest, and
-                whoever looks meanwhile sees the projection as it was, with longer tails.
+                whoever asks meanwhile sees the projection as it was, with longer tails.
         """
         if self._running is not None:
             if not self._running.done():
                 return
             self._wait()
         is_time = self._clock.monotonic() - self._since >= self._every
-        is_long = is_looked_at and self._outbox.projection.tail(latest) > TAIL_COMMITS
+        is_long = is_read_next and self._outbox.projection.tail(latest) > TAIL_COMMITS
         if not (is_time or is_long or self._planned > TAIL_EVENTS):
             return
         self._planned = 0
-        if is_publishing or not is_looked_at:
+        if is_publishing or not is_read_next:
             self._running = self._thread.submit(self._refresh, latest)
         else:
             self._refresh(latest)

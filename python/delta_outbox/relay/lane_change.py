@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-LOOK_SECONDS: Final = 0.5  # between looks at what is still claimed
+POLL_SECONDS: Final = 0.5  # between polls of what is still claimed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +95,7 @@ class LaneChange:
             elif outbox.clock.monotonic() > until:
                 return False
             else:
-                outbox.clock.sleep(LOOK_SECONDS)
+                outbox.clock.sleep(POLL_SECONDS)
 
     def _begin(self, request: LaneRequest) -> int | None:
         """Write down that the epoch ends; None if somebody has done so for other lanes."""

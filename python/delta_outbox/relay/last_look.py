@@ -1,4 +1,4 @@
-"""What a relay knows from its last look at the logs, and whether another one would show more."""
+"""What a relay knows from its last poll of the logs, and whether another one would show more."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from delta_outbox.outbox import Outbox
 from delta_outbox.relay.lane_share import LaneShare
 
 
-class LastLook:
-    """The last look of one relay.
+class LastPoll:
+    """The last poll of one relay.
 
     Args:
         outbox: the store.
@@ -18,12 +18,12 @@ class LastLook:
     """
 
     def __init__(self, outbox: Outbox, share: LaneShare) -> None:
-        """Have looked at nothing yet."""
+        """Begin without a poll."""
         self._outbox = outbox
         self._share = share
         self.versions: Final[dict[str, int]] = {}
         """The versions of the logs that it saw; of the events, those that were planned. Empty if
-        the next one has to look at everything."""
+        the next one has to ask for a read view."""
         self.loose = 0
         """Open deliveries that were neither planned nor ours."""
         self.standing_by = False
@@ -33,7 +33,7 @@ class LastLook:
         return bool(self.versions)
 
     def saw(self, latest: Mapping[str, int]) -> None:
-        """Note what a look has seen.
+        """Note what a poll has seen.
 
         Args:
             latest: version of each log.
@@ -50,7 +50,7 @@ class LastLook:
         return latest is not None and latest > self.versions.get("events", latest)
 
     def shows(self, latest: Mapping[str, int]) -> bool:
-        """Say whether a look would show nothing but what follows from the last one.
+        """Say whether a poll would show nothing but what follows from the last one.
 
         Nothing was committed since; or only what we have appended ourselves, all that was open is
         ours or planned, and what was requeued, or waits behind something DEAD, is heeded by

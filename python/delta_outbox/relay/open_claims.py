@@ -1,4 +1,4 @@
-"""The claims that a look finds open: those that are over are ended, the others hold for a while."""
+"""The claims that a poll finds open: those that are over are ended, the others hold for a while."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class OwnPlan:
             is_idle: whether that is slow, and another destination has nothing planned.
 
         Returns:
-            None if everything has to be looked at.
+            None if a read view has to be asked for.
         """
         limit = self._batch_size * ahead
         if len(self.waiting) > limit:

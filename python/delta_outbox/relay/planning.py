@@ -1,4 +1,4 @@
-"""What is to be done next: a look at the logs, claims of others that are over, a schedule."""
+"""What is to be done next: a poll of the logs, claims of others that are over, a schedule."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from delta_outbox.relay.backlog import find_backlog
 from delta_outbox.relay.freshness import Freshness
 from delta_outbox.relay.isolation import Isolation
 from delta_outbox.relay.lane_share import LaneShare
-from delta_outbox.relay.last_look import LastLook
+from delta_outbox.relay.last_look import LastPoll
 from delta_outbox.relay.leases import LeaseWatch
 from delta_outbox.relay.open_claims import Claimed, OpenClaims
 from delta_outbox.relay.own_plan import NOTHING, OwnPlan
@@ -47,11 +47,11 @@ class Planning:
     def __init__(
         self, outbox: Outbox, heart: Heartbeat, *, batch_size: int, isolation: Isolation
     ) -> None:
-        """Look at nothing yet."""
+        """Begin without a plan."""
         self._outbox = outbox
         self._clock = outbox.clock
         self._isolation = isolation
-        self._unavailable: frozenset[str] = frozenset()  # at the last look
+        self._unavailable: frozenset[str] = frozenset()  # at the last poll
         self._batch_size = batch_size
         self._leases = LeaseWatch(outbox.clock)
         self._freshness = Freshness(outbox)
@@ -63,16 +63,16 @@ class Planning:
         self._claims = OpenClaims(outbox, self._leases)
         self._standby = Standby(outbox, heart, self._leases)
         self._share = LaneShare(outbox, heart)
-        self._last = LastLook(outbox, self._share)
+        self._last = LastPoll(outbox, self._share)
         self._rest = Rest(outbox, self._share, self._timing)
-        self._epoch: Epoch | None = None  # of the lanes, at the last look
+        self._epoch: Epoch | None = None  # of the lanes, at the last poll
         self._commands_seen = 0
         self._planned_by = ""  # the version of the policies
         self._of_others: frozenset[str] = frozenset()  # claims that were alive when it changed
 
     @property
     def schedule(self) -> Schedule | None:
-        """Return what may be taken; None if it has to be looked for."""
+        """Return what may be taken; None if it has to be asked for."""
         return self._schedule if self._schedule is not None and len(self._schedule) else None
 
     def forget(self) -> None:
@@ -92,7 +92,7 @@ class Planning:
         return first.slice(0, room)
 
     def is_low(self, *, is_idle: bool = False) -> bool:
-        """Say whether it is time to look, while something is being published or held back.
+        """Say whether it is time to poll, while something is being published or held back.
 
         Args:
             is_idle: what is planned has to wait, and somebody could do more.
@@ -103,12 +103,12 @@ class Planning:
 
     @property
     def is_fresh(self) -> bool:
-        """Say whether another look would probably show the same."""
+        """Say whether another poll would probably show the same."""
         return self._timing.is_fresh and not self._own.has_more
 
     @property
     def is_all_done(self) -> bool:
-        """Say whether all that was open at the last look is ours or has been delivered."""
+        """Say whether all that was open at the last poll is ours or has been delivered."""
         return (
             bool(self._last)
             and self._last.loose + self._rest.open == 0
@@ -122,11 +122,11 @@ class Planning:
         return min(self._timing.next_due - self._clock.monotonic(), self._isolation.hope())
 
     def has_news(self) -> bool:
-        """Say whether there are new events since the last look, where the log is a folder here."""
+        """Say whether there are new events since the last poll, where the log is a folder here."""
         return self._last.has_news()
 
     def pause(self) -> float:
-        """Return the seconds until another look may be of use, if there is nothing to do."""
+        """Return the seconds until another poll may be of use, if there is nothing to do."""
         poll = self._outbox.settings.relay.poll_seconds
         if self._last.standing_by:
             return max(poll, STANDBY_SECONDS)
@@ -134,7 +134,7 @@ class Planning:
             return max(0.01, min(poll, self._rest.seconds_quiet()))
         return max(0.01, min(poll, self.seconds_to_wait()))
 
-    def look(
+    def poll(
         self,
         *,
         alive: Set[str],
@@ -143,7 +143,7 @@ class Planning:
         shares_lanes: bool = True,
         is_idle: bool = False,
     ) -> None:
-        """Look at the logs, and plan.
+        """Poll the logs, and plan.
 
         Args:
             alive: our own claims that are in flight or end with the next append.
@@ -164,7 +164,7 @@ class Planning:
         # Who stands by leaves it to the owner; where that has died, what it has left comes first.
         if not self._last.standing_by:
             self._freshness.keep(
-                latest, is_publishing=bool(alive), is_looked_at=not self._last.is_all_ours(latest)
+                latest, is_publishing=bool(alive), is_read_next=not self._last.is_all_ours(latest)
             )
         unavailable = self._isolation.unavailable()
         is_same = unavailable == self._unavailable
@@ -204,7 +204,7 @@ class Planning:
             # Either may have gone past what others appended, also if it appended nothing itself:
             # a claim that is planned without that would not lose to it.
             if requeued or self._outbox.logs.positions != seen:
-                # What operators have asked for meanwhile is for the next look.
+                # What operators have asked for meanwhile is for the next poll.
                 latest = {
                     **self._outbox.projection.latest_versions(),
                     "commands": latest["commands"],
@@ -241,7 +241,7 @@ class Planning:
         if self.schedule is None and not self.to_end.num_rows:
             self._note(found)
             if self._share.are_several:
-                self._look_beyond(everything, latest, alive)
+                self._poll_other_lanes(everything, latest, alive)
         else:  # what is left may be taken as soon as this is used up
             self._timing.next_due = float("inf") if self._last.loose == 0 else 0.0
 
@@ -297,16 +297,18 @@ class Planning:
             self._timing.next_due = now
         return self._standby.goes_on(moved=moved, now=now)
 
-    def _look_beyond(self, everything: DataFrame, latest: dict[str, int], alive: Set[str]) -> None:
-        """Look at the lanes of others, with nothing to do on ours; go on to those that nobody has,
+    def _poll_other_lanes(
+        self, everything: DataFrame, latest: dict[str, int], alive: Set[str]
+    ) -> None:
+        """Poll the lanes of others, with nothing to do on ours; go on to those that nobody has,
         if a relay may not have them all at once.
         """
-        self._rest.look(everything, latest)
+        self._rest.poll(everything, latest)
         if self._rest.due and not alive and self._share.choose(goes_on=True):
             self._last.forget()
-            self._rest.look_again()
+            self._rest.poll_again()
 
-    def look_for_news(self, *, alive: Set[str], ahead: int) -> None:
+    def plan_new_events(self, *, alive: Set[str], ahead: int) -> None:
         """Plan what is new, if that is all there is to it, so that its claims go on record together
         with endings that are not there yet.
 
@@ -333,7 +335,7 @@ class Planning:
 
         Args:
             deliveries: columns of `claims.DELIVERIES`, as they are after their claim. That it has
-                ended is on record before the next look.
+                ended is on record before the next poll.
         """
         self._own.waiting.add(deliveries)
         self._heed_waiting()
@@ -354,13 +356,13 @@ class Planning:
             self._heed_waiting()
 
     def _heed_waiting(self) -> None:
-        """Look again when something of what waits may go on."""
+        """Poll again when something of what waits may go on."""
         due_at = self._own.waiting.due_at
         if due_at is not None:
             self._timing.due_no_later(self._timing.instant_of(due_at))
 
     def _begins_with_nothing(self, latest: dict[str, int], takes_over: bool) -> bool:
-        """Say whether a relay that has not looked yet finds nothing open but new events.
+        """Say whether a relay that has not polled yet finds nothing open but new events.
 
         The projection says so if it has seen all transitions, and all kills.
         """
@@ -389,7 +391,7 @@ class Planning:
         self, latest: dict[str, int], *, alive: Set[str], ahead: int, is_idle: bool = False
     ) -> bool:
         """Plan what is new and what was requeued, where all else that is open is ours already and
-        `Schedule` keeps its order; False if everything has to be looked at.
+        `Schedule` keeps its order; False if a read view has to be asked for.
         """
         if not self._may_plan_ours(alive):
             return False
@@ -436,7 +438,7 @@ class Planning:
         alive: Set[str],
         found: Overview,
     ) -> bool:
-        """Plan a backlog as `_plan_ours` plans what is new, so that nobody has to look at all of it
+        """Plan a backlog as `_plan_ours` plans what is new, so that nobody has to ask for all of it
         again; False if the read view has to say what is eligible.
         """
         if (
@@ -542,7 +544,7 @@ class Planning:
         leases = self._claims.seconds_left(found.claims)
         waits += leases
         self.open = found.open
-        self._standby.looked(leases)
+        self._standby.polled(leases)
         self._timing.next_due = self._clock.monotonic() + min(waits, default=float("inf"))
 
     def start(self) -> None:

@@ -48,9 +48,9 @@ from delta_outbox.tails import LARGE_QUERY_ROWS
 logger = logging.getLogger(__name__)
 
 QUEUE_SHARE: Final = 0.25  # of a lease: what waits so long, and then takes as long, has half left
-ENDING_SECONDS: Final = 0.5  # between looks at what others have still claimed, as an epoch ends
+ENDING_SECONDS: Final = 0.5  # between polls of what others have still claimed, as an epoch ends
 PAUSE_POLL_SECONDS: Final = 1.0  # between two checks whether this machine can publish again
-COMPLETION_SECONDS: Final = 1.0  # between looks at the rest while something is in flight
+COMPLETION_SECONDS: Final = 1.0  # between polls of the other lanes while something is in flight
 
 
 class Relay:
@@ -165,14 +165,14 @@ class Relay:
             is_paused = self._publishing_pause.lasts()
             may_claim = not (done or self._is_ending or is_paused)
             if self._endings and may_claim:
-                self._planning.look_for_news(alive=self._alive(), ahead=_ahead(mode))
+                self._planning.plan_new_events(alive=self._alive(), ahead=_ahead(mode))
             claims = self._choose(once=mode is Mode.ONCE) if may_claim else []
             if claims or self._endings:
                 self._append(claims)
             elif self._flight:
                 is_idle = self._choosing.is_idle(self._planning.schedule)
                 if may_claim and self._planning.is_low(is_idle=is_idle):
-                    self._look(mode, is_idle=is_idle)
+                    self._poll(mode, is_idle=is_idle)
                 else:
                     self._flight.wait(COMPLETION_SECONDS)
             elif done or not self._has_epoch(mode, max_wait, stop):
@@ -183,7 +183,7 @@ class Relay:
                 if not self._waited(mode, max_wait, stop, is_paused=is_paused):
                     return
             else:
-                self._look(mode)
+                self._poll(mode)
                 if self._planning.schedule is None and not self._planning.to_end.num_rows:
                     if mode is Mode.ONCE or (mode is Mode.DRAIN and self._is_drained(max_wait)):
                         return
@@ -204,7 +204,7 @@ class Relay:
         return True
 
     def _pause(self, stop: threading.Event) -> None:
-        """Wait until another look may be of use, or until something new can be seen at no cost."""
+        """Wait until another poll may be of use, or until something new can be seen at no cost."""
         until = time.monotonic() + self._planning.pause()
         while (left := until - time.monotonic()) > 0 and not self._planning.has_news():
             if stop.wait(min(left, NEWS_SECONDS)):
@@ -263,7 +263,7 @@ class Relay:
             self._beat()
         return True
 
-    def _look(self, mode: Mode, *, is_idle: bool = False) -> None:
+    def _poll(self, mode: Mode, *, is_idle: bool = False) -> None:
         self._destinations.prepare()
         self._plan(mode, is_idle=is_idle)
         if self._destinations.prepare_former(self._planning.schedule):
@@ -273,7 +273,7 @@ class Relay:
             use_large_query_mode(self._outbox.spark)
 
     def _plan(self, mode: Mode, *, is_idle: bool) -> None:
-        self._planning.look(
+        self._planning.poll(
             alive=self._alive(),
             ahead=_ahead(mode),
             takes_over=mode is Mode.ONCE or self._summary.claimed > 0,
@@ -439,7 +439,7 @@ class Relay:
         """Decide how a claim ends; the endings go with the next append."""
         size = len(held.claim)
         held, results = resolved_part(held, published)
-        if len(results) < size:  # the rest stays claimed: the next look asks again
+        if len(results) < size:  # the rest stays claimed: the next poll asks again
             self._planning.forget()
             if not results:
                 return

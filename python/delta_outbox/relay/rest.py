@@ -20,11 +20,11 @@ class Rest:
     Args:
         outbox: the store.
         share: which lanes are its own.
-        timing: of its looks; told when something here may become eligible.
+        timing: of its polls; told when something here may become eligible.
     """
 
     def __init__(self, outbox: Outbox, share: LaneShare, timing: Timing) -> None:
-        """Have looked at nothing yet."""
+        """Begin without a poll."""
         self._outbox = outbox
         self._share = share
         self._timing = timing
@@ -38,18 +38,18 @@ class Rest:
     def forget(self) -> None:
         """Know nothing any more: the lanes are others."""
         self.open = self.due = 0
-        self.look_again()
+        self.poll_again()
 
-    def look_again(self) -> None:
-        """Note that another look is of use at once."""
+    def poll_again(self) -> None:
+        """Note that another poll is of use at once."""
         self._quiet_until = float("-inf")
 
     def seconds_quiet(self) -> float:
-        """Return the seconds until another look may be of use."""
+        """Return the seconds until another poll may be of use."""
         return self._quiet_until - self._outbox.clock.monotonic()
 
     def is_quiet(self, latest: Mapping[str, int]) -> bool:
-        """Say whether another look would probably show the same.
+        """Say whether another poll would probably show the same.
 
         Args:
             latest: version of each log.
@@ -58,8 +58,8 @@ class Rest:
             latest[name] == self._versions[name] for name in ("events", "commands")
         )
 
-    def look(self, read_view: DataFrame, latest: Mapping[str, int]) -> None:
-        """Look at them, once it is known when something of our own lanes may become eligible.
+    def poll(self, read_view: DataFrame, latest: Mapping[str, int]) -> None:
+        """Poll them, once it is known when something of our own lanes may become eligible.
 
         Args:
             read_view: what is open on all lanes.

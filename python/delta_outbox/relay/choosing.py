@@ -34,7 +34,7 @@ class Choosing:
         outbox: makes them.
         flight: what is being published.
         isolation: what each destination may be asked.
-        hold: makes a claim one of ours.
+        hold: makes a claim one of this relay.
         batch_size: deliveries per claim.
         limit: deliveries claimed at any instant, at most; None for no limit.
     """
@@ -177,9 +177,9 @@ class Choosing:
         if self._limit is None:
             return self._batch_size
         held = [*self._flight.held(), *chosen]
-        ours = [one for one in held if set(one.to.split("|")) & set(names)]
+        same = [one for one in held if set(one.to.split("|")) & set(names)]
         left = self._limit - sum(len(one.claim) for one in held)
-        share = self._isolation.share(self._limit) - sum(len(one.claim) for one in ours)
+        share = self._isolation.share(self._limit) - sum(len(one.claim) for one in same)
         return max(0, min(self._batch_size, left, share))
 
     def _tasks(self, schedule: Schedule, kind: Kind, to: str, chosen: Sequence[Held]) -> int:

@@ -29,7 +29,7 @@ MAX_THREADS: Final = 256  # claims at once; one needs a thread that does nothing
 
 @dataclass(kw_only=True)
 class Held:
-    """A claim that is ours.
+    """A claim of this relay.
 
     Args:
         kind: what it is made of; None if it is taken only to be ended.

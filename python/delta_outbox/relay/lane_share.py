@@ -63,7 +63,7 @@ class LaneShare:
         """Ask nobody yet."""
         self._outbox = outbox
         self._heart = heart
-        self.own: frozenset[int] = frozenset({0})
+        self.owned: frozenset[int] = frozenset({0})
 
     @property
     def are_several(self) -> bool:
@@ -72,13 +72,13 @@ class LaneShare:
 
     @property
     def has_all(self) -> bool:
-        """Say whether all lanes are ours."""
-        return not self.are_several or len(self.own) == self._outbox.logs.epoch.lanes
+        """Say whether all lanes are owned."""
+        return not self.are_several or len(self.owned) == self._outbox.logs.epoch.lanes
 
     def begin(self) -> None:
         """Have none of the lanes of a new epoch, or the only one."""
-        self.own = frozenset() if self.are_several else frozenset({0})
-        self._heart.work_on(self.own)
+        self.owned = frozenset() if self.are_several else frozenset({0})
+        self._heart.work_on(self.owned)
 
     def choose(self, *, is_asked: bool = True, goes_on: bool = False) -> bool:
         """Choose the lanes anew; say whether they are others than before.
@@ -87,43 +87,43 @@ class LaneShare:
             is_asked: leave to other relays what they have; else take all.
             goes_on: nothing is to be done on those that we have.
         """
-        outbox, own = self._outbox, self.own
-        living: Mapping[str, Collection[int]] = {outbox.worker_id: own}
+        outbox, before = self._outbox, self.owned
+        living: Mapping[str, Collection[int]] = {outbox.worker_id: before}
         if is_asked and not outbox.expired_claims.is_alone:
             living = {
-                name: own if name == outbox.worker_id else lanes
+                name: before if name == outbox.worker_id else lanes
                 for name, lanes in self._heart.living().items()
                 if not outbox.expired_claims.is_gone(name)
             }
         lanes = outbox.logs.epoch.lanes
-        self.own = share_of(
+        self.owned = share_of(
             outbox.worker_id,
             living,
             lanes=lanes,
             most=outbox.settings.relay.max_lanes if is_asked else lanes,
-            after=max(own, default=None) if goes_on else None,
+            after=max(before, default=None) if goes_on else None,
         )
-        self._heart.work_on(self.own)
-        return self.own != own
+        self._heart.work_on(self.owned)
+        return self.owned != before
 
     def of(self, read_view: DataFrame) -> DataFrame:
-        """Return what a read view shows of our lanes.
+        """Return what a read view shows of the lanes that we own.
 
         Args:
             read_view: the open deliveries.
         """
-        return read_view if self.has_all else read_view.where(self._ours())
+        return read_view if self.has_all else read_view.where(self._is_owned())
 
-    def rest(self, read_view: DataFrame) -> DataFrame:
+    def others(self, read_view: DataFrame) -> DataFrame:
         """Return what a read view shows of the lanes of others.
 
         Args:
             read_view: the open deliveries.
         """
-        return read_view.where(f"not ({self._ours()})")
+        return read_view.where(f"not ({self._is_owned()})")
 
-    def _ours(self) -> str:
-        if not self.own:
+    def _is_owned(self) -> str:
+        if not self.owned:
             return "false"
-        listed = ", ".join(map(str, sorted(self.own)))
+        listed = ", ".join(map(str, sorted(self.owned)))
         return f"{lane_sql(self._outbox.logs.epoch.lanes)} in ({listed})"

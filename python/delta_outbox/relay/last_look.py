@@ -24,8 +24,8 @@ class LastPoll:
         self.versions: Final[dict[str, int]] = {}
         """The versions of the logs that it saw; of the events, those that were planned. Empty if
         the next one has to ask for a read view."""
-        self.loose = 0
-        """Open deliveries that were neither planned nor ours."""
+        self.unowned = 0
+        """Open deliveries that this relay had neither planned nor claimed."""
         self.standing_by = False
         """Whether it left the work to another relay."""
 
@@ -53,7 +53,7 @@ class LastPoll:
         """Say whether a poll would show nothing but what follows from the last one.
 
         Nothing was committed since; or only what we have appended ourselves, all that was open is
-        ours or planned, and what was requeued, or waits behind something DEAD, is heeded by
+        owned, and what was requeued, or waits behind something DEAD, is heeded by
         `Timing.next_due`. (Our append loses if somebody else was on the lane before it, so only
         what came after the last one has to be asked for.)
 
@@ -62,16 +62,16 @@ class LastPoll:
         """
         if latest == self.versions:
             return True
-        return self.is_all_ours(latest) and latest["events"] == self.versions.get("events")
+        return self.is_all_owned(latest) and latest["events"] == self.versions.get("events")
 
-    def is_all_ours(self, latest: Mapping[str, int]) -> bool:
-        """Say whether all that is open is ours, planned, or new.
+    def is_all_owned(self, latest: Mapping[str, int]) -> bool:
+        """Say whether all that is open is owned or new.
 
         Args:
             latest: version of each log now.
         """
         return (
-            self.loose == 0
+            self.unowned == 0
             and not self.standing_by
             and self._share.has_all
             and bool(self)

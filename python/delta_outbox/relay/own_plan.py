@@ -1,5 +1,5 @@
-"""What a relay plans by itself: what is new and what was requeued, where all else that is open is
-its own already, so that nothing has to be asked of the views.
+"""Makes local plans: of what is new and what was requeued, where all else that is open is owned by
+this relay, so that no read view has to be asked for.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Planned:
     new: int = 0
 
 
-class OwnPlan:
+class LocalPlan:
     """Plans for one relay from what it knows.
 
     Args:
@@ -54,7 +54,7 @@ class OwnPlan:
         self._batch_size = batch_size
         self._arrivals = Arrivals(outbox)
         self.waiting: Final = Waiting()
-        """What is ours and was requeued since, or is not due."""
+        """What is owned and was requeued since, or is not due."""
         self.has_more = False
         """Whether new events were left for the next plan."""
         self.is_full = False

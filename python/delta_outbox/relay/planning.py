@@ -1,4 +1,4 @@
-"""What is to be done next: a poll of the logs, claims of others that are over, a schedule."""
+"""Plans the next claims: polls the logs, ends expired claims, applies commands, builds a schedule."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from delta_outbox.relay.lane_share import LaneShare
 from delta_outbox.relay.last_look import LastPoll
 from delta_outbox.relay.leases import LeaseWatch
 from delta_outbox.relay.open_claims import Claimed, OpenClaims
-from delta_outbox.relay.own_plan import NOTHING, OwnPlan
-from delta_outbox.relay.rest import Rest
+from delta_outbox.relay.own_plan import NOTHING, LocalPlan
+from delta_outbox.relay.rest import OtherLanes
 from delta_outbox.relay.schedule import Schedule
 from delta_outbox.relay.standby import STANDBY_SECONDS, Standby
 from delta_outbox.relay.timing import Timing
@@ -56,7 +56,7 @@ class Planning:
         self._leases = LeaseWatch(outbox.clock)
         self._freshness = Freshness(outbox)
         self._timing = Timing(outbox.clock)
-        self._own = OwnPlan(outbox, isolation, batch_size=batch_size)
+        self._local = LocalPlan(outbox, isolation, batch_size=batch_size)
         self._schedule: Schedule | None = None
         self.to_end: pa.Table = NOTHING
         self.open = 0  # deliveries, when there was nothing to take
@@ -64,7 +64,7 @@ class Planning:
         self._standby = Standby(outbox, heart, self._leases)
         self._share = LaneShare(outbox, heart)
         self._last = LastPoll(outbox, self._share)
-        self._rest = Rest(outbox, self._share, self._timing)
+        self._other_lanes = OtherLanes(outbox, self._share, self._timing)
         self._epoch: Epoch | None = None  # of the lanes, at the last poll
         self._commands_seen = 0
         self._planned_by = ""  # the version of the policies
@@ -104,20 +104,20 @@ class Planning:
     @property
     def is_fresh(self) -> bool:
         """Say whether another poll would probably show the same."""
-        return self._timing.is_fresh and not self._own.has_more
+        return self._timing.is_fresh and not self._local.has_more
 
     @property
     def is_all_done(self) -> bool:
-        """Say whether all that was open at the last poll is ours or has been delivered."""
+        """Say whether all that was open at the last poll is owned or has been delivered."""
         return (
             bool(self._last)
-            and self._last.loose + self._rest.open == 0
-            and not (self.schedule or self._own.is_waiting or self._own.has_more)
+            and self._last.unowned + self._other_lanes.open == 0
+            and not (self.schedule or self._local.is_waiting or self._local.has_more)
         )
 
     def seconds_to_wait(self) -> float:
         """Return the seconds until something may become eligible, as far as is known."""
-        if self._rest.due:  # somebody else takes it, or leaves it to us
+        if self._other_lanes.due:  # somebody else takes it, or leaves it to us
             return 0.0
         return min(self._timing.next_due - self._clock.monotonic(), self._isolation.hope())
 
@@ -130,8 +130,8 @@ class Planning:
         poll = self._outbox.settings.relay.poll_seconds
         if self._last.standing_by:
             return max(poll, STANDBY_SECONDS)
-        if self._rest.open:
-            return max(0.01, min(poll, self._rest.seconds_quiet()))
+        if self._other_lanes.open:
+            return max(0.01, min(poll, self._other_lanes.seconds_quiet()))
         return max(0.01, min(poll, self.seconds_to_wait()))
 
     def poll(
@@ -164,7 +164,7 @@ class Planning:
         # Who stands by leaves it to the owner; where that has died, what it has left comes first.
         if not self._last.standing_by:
             self._freshness.keep(
-                latest, is_publishing=bool(alive), is_read_next=not self._last.is_all_ours(latest)
+                latest, is_publishing=bool(alive), is_read_next=not self._last.is_all_owned(latest)
             )
         unavailable = self._isolation.unavailable()
         is_same = unavailable == self._unavailable
@@ -175,12 +175,12 @@ class Planning:
             return
         if (
             is_same
-            and (begins or self._last.is_all_ours(latest))
-            and self._plan_ours(latest, alive=alive, ahead=ahead, is_idle=is_idle)
+            and (begins or self._last.is_all_owned(latest))
+            and self._plan_locally(latest, alive=alive, ahead=ahead, is_idle=is_idle)
         ):
             self._timing.end(started, is_cheap=True)
             return
-        self._own.clear()
+        self._local.clear()
         self._unavailable = unavailable
         self._outbox.logs.catch_up(latest["transitions"])
         everything = self._outbox.read_view(latest)
@@ -215,7 +215,7 @@ class Planning:
             if self._plan(read_view, latest, ahead=ahead, alive=alive, found=found):
                 self._timing.end(started)
                 return
-        self._note_rest(everything, found, latest, alive)
+        self._note_unowned(everything, found, latest, alive)
         if self._claims.are_unresolved:  # to be asked again, whether anything moves or not
             self._last.forget()
             pause = self._outbox.unknown_results.seconds_to_wait()
@@ -229,35 +229,35 @@ class Planning:
         self._leases.observe(found.claims)
         return everything, found
 
-    def _note_rest(
+    def _note_unowned(
         self, everything: DataFrame, found: Overview, latest: dict[str, int], alive: Set[str]
     ) -> None:
-        """Note what is neither planned nor ours."""
-        ours = sum(claim["deliveries"] for claim in found.claims if claim["claim_id"] in alive)
+        """Note what is unowned."""
+        claimed = sum(claim["deliveries"] for claim in found.claims if claim["claim_id"] in alive)
         planned = self.schedule
-        self._last.loose = (
-            found.open - ours - self.to_end.num_rows - (len(planned) if planned else 0)
+        self._last.unowned = (
+            found.open - claimed - self.to_end.num_rows - (len(planned) if planned else 0)
         )
         if self.schedule is None and not self.to_end.num_rows:
             self._note(found)
             if self._share.are_several:
                 self._poll_other_lanes(everything, latest, alive)
         else:  # what is left may be taken as soon as this is used up
-            self._timing.next_due = float("inf") if self._last.loose == 0 else 0.0
+            self._timing.next_due = float("inf") if self._last.unowned == 0 else 0.0
 
     def _choose_lanes(self, *, is_asked: bool) -> bool:
         """Choose our lanes; say whether others may have worked on them before."""
         gained = self._share.choose(is_asked=is_asked)
         if gained:  # what is left of the others is not known
             self._last.forget()
-            self._rest.forget()
-        self._last.standing_by = not self._share.own
+            self._other_lanes.forget()
+        self._last.standing_by = not self._share.owned
         return gained
 
     def _stands_by(self, claims: Sequence[Claimed], *, takes_over: bool) -> bool:
         """Say whether to leave the work to another relay."""
         if self._share.are_several:
-            return not self._share.own
+            return not self._share.owned
         return not takes_over and self._standby.has_owner(claims)
 
     def _latest_versions(self) -> dict[str, int]:
@@ -274,7 +274,7 @@ class Planning:
         self.forget()
         self._share.begin()
         self._last.standing_by, self._commands_seen = False, 0
-        self._rest.forget()
+        self._other_lanes.forget()
         self._timing.next_due = self._clock.monotonic()
 
     def _is_quiet(
@@ -283,7 +283,7 @@ class Planning:
         """Say whether nothing can be for us but what another relay leaves to us."""
         if self._share.are_several:
             return (
-                self._rest.is_quiet(latest)
+                self._other_lanes.is_quiet(latest)
                 and now < self._timing.next_due
                 and not alive
                 and self.schedule is None
@@ -300,13 +300,13 @@ class Planning:
     def _poll_other_lanes(
         self, everything: DataFrame, latest: dict[str, int], alive: Set[str]
     ) -> None:
-        """Poll the lanes of others, with nothing to do on ours; go on to those that nobody has,
+        """Poll the lanes of others, with nothing to do on our own; go on to those that nobody has,
         if a relay may not have them all at once.
         """
-        self._rest.poll(everything, latest)
-        if self._rest.due and not alive and self._share.choose(goes_on=True):
+        self._other_lanes.poll(everything, latest)
+        if self._other_lanes.due and not alive and self._share.choose(goes_on=True):
             self._last.forget()
-            self._rest.poll_again()
+            self._other_lanes.poll_again()
 
     def plan_new_events(self, *, alive: Set[str], ahead: int) -> None:
         """Plan what is new, if that is all there is to it, so that its claims go on record together
@@ -318,16 +318,16 @@ class Planning:
             alive: our own claims that are in flight or end with the next append.
             ahead: batches to plan.
         """
-        if self.schedule is not None or self._own.is_waiting:
+        if self.schedule is not None or self._local.is_waiting:
             return
         latest = self._outbox.projection.latest_versions()
         if (
-            self._last.is_all_ours(latest)
+            self._last.is_all_owned(latest)
             and latest["events"] > self._last.versions["events"]
             and self._isolation.unavailable() == self._unavailable
         ):
             started = self._clock.monotonic()
-            if self._plan_ours(latest, alive=alive, ahead=ahead):
+            if self._plan_locally(latest, alive=alive, ahead=ahead):
                 self._timing.end(started)
 
     def requeue(self, deliveries: pa.Table) -> None:
@@ -337,7 +337,7 @@ class Planning:
             deliveries: columns of `claims.DELIVERIES`, as they are after their claim. That it has
                 ended is on record before the next poll.
         """
-        self._own.waiting.add(deliveries)
+        self._local.waiting.add(deliveries)
         self._heed_waiting()
 
     def block(self, *, waits: Set[str | None], dead: Set[str | None]) -> None:
@@ -352,12 +352,12 @@ class Planning:
             return
         self._schedule.block(waits)
         if self._schedule.block(dead):
-            self._own.waiting.let_go()
+            self._local.waiting.let_go()
             self._heed_waiting()
 
     def _heed_waiting(self) -> None:
         """Poll again when something of what waits may go on."""
-        due_at = self._own.waiting.due_at
+        due_at = self._local.waiting.due_at
         if due_at is not None:
             self._timing.due_no_later(self._timing.instant_of(due_at))
 
@@ -387,16 +387,16 @@ class Planning:
         self._last.saw({**latest, "events": seen.versions["events"]})
         return True
 
-    def _plan_ours(
+    def _plan_locally(
         self, latest: dict[str, int], *, alive: Set[str], ahead: int, is_idle: bool = False
     ) -> bool:
-        """Plan what is new and what was requeued, where all else that is open is ours already and
+        """Plan what is new and what was requeued, where all else that is open is owned already and
         `Schedule` keeps its order; False if a read view has to be asked for.
         """
-        if not self._may_plan_ours(alive):
+        if not self._may_plan_locally(alive):
             return False
         after, to = self._last.versions["events"], latest["events"]
-        planned = self._own.plan(
+        planned = self._local.plan(
             self._schedule,
             after=after,
             to=to,
@@ -409,13 +409,13 @@ class Planning:
         self._freshness.planned(planned.new)
         self._schedule = planned.schedule
         self._last.saw({**latest, "events": planned.reached})
-        due_at = self._own.waiting.due_at
+        due_at = self._local.waiting.due_at
         self._timing.next_due = float("inf") if due_at is None else self._timing.instant_of(due_at)
-        if planned.schedule is None and self._own.has_more:  # none of what was read is due
+        if planned.schedule is None and self._local.has_more:  # none of what was read is due
             self._timing.next_due = self._clock.monotonic()
         return True
 
-    def _may_plan_ours(self, alive: Set[str]) -> bool:
+    def _may_plan_locally(self, alive: Set[str]) -> bool:
         """Say whether nothing decides on what is eligible but the order of keys and the clock."""
         policies = self._outbox.policies_in_force
         return not (
@@ -438,14 +438,14 @@ class Planning:
         alive: Set[str],
         found: Overview,
     ) -> bool:
-        """Plan a backlog as `_plan_ours` plans what is new, so that nobody has to ask for all of it
-        again; False if the read view has to say what is eligible.
+        """Plan a backlog as `_plan_locally` plans what is new, so that nobody has to ask for all of
+        it again; False if the read view has to say what is eligible.
         """
         if (
-            self._own.is_full
+            self._local.is_full
             or not self._share.has_all
             or any(claim["claim_id"] not in alive for claim in found.claims)
-            or not self._may_plan_ours(alive)
+            or not self._may_plan_locally(alive)
         ):
             return False
         backlog = find_backlog(
@@ -453,12 +453,12 @@ class Planning:
         )
         if backlog is None:
             return False
-        self._own.waiting.add(backlog.tried)
+        self._local.waiting.add(backlog.tried)
         self._last.saw({**latest, "events": backlog.reached})
-        self._last.loose = 0
-        if self._plan_ours(latest, alive=alive, ahead=ahead):
+        self._last.unowned = 0
+        if self._plan_locally(latest, alive=alive, ahead=ahead):
             return True
-        self._own.clear()
+        self._local.clear()
         self._last.saw(latest)
         return False
 
@@ -481,7 +481,7 @@ class Planning:
         self.to_end = self._outbox.deliveries.endable(read_view) if ends else NOTHING
         if self.to_end.num_rows >= END_AT_ONCE:  # what is more of it must not be taken
             return False
-        # What is ours blocks its keys if it is unresolved, and while it is
+        # What is owned blocks its keys if it is unresolved, and while it is
         # in flight by other policies: what it keeps in order is not told by the names of their
         # scopes.
         is_held = self._claims.are_unresolved or bool(self._of_others & alive)
@@ -490,8 +490,8 @@ class Planning:
         self._unavailable = per_destination.unavailable if per_destination else frozenset()
         limit, counts = self._batch_size * ahead, None
         if found.pending <= limit:
-            self._own.is_full = False
-        elif per_destination is None or not (per_destination.unavailable or self._own.is_full):
+            self._local.is_full = False
+        elif per_destination is None or not (per_destination.unavailable or self._local.is_full):
             counts = self._outbox.deliveries.by_commit(read_view)
             if self._plan_backlog(read_view, latest, counts, ahead=ahead, alive=alive, found=found):
                 return True
@@ -507,7 +507,7 @@ class Planning:
             eligible = without(eligible, self.to_end)
         if not eligible.num_rows:
             return False
-        self._schedule = self._own.schedule_of(eligible, scopes_of(eligible, policies))
+        self._schedule = self._local.schedule_of(eligible, scopes_of(eligible, policies))
         return False
 
     def _apply_commands(self, latest: dict[str, int]) -> int:

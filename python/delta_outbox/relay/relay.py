@@ -397,7 +397,7 @@ class Relay:
                 self._flight.start(held)
 
     def _live_endings(self, log: TransitionLog) -> list[pa.Table]:
-        """Keep the endings of a lane whose claims are still ours, and return them."""
+        """Keep the endings of a lane whose claims are still live, and return them."""
         kept = []
         for its, at, rows in self._endings:
             live = rows if its is not log else log.without_void(rows, claimed=at)

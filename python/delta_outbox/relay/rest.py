@@ -1,4 +1,4 @@
-"""What is open on the lanes of others, where there are several."""
+"""The backlog of other lanes, where there are several."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class Rest:
+class OtherLanes:
     """What one relay, with nothing to do on its own lanes, has seen of the others.
 
     Args:
@@ -71,7 +71,7 @@ class Rest:
         self._quiet_until = now + min(STANDBY_SECONDS, max(0.0, self._timing.next_due - now))
         if self._share.has_all:
             return
-        found = self._outbox.deliveries.overview(self._share.rest(read_view))
+        found = self._outbox.deliveries.overview(self._share.others(read_view))
         self.open, self.due = found.open, found.due + len(found.claims)
         if found.next_due is not None and not self.due:
             self._timing.due_no_later(self._timing.instant_of(found.next_due))

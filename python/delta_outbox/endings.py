@@ -50,11 +50,11 @@ class Endings(Sequence[Ending]):
     def __getitem__(self, index: slice) -> list[Ending]: ...
     def __getitem__(self, index: int | slice) -> Ending | list[Ending]:
         if isinstance(index, slice):
-            return [self[place] for place in range(len(self))[index]]
-        place = range(len(self))[index]
-        found = {name: column[place].as_py() for name, column in self._said.items()}
+            return [self[position] for position in range(len(self))[index]]
+        position = range(len(self))[index]
+        found = {name: column[position].as_py() for name, column in self._said.items()}
         said = {name: value for name, value in found.items() if value is not None}
-        kind = self._kinds[int(self._codes[place])]
+        kind = self._kinds[int(self._codes[position])]
         ending: Ending = replace(kind, **said) if said else kind
         return ending
 
@@ -62,7 +62,7 @@ class Endings(Sequence[Ending]):
         return len(self._codes)
 
     def __iter__(self) -> Iterator[Ending]:
-        return (self[place] for place in range(len(self)))
+        return (self[position] for position in range(len(self)))
 
     def counts(self) -> Iterator[tuple[Ending, int]]:
         """Yield each kind, and how many deliveries end so."""
@@ -70,14 +70,14 @@ class Endings(Sequence[Ending]):
         return zip(self._kinds, counted.tolist(), strict=True)
 
     def where(self, holds: Callable[[Ending], bool]) -> list[int]:
-        """Return the places of the deliveries that end in some way.
+        """Return the positions of the deliveries that end in some way.
 
         Args:
             holds: says it of a kind.
         """
         found = np.array([holds(kind) for kind in self._kinds], dtype=np.bool_)
-        places: list[int] = np.flatnonzero(found[self._codes]).tolist()
-        return places
+        positions: list[int] = np.flatnonzero(found[self._codes]).tolist()
+        return positions
 
     def column(self, value: Callable[[Ending], object], kind: pa.DataType) -> pa.Array:
         """Return a value of each ending.

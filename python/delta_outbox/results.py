@@ -25,7 +25,7 @@ class Results(Sequence[R], Generic[R]):
 
     Args:
         size: deliveries.
-        others: results by place, ascending; whatever is not among them was delivered.
+        others: results by position, ascending; whatever is not among them was delivered.
         said: columns of `SAID`, a row per delivery; all null if left out.
     """
 
@@ -56,15 +56,15 @@ class Results(Sequence[R], Generic[R]):
     def __getitem__(self, index: slice) -> list[R]: ...
     def __getitem__(self, index: int | slice) -> R | list[R]:
         if isinstance(index, slice):
-            return [self[place] for place in range(self._size)[index]]
-        place = range(self._size)[index]
-        return self.others[place] if place in self.others else self._delivered(place)
+            return [self[position] for position in range(self._size)[index]]
+        position = range(self._size)[index]
+        return self.others[position] if position in self.others else self._delivered(position)
 
     def __len__(self) -> int:
         return self._size
 
     def __iter__(self) -> Iterator[R]:
-        return (self[place] for place in range(self._size))
+        return (self[position] for position in range(self._size))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
@@ -74,32 +74,34 @@ class Results(Sequence[R], Generic[R]):
 
     @property
     def undelivered(self) -> list[int]:
-        """Return the places of what was not delivered."""
-        return [place for place, one in self.others.items() if not isinstance(one, Delivered)]
+        """Return the positions of what was not delivered."""
+        return [position for position, one in self.others.items() if not isinstance(one, Delivered)]
 
     def replaced(self, changes: Mapping[int, R]) -> Results[R]:
         """Return these results but for some.
 
         Args:
-            changes: results by place.
+            changes: results by position.
         """
         return Results(self._size, dict(sorted({**self.others, **changes}.items())), self.said)
 
-    def without(self, places: Iterable[int]) -> Results[R]:
+    def without(self, positions: Iterable[int]) -> Results[R]:
         """Return the results of the deliveries that stay when some are left out.
 
         Args:
-            places: of those to leave out.
+            positions: of those to leave out.
         """
         kept = np.ones(self._size, dtype=np.bool_)
-        kept[list(places)] = False
+        kept[list(positions)] = False
         number = np.cumsum(kept) - 1
-        others = {int(number[place]): one for place, one in self.others.items() if kept[place]}
+        others = {
+            int(number[position]): one for position, one in self.others.items() if kept[position]
+        }
         said = {name: column.filter(pa.array(kept)) for name, column in self.said.items()}
         return Results(int(kept.sum()), others, said)
 
-    def _delivered(self, place: int) -> R:
-        receipt, outcome, data = (self.said[name][place].as_py() for name in SAID)
+    def _delivered(self, position: int) -> R:
+        receipt, outcome, data = (self.said[name][position].as_py() for name in SAID)
         return cast(
             "R", Delivered(receipt=_json(receipt), outcome=outcome, outcome_data=_json(data))
         )

@@ -19,7 +19,7 @@ from tests.integration.store import Store, check_lives, delivered, events, open_
 
 from delta_outbox.claims import COLUMNS, DELIVERIES, in_order
 from delta_outbox.conformance.clock import ManualClock
-from delta_outbox.event_files import PLACED
+from delta_outbox.event_files import LOCATED
 from delta_outbox.home import Home
 from delta_outbox.outbox import Outbox
 from delta_outbox.publishers.protocol import Delivered
@@ -368,7 +368,7 @@ def test_files_say_what_the_feed_says(store: Store, tmp_path: Path) -> None:
     found = Arrivals(outbox).read(after=before, to=to, limit=100)
     assert found is not None
     assert to == found.to
-    assert set(PLACED.names) == set(found.deliveries.column_names)
+    assert set(LOCATED.names) == set(found.deliveries.column_names)
     text = store.statements.fill(
         "arrivals", source=changes(store.tables.events, after=before, to=to)
     )

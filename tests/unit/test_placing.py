@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from delta_outbox.claims import DELIVERIES, make_claim
 from delta_outbox.policy import PolicySet, message_key, render_route
 from delta_outbox.policy_columns import PayloadFormat
-from delta_outbox.relay.placing import PLACED, place, sendable
+from delta_outbox.relay.placing import ROUTED, route_claim, sendable
 from delta_outbox.scopes import scope_of
 from delta_outbox.tables import lane_of
 
@@ -84,7 +84,7 @@ def test_columns_say_what_the_rules_say(
         route = render_route(policy, event_type=row["event_type"], event_id=row["event_id"], **keys)
         expected.append(
             {
-                "place": number,
+                "position": number,
                 "slice": lane_of(
                     ordering_key=row["ordering_key"], event_id=row["event_id"], lanes=slices
                 ),
@@ -101,8 +101,8 @@ def test_columns_say_what_the_rules_say(
                 "format": None if policy.format is PayloadFormat.RAW else policy.format,
             }
         )
-    placed = place(claim, slices=slices)
-    assert (PLACED, expected) == (placed.schema, placed.to_pylist())
+    routed = route_claim(claim, slices=slices)
+    assert (ROUTED, expected) == (routed.schema, routed.to_pylist())
 
 
 @given(
@@ -113,14 +113,14 @@ def test_nothing_is_sent_behind_what_has_no_route(
     rows: list[tuple[str | None, bool]], blocked: set[str]
 ) -> None:
     """What is not blocked is sent if it has a route and all before it in its scope has one."""
-    placed = pa.Table.from_pylist(
+    routed = pa.Table.from_pylist(
         [
-            {"place": number, "scope": scope, "route": "r" if has_route else None}
+            {"position": number, "scope": scope, "route": "r" if has_route else None}
             for number, (scope, has_route) in enumerate(rows)
         ],
-        schema=PLACED,
+        schema=ROUTED,
     )
-    sent, unroutable, later = sendable(placed, blocked=blocked)
+    sent, unroutable, later = sendable(routed, blocked=blocked)
     expected: dict[str, list[int]] = {"sent": [], "unroutable": [], "later": []}
     for number, (scope, has_route) in enumerate(rows):
         before = [route for other, route in rows[:number] if other == scope and scope is not None]
@@ -131,7 +131,7 @@ def test_nothing_is_sent_behind_what_has_no_route(
         else:
             expected["sent" if all(before) else "later"].append(number)
     assert expected == {
-        "sent": sent["place"].to_pylist(),
+        "sent": sent["position"].to_pylist(),
         "unroutable": unroutable,
         "later": sorted(later),
     }

@@ -32,7 +32,7 @@ CONTENTS: list[tuple[bytes, Mapping[str, str | None] | None]] = []
 FORM = CloudEventForm(settings=CloudEventSettings(source="/shop"), transport=Transport.UNBOUND)
 INPUT = pa.schema(
     [
-        ("place", pa.int32()),
+        ("position", pa.int32()),
         ("destination", pa.string()),
         ("scope", pa.string()),
         ("event_id", pa.string()),
@@ -156,9 +156,9 @@ def rows(*given: dict[str, Any]) -> pa.RecordBatch:
     """Return deliveries of a slice as Spark hands them over."""
     full = [
         {
-            "place": place,
+            "position": position,
             "destination": "d",
-            "event_id": f"e{place}",
+            "event_id": f"e{position}",
             "event_type": "x",
             "payload": b"p",
             "created_at": datetime(2026, 1, 1, tzinfo=UTC),
@@ -167,7 +167,7 @@ def rows(*given: dict[str, Any]) -> pa.RecordBatch:
             "route": "x",
             **row,
         }
-        for place, row in enumerate(given)
+        for position, row in enumerate(given)
     ]
     return pa.RecordBatch.from_pylist(full, schema=INPUT)
 
@@ -179,7 +179,7 @@ def run(
     attempt_number: int = 0,
     **settings: object,
 ) -> list[dict[str, Any]]:
-    """Publish a slice and return its answers by place."""
+    """Publish a slice and return its answers by position."""
     type_ = f"{__name__}:{publisher.__name__}"
     job = Job(
         claim_id="c",
@@ -191,7 +191,7 @@ def run(
     answers = list(publish_slice(job, iter(batches), attempt_number=attempt_number))
     assert all(worker.RESULTS == batch.schema for batch in answers)
     found = [row for batch in answers for row in batch.to_pylist()]
-    return sorted(found, key=lambda row: row["place"])
+    return sorted(found, key=lambda row: row["position"])
 
 
 def codes(answers: list[dict[str, Any]]) -> str:
@@ -219,7 +219,7 @@ def test_a_receipt_without_form_costs_nothing():
 
 def test_a_repeated_task_publishes_nothing():
     """A task that Spark starts again sends nothing and says that its whole slice crashed."""
-    assert "CCC" == codes(run(rows({}, {}), rows({"place": 2}), attempt_number=1))
+    assert "CCC" == codes(run(rows({}, {}), rows({"position": 2}), attempt_number=1))
     assert [] == SENT
 
 
@@ -252,8 +252,8 @@ def test_after_a_failure_the_key_waits():
     """Later events of a key are not sent after one that failed, in this batch and the next."""
     first = rows({"scope": "k", "payload": b"fail"}, {"scope": "k"}, {"scope": "other"}, {})
     second = rows(
-        {"place": 4, "event_id": "e4", "scope": "k"},
-        {"place": 5, "event_id": "e5", "scope": "other"},
+        {"position": 4, "event_id": "e4", "scope": "k"},
+        {"position": 5, "event_id": "e5", "scope": "other"},
     )
     answers = run(first, second)
     assert "FNDDND" == codes(answers)
@@ -281,8 +281,10 @@ def test_a_destination_that_is_gone_fails_its_events():
 
 def test_only_the_first_row_of_a_place_is_sent():
     """A later row of one id in one commit is passed over, also at the border of two batches."""
-    answers = run(rows({}, {"place": 1}, {"place": 1}), rows({"place": 1}, {"place": 2}))
-    assert [0, 1, 2] == [row["place"] for row in answers]
+    answers = run(
+        rows({}, {"position": 1}, {"position": 1}), rows({"position": 1}, {"position": 2})
+    )
+    assert [0, 1, 2] == [row["position"] for row in answers]
     assert [["e0", "e1"], ["e1"]] == SENT
 
 

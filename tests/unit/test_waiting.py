@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_outbox.claims import DELIVERIES
-from delta_outbox.event_files import FILE, PLACED, ROW
+from delta_outbox.event_files import FILE, LOCATED, ROW
 from delta_outbox.relay.waiting import AT_ONCE, Waiting, joined, requeued
 
 NOW = datetime(2026, 11, 24, tzinfo=UTC)
@@ -114,9 +114,9 @@ def test_what_comes_back_has_the_counters_of_its_ending() -> None:
 
 def test_where_they_lie_is_kept_where_it_is_known() -> None:
     """Deliveries of which it is known where they lie join others, and stay readable."""
-    placed = table((1, None, None))
+    located = table((1, None, None))
     for name, value in ((FILE, "f.parquet"), (ROW, 7)):
-        field = PLACED.field(name)
-        placed = placed.append_column(field, pa.array([value]).cast(field.type))
-    both = joined(placed, table((2, None, None)))
+        field = LOCATED.field(name)
+        located = located.append_column(field, pa.array([value]).cast(field.type))
+    both = joined(located, table((2, None, None)))
     assert [("f.parquet", 7), (None, None)] == [(row[FILE], row[ROW]) for row in both.to_pylist()]

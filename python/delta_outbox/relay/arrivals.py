@@ -20,7 +20,7 @@ from delta_outbox.event_files import (
     UnreadableFile,
     arrived,
     may_be_rebased,
-    with_places,
+    with_locations,
 )
 from delta_outbox.horizon import day_ranges
 from delta_outbox.known_ids import IdIndex
@@ -39,7 +39,7 @@ class Arrived:
     """New events.
 
     Args:
-        deliveries: columns of `claims.DELIVERIES`, and of `event_files.PLACED` where the files are
+        deliveries: columns of `claims.DELIVERIES`, and of `event_files.LOCATED` where the files are
             known; in no order.
         to: up to which version of the event log.
     """
@@ -94,7 +94,7 @@ class Arrivals:
             self._id_index.add_asked(version=found.to)
         return found
 
-    def with_places(self, deliveries: pa.Table) -> pa.Table:
+    def with_locations(self, deliveries: pa.Table) -> pa.Table:
         """Return deliveries with where their events lie, as far as the files of their commits tell:
         then their workers can read them, and nothing of them passes Spark.
 
@@ -117,7 +117,7 @@ class Arrivals:
         if rows > MOST:
             return deliveries
         try:
-            return with_places(deliveries, files)
+            return with_locations(deliveries, files)
         except UnreadableFile:  # written anew since, or purged
             return deliveries
 

@@ -34,11 +34,13 @@ def resolve_results(
         wait_until_over: returns once nothing of the claim can be sent any more.
     """
     found: Results[PublishResult] = Results.of(results)
-    unknown = [place for place, one in found.others.items() if isinstance(one, Crashed | Unknown)]
+    unknown = [
+        position for position, one in found.others.items() if isinstance(one, Crashed | Unknown)
+    ]
     asked = claim.deliveries.select(["event_id", "lifecycle", "destination"])
     unanswered = {
-        place: Unanswered(claim_id=claim.claim_id, claimed_at=claim.claimed_at, **row)
-        for place, row in zip(
+        position: Unanswered(claim_id=claim.claim_id, claimed_at=claim.claimed_at, **row)
+        for position, row in zip(
             unknown, asked.take(pa.array(unknown, pa.int64())).to_pylist(), strict=True
         )
         if unknown_results.is_asked(row["destination"])
@@ -47,7 +49,7 @@ def resolve_results(
         return found
     wait_until_over()
     answers = zip(unanswered, unknown_results.resolve(list(unanswered.values())), strict=True)
-    return found.replaced({place: answer for place, answer in answers if answer is not None})
+    return found.replaced({position: answer for position, answer in answers if answer is not None})
 
 
 def resolved_part(
@@ -60,7 +62,7 @@ def resolved_part(
         results: one per delivery, in the claim's order.
     """
     found: Results[PublishResult] = Results.of(results)
-    stays = [place for place, one in found.others.items() if isinstance(one, Unresolved)]
+    stays = [position for position, one in found.others.items() if isinstance(one, Unresolved)]
     ends = cast("Results[EndOfClaim]", found.without(stays) if stays else found)
     if not stays:
         return held, ends

@@ -79,7 +79,7 @@ class LocalPlan:
             scopes: the order scope of each.
         """
         policies, epoch = self._outbox.policies_in_force, self._outbox.logs.epoch
-        eligible = self._arrivals.with_places(eligible)
+        eligible = self._arrivals.with_locations(eligible)
         return Schedule(
             with_sizes(self._outbox.spark, self._outbox.tables, eligible),
             scopes,

@@ -1,4 +1,4 @@
-"""Plans the next claims: polls the logs, ends expired claims, applies commands, builds a schedule."""
+"""Plans the next claims: polls the logs, ends expired claims, applies commands, cuts a schedule."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ from delta_outbox.relay.contents import is_readable, written_slices
 from delta_outbox.relay.deadline import Deadline
 from delta_outbox.relay.lookup import rows_of_events
 from delta_outbox.relay.modules import folders_of
-from delta_outbox.relay.placing import place, sendable
+from delta_outbox.relay.placing import route_claim, sendable
 from delta_outbox.relay.seats import ProducerSlots
 from delta_outbox.results import SAID, Results
 from delta_outbox.statements import Statements
@@ -201,7 +201,9 @@ class Publishing:
         unsent: dict[int, EndOfClaim] = {}
         # Beside another claim, take half of the workers: what is slow must not have them all.
         slices = tasks or (self._parallelism if is_alone else max(1, self._parallelism // 2))
-        placed, unroutable, behind_blocked = sendable(place(claim, slices=slices), blocked=blocked)
+        routed, unroutable, behind_blocked = sendable(
+            route_claim(claim, slices=slices), blocked=blocked
+        )
         for position in unroutable:
             unsent[position] = Rejected(error="the route names a value that the event lacks")
         for later in behind_blocked:
@@ -219,10 +221,10 @@ class Publishing:
         )
         reach("publish.before")
         try:
-            if not placed.num_rows:
+            if not routed.num_rows:
                 answers = worker.RESULTS.empty_table()
             else:
-                answers = self._answers(job, claim, placed, slices)
+                answers = self._answers(job, claim, routed, slices)
         except NotBegun as error:
             self.obstacle = str(error)
             self.not_begun += 1
@@ -259,7 +261,7 @@ class Publishing:
             )
         return results
 
-    def _answers(self, job: worker.Job, claim: Claim, placed: pa.Table, slices: int) -> pa.Table:
+    def _answers(self, job: worker.Job, claim: Claim, routed: pa.Table, slices: int) -> pa.Table:
         """Let the workers publish.
 
         Raises:
@@ -271,7 +273,7 @@ class Publishing:
                 path = None
                 if self._reads_files and is_readable(claim.deliveries):
                     path = prepared.enter_context(
-                        written_slices(placed, claim.deliveries, slices=slices, folder=self._folder)
+                        written_slices(routed, claim.deliveries, slices=slices, folder=self._folder)
                     )
             except Exception as error:
                 raise NotBegun(describe(error)) from error
@@ -282,7 +284,7 @@ class Publishing:
             try:
                 if path is not None:
                     return self._run_by_files(job, path, slices)
-                return self._run(job, claim, placed, slices)
+                return self._run(job, claim, routed, slices)
             except Exception as error:
                 refused = refused_write(error, table=self._tables.events)
                 if refused is None or sign is None or not sign.exists():
@@ -301,11 +303,11 @@ class Publishing:
         mib = int(heap[1]) * (1024 if heap[2] == "g" else 1)
         return max(1, mib // _TASK_MIB)
 
-    def _run(self, job: worker.Job, claim: Claim, placed: pa.Table, slices: int) -> pa.Table:
+    def _run(self, job: worker.Job, claim: Claim, routed: pa.Table, slices: int) -> pa.Table:
         from pyspark.sql import functions as sf
 
         traced = ("metadata",) if self._tracing else ()
-        batch = sf.broadcast(self._spark.createDataFrame(placed))
+        batch = sf.broadcast(self._spark.createDataFrame(routed))
         content = self._spark.sql(
             "select event_id, event_type, ordering_key, partition_key, created_at, available_at, "
             f"appended_at, ordinal, payload, {', '.join(('headers', *traced))}, "
@@ -318,18 +320,18 @@ class Publishing:
             batch,
             (content["event_id"] == batch["id"]) & (content["arrival"] == batch["at_arrival"]),
         )
-        order = ["place"]
+        order = ["position"]
         if pc.any(claim.deliveries["ambiguous"]).as_py():
             # Several rows of one id in one commit: the first of them, content last, is the event.
             text = self._statements.fill("order_of_contents", content="_c").replace("_c.", "")
             rows = rows.selectExpr(
-                "*", f"row_number() over (partition by place order by {text}) as copy"
+                "*", f"row_number() over (partition by position order by {text}) as copy"
             ).where("copy = 1")
         rows = (
             rows.repartitionById(slices, "slice")
             .sortWithinPartitions(*order)
             .select(
-                "place",
+                "position",
                 "destination",
                 "scope",
                 "event_id",
@@ -397,7 +399,9 @@ class Publishing:
 
     def _note_not_opened(self, answers: pa.Table, claim: Claim) -> None:
         there = answers.filter(pc.equal(answers["code"], worker.NOT_OPENED))
-        for at, error in zip(there["place"].to_pylist(), there["error"].to_pylist(), strict=True):
+        for at, error in zip(
+            there["position"].to_pylist(), there["error"].to_pylist(), strict=True
+        ):
             self.not_opened.setdefault(claim.deliveries["destination"][at].as_py(), error)
 
 
@@ -409,16 +413,16 @@ def results_of(
     Args:
         answers: columns of `slice.RESULTS`, in any order.
         claim: what was published.
-        unsent: results by place of what was not given to the workers.
+        unsent: results by position of what was not given to the workers.
     """
     size = len(claim)
     delivered = mask_of(pc.equal(answers["code"], worker.DELIVERED))
-    places = answers["place"].to_numpy()
+    positions = answers["position"].to_numpy()
     row = np.full(size, -1)  # of each delivery, the answer that says that it was delivered
-    row[places[delivered]] = np.flatnonzero(delivered)
+    row[positions[delivered]] = np.flatnonzero(delivered)
     others: dict[int, EndOfClaim] = dict.fromkeys(np.flatnonzero(row < 0).tolist(), _UNANSWERED)
     others.update(unsent)
-    told = answers.filter(pa.array(~delivered)).select(["place", "code", "error", "retry_after"])
+    told = answers.filter(pa.array(~delivered)).select(["position", "code", "error", "retry_after"])
     for at, code, error, retry_after in zip(*told.to_pydict().values(), strict=True):
         others[at] = _result(code, error, retry_after)
     row[list(others)] = -1

@@ -35,7 +35,7 @@ class Waiting:
         """Add deliveries.
 
         Args:
-            deliveries: columns of `claims.DELIVERIES`, and of `event_files.PLACED` where it is
+            deliveries: columns of `claims.DELIVERIES`, and of `event_files.LOCATED` where it is
                 known where they lie.
         """
         if not deliveries.num_rows:

@@ -53,7 +53,7 @@ def publishing(folder: Path) -> Publishing:
         Tables(),
         Statements(texts={}),
         destinations={"default": (f"{__name__}:Looking", {})},
-        forms={},
+        payload_formats={},
         parallelism=2,
         folder=folder,
     )

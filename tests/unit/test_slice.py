@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pytest
 
-from delta_outbox.publishers.cloudevents import STRUCTURED_TYPE, CloudEventForm
+from delta_outbox.publishers.cloudevents import STRUCTURED_TYPE, CloudEventFormat
 from delta_outbox.publishers.cloudevents_settings import CloudEventSettings
 from delta_outbox.publishers.cloudevents_transport import Transport
 from delta_outbox.publishers.protocol import (
@@ -29,7 +29,7 @@ from delta_outbox.relay.slice import Job, publish_slice
 SENT: list[list[str]] = []  # the event ids of each call
 CLOSED: list[str] = []
 CONTENTS: list[tuple[bytes, Mapping[str, str | None] | None]] = []
-FORM = CloudEventForm(settings=CloudEventSettings(source="/shop"), transport=Transport.UNBOUND)
+FORMAT = CloudEventFormat(settings=CloudEventSettings(source="/shop"), transport=Transport.UNBOUND)
 INPUT = pa.schema(
     [
         ("position", pa.int32()),
@@ -186,7 +186,7 @@ def run(
         destinations={"d": (type_, settings), "fine": (f"{__name__}:Steady", {})},
         deadline=Deadline.after(60),
         budget=budget,
-        forms={"d": FORM},
+        payload_formats={"d": FORMAT},
     )
     answers = list(publish_slice(job, iter(batches), attempt_number=attempt_number))
     assert all(worker.RESULTS == batch.schema for batch in answers)
@@ -370,7 +370,7 @@ def test_a_cloudevent_is_made_before_its_publisher_sees_it():
 
 
 def test_what_cannot_be_a_cloudevent_is_rejected_and_its_key_waits():
-    """An event without a form is rejected with the reason before any publisher sees it."""
+    """An event without a payload format is rejected with the reason before any publisher sees it."""
     odd = {"format": "cloudevents-structured", "headers": [("ce-id", "canary")], "scope": "k"}
     answers = run(rows({"scope": "k"}, odd, {"scope": "k"}, {"scope": "other"}))
     assert "DRND" == codes(answers)

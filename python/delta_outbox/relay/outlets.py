@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from delta_outbox.errors import PublisherUnavailable
 from delta_outbox.outbox import Outbox
 from delta_outbox.policy import PolicySet
-from delta_outbox.publishers.cloudevents import CloudEventForm
+from delta_outbox.publishers.cloudevents import CloudEventFormat
 from delta_outbox.relay.destinations import prepare_destinations
-from delta_outbox.relay.forms import form_of, prepare_forms
+from delta_outbox.relay.forms import payload_format_of, prepare_payload_formats
 from delta_outbox.relay.isolation import Isolation
 from delta_outbox.relay.publishing import Publishing
 from delta_outbox.relay.schedule import Schedule
@@ -38,7 +38,7 @@ class Destinations:
         self._forget_plan = forget_plan
         self._slots = ProducerSlots(outbox.worker_id)
         self._destinations: Mapping[str, tuple[str, Mapping[str, object]]] = {}
-        self._forms: Mapping[str, CloudEventForm] = {}
+        self._payload_formats: Mapping[str, CloudEventFormat] = {}
         self._publishing: Publishing | None = None
 
     @property
@@ -71,8 +71,15 @@ class Destinations:
         described = self._outbox.settings.publishers
         former = (schedule.claimed_for - self._destinations.keys()) & described.keys()
         if former:
-            forms = {name: form_of(name, described[name]) for name in former}
-            self._take(former, {name: form for name, form in forms.items() if form is not None})
+            payload_formats = {name: payload_format_of(name, described[name]) for name in former}
+            self._take(
+                former,
+                {
+                    name: payload_format
+                    for name, payload_format in payload_formats.items()
+                    if payload_format is not None
+                },
+            )
             self._forget_plan()  # it may not have been made for several destinations
         return bool(former)
 
@@ -91,14 +98,14 @@ class Destinations:
     def _prepare_for(self, policies: PolicySet) -> None:
         """Check the destinations of policies before they are put into force."""
         settings = self._outbox.settings
-        forms = prepare_forms(policies, settings)
+        payload_formats = prepare_payload_formats(policies, settings)
         if not policies.destinations <= set(self._destinations):
             if settings.relay.tracing:
                 check_tracing()
-            self._take(policies.destinations, forms)
+            self._take(policies.destinations, payload_formats)
         self._forget_plan()  # it was made by other policies
 
-    def _take(self, names: Iterable[str], forms: Mapping[str, CloudEventForm]) -> None:
+    def _take(self, names: Iterable[str], payload_formats: Mapping[str, CloudEventFormat]) -> None:
         """Check destinations, and publish to them as well from now on."""
         outbox = self._outbox
         prepared = prepare_destinations(
@@ -108,13 +115,13 @@ class Destinations:
         self._isolation.load()
         # Those of former policies stay: a delivery keeps the destination of its first claim.
         self._destinations = {**self._destinations, **prepared}
-        self._forms = {**self._forms, **forms}
+        self._payload_formats = {**self._payload_formats, **payload_formats}
         self._publishing = Publishing(
             outbox.spark,
             outbox.tables,
             outbox.statements,
             destinations=self._destinations,
-            forms=self._forms,
+            payload_formats=self._payload_formats,
             parallelism=outbox.settings.relay.parallelism or os.cpu_count() or 1,
             tracing=outbox.settings.relay.tracing,
             slots=self._slots,

@@ -22,7 +22,7 @@ from delta_outbox.claims import Claim
 from delta_outbox.columns import mask_of
 from delta_outbox.failpoints import reach
 from delta_outbox.lifecycle import Crashed, EndOfClaim
-from delta_outbox.publishers.cloudevents import CloudEventForm
+from delta_outbox.publishers.cloudevents import CloudEventFormat
 from delta_outbox.publishers.protocol import (
     Failed,
     NotSent,
@@ -102,7 +102,7 @@ class Publishing:
         tables: the names of the relations.
         statements: the compiled SQL.
         destinations: name to (publisher type, prepared settings).
-        forms: name to the form of CloudEvents, for destinations that have one.
+        payload_formats: name to the format of CloudEvents, for destinations that have one.
         parallelism: slices per claim.
         tracing: whether publish attempts become spans; only then `metadata` is read.
         slots: of the relay; its own if left out.
@@ -117,7 +117,7 @@ class Publishing:
         statements: Statements,
         *,
         destinations: Mapping[str, tuple[str, Mapping[str, object]]],
-        forms: Mapping[str, CloudEventForm],
+        payload_formats: Mapping[str, CloudEventFormat],
         parallelism: int,
         tracing: bool = False,
         slots: ProducerSlots | None = None,
@@ -129,7 +129,7 @@ class Publishing:
         self._tables = tables
         self._statements = statements
         self._destinations = destinations
-        self._forms = forms
+        self._payload_formats = payload_formats
         self._folders = folders_of(type_ for type_, _ in destinations.values())
         self._parallelism = parallelism
         self._tracing = tracing
@@ -213,7 +213,7 @@ class Publishing:
         job = worker.Job(
             claim_id=claim.claim_id,
             destinations=self._destinations,
-            forms=self._forms,
+            payload_formats=self._payload_formats,
             deadline=Deadline.after(budget),
             budget=budget,
             folders=self._folders,

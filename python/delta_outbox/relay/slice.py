@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from delta_outbox.event_files import UnreadableFile
 from delta_outbox.failpoints import reach
-from delta_outbox.publishers.cloudevents import CloudEventForm
+from delta_outbox.publishers.cloudevents import CloudEventFormat
 from delta_outbox.publishers.cloudevents_transport import Mode
 from delta_outbox.publishers.echo import without_echo
 from delta_outbox.publishers.protocol import (
@@ -82,7 +82,7 @@ class Job:
     Args:
         claim_id: the claim.
         destinations: name to (publisher type, prepared settings).
-        forms: name to the form of CloudEvents, for destinations that have one.
+        payload_formats: name to the format of CloudEvents, for destinations that have one.
         deadline: after it nothing may be sent.
         budget: seconds that a slice may take from its own start, whatever the clocks say.
         folders: where publishers are imported from that a worker does not find by itself.
@@ -95,7 +95,7 @@ class Job:
     destinations: Mapping[str, tuple[str, Mapping[str, object]]] = field(repr=False)
     deadline: Deadline
     budget: float
-    forms: Mapping[str, CloudEventForm] = field(default_factory=dict)
+    payload_formats: Mapping[str, CloudEventFormat] = field(default_factory=dict)
     folders: tuple[str, ...] = ()
     tracing: bool = False
     producer_slot: str = "slot"
@@ -210,22 +210,22 @@ class _Slice:
             elif (fault := rows.unfit.get(row) or header_fault(event.headers)) is not None:
                 answers.add(position, REJECTED, fault)
                 self._block(rows, [row])
-            elif format_ is not None and (refused := self._reform(rows, row, format_)) is not None:
+            elif format_ is not None and (refused := self._convert(rows, row, format_)) is not None:
                 answers.add(position, *refused)
                 self._block(rows, [row])
             else:
                 sent.append(row)
         return sent
 
-    def _reform(self, rows: Rows, row: int, format_: str) -> tuple[str, str] | None:
+    def _convert(self, rows: Rows, row: int, format_: str) -> tuple[str, str] | None:
         """Give a row payload and headers of a CloudEvent; return the answer if it can have none."""
         destination = rows.destinations[row]
-        form, mode = self._job.forms.get(destination), Mode(format_)
-        if form is None or mode not in form.transport.modes:
+        payload_format, mode = self._job.payload_formats.get(destination), Mode(format_)
+        if payload_format is None or mode not in payload_format.transport.modes:
             # Its destination is that of its first claim, and the policy has changed since.
             return FAILED, f"the destination {destination!r} does not write {mode}"
         try:
-            made = form.write(rows.events[row], mode)
+            made = payload_format.write(rows.events[row], mode)
         except ValueError as error:
             return REJECTED, f"it has no form as a CloudEvent: {error}"
         rows.events[row] = replace(rows.events[row], payload=made.payload, headers=made.headers)

@@ -70,9 +70,9 @@ def follow_home(gateway: JavaGateway, home: Home) -> None:
         java: Any = error.java_exception
         state = getattr(java, "getSQLState", lambda: None)()
         if state not in _NOT_THERE_YET:
-            said = f"The catalog of {home.root} cannot be read: {java.getMessage()}"
+            message = f"The catalog of {home.root} cannot be read: {java.getMessage()}"
             # Not `from error`: to print it later would ask the JVM again.
-            raise CatalogUnreadable(said) from None
+            raise CatalogUnreadable(message) from None
 
 
 def _follow(connection: Any, home: Home) -> None:

@@ -30,7 +30,7 @@ from delta_outbox.lifecycle import (
 )
 from delta_outbox.policy import PolicySet
 from delta_outbox.publishers.protocol import Delivered
-from delta_outbox.results import SAID, Results
+from delta_outbox.results import RECEIPT_COLUMNS, Results
 
 logger = logging.getLogger(__name__)
 
@@ -328,7 +328,7 @@ def decide_endings(
             )
         )
         codes[place] = len(kinds) - 1
-    return Endings(kinds, codes, found.said)
+    return Endings(kinds, codes, found.receipts)
 
 
 def _after_claim(attempts: int, publish_attempts: int, crashes: int, suspect: int) -> Counters:
@@ -366,7 +366,7 @@ def ending_rows(
             "occurred_at": pa.repeat(pa.scalar(now, _INSTANT), count),
             "available_at": ends.column(lambda one: one.available_at, _INSTANT),
             "error": ends.column(lambda one: one.error, text),
-            **{name: ends.said(name) for name in SAID},
+            **{name: ends.receipts(name) for name in RECEIPT_COLUMNS},
             "actor": ends.column(lambda one: one.actor, text),
             "command_id": ends.column(lambda one: one.command_id, text),
             **_constant(count, policy_version=claim.policy_version),

@@ -22,15 +22,15 @@ class Endings(Sequence[Ending]):
     Args:
         kinds: the different ones.
         codes: of each delivery, which of them.
-        said: receipt, outcome and outcome_data of the deliveries whose kind does not say them.
+        receipts: receipt, outcome and outcome_data of the deliveries whose kind does not say them.
     """
 
     def __init__(
-        self, kinds: Sequence[Ending], codes: Codes, said: Mapping[str, pa.Array] | None = None
+        self, kinds: Sequence[Ending], codes: Codes, receipts: Mapping[str, pa.Array] | None = None
     ) -> None:
         self._kinds = kinds
         self._codes = codes
-        self._said = said or {}
+        self._receipts = receipts or {}
 
     @classmethod
     def of(cls, endings: Iterable[Ending]) -> Endings:
@@ -52,10 +52,10 @@ class Endings(Sequence[Ending]):
         if isinstance(index, slice):
             return [self[position] for position in range(len(self))[index]]
         position = range(len(self))[index]
-        found = {name: column[position].as_py() for name, column in self._said.items()}
-        said = {name: value for name, value in found.items() if value is not None}
+        found = {name: column[position].as_py() for name, column in self._receipts.items()}
+        receipts = {name: value for name, value in found.items() if value is not None}
         kind = self._kinds[int(self._codes[position])]
-        ending: Ending = replace(kind, **said) if said else kind
+        ending: Ending = replace(kind, **receipts) if receipts else kind
         return ending
 
     def __len__(self) -> int:
@@ -88,11 +88,11 @@ class Endings(Sequence[Ending]):
         """
         return pa.array([value(one) for one in self._kinds], kind).take(pa.array(self._codes))
 
-    def said(self, name: str) -> pa.Array:
+    def receipts(self, name: str) -> pa.Array:
         """Return what destinations said.
 
         Args:
             name: receipt, outcome or outcome_data.
         """
         of_kind = self.column(lambda one: getattr(one, name), pa.string())
-        return pc.coalesce(self._said[name], of_kind) if name in self._said else of_kind
+        return pc.coalesce(self._receipts[name], of_kind) if name in self._receipts else of_kind

@@ -115,12 +115,12 @@ def relays_alive(outbox: Outbox) -> list[dict[str, object]]:
         # The date only saves reading old partitions.
         (F.col("beat_date") >= F.to_date(_instant(since))) & (F.col("at") >= _instant(since))
     )
-    said = rows_of(
+    beats = rows_of(
         beats.select("relay_id", "kind", "lanes", F.col("at").alias("last_beat_at"), "version")
     )
     # Of two words at the same instant the end is the last.
-    said.sort(key=lambda row: (str(row["last_beat_at"]), row["kind"] == "stopped"))
-    last = {str(row["relay_id"]): row for row in said}
+    beats.sort(key=lambda row: (str(row["last_beat_at"]), row["kind"] == "stopped"))
+    last = {str(row["relay_id"]): row for row in beats}
     presence = Presence(outbox.home.relays if outbox.home else None)
     alive = [
         {name: value for name, value in row.items() if name != "kind"}
@@ -128,7 +128,7 @@ def relays_alive(outbox: Outbox) -> list[dict[str, object]]:
         if row["kind"] != "stopped"
     ]
     for row in alive:
-        takes = presence.said(str(row["relay_id"]))
+        takes = presence.takes(str(row["relay_id"]))
         row |= {name: takes.get(name) for name in ("batch_size", "batch_bytes")}
     return alive
 

@@ -43,7 +43,7 @@ class Presence:
 
         Args:
             relay_id: the relay.
-            says: what it takes at once, for `said`.
+            says: what it takes at once, for `takes`.
         """
         if self._folder is None or self._own is not None:
             return
@@ -83,7 +83,7 @@ class Presence:
         """
         return self._is_free(relay_id) is False
 
-    def said(self, relay_id: str) -> Mapping[str, int]:
+    def takes(self, relay_id: str) -> Mapping[str, int]:
         """Return what a relay says that it takes at once; nothing of one that works elsewhere.
 
         Args:
@@ -92,10 +92,10 @@ class Presence:
         if self._folder is None:
             return {}
         try:
-            said: Mapping[str, int] = json.loads(self._path(relay_id).read_bytes())
+            takes: Mapping[str, int] = json.loads(self._path(relay_id).read_bytes())
         except (OSError, ValueError):
             return {}
-        return said
+        return takes
 
     def _is_free(self, relay_id: str) -> bool | None:
         """Say whether nobody holds the lock of a relay; None if there is none."""

@@ -16,7 +16,7 @@ from delta_outbox.publishers.protocol import Delivered, JsonText
 
 R = TypeVar("R")
 
-SAID: Final = ("receipt", "outcome", "outcome_data")
+RECEIPT_COLUMNS: Final = ("receipt", "outcome", "outcome_data")
 """What a destination may say of a delivery: text, and null where it is one of the others."""
 
 
@@ -26,18 +26,18 @@ class Results(Sequence[R], Generic[R]):
     Args:
         size: deliveries.
         others: results by position, ascending; whatever is not among them was delivered.
-        said: columns of `SAID`, a row per delivery; all null if left out.
+        receipts: columns of `RECEIPT_COLUMNS`, a row per delivery; all null if left out.
     """
 
-    __slots__ = ("_size", "others", "said")
+    __slots__ = ("_size", "others", "receipts")
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(
-        self, size: int, others: Mapping[int, R], said: Mapping[str, pa.Array] | None = None
+        self, size: int, others: Mapping[int, R], receipts: Mapping[str, pa.Array] | None = None
     ) -> None:
         self._size = size
         self.others = others
-        self.said = said or {name: pa.nulls(size, pa.string()) for name in SAID}
+        self.receipts = receipts or {name: pa.nulls(size, pa.string()) for name in RECEIPT_COLUMNS}
 
     @classmethod
     def of(cls, results: Sequence[R]) -> Results[R]:
@@ -83,7 +83,7 @@ class Results(Sequence[R], Generic[R]):
         Args:
             changes: results by position.
         """
-        return Results(self._size, dict(sorted({**self.others, **changes}.items())), self.said)
+        return Results(self._size, dict(sorted({**self.others, **changes}.items())), self.receipts)
 
     def without(self, positions: Iterable[int]) -> Results[R]:
         """Return the results of the deliveries that stay when some are left out.
@@ -97,11 +97,11 @@ class Results(Sequence[R], Generic[R]):
         others = {
             int(number[position]): one for position, one in self.others.items() if kept[position]
         }
-        said = {name: column.filter(pa.array(kept)) for name, column in self.said.items()}
-        return Results(int(kept.sum()), others, said)
+        receipts = {name: column.filter(pa.array(kept)) for name, column in self.receipts.items()}
+        return Results(int(kept.sum()), others, receipts)
 
     def _delivered(self, position: int) -> R:
-        receipt, outcome, data = (self.said[name][position].as_py() for name in SAID)
+        receipt, outcome, data = (self.receipts[name][position].as_py() for name in RECEIPT_COLUMNS)
         return cast(
             "R", Delivered(receipt=_json(receipt), outcome=outcome, outcome_data=_json(data))
         )

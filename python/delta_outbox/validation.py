@@ -224,11 +224,11 @@ def _first_of_each(table: pa.Table, report: Report) -> tuple[Rows, int]:
     report.start = 0
     found = contradictions(differing(table.take(later), table.take(earlier)))
     for place, names in found:
-        said = f"line {report.lines[earlier[place]]} has this event_id with other content"
+        message = f"line {report.lines[earlier[place]]} has this event_id with other content"
         report.add(
             "event_id",
             "same_id_same_content",
             later[place : place + 1],
-            f"{said} ({', '.join(names)}).",
+            f"{message} ({', '.join(names)}).",
         )
     return np.setdiff1d(everything, later, assume_unique=True), len(found)

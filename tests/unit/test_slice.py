@@ -370,7 +370,7 @@ def test_a_cloudevent_is_made_before_its_publisher_sees_it():
 
 
 def test_what_cannot_be_a_cloudevent_is_rejected_and_its_key_waits():
-    """An event without a payload format is rejected with the reason before any publisher sees it."""
+    """An event that its payload format cannot express is rejected with the reason, unsent."""
     odd = {"format": "cloudevents-structured", "headers": [("ce-id", "canary")], "scope": "k"}
     answers = run(rows({"scope": "k"}, odd, {"scope": "k"}, {"scope": "other"}))
     assert "DRND" == codes(answers)

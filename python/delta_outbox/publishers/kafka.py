@@ -79,8 +79,8 @@ class KafkaPublisher:
         try:
             Producer({**offline, "enable.idempotence": True, "log_level": 0})
         except KafkaException as error:
-            said = scrub(error.args[0].str(), secrets=parsed.secrets)
-            raise ValueError(f"kafka: the client refuses the settings: {said}.") from None
+            message = scrub(error.args[0].str(), secrets=parsed.secrets)
+            raise ValueError(f"kafka: the client refuses the settings: {message}.") from None
 
     @classmethod
     def probe(cls, settings: Mapping[str, object], timeout: float) -> None:
@@ -101,8 +101,8 @@ class KafkaPublisher:
             try:
                 fence(parsed, [parsed.exactly_once.probe_id], timeout=timeout)
             except KafkaException as error:
-                said = scrub(error.args[0].str(), secrets=parsed.secrets)
-                raise ConnectionError(f"transactions are not possible: {said}") from None
+                message = scrub(error.args[0].str(), secrets=parsed.secrets)
+                raise ConnectionError(f"transactions are not possible: {message}") from None
 
     @classmethod
     def recovery(cls, settings: Mapping[str, object]) -> Recover | None:

@@ -61,8 +61,8 @@ def recover(
     except TimeoutError:
         raise ConnectionError(f"no broker of {settings.bootstrap} answered in time.") from None
     except KafkaException as error:
-        said = scrub(error.args[0].str(), secrets=settings.secrets)
-        raise ConnectionError(f"what was committed cannot be read: {said}") from None
+        cause = scrub(error.args[0].str(), secrets=settings.secrets)
+        raise ConnectionError(f"what was committed cannot be read: {cause}") from None
 
 
 class _Recovery:

@@ -83,8 +83,8 @@ def _payload_format(
     try:
         settings = parse_cloudevents(described.settings[CLOUDEVENTS])
     except ValueError as error:
-        said = without_secrets(str(error), secrets)
-        raise BadSettings(f"publishers.{name}: {said}") from cause_to_show(error, secrets)
+        message = without_secrets(str(error), secrets)
+        raise BadSettings(f"publishers.{name}: {message}") from cause_to_show(error, secrets)
     return CloudEventFormat(settings=settings, transport=transport)
 
 

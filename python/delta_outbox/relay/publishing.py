@@ -37,7 +37,7 @@ from delta_outbox.relay.lookup import rows_of_events
 from delta_outbox.relay.modules import folders_of
 from delta_outbox.relay.placing import route_claim, sendable
 from delta_outbox.relay.seats import ProducerSlots
-from delta_outbox.results import SAID, Results
+from delta_outbox.results import RECEIPT_COLUMNS, Results
 from delta_outbox.statements import Statements
 from delta_outbox.storage import refused_write
 from delta_outbox.tables import Tables
@@ -427,8 +427,8 @@ def results_of(
         others[at] = _result(code, error, retry_after)
     row[list(others)] = -1
     rows = pa.array(row, mask=row < 0)
-    said = {name: answers[name].combine_chunks().take(rows) for name in SAID}
-    return Results(size, dict(sorted(others.items())), said)
+    receipts = {name: answers[name].combine_chunks().take(rows) for name in RECEIPT_COLUMNS}
+    return Results(size, dict(sorted(others.items())), receipts)
 
 
 def _result(code: str, error: str, retry_after: float | None) -> EndOfClaim:

@@ -265,8 +265,8 @@ class _Slice:
         if destination not in self._job.destinations:
             # That of its first claim, which neither policies nor settings name any more.
             self._block(rows, call)
-            said = f"the settings no longer have the destination {destination!r}"
-            answers.add_all(positions, FAILED, said)
+            message = f"the settings no longer have the destination {destination!r}"
+            answers.add_all(positions, FAILED, message)
             return
         publisher = self._publisher(destination)
         if publisher is None:
@@ -287,10 +287,10 @@ class _Slice:
         try:
             results: list[Result] = publisher.publish(events)
         except Exception as error:  # noqa: BLE001 - anybody's code; how far it came nobody knows
-            said = f"publisher raised {describe(error)}"
+            message = f"publisher raised {describe(error)}"
             for event in events:
-                said = without_echo(said, event)
-            results = [Unknown(error=said)] * len(call)
+                message = without_echo(message, event)
+            results = [Unknown(error=message)] * len(call)
         if len(results) != len(call):
             wrong = f"publisher answered {len(results)} results for {len(call)} events"
             results = [Unknown(error=wrong)] * len(call)

@@ -62,7 +62,6 @@ class CommitFiles:
     """
 
     def __init__(self, spark: SparkSession) -> None:
-        """Read nothing yet."""
         self._history = CommitHistory(spark)
 
     def added(self, table: str, *, after: int, to: int, most: int | None = None) -> Added | None:

@@ -68,7 +68,6 @@ class CommitHistory:
     """
 
     def __init__(self, spark: SparkSession) -> None:
-        """Read nothing yet."""
         self._spark = spark
         self._here = spark_here(spark)
         shared = self._here and _of_sparks.setdefault(self._here, _Learned())

@@ -67,7 +67,6 @@ class DestinationStates:
     """
 
     def __init__(self, spark: SparkSession, tables: Tables, *, clock: Clock) -> None:
-        """Read nothing yet."""
         self._spark = spark
         self._clock = clock
         self._plans = NumberedWrites(spark, tables, writer=WRITER, clock=clock)

@@ -85,7 +85,6 @@ class Failpoint:
     def __init__(
         self, *, point: str, number: int, target: Target, stop: bool, mark: Path | None = None
     ) -> None:
-        """Have been nowhere yet."""
         self.point = point
         self.number = number
         self.target = target

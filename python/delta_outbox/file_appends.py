@@ -44,7 +44,6 @@ class FileAppends:
     """
 
     def __init__(self, spark: SparkSession) -> None:
-        """Read nothing yet."""
         self._spark = spark
 
     def append(self, table: str, rows: pa.Table, *, app_id: str, number: int, tag: str) -> bool:

@@ -106,7 +106,6 @@ class IdIndex:
     """
 
     def __init__(self, spark: SparkSession, events: str) -> None:
-        """Read nothing yet; who asks once, for few, has no use for it."""
         self._spark = spark
         self._events = events
         self._history = CommitHistory(spark)

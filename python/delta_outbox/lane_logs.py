@@ -40,7 +40,6 @@ class LaneLogs:
     """
 
     def __init__(self, spark: SparkSession, tables: Tables, *, relay_id: str, clock: Clock) -> None:
-        """Read nothing yet."""
         self._spark = spark
         self._tables = tables
         self._relay_id = relay_id

@@ -35,7 +35,6 @@ class ExpiredClaims:
     """
 
     def __init__(self, outbox: Outbox) -> None:
-        """Have ended nothing yet."""
         self._outbox = outbox
         self.has_unresolved = False  # whether the last of them were left as they are, in part
 

@@ -76,7 +76,6 @@ class OpenDeliveries:
         clock: Clock,
         policies: Callable[[], PolicySet],
     ) -> None:
-        """Ask nothing yet."""
         self._spark = spark
         self._statements = statements
         self._clock = clock

@@ -36,7 +36,6 @@ class LinkInTheWay(OutboxError):
     )
 
     def __init__(self, *, path: Path, owner: int | None = None, remedy: str | None = None) -> None:
-        """Name the link, and whose it is where that is what matters."""
         whose = "" if owner is None else f" of {user_name(owner)}"
         super().__init__(f"{path}: a link{whose} stands where we write.", remedy=remedy)
 

@@ -60,7 +60,6 @@ class Policies:
         clock: Clock,
         worker_id: str,
     ) -> None:
-        """Read nothing yet."""
         self._spark = spark
         self._table = tables["policy_rows"]
         self._settings = settings

@@ -34,7 +34,6 @@ class Presence:
     """
 
     def __init__(self, folder: Path | None) -> None:
-        """Write nothing yet."""
         self._folder = folder
         self._own: tuple[Path, int] | None = None
 

@@ -69,7 +69,6 @@ class NumberedWrites:
         clock: Clock,
         app_id: str | None = None,
     ) -> None:
-        """Read nothing yet."""
         self.app_id = app_id or f"outbox/{writer}"
         self._spark = spark
         self._table = tables.progress

@@ -92,7 +92,6 @@ class Refreshing:
     def __init__(
         self, spark: SparkSession, tables: Tables, statements: Statements, *, clock: Clock
     ) -> None:
-        """Read nothing yet."""
         self._spark = spark
         # Rows that are replaced may get another state than that which is replaced.
         set_for_good(spark, "spark.databricks.delta.replaceWhere.constraintCheck.enabled", "false")

@@ -36,7 +36,6 @@ class Commands:
     """
 
     def __init__(self, outbox: Outbox) -> None:
-        """Read nothing yet."""
         self._outbox = outbox
         self._plans = NumberedWrites(outbox.spark, outbox.tables, writer=WRITER, clock=outbox.clock)
 

@@ -85,7 +85,6 @@ class UnknownResults:
     """
 
     def __init__(self, settings: Settings, *, home: Path, clock: Clock) -> None:
-        """Ask nobody yet."""
         self._settings = settings
         self._home = home
         self._clock = clock

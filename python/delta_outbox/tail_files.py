@@ -61,7 +61,6 @@ class TailFiles:
     """
 
     def __init__(self, spark: SparkSession, tables: Tables) -> None:
-        """Read nothing yet."""
         self._files = CommitFiles(spark)
         self._tables = tables
 

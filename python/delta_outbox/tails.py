@@ -36,7 +36,6 @@ class Tails:
     """
 
     def __init__(self, spark: SparkSession, tables: Tables, statements: Statements) -> None:
-        """Make no view yet."""
         self._spark = spark
         self._tables = tables
         self._statements = statements

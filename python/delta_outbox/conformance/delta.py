@@ -81,7 +81,6 @@ class DeltaStore:
         statements: Statements,
         folder: Path,
     ) -> None:
-        """Open nothing yet."""
         self._spark = spark
         self._home = home
         self._tables = tables
@@ -223,7 +222,6 @@ class DeltaStores:
         home: Home | None = None,
         schema: str = "conformance",
     ) -> None:
-        """Make the outbox."""
         self._open = ExitStack()
         folder = Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="outbox-kit-")))
         if spark is None or home is None:

@@ -64,7 +64,6 @@ class MemoryStore:
         clock: ManualClock | None = None,
         jitter: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """Begin empty."""
         self.clock = clock or ManualClock()
         self.rows: dict[str, Row] = {}  # in the order of arrival
         self.journal = Journal()
@@ -289,7 +288,6 @@ class MemoryStores:
     """
 
     def __init__(self, kind: type[MemoryStore] = MemoryStore, name: str = "memory") -> None:
-        """Keep which one."""
         self.name = name
         self._kind = kind
 

@@ -36,7 +36,6 @@ class PurgeCounts:
         before: date,
         recent_from: datetime,
     ) -> None:
-        """Read nothing yet."""
         self._spark = spark
         self._before = before
         self._recent_from = recent_from

@@ -26,7 +26,6 @@ class PurgeRecords:
     """
 
     def __init__(self, spark: SparkSession, tables: Tables) -> None:
-        """Read nothing yet."""
         self._spark = spark
         self._tables = tables
 

@@ -56,7 +56,6 @@ class Arrivals:
     """
 
     def __init__(self, outbox: Outbox) -> None:
-        """Read nothing yet."""
         self._outbox = outbox
         self._events = outbox.tables.events
         self._files = CommitFiles(outbox.spark)

@@ -23,7 +23,6 @@ class Breaker:
     """
 
     def __init__(self, *, failures: int | None, seconds: float) -> None:
-        """Begin closed."""
         self._limit = failures
         self._seconds = seconds
         self._until: float | None = None  # monotonic seconds; None: closed

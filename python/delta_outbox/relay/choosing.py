@@ -49,7 +49,6 @@ class Choosing:
         batch_size: int,
         limit: int | None,
     ) -> None:
-        """Choose nothing yet."""
         self._outbox = outbox
         self._flight = flight
         self._isolation = isolation

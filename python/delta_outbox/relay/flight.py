@@ -74,7 +74,6 @@ class Flight:
     """
 
     def __init__(self, publish: Publish, clock: Clock) -> None:
-        """Start no thread yet."""
         self._publish = publish
         self._clock = clock
         self._pool = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="publish")

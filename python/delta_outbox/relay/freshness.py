@@ -20,7 +20,6 @@ class Freshness:
     """
 
     def __init__(self, outbox: Outbox) -> None:
-        """Refresh nothing yet."""
         self._outbox = outbox
         self._clock = outbox.clock
         self._every = outbox.settings.relay.refresh_seconds

@@ -27,7 +27,6 @@ class PublishingPause:
     """
 
     def __init__(self, publishing: Callable[[], Publishing], clock: Clock) -> None:
-        """Begin without a pause."""
         self._publishing = publishing
         self._clock = clock
         self._since: float | None = None  # monotonic seconds

@@ -58,7 +58,6 @@ class Isolation:
     """
 
     def __init__(self, outbox: Outbox) -> None:
-        """Know no destination yet."""
         self._settings = outbox.settings
         self._states = outbox.destinations
         self._clock = outbox.clock

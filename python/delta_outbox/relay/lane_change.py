@@ -66,7 +66,6 @@ class LaneChange:
     """
 
     def __init__(self, outbox: Outbox) -> None:
-        """Have closed nothing yet."""
         self._outbox = outbox
         self._leases = LeaseWatch(outbox.clock)
         self._epoch = -1

@@ -60,7 +60,6 @@ class LaneShare:
     """
 
     def __init__(self, outbox: Outbox, heart: Heartbeat) -> None:
-        """Ask nobody yet."""
         self._outbox = outbox
         self._heart = heart
         self.owned: frozenset[int] = frozenset({0})

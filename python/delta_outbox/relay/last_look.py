@@ -18,7 +18,6 @@ class LastPoll:
     """
 
     def __init__(self, outbox: Outbox, share: LaneShare) -> None:
-        """Begin without a poll."""
         self._outbox = outbox
         self._share = share
         self.versions: Final[dict[str, int]] = {}

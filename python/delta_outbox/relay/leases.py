@@ -16,7 +16,6 @@ class LeaseWatch:
     """
 
     def __init__(self, clock: Clock) -> None:
-        """Have seen nothing yet."""
         self._clock = clock
         self._seen: dict[str, tuple[float, float]] = {}  # claim -> (first seen, lease), seconds
 

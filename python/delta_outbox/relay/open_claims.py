@@ -24,7 +24,6 @@ class OpenClaims:
     """
 
     def __init__(self, outbox: Outbox, leases: LeaseWatch) -> None:
-        """Have ended nothing yet."""
         self._outbox = outbox
         self._leases = leases
         self.are_unresolved = False

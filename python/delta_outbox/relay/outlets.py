@@ -32,7 +32,6 @@ class Destinations:
     def __init__(
         self, outbox: Outbox, isolation: Isolation, *, forget_plan: Callable[[], None]
     ) -> None:
-        """Check nothing yet."""
         self._outbox = outbox
         self._isolation = isolation
         self._forget_plan = forget_plan

@@ -48,7 +48,6 @@ class LocalPlan:
     """
 
     def __init__(self, outbox: Outbox, isolation: Isolation, *, batch_size: int) -> None:
-        """Know of nothing."""
         self._outbox = outbox
         self._isolation = isolation
         self._batch_size = batch_size

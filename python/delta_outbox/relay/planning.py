@@ -47,7 +47,6 @@ class Planning:
     def __init__(
         self, outbox: Outbox, heart: Heartbeat, *, batch_size: int, isolation: Isolation
     ) -> None:
-        """Begin without a plan."""
         self._outbox = outbox
         self._clock = outbox.clock
         self._isolation = isolation

@@ -123,7 +123,6 @@ class Publishing:
         slots: ProducerSlots | None = None,
         folder: Path | None = None,
     ) -> None:
-        """Keep what every claim needs."""
         self._slots = slots or ProducerSlots(uuid.uuid4().hex)
         self._spark = spark
         self._tables = tables

@@ -63,7 +63,6 @@ class Relay:
     """
 
     def __init__(self, outbox: Outbox, *, limit: int | None = None) -> None:
-        """Check nothing and claim nothing yet."""
         self._outbox = outbox
         self._clock = outbox.clock
         settings = outbox.settings.relay

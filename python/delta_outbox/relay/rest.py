@@ -24,7 +24,6 @@ class OtherLanes:
     """
 
     def __init__(self, outbox: Outbox, share: LaneShare, timing: Timing) -> None:
-        """Begin without a poll."""
         self._outbox = outbox
         self._share = share
         self._timing = timing

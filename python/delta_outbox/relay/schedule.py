@@ -55,7 +55,6 @@ class Schedule:
         to: pa.StringArray | None = None,
         lanes: Sequence[int] | None = None,
     ) -> None:
-        """Look at each delivery once."""
         self._lanes = None if lanes is None else np.array(lanes, dtype=np.int32)
         self._deliveries = deliveries
         self._batch_size = batch_size

@@ -16,7 +16,6 @@ class ProducerSlots:
     """
 
     def __init__(self, worker_id: str) -> None:
-        """Have all slots free."""
         self._worker_id = worker_id
         self._lock = threading.Lock()
         self._in_use: set[int] = set()

@@ -29,7 +29,6 @@ class Standby:
     """
 
     def __init__(self, outbox: Outbox, heart: Heartbeat, leases: LeaseWatch) -> None:
-        """Stand by for nobody."""
         self._outbox = outbox
         self._heart = heart
         self._leases = leases

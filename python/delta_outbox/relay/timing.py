@@ -21,7 +21,6 @@ class Timing:
     """
 
     def __init__(self, clock: Clock) -> None:
-        """Begin without a poll."""
         self._clock = clock
         self.next_due = 0.0
         """When something may become eligible, as far as is known."""

@@ -23,7 +23,6 @@ class Waiting:
     """What is open, in no claim, and not planned: it was requeued, or is not due."""
 
     def __init__(self) -> None:
-        """Know of nothing."""
         self._rows = DELIVERIES.empty_table()
         self.due_at: datetime | None = None
         """When the first of them may be due, or something planned go on; None if there is none."""

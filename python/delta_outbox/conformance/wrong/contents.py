@@ -165,7 +165,6 @@ class KeepsCopies(MemoryStore):
     """Takes an id that is appended again for another event."""
 
     def __init__(self) -> None:
-        """Begin empty."""
         super().__init__()
         self._copies: dict[str, int] = {}
 

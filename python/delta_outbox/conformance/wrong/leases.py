@@ -79,7 +79,6 @@ class LosesTheCrashed(MemoryStore):
     """Shows and takes nothing any more whose worker has died."""
 
     def __init__(self) -> None:
-        """Begin empty."""
         super().__init__()
         self._lost: set[str] = set()
 

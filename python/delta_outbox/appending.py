@@ -1,4 +1,4 @@
-"""Append a batch of events, all or nothing: every rule first, then the look into the log."""
+"""Appends a batch of events, all or nothing: checks every rule, then which ids the log has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The places that a home's catalog names, brought up to date where the home was copied or moved.
+"""Corrects the paths in the catalog of a home that was copied or moved.
 
 The catalog keeps where each schema and each table lies as absolute paths. In a home that lies
 elsewhere than it did they name the tables of the original, or none. So they are compared with

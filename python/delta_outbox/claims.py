@@ -1,4 +1,4 @@
-"""A claim: deliveries taken together, and the rows of the log that start and end it."""
+"""Makes claims: the deliveries taken together, and the transitions that start and end them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data files that commits have added to a log, read from its folder without Spark.
+"""Reads from the folder of a log, without Spark, which data files its commits have added.
 
 To ask Spark what a few commits have added takes half a second, all of it planning, and for many
 rows ten times what Arrow takes to read them. Where driver, workers and table are on this machine,

@@ -1,4 +1,4 @@
-"""The newest commit of a table: which one, and what its writer said of it.
+"""Reads the newest commits of a table: version, operation, and commit tag.
 
 `describe history` runs a Spark job for each question, a tenth of what a relay does on a quiet
 outbox. Where Spark's driver works on this machine, it is only asked where the table lies; from the

@@ -1,4 +1,4 @@
-"""Numbered appends: each number once, and none believed before its commit has been found again.
+"""Appends under a number: each number once, and believed only when its commit is found again.
 
 Delta commits one append per (appId, version) and raises for those that raced; a version that was
 used before is skipped without a word.

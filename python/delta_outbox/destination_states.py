@@ -1,4 +1,4 @@
-"""What everybody must know of destinations: which are paused, and whose breaker is open.
+"""Keeps which destinations are paused, and whose circuit breaker is open.
 
 The numbered writes of `destinations`: each holds all of it, so the last one is the truth
 (the view outbox_destinations reads it). Pauses come from commands, in the order of their commits;

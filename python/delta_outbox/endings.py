@@ -1,4 +1,4 @@
-"""How the deliveries of a claim end, by columns: there are few kinds of endings."""
+"""How the deliveries of a claim end, stored by columns: there are few kinds of endings."""
 
 from __future__ import annotations
 

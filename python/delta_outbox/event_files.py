@@ -1,4 +1,4 @@
-"""Events as the data files of their log hold them, read by Arrow."""
+"""Reads events by Arrow from the data files of their log."""
 
 from __future__ import annotations
 

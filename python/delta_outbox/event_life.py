@@ -1,4 +1,4 @@
-"""The whole life of one event, and what became of a command.
+"""Returns the whole life of one event, and what became of a command.
 
 As inspection.py: refresh first, values are never text, instants are ready for JSON.
 """

@@ -1,4 +1,4 @@
-"""Look into an outbox: counts, freshness, relays, listings.
+"""Answers questions about an outbox: counts, freshness, relays, listings.
 
 Reads only what was committed and projected: refresh first. Everything here works on a classic
 session and through Spark Connect. Values reach Spark as literals of the DataFrame API, never as

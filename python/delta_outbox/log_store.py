@@ -1,4 +1,4 @@
-"""The log store of a JVM: what puts a commit of a table in place, or finds one there already."""
+"""Puts a commit in place by the log store of the JVM, or finds that another one is there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims that nobody works on any more: how that is proven, and how they end."""
+"""Ends claims that nobody works on any more, once that is proven."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a store asks of the open deliveries: what is eligible, what ends unsent, how much."""
+"""Asks a read view for the open deliveries: what is eligible, what ends unsent, how much."""
 
 from __future__ import annotations
 

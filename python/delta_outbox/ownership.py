@@ -1,4 +1,4 @@
-"""Whose a file is: what was only found is not believed if somebody else may have put it there.
+"""Checks whose a file is before it is believed: others may have put it there.
 
 A home is looked for upwards, and settings in the working folder. On a machine with several users
 either may have been left there by another one: settings name code that is run, and a link lets

@@ -1,4 +1,4 @@
-"""Which relays of this machine live: each holds a lock on a file of its own as long as it does.
+"""Says which relays of this machine live: each holds a lock on a file of its own.
 
 Advice for whoever stands by, as the heartbeat is, and quicker: the lock is free the moment the
 process is gone. It says nothing of claims: what a dead relay was publishing may go on in the

@@ -1,4 +1,4 @@
-"""The projection: brought up to date, and looked at together with the tails of the logs."""
+"""Refreshes the projection, and makes read views of it and the tails of the logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Refresh the projection: plan a range of the logs, fold it, merge it; lost races are no errors.
+"""Refreshes the projection: plans a range of the logs, folds it, merges it; a lost race is no
+error.
 
 dbt takes the same steps in one SQL script (macros/projection/refresh_script.sql), with the same
 macros. Here the folded rows are kept between the steps, which a script cannot: planning the fold

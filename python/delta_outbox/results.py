@@ -1,4 +1,4 @@
-"""What became of the deliveries of a claim, by columns: nearly all were delivered.
+"""The results of a claim, stored by columns: nearly all deliveries were delivered.
 
 Only what was not, or is told apart for another reason, is an object here; whoever asks for one of
 the others is given one made for it.

@@ -1,4 +1,4 @@
-"""The server of a home: a Spark Connect server in the JVM of a local session.
+"""Serves a home: a Spark Connect server in the JVM of a local session.
 
 Its life hangs on this process like that of any local session (jvm.py): the JVM inherits the
 home's lock and ends when this process does, however that ends.

@@ -1,4 +1,4 @@
-"""The rules that an event must keep to be appended; every broken one is reported.
+"""Checks events against the rules of an append, and reports every broken one.
 
 Whole columns are looked at at once; Python sees single values only where a rule is broken, and
 each distinct event type and header name once.

@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C ask the relay to stop; it then records what was delivered and lets go."""
+"""Stops a relay on SIGTERM and Ctrl-C, after it has recorded what was delivered."""
 
 from __future__ import annotations
 

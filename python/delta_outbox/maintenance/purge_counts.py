@@ -1,4 +1,4 @@
-"""What the days of the event log and the partitions of the transition log hold, at one position."""
+"""Counts what the days of the event log and the partitions of the transition log hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is left of purged deliveries: one row each, written down before anything goes."""
+"""Writes a row for each delivery that a purge removes, before it is removed."""
 
 from __future__ import annotations
 

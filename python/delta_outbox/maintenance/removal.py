@@ -1,4 +1,4 @@
-"""What a purge deletes: marked, so that the invariants know it, and repeated when others win."""
+"""Deletes rows with a marker that the invariants know, again when another writer wins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests become commands: expanded by dbt's SQL, shown, and appended in one blind append."""
+"""Makes commands of a request: expands it by dbt's SQL, shows it, appends it."""
 
 from __future__ import annotations
 

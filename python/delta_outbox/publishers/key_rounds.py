@@ -1,4 +1,4 @@
-"""Which events may be in a pipeline together without risking the order of a key."""
+"""Says which events may be in a pipeline together without risking the order of a key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the `type` of a destination to its publisher, checked before anything is claimed."""
+"""Finds the publisher for the `type` of a destination, and checks its settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has come since the last poll, where nothing that is open could hold it up."""
+"""Reads the events that came since the last poll, where nothing open can block them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A backlog that a relay finds: how far into it something has been tried, and what of that waits.
+"""Reads a backlog: how far into it something has been tried, and what of that still waits.
 
 What lies behind is as it came. A relay that has all lanes can read it from the event log, commit by
 commit, as it reads what is new, and need not ask for it each time among all that is open.

@@ -1,4 +1,4 @@
-"""Which claims are made next, where destinations are isolated: each has its own.
+"""Cuts the next claims where destinations are isolated: each has its own.
 
 An event for several destinations is claimed for all of them at once while all are well and without
 limits. Otherwise each destination gets a claim of its own: the well ones are sent, the others are

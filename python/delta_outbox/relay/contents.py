@@ -1,4 +1,4 @@
-"""The contents of a claim where every worker can read the files of the event log itself.
+"""Reads the contents of a claim where every worker can read the files of the event log.
 
 The driver writes down what each slice is to send and where it lies; a worker reads payloads and
 headers from there. Through Spark the same rows are joined, written between stages and converted

@@ -1,4 +1,4 @@
-"""The pause of a relay whose machine cannot begin to publish: a full disk, or whatever it is."""
+"""Pauses a relay whose machine cannot begin to publish, for example on a full disk."""
 
 from __future__ import annotations
 

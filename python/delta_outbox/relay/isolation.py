@@ -1,4 +1,4 @@
-"""What each destination may be asked now: its pause, its breaker, its rates, its workers.
+"""Says what each destination may be asked now, by its pause, breaker, rates and workers.
 
 The state lives in this process; what others must see goes to `DestinationStates`. With one
 destination that has no limits nothing here costs anything.

@@ -1,4 +1,4 @@
-"""On which lanes a relay works, where there are several: those that no other living relay has.
+"""Chooses the lanes of a relay, where there are several: those that no other relay owns.
 
 Advice, as all ownership is: where two relays take the same lane for theirs, one of them loses its
 appends, and time.

@@ -1,4 +1,4 @@
-"""What a relay knows from its last poll of the logs, and whether another one would show more."""
+"""Keeps what a relay saw at its last poll, and whether another poll would show more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leases of others, observed by our own clock: skew between machines steals nothing."""
+"""Watches the leases of other relays by our own clock, so that clock skew ends none too early."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results that are not known: what can be resolved is, what cannot stays claimed."""
+"""Resolves the unknown results of a claim; what cannot be resolved stays claimed."""
 
 from __future__ import annotations
 

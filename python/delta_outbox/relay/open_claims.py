@@ -1,4 +1,4 @@
-"""The claims that a poll finds open: those that are over are ended, the others hold for a while."""
+"""Ends the open claims that are over, and says how long the others last."""
 
 from __future__ import annotations
 

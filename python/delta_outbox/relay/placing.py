@@ -1,4 +1,4 @@
-"""Where the deliveries of a claim go, by whole columns: slice, key, order scope and route."""
+"""Routes the deliveries of a claim, by whole columns: slice, key, order scope and route."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Publish one claim: payloads joined on, or read by the workers, slices sent, answers collected."""
+"""Publishes one claim: reads or joins payloads, sends slices to workers, collects answers."""
 
 from __future__ import annotations
 

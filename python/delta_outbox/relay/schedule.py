@@ -1,4 +1,4 @@
-"""Which eligible deliveries go into the next claim. Pure: no Spark, no clock.
+"""Cuts claims from eligible deliveries. Pure: no Spark, no clock.
 
 Order is kept by construction: a claim holds a prefix of what is left of each order scope, of one
 kind only, and nothing of a scope that is being published elsewhere or in which something failed.

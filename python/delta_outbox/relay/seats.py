@@ -1,4 +1,4 @@
-"""Who sends: a few names for all claims of a relay, no two of them in use at once."""
+"""Gives each claim in flight a producer slot: a name to send under, none used twice at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an executor does: publish its slice of a claim, once, in order, before the deadline."""
+"""Publishes a slice of a claim in a worker: once, in order, before the deadline."""
 
 from __future__ import annotations
 

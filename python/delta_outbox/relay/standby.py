@@ -1,4 +1,4 @@
-"""Whether a relay leaves the only lane to one that was there before it.
+"""Says whether a relay leaves the only lane to another one that was there before.
 
 Advice, as all ownership is: a wrong guess costs time, not events.
 """

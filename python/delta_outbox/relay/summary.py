@@ -1,4 +1,4 @@
-"""What a relay is asked to do, and what it says it did."""
+"""The mode of a run of a relay, and its summary."""
 
 from __future__ import annotations
 

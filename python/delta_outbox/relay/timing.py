@@ -1,4 +1,4 @@
-"""When a relay polls the logs again: for how long a poll holds, and when it may be of use."""
+"""Says when a relay polls the logs again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Open deliveries that only this relay decides about, and what of them may be planned. Pure."""
+"""Keeps open deliveries that only this relay decides about, until they may be planned. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`outbox pause` and `resume`: whether events are taken for a destination."""
+"""`outbox pause` and `resume`: whether events are claimed for a destination."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def stop_on_signals(
     stream: TextIO,
     *,
     first: str = "Stopping after what is in flight. Ctrl-C again ends at once.",
-    second: str = "Ended at once: claims are free again when their leases are over.",
+    second: str = "Ended at once: claims end when their leases are over.",
 ) -> Iterator[threading.Event]:
     """Set an event on SIGTERM or SIGINT, for a block; a second SIGINT ends the process at once.
 

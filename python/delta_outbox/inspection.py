@@ -115,12 +115,12 @@ def relays_alive(outbox: Outbox) -> list[dict[str, object]]:
         # The date only saves reading old partitions.
         (F.col("beat_date") >= F.to_date(_instant(since))) & (F.col("at") >= _instant(since))
     )
-    beats = rows_of(
+    found = rows_of(
         beats.select("relay_id", "kind", "lanes", F.col("at").alias("last_beat_at"), "version")
     )
     # Of two words at the same instant the end is the last.
-    beats.sort(key=lambda row: (str(row["last_beat_at"]), row["kind"] == "stopped"))
-    last = {str(row["relay_id"]): row for row in beats}
+    found.sort(key=lambda row: (str(row["last_beat_at"]), row["kind"] == "stopped"))
+    last = {str(row["relay_id"]): row for row in found}
     presence = Presence(outbox.home.relays if outbox.home else None)
     alive = [
         {name: value for name, value in row.items() if name != "kind"}

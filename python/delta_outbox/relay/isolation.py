@@ -353,7 +353,6 @@ def _keys_of(deliveries: pa.Table) -> list[str | None]:
 
 
 def _answered(result: PublishResult) -> int:
-    """Say whether the destination answered."""
     if isinstance(result, Delivered | Rejected):
         return _ANSWERED
     return _SILENT if isinstance(result, Failed | Unknown) else _UNTRIED

@@ -231,7 +231,7 @@ class Planning:
     def _note_unowned(
         self, everything: DataFrame, found: Overview, latest: dict[str, int], alive: Set[str]
     ) -> None:
-        """Note what is unowned."""
+        """Note how much is open that this relay has neither planned nor claimed."""
         claimed = sum(claim["deliveries"] for claim in found.claims if claim["claim_id"] in alive)
         planned = self.schedule
         self._last.unowned = (

@@ -44,7 +44,9 @@ def batch(part: int, count: int) -> EventBatch:
         for number in range(count)
     )
     deadline = time.monotonic() + LIMIT
-    return EventBatch(events, deadline=deadline, destination="orders", seat=f"relay.0.{part}")
+    return EventBatch(
+        events, deadline=deadline, destination="orders", producer_slot=f"relay.0.{part}"
+    )
 
 
 def publish(settings: dict[str, object], part: int, *, count: int, calls: int) -> float:

@@ -48,7 +48,7 @@ def write_history(
             # Keys of their own: nothing that was delivered later has overtaken them.
             frame = frame.unionByName(beginning.frame(outbox.spark, created_at=at))
         frame.write.format("delta").mode("append").saveAsTable(outbox.tables.events)
-        arrival = outbox.projection.head(outbox.tables.events)
+        arrival = outbox.projection.latest_version(outbox.tables.events)
         part = _Part(
             outbox=outbox,
             stream=stream,

@@ -118,7 +118,7 @@ def dead_destination(document: Document) -> str:
 
 
 def two_destinations(document: Document) -> str:
-    """Return what it costs to keep destinations apart."""
+    """Return what it costs to isolate destinations."""
     rows = [
         ("one destination", _events(document["rate"]["one"])),
         ("two destinations, half of the events each", _events(document["rate"]["two"])),

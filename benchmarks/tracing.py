@@ -31,7 +31,7 @@ Pairs = Sequence[tuple[str, str]]
 def rows(count: int, *, headers: Pairs, metadata: Pairs | None) -> pa.RecordBatch:
     """Return deliveries of a slice as Spark hands them over; metadata: None for no such column."""
     columns: dict[str, pa.Array] = {
-        "place": pa.array(range(count), pa.int32()),
+        "position": pa.array(range(count), pa.int32()),
         "destination": pa.array(["d"] * count),
         "scope": pa.array([f"key-{number % 100}" for number in range(count)]),
         "event_id": pa.array([f"event-{number}" for number in range(count)]),

@@ -13,7 +13,7 @@ from benchmarks.processes import in_own_process
 from benchmarks.results import BenchmarkFailed
 
 EVENTS: Final = 1_000_000
-KEYS: Final = 100_000  # a failed event holds up its key, and only that
+KEYS: Final = 100_000  # a failed event blocks its key, and only that
 BATCH: Final = 50_000
 
 
@@ -53,7 +53,7 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
 def drain(bootstrap: str, publisher: str, streams: list[Stream]) -> tuple[list[float], int]:
     """Drain streams one after the other; return the seconds of each, and how many events failed.
 
-    An event that was given back unsent, behind one of its key that failed, is past its first
+    An event that was released unsent, behind one of its key that failed, is past its first
     attempt then, so a few of those that should fail do not.
 
     Args:

@@ -1,4 +1,4 @@
-"""What it costs to keep destinations apart: events for one, and as many for two at one broker."""
+"""What it costs to isolate destinations: events for one, and as many for two at one broker."""
 
 from __future__ import annotations
 

@@ -37,14 +37,14 @@ class LinePublisher(publishers.Publisher):
         # JSON has no bytes: latin-1 makes a character of each.
         line |= {"headers": event.transport_headers(), "payload": event.payload.decode("latin-1")}
         try:
-            said = ask(self.settings, seconds, line)
+            answer = ask(self.settings, seconds, line)
         except ConnectionRefusedError:
             return publishers.Failed(error="nobody listens")
         except OSError:
             return publishers.Unknown(error="no answer came")
-        if "number" in said:
-            return publishers.Delivered(receipt=said)
-        verdict = publishers.Failed if "busy" in said else publishers.Rejected
+        if "number" in answer:
+            return publishers.Delivered(receipt=answer)
+        verdict = publishers.Failed if "busy" in answer else publishers.Rejected
         return verdict(error="the line does not take it")
 
     def close(self) -> None:

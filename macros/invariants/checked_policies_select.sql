@@ -1,7 +1,7 @@
 {% macro checked_policies_select(progress, range) -%}
     {#-
         The policy of each event type under each version that a transition of the range names: its rows as they were kept
-        (plans of the writer `policy`).
+        (numbered writes of `policy`).
 
         Arguments:
             progress: relation, the log of plans

@@ -1,6 +1,6 @@
 {% macro invariant_range(state) -%}
     {#-
-        What this build checks: what came to the logs between the verified position, the newest plan of the writer
+        What this build checks: what came to the logs between the verified position, the newest numbered write of
         `invariants` in `outbox_progress`, and where the projection stands. Everything is checked with
         `--vars '{audit: full}'`, the first time, and where the verified position is of no use: the projection is another
         table, or the position is so old that change feeds and old versions may be gone.

@@ -4,7 +4,7 @@
         concerns only a range that begins before it, and a replay that came too late for its event.
 
         Arguments:
-            plan: mapping, the newest plan of the writer `purge`; its `reached` and `lanes` cover the earlier ones
+            plan: mapping, the newest numbered write of `purge`; its `reached` and `lanes` cover the earlier ones
             range: the mapping of `invariant_range`, its news counted; takes `purged` and `purged_lanes`
     -#}
     {%- do range.update({

@@ -1,9 +1,9 @@
 {% macro eligible(deliveries, policy_rows, now) -%}
     {#-
-        The deliveries that are takeable now, with their `position`, the order in which they are taken.
+        The deliveries that are eligible now, with their `position`, the order in which they are taken.
 
         The one statement of eligibility: the view `eligible_events` evaluates it over the projection, the relay over
-        projection plus tail. Takeable is due, and held up by nobody (held_by_order).
+        projection plus tail. Eligible is due, and blocked by nothing (held_by_order).
 
         Arguments: those of `held_by_order`.
     -#}

@@ -1,23 +1,23 @@
 {% macro held_by_order(deliveries, policy_rows, now, unavailable=none) -%}
     {#-
-        Every delivery that is due, with the first one that holds it up, if any does.
+        Every delivery that is due, with the first one that blocks it, if any does.
 
-        The one statement of order. Due is PENDING, not killed, and `available_at <= now` or null. A due delivery is held up
-        by the first delivery of its order group before it that cannot be taken itself: one that backs off, is scheduled, is
-        claimed, or is DEAD under `on_dead = hold`. A killed one holds nobody up, unless it is still in flight. Only strict
+        The one statement of order. Due is PENDING, not killed, and `available_at <= now` or null. A due delivery is blocked
+        by the first delivery of its order group before it that is not eligible itself: one that backs off, is scheduled, is
+        claimed, or is DEAD under `on_dead = hold`. A killed one blocks nothing, unless it is still in flight. Only strict
         events with an ordering key wait, and only for such. An order group is the ordering key; under
         `order_scope = destination` it is the key within each destination, and an event that was never claimed yet waits
-        for, and holds up, all destinations of its policy.
+        for, and blocks, all destinations of its policy.
 
         Arguments:
             deliveries: relation, the open deliveries, and the DEAD ones where a policy holds (open_or_holding)
             policy_rows: relation, the delivery policies in order
             now: SQL expression, the time of the question
-            unavailable: names joined by `|`, the destinations that nothing is to be taken for: what goes to no other one
-                cannot be taken, and holds its key. Left out, as in the views, all are available.
+            unavailable: names joined by `|`, the destinations that nothing is to be claimed for: what goes to no other one
+                is not eligible, and blocks its key. Left out, as in the views, all are available.
         Columns: those of the projection; position; where `unavailable` is given also order_group and goes_to, the
-            destinations joined by `|`; and blocker, null for what is takeable: a struct of position, event_id,
-            reason (retrying, scheduled, claimed, held, unavailable), since (when it began to hold others up for this reason) and
+            destinations joined by `|`; and blocker, null for what is eligible: a struct of position, event_id,
+            reason (retrying, scheduled, claimed, held, unavailable), since (when it began to block others for this reason) and
             next_due (when it is due again, or its lease ends; null if only an operator can help).
     -#}
     with relevant as (

@@ -11,8 +11,8 @@
 {%- for news in ["e", "er", "t", "tm", "tmd", "et", "etm", "ertm", "ertmd", "ertmcd"] %}
 --- fold_{{ news }}
 {{ delta_outbox.fold(state, news) }}
---- picture_{{ news }}
-{{ delta_outbox.picture("__state__", news) }}
+--- read_view_{{ news }}
+{{ delta_outbox.read_view("__state__", news) }}
 {%- endfor %}
 --- arrivals
 {{ delta_outbox.fold(state, "e", "(" ~ delta_outbox.events_tail_select("__source__", "_commit_version") ~ ")") }}
@@ -46,8 +46,8 @@
 {{ delta_outbox.eligible("__deliveries__", "outbox_policies", "__now__") }}
 --- eligible_all
 {{ delta_outbox.eligible_all("__deliveries__") }}
---- eligible_apart
-{{ delta_outbox.eligible_apart(
+--- eligible_per_destination
+{{ delta_outbox.eligible_per_destination(
     "__deliveries__", "outbox_policies", "__now__", "__unavailable__", "__each__"
 ) }}
 --- endable

@@ -3,7 +3,7 @@
         Ask for deliveries to be made again: `dbt run-operation replay --args '{state: DEAD, reason: ..., actor: ...}'`.
 
         Each starts a new lifecycle. Prints what would be replayed; with `dry_run: false` appends the command, prints its id,
-        and whoever sequences the log next carries it out. A delivery that moves on before that is left alone.
+        and whoever appends transitions next applies it. A delivery that moves on before that is left alone.
 
         Arguments:
             state: DEAD or PUBLISHED

@@ -9,11 +9,11 @@
     -#}
     {%- for limit in ("limit 20", "") -%}
         {%- for commit in run_query("describe history " ~ state ~ " " ~ limit) if at is none or commit["version"] | int <= at -%}
-            {%- set mark = commit["userMetadata"] or "" -%}
+            {%- set tag = commit["userMetadata"] or "" -%}
             {%- if commit["operation"] == "RESTORE" -%}
                 {{ return(0) }}
-            {%- elif mark.startswith("outbox/projection/") -%}
-                {{ return(mark[18:] | int) }}
+            {%- elif tag.startswith("outbox/projection/") -%}
+                {{ return(tag[18:] | int) }}
             {%- endif -%}
         {%- endfor -%}
     {%- endfor -%}

@@ -4,7 +4,7 @@
 
         The one statement of how transitions become state. The refresh merges its rows into the projection, the relay
         looks at them beside it. Every transition carries the counters after it, so the fold is "the last row of each
-        delivery" and never a sum. A kill stays with its delivery until it is carried out or void: while it is open in the
+        delivery" and never a sum. A kill stays with its delivery until it is applied or void: while it is open in the
         same lifecycle, or DEAD by anything else.
 
         Arguments:

@@ -1,7 +1,7 @@
 {% macro refresh_script(state, fold, rebuild=false) -%}
     {#-
-        One SQL script that brings the projection up to the heads of the logs; dbt runs it as the model `outbox_state`. The
-        relay and the command line take the same steps with the same macros (python/delta_outbox/refreshing.py), so that
+        One SQL script that brings the projection up to the latest versions of the logs; dbt runs it as the model
+        `outbox_state`. The relay and the command line take the same steps with the same macros (python/delta_outbox/refreshing.py), so that
         they can keep the folded rows between the steps, which a script cannot.
 
         The projection is a numbered derived writer: plan k (a range of each log) is appended to `outbox_progress` at the
@@ -25,10 +25,10 @@
     {%- set transitions = source("outbox", "outbox_transitions") -%}
     {%- set commands = source("outbox", "outbox_commands") -%}
     {%- set progress = source("outbox", "outbox_progress") -%}
-    {#- The head of the events is read last: every transition and command of a plan then finds its event. -#}
-    {%- set commands_head = delta_outbox.head_version(commands) -%}
-    {%- set transitions_head = delta_outbox.head_version(transitions) -%}
-    {%- set events_head = delta_outbox.head_version(events) -%}
+    {#- The latest version of the events is read last: every transition and command of a plan then finds its event. -#}
+    {%- set latest_commands = delta_outbox.latest_version(commands) -%}
+    {%- set latest_transitions = delta_outbox.latest_version(transitions) -%}
+    {%- set latest_events = delta_outbox.latest_version(events) -%}
 begin
     declare attempts int default 0;
     declare applied bigint default {{ delta_outbox.applied_plan(state) }};
@@ -252,9 +252,9 @@ begin
         if not lost then
             if
                 not rebuild_wanted
-                and events_to >= {{ events_head }}
-                and transitions_to >= {{ transitions_head }}
-                and commands_to >= {{ commands_head }}
+                and events_to >= {{ latest_events }}
+                and transitions_to >= {{ latest_transitions }}
+                and commands_to >= {{ latest_commands }}
                 and (planned or plan_time >= {{ delta_outbox.now_utc() }} - interval 5 seconds)
             then
                 set done = true;
@@ -264,15 +264,15 @@ begin
                         'rebuild', rebuild_wanted or plan_number = 0,
                         'events', named_struct(
                             'after', if(rebuild_wanted, -1, events_to),
-                            'to', greatest(events_to, {{ events_head }})
+                            'to', greatest(events_to, {{ latest_events }})
                         ),
                         'transitions', named_struct(
                             'after', if(rebuild_wanted, -1, transitions_to),
-                            'to', greatest(transitions_to, {{ transitions_head }})
+                            'to', greatest(transitions_to, {{ latest_transitions }})
                         ),
                         'commands', named_struct(
                             'after', if(rebuild_wanted, -1, commands_to),
-                            'to', greatest(commands_to, {{ commands_head }})
+                            'to', greatest(commands_to, {{ latest_commands }})
                         )
                     )
                 );

@@ -12,7 +12,7 @@
             purged: relation, what is left of purged deliveries
             since: SQL expression, a date; the log is not read before it
     -#}
-    with carried_out as (
+    with applied as (
         select distinct
             event_id,
             arrival,
@@ -50,7 +50,7 @@
                 else 'waiting'
             end as status
         from {{ command }} as c
-        left join carried_out as d
+        left join applied as d
             on
                 c.event_id = d.event_id
                 and c.arrival = d.arrival

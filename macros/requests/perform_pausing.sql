@@ -1,6 +1,6 @@
 {% macro perform_pausing(kind, given) -%}
     {#-
-        Carry out `dbt run-operation pause|resume`: check, and append the command. A relay carries it out with its next look.
+        Perform `dbt run-operation pause|resume`: check, and append the command. A relay applies it with its next poll.
 
         Arguments:
             kind: pause or resume

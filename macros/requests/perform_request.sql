@@ -1,6 +1,6 @@
 {% macro perform_request(kind, given) -%}
     {#-
-        Carry out `dbt run-operation replay|kill|release_expired_claims`: check, refresh, show, and append unless it is a
+        Perform `dbt run-operation replay|kill|release_expired_claims`: check, refresh, show, and append unless it is a
         dry run. What is shown is JSON in ASCII: data cannot steer the terminal.
 
         Arguments:

@@ -5,5 +5,5 @@
     -#}
     {%- set state = ref("outbox_state") -%}
     {%- do run_query(delta_outbox.refresh_script(state, delta_outbox.fold(state, replaced="__replaced__"))) -%}
-    {{ return(delta_outbox.head_version(state)) }}
+    {{ return(delta_outbox.latest_version(state)) }}
 {%- endmacro %}

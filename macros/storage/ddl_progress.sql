@@ -1,5 +1,5 @@
 {% macro ddl_progress(relation) -%}
-    {#- The numbered plans of derived writers (projection, policy, invariants, ...): a range is written down before its rows are. -#}
+    {#- The numbered writes of derived writers (projection, policy, invariants, ...): a range is written down before its rows are. -#}
     create table if not exists {{ relation }} (
         writer string not null comment 'Who derives: projection, policy, invariants, commands, destinations, lanes, purge, ...',
         number bigint not null comment 'Number of the plan, without gaps within a writer',

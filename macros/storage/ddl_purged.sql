@@ -4,7 +4,7 @@
         can be told from one that never was, and a transition that is still there from one of no event.
     -#}
     create table if not exists {{ relation }} (
-        number bigint not null comment 'Number of the plan of the writer `purge` that removed it',
+        number bigint not null comment 'Number of the write of `purge` that removed it',
         event_id string not null,
         arrival bigint not null comment 'Commit version of the event log that held the first row of event_id',
         destination string not null,
@@ -12,7 +12,7 @@
         created_at timestamp not null,
         state string not null comment 'PUBLISHED or DEAD',
         ended_at timestamp comment 'When the last transition occurred',
-        command_ids array<string> comment 'The commands that were carried out on it',
+        command_ids array<string> comment 'The commands that were applied to it',
         events_version bigint not null comment 'Version of the event log up to which rows of event_id were removed'
     )
     using delta

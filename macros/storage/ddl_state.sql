@@ -30,7 +30,7 @@
         replayed_at timestamp,
         changed_at timestamp comment 'When the last transition occurred',
         outcome string,
-        kill_command_id string comment 'A kill of this lifecycle that an operator has asked for and that is not carried out',
+        kill_command_id string comment 'A kill of this lifecycle that an operator has asked for and that is not applied yet',
         kill_actor string,
         kill_reason string,
         policy_version string,

@@ -1,7 +1,7 @@
 {% macro ddl_transitions(relation) -%}
     {#- The log that relays append to: one immutable row per state transition, in the total order (epoch, lane, sequence). -#}
     create table if not exists {{ relation }} (
-        epoch int not null comment 'Generation of the lanes',
+        epoch int not null comment 'Epoch of the lanes: counts the changes of their number',
         lane int not null comment 'Lane of the event within its epoch',
         sequence bigint not null comment 'Number of the append within its lane, without gaps',
         event_id string not null,
@@ -20,13 +20,13 @@
         crashes int not null comment 'Crashes of this lifecycle while alone in the claim, after this row',
         suspect int not null comment 'Consecutive claims that ended in a crash or an expired lease, after this row',
         occurred_at timestamp not null comment 'When the transition was decided (UTC)',
-        available_at timestamp comment 'Not takeable before this time, after this row (UTC)',
+        available_at timestamp comment 'Not eligible before this time, after this row (UTC)',
         error string comment 'What went wrong, scrubbed and capped; never payload or secrets',
         receipt string comment 'JSON from the publisher, for example topic, partition and offset',
         outcome string comment 'Outcome of a task',
         outcome_data string comment 'JSON that belongs to the outcome',
         actor string comment 'Who asked, for transitions by an operator',
-        command_id string comment 'The command this row carries out',
+        command_id string comment 'The command this row applies',
         policy_version string comment 'Version of the delivery policies that decided',
         occurred_date date generated always as (cast(occurred_at as date)) comment 'Partition: date of occurred_at'
     )

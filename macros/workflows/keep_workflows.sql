@@ -1,6 +1,6 @@
 {% macro keep_workflows(rows) -%}
     {#-
-        Keep rows that have passed every check as the plan of the writer `workflows` that is in force, unless they are already.
+        Keep rows that have passed every check as the numbered write of `workflows` that is in force, unless they are already.
         A plan is believed when it has been read back: a number that another build was faster to take is skipped without a
         word (2D521 where both commit at once).
 
@@ -23,7 +23,7 @@
     {%- endfor -%}
     {%- if not kept.done -%}
         {{ exceptions.raise_compiler_error(
-            "BAD_WORKFLOW: other builds were faster 20 times, or outbox_progress has lost plans of the writer `workflows`. "
+            "BAD_WORKFLOW: other builds were faster 20 times, or outbox_progress has lost numbered writes of `workflows`. "
             ~ "Build again; if that does not help, restore outbox_progress to the version before."
         ) }}
     {%- endif -%}

@@ -1,6 +1,6 @@
 {% materialization outbox_workflows, adapter="spark" %}
     {#-
-        Check the rows of all workflows together, and put them into force: as a plan of the writer `workflows`. The model is
+        Check the rows of all workflows together, and put them into force: as a numbered write of `workflows`. The model is
         a view of it. Where a rule is broken the build fails with everything that is wrong, and what was in force before stays
         so.
     -#}

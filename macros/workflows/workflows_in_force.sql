@@ -1,7 +1,7 @@
 {% macro workflows_in_force() -%}
     {#-
         The SQL of the model `railway_in_force`, which `outbox workflow build` writes into a project of the user's own: the
-        workflows of the newest plan of the writer `workflows`, one row each. The materialization `outbox_workflows` checks
+        workflows of the newest numbered write of `workflows`, one row each. The materialization `outbox_workflows` checks
         the rows of the four seeds, on which the model depends, and makes that plan before.
     -#}
     {%- set columns = delta_outbox.workflow_columns()["railway_workflows"] -%}

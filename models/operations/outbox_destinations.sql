@@ -1,4 +1,4 @@
--- The last plan of the writer `destinations` holds all that is known of them.
+-- The last numbered write of `destinations` holds all that is known of them.
 with last_plan as (
     select plan
     from {{ source("outbox", "outbox_progress") }}

@@ -1,4 +1,4 @@
-"""Append a batch of events, all or nothing: every rule first, then the look into the log."""
+"""Appends a batch of events, all or nothing: checks every rule, then which ids the log has."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from delta_outbox.errors import RejectedRows
 from delta_outbox.failpoints import reach
 from delta_outbox.few_rows import interpreted
 from delta_outbox.horizon import Range, day_ranges, days_condition
-from delta_outbox.known_ids import KnownIds
+from delta_outbox.known_ids import IdIndex
 from delta_outbox.literals import text_literal
 from delta_outbox.rejection import Rejection
 from delta_outbox.session import spark_here
@@ -76,7 +76,7 @@ def append_events(
     tables: Tables,
     events: pa.Table,
     *,
-    known_ids: KnownIds,
+    id_index: IdIndex,
     settings: AppendSettings,
     now: datetime,
     lines: Sequence[int] | Rows | None = None,
@@ -90,7 +90,7 @@ def append_events(
         spark: the session to write with.
         tables: the names of the relations.
         events: columns of outbox_events that a producer gives.
-        known_ids: of the log; told what is appended.
+        id_index: of the log; told what is appended.
         settings: limits, patterns and the identity horizon.
         now: the current instant.
         lines: what to call each row in a rejection.
@@ -112,7 +112,7 @@ def append_events(
     horizon = [*given, (today - back, today + CREATED_AT_AHEAD.days)]
     since = _EPOCH + timedelta(days=min(first for first, _ in horizon))
     # Ids are known from one day on: of days that lie far apart the log itself is asked.
-    if len(given) > 1 or known_ids.may_hold(rows["event_id"], since=since):
+    if len(given) > 1 or id_index.may_hold(rows["event_id"], since=since):
         match = _match(spark, tables, rows, checked.lines, horizon)
     else:
         match = against_log(rows, rows.slice(0, 0), checked.lines.tolist())
@@ -120,7 +120,7 @@ def append_events(
         return AppendReport(rejected=tuple(sorted(match.rejections)))
     new = complete(rows.filter(pc.invert(pa.array(match.already_present))), now=now)
     if new.num_rows:
-        mark = f"outbox/append/{uuid.uuid4().hex}"
+        tag = f"outbox/append/{uuid.uuid4().hex}"
         reach("events.before")
         try:
             with (
@@ -132,13 +132,13 @@ def append_events(
                     frame.coalesce(max(1, new.num_rows // _ROWS_PER_FILE))
                     .write.format("delta")
                     .mode("append")
-                    .option("userMetadata", mark)
+                    .option("userMetadata", tag)
                     .saveAsTable(tables.events)
                 )
         except BaseException:
-            known_ids.forget()
+            id_index.forget()
             raise
-        known_ids.appended(new["event_id"], mark=mark)
+        id_index.appended(new["event_id"], tag=tag)
     sync_outbox(spark, tables.schema)  # also what was there already: whoever put it may not have
     if new.num_rows:
         reach("events.after")

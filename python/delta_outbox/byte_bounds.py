@@ -1,4 +1,4 @@
-"""How many bytes of events are held at once, whatever their number."""
+"""Bounds how many bytes of events are held in memory at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Candidate events: the columns a producer may give, their types, and what is filled in."""
+"""The columns that a producer may give for an event, their types, and what is filled in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The places that a home's catalog names, brought up to date where the home was copied or moved.
+"""Corrects the paths in the catalog of a home that was copied or moved.
 
 The catalog keeps where each schema and each table lies as absolute paths. In a home that lies
 elsewhere than it did they name the tables of the original, or none. So they are compared with
@@ -70,9 +70,9 @@ def follow_home(gateway: JavaGateway, home: Home) -> None:
         java: Any = error.java_exception
         state = getattr(java, "getSQLState", lambda: None)()
         if state not in _NOT_THERE_YET:
-            said = f"The catalog of {home.root} cannot be read: {java.getMessage()}"
+            message = f"The catalog of {home.root} cannot be read: {java.getMessage()}"
             # Not `from error`: to print it later would ask the JVM again.
-            raise CatalogUnreadable(said) from None
+            raise CatalogUnreadable(message) from None
 
 
 def _follow(connection: Any, home: Home) -> None:

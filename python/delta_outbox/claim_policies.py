@@ -1,4 +1,4 @@
-"""The policies of the deliveries of a claim, by columns: they have few different ones."""
+"""Finds the policy of each delivery of a claim; a claim has few different ones."""
 
 from __future__ import annotations
 

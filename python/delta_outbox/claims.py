@@ -1,4 +1,4 @@
-"""A claim: deliveries taken together, and the rows of the log that start and end it."""
+"""Makes claims: the deliveries taken together, and the transitions that start and end them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from delta_outbox.lifecycle import (
 )
 from delta_outbox.policy import PolicySet
 from delta_outbox.publishers.protocol import Delivered
-from delta_outbox.results import SAID, Results
+from delta_outbox.results import RECEIPT_COLUMNS, Results
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ DELIVERIES: Final = pa.schema(
         ("payload_bytes", pa.int32()),
     ]
 )
-"""A delivery as the picture shows it before its claim; started_at: where its age counts from;
+"""A delivery as the read view shows it before its claim; started_at: where its age counts from;
 payload_bytes: null where neither the log nor a look at the payload has told (relay/lookup.py)."""
 
 COLUMNS: Final = ", ".join(
@@ -71,7 +71,7 @@ COLUMNS: Final = ", ".join(
     else name
     for name in DELIVERIES.names
 )
-"""What to select from the picture, as SQL, for `DELIVERIES`."""
+"""What to select from the read view, as SQL, for `DELIVERIES`."""
 
 
 _COUNTED: Final = ("attempts", "publish_attempts", "crashes", "suspect")
@@ -122,7 +122,7 @@ def new_claim_id() -> str:
 
 
 def make_claim(
-    takeable: pa.Table,
+    eligible: pa.Table,
     *,
     policies: PolicySet,
     now: datetime,
@@ -131,19 +131,19 @@ def make_claim(
     """Take deliveries: an event without destination gets one delivery for each of its policy's.
 
     Args:
-        takeable: columns of `DELIVERIES`, in the order in which they are to be sent.
+        eligible: columns of `DELIVERIES`, in the order in which they are to be sent.
         policies: the delivery policies in force.
         now: the current instant.
         claim_id: identity of the new claim.
     """
-    chosen = ClaimPolicies.by_type(takeable["event_type"], policies)
-    named = mask_of(pc.not_equal(takeable["destination"], ""))
+    chosen = ClaimPolicies.by_type(eligible["event_type"], policies)
+    named = mask_of(pc.not_equal(eligible["destination"], ""))
     counts = np.array([len(policy.destinations) for policy in chosen.kinds], dtype=np.int64)
     copies = np.where(named, 1, counts[chosen.codes])
-    deliveries = takeable
+    deliveries = eligible
     if np.any(copies != 1):
-        rows = np.repeat(np.arange(takeable.num_rows), copies)
-        chosen, deliveries, named = chosen.at(rows), takeable.take(pa.array(rows)), named[rows]
+        rows = np.repeat(np.arange(eligible.num_rows), copies)
+        chosen, deliveries, named = chosen.at(rows), eligible.take(pa.array(rows)), named[rows]
     # The number of each delivery within its event says which destination of the policy it is for.
     number = np.arange(len(chosen)) - np.repeat(np.cumsum(copies) - copies, copies)
     theirs = [name for policy in chosen.kinds for name in policy.destinations]
@@ -164,7 +164,7 @@ def make_claim(
 
 
 def held_claim(rows: pa.Table, *, claim_id: str, policies: PolicySet, now: datetime) -> Claim:
-    """Return a claim that a picture shows, as it was made.
+    """Return a claim that a read view shows, as it was made.
 
     Args:
         rows: columns of `DELIVERIES`, the deliveries that are still under it.
@@ -172,7 +172,7 @@ def held_claim(rows: pa.Table, *, claim_id: str, policies: PolicySet, now: datet
         policies: the delivery policies in force.
         now: the current instant.
     """
-    # The picture shows the counters after the claim; a claim is made of those before it.
+    # The read view shows the counters after the claim; a claim is made of those before it.
     before = pc.subtract(rows["attempts"], pa.scalar(1, pa.int32()))
     return Claim(
         claim_id=claim_id,
@@ -328,7 +328,7 @@ def decide_endings(
             )
         )
         codes[place] = len(kinds) - 1
-    return Endings(kinds, codes, found.said)
+    return Endings(kinds, codes, found.receipts)
 
 
 def _after_claim(attempts: int, publish_attempts: int, crashes: int, suspect: int) -> Counters:
@@ -366,7 +366,7 @@ def ending_rows(
             "occurred_at": pa.repeat(pa.scalar(now, _INSTANT), count),
             "available_at": ends.column(lambda one: one.available_at, _INSTANT),
             "error": ends.column(lambda one: one.error, text),
-            **{name: ends.said(name) for name in SAID},
+            **{name: ends.receipts(name) for name in RECEIPT_COLUMNS},
             "actor": ends.column(lambda one: one.actor, text),
             "command_id": ends.column(lambda one: one.command_id, text),
             **_constant(count, policy_version=claim.policy_version),

@@ -1,4 +1,4 @@
-"""The archive of Java's classes: what a JVM has read and verified once, for later starts.
+"""Keeps an archive of Java's loaded classes, so that later JVMs start faster.
 
 A command loads some 20,000 classes. Taken from an archive (application class-data sharing) they
 cost a third less until the first answer: 18 s instead of 29 s for `outbox status` on two cores.

@@ -1,4 +1,4 @@
-"""Small helpers over Arrow columns: where something holds, how large, and what is not text."""
+"""Helpers for Arrow columns: masks, sizes, and texts that are no UTF-8."""
 
 from __future__ import annotations
 

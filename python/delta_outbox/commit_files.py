@@ -1,4 +1,4 @@
-"""The data files that commits have added to a log, read from its folder without Spark.
+"""Reads from the folder of a log, without Spark, which data files its commits have added.
 
 To ask Spark what a few commits have added takes half a second, all of it planning, and for many
 rows ten times what Arrow takes to read them. Where driver, workers and table are on this machine,
@@ -62,7 +62,6 @@ class CommitFiles:
     """
 
     def __init__(self, spark: SparkSession) -> None:
-        """Read nothing yet."""
         self._history = CommitHistory(spark)
 
     def added(self, table: str, *, after: int, to: int, most: int | None = None) -> Added | None:

@@ -1,4 +1,4 @@
-"""The newest commit of a table: which one, and what its writer said of it.
+"""Reads the newest commits of a table: version, operation, and commit tag.
 
 `describe history` runs a Spark job for each question, a tenth of what a relay does on a quiet
 outbox. Where Spark's driver works on this machine, it is only asked where the table lies; from the
@@ -36,14 +36,14 @@ class Commit:
     Args:
         version: its number.
         operation: what was done, in Delta's words.
-        mark: what its writer said of it (`userMetadata`), if anything.
+        tag: the commit tag, what its writer says of it (`userMetadata`), if anything.
         at: milliseconds since 1970, as Delta or the writer tell; a table that was dropped and made
             anew has its numbers again, not its times.
     """
 
     version: int
     operation: str
-    mark: str | None
+    tag: str | None
     at: int
 
 
@@ -68,7 +68,6 @@ class CommitHistory:
     """
 
     def __init__(self, spark: SparkSession) -> None:
-        """Read nothing yet."""
         self._spark = spark
         self._here = spark_here(spark)
         shared = self._here and _of_sparks.setdefault(self._here, _Learned())
@@ -160,7 +159,7 @@ class CommitHistory:
             yield Commit(
                 version=int(row["version"]),
                 operation=str(row["operation"]),
-                mark=row["userMetadata"],
+                tag=row["userMetadata"],
                 at=round(row["timestamp"].timestamp() * 1000),
             )
 
@@ -208,7 +207,7 @@ def _read(folder: Path, version: int) -> Commit | None:
     return Commit(
         version=version,
         operation=str(info.get("operation")),
-        mark=info.get("userMetadata"),
+        tag=info.get("userMetadata"),
         at=int(info.get("inCommitTimestamp", info.get("timestamp", 0))),
     )
 

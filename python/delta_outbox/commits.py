@@ -1,4 +1,4 @@
-"""Numbered appends: each number once, and none believed before its commit has been found again.
+"""Appends under a number: each number once, and believed only when its commit is found again.
 
 Delta commits one append per (appId, version) and raises for those that raced; a version that was
 used before is skipped without a word.
@@ -63,28 +63,28 @@ def append_numbered(
     """
     schema, _, _ = table.rpartition(".")
     sync_outbox(spark, schema)
-    mark = f"{app_id}/{number}/{uuid.uuid4().hex}"
+    tag = f"{app_id}/{number}/{uuid.uuid4().hex}"
     try:
         with writing_to(table):
-            if not FileAppends(spark).append(table, rows, app_id=app_id, number=number, mark=mark):
-                _append_by_spark(spark, table, rows, app_id=app_id, number=number, mark=mark)
+            if not FileAppends(spark).append(table, rows, app_id=app_id, number=number, tag=tag):
+                _append_by_spark(spark, table, rows, app_id=app_id, number=number, tag=tag)
     except Exception as error:
         if is_conflict(error):
             raise SequenceTaken(writer=app_id, number=number) from error
         # The commit may have happened although its answer was lost.
-        version = _version_of(spark, table, mark)
+        version = _version_of(spark, table, tag)
         if version is None:
             raise
         logger.warning("append_answer_lost", extra={"writer": app_id, "number": number})
     else:
         reach(committed)
-        version = _version_of(spark, table, mark)
+        version = _version_of(spark, table, tag)
     sync_outbox(spark, schema)
     return version
 
 
 def _append_by_spark(
-    spark: SparkSession, table: str, rows: pa.Table, *, app_id: str, number: int, mark: str
+    spark: SparkSession, table: str, rows: pa.Table, *, app_id: str, number: int, tag: str
 ) -> None:
     with interpreted(spark, rows.num_rows):
         (
@@ -94,17 +94,17 @@ def _append_by_spark(
             .mode("append")
             .option("txnAppId", app_id)
             .option("txnVersion", number)
-            .option("userMetadata", mark)
+            .option("userMetadata", tag)
             .saveAsTable(table)
         )
 
 
-def _version_of(spark: SparkSession, table: str, mark: str) -> int | None:
-    """Return the latest commit that carries a mark, if there is one; its rows are all or none.
+def _version_of(spark: SparkSession, table: str, tag: str) -> int | None:
+    """Return the latest commit that carries a tag, if there is one; its rows are all or none.
 
     Reading the last commit costs much less than reading rows.
     """
     for commit in CommitHistory(spark).back(table, COMMITS_LOOKED_AT):
-        if commit.mark == mark:
+        if commit.tag == tag:
             return commit.version
     return None

@@ -1,4 +1,4 @@
-"""Foreign errors that mean "somebody else was first" or "too old", told apart once, at the edge."""
+"""Recognises errors that mean "somebody else was first" or "the change feed is gone"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compare candidate events with what is there: the same id must mean the same content."""
+"""Compares candidate events with those of the log: the same id must have the same content."""
 
 from __future__ import annotations
 

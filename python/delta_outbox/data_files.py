@@ -1,4 +1,4 @@
-"""The data files of a table as Arrow writes them, with what Delta keeps of each."""
+"""Writes the data files of a table by Arrow, with the statistics that Delta keeps of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""dbt in our own process: where its project is, how to run it, how to compile SQL with it."""
+"""Runs dbt in this process: finds its project, runs commands, compiles SQL."""
 
 from __future__ import annotations
 

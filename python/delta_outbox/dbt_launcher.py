@@ -83,7 +83,9 @@ def run_launcher(args: Sequence[str]) -> int:
             return _dbt_on_disk(args, home)
     try:
         everything = "--full-refresh" in args
-        local_session(home, app_name="dbt", short_lived=not everything, few_rows=not everything)
+        local_session(
+            home, app_name="dbt", short_lived=not everything, small_query_mode=not everything
+        )
         return _dbt_on_disk(args, home)
     finally:
         stop_session()

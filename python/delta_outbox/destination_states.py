@@ -1,6 +1,6 @@
-"""What everybody must know of destinations: which are paused, and whose breaker is open.
+"""Keeps which destinations are paused, and whose circuit breaker is open.
 
-The numbered plans of the writer `destinations`: each holds all of it, so the last one is the truth
+The numbered writes of `destinations`: each holds all of it, so the last one is the truth
 (the view outbox_destinations reads it). Pauses come from commands, in the order of their commits;
 a plan says up to which version of the command log they are in it.
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.clock import Clock
 from delta_outbox.instants import micros
-from delta_outbox.progress import NumberedPlan, NumberedPlans
+from delta_outbox.progress import NumberedWrite, NumberedWrites
 from delta_outbox.tables import Tables
 
 if TYPE_CHECKING:
@@ -67,10 +67,9 @@ class DestinationStates:
     """
 
     def __init__(self, spark: SparkSession, tables: Tables, *, clock: Clock) -> None:
-        """Read nothing yet."""
         self._spark = spark
         self._clock = clock
-        self._plans = NumberedPlans(spark, tables, writer=WRITER, clock=clock)
+        self._plans = NumberedWrites(spark, tables, writer=WRITER, clock=clock)
 
     def read(self) -> KnownStates:
         """Return what is known; reads one small partition."""
@@ -84,16 +83,16 @@ class DestinationStates:
             },
         )
 
-    def carried_out_to(self) -> int:
-        """Return the version of the command log up to which pauses are carried out."""
+    def applied_to(self) -> int:
+        """Return the version of the command log up to which pauses are applied."""
         return _commands(next(self._plans.last(), None))
 
-    def carry_out(self, commands: str, *, planned_by: str) -> None:
-        """Carry out what operators ask for: the last word on each destination counts.
+    def apply(self, commands: str, *, planned_by: str) -> None:
+        """Apply what operators ask for: the last word on each destination counts.
 
         Args:
             commands: SQL, a relation with rows of the command log and their _commit_version.
-            planned_by: who carries out, for the record.
+            planned_by: who applies them, for the record.
 
         Raises:
             SequenceTaken: other writers were faster many times in a row.
@@ -111,7 +110,7 @@ class DestinationStates:
         if not asked:
             return
 
-        def decide(last: NumberedPlan | None) -> Mapping[str, Any] | None:
+        def decide(last: NumberedWrite | None) -> Mapping[str, Any] | None:
             done = _commands(last)
             new = [row for row in asked if row["version"] > done]
             if not new:
@@ -135,7 +134,7 @@ class DestinationStates:
             SequenceTaken: other writers were faster many times in a row.
         """
 
-        def decide(last: NumberedPlan | None) -> Mapping[str, Any] | None:
+        def decide(last: NumberedWrite | None) -> Mapping[str, Any] | None:
             before, states = _states(last), _states(last)
             for name, breaker in breakers.items():
                 state = states.setdefault(name, {})
@@ -181,13 +180,13 @@ def _ask(state: _State, row: Mapping[str, Any]) -> None:
         )
 
 
-def _states(last: NumberedPlan | None) -> dict[str, _State]:
+def _states(last: NumberedWrite | None) -> dict[str, _State]:
     if last is None:
         return {}
     return {name: dict(state) for name, state in last.plan["destinations"].items()}
 
 
-def _commands(last: NumberedPlan | None) -> int:
+def _commands(last: NumberedWrite | None) -> int:
     return int(last.plan["commands"]["to"]) if last is not None else 0
 
 

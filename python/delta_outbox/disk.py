@@ -1,4 +1,4 @@
-"""What the operating system is asked to have on the disk before we go on.
+"""Asks the operating system to write files and folders to the disk.
 
 A file that was written, closed and renamed is in the memory of the machine; the system writes it
 out within half a minute or so. Until then a power cut leaves it empty, or takes its name away.

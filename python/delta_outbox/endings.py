@@ -1,4 +1,4 @@
-"""How the deliveries of a claim end, by columns: there are few kinds of endings."""
+"""How the deliveries of a claim end, stored by columns: there are few kinds of endings."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class Endings(Sequence[Ending]):
     Args:
         kinds: the different ones.
         codes: of each delivery, which of them.
-        said: receipt, outcome and outcome_data of the deliveries whose kind does not say them.
+        receipts: receipt, outcome and outcome_data of the deliveries whose kind does not say them.
     """
 
     def __init__(
-        self, kinds: Sequence[Ending], codes: Codes, said: Mapping[str, pa.Array] | None = None
+        self, kinds: Sequence[Ending], codes: Codes, receipts: Mapping[str, pa.Array] | None = None
     ) -> None:
         self._kinds = kinds
         self._codes = codes
-        self._said = said or {}
+        self._receipts = receipts or {}
 
     @classmethod
     def of(cls, endings: Iterable[Ending]) -> Endings:
@@ -50,19 +50,19 @@ class Endings(Sequence[Ending]):
     def __getitem__(self, index: slice) -> list[Ending]: ...
     def __getitem__(self, index: int | slice) -> Ending | list[Ending]:
         if isinstance(index, slice):
-            return [self[place] for place in range(len(self))[index]]
-        place = range(len(self))[index]
-        found = {name: column[place].as_py() for name, column in self._said.items()}
-        said = {name: value for name, value in found.items() if value is not None}
-        kind = self._kinds[int(self._codes[place])]
-        ending: Ending = replace(kind, **said) if said else kind
+            return [self[position] for position in range(len(self))[index]]
+        position = range(len(self))[index]
+        found = {name: column[position].as_py() for name, column in self._receipts.items()}
+        receipts = {name: value for name, value in found.items() if value is not None}
+        kind = self._kinds[int(self._codes[position])]
+        ending: Ending = replace(kind, **receipts) if receipts else kind
         return ending
 
     def __len__(self) -> int:
         return len(self._codes)
 
     def __iter__(self) -> Iterator[Ending]:
-        return (self[place] for place in range(len(self)))
+        return (self[position] for position in range(len(self)))
 
     def counts(self) -> Iterator[tuple[Ending, int]]:
         """Yield each kind, and how many deliveries end so."""
@@ -70,14 +70,14 @@ class Endings(Sequence[Ending]):
         return zip(self._kinds, counted.tolist(), strict=True)
 
     def where(self, holds: Callable[[Ending], bool]) -> list[int]:
-        """Return the places of the deliveries that end in some way.
+        """Return the positions of the deliveries that end in some way.
 
         Args:
             holds: says it of a kind.
         """
         found = np.array([holds(kind) for kind in self._kinds], dtype=np.bool_)
-        places: list[int] = np.flatnonzero(found[self._codes]).tolist()
-        return places
+        positions: list[int] = np.flatnonzero(found[self._codes]).tolist()
+        return positions
 
     def column(self, value: Callable[[Ending], object], kind: pa.DataType) -> pa.Array:
         """Return a value of each ending.
@@ -88,11 +88,11 @@ class Endings(Sequence[Ending]):
         """
         return pa.array([value(one) for one in self._kinds], kind).take(pa.array(self._codes))
 
-    def said(self, name: str) -> pa.Array:
+    def receipts(self, name: str) -> pa.Array:
         """Return what destinations said.
 
         Args:
             name: receipt, outcome or outcome_data.
         """
         of_kind = self.column(lambda one: getattr(one, name), pa.string())
-        return pc.coalesce(self._said[name], of_kind) if name in self._said else of_kind
+        return pc.coalesce(self._receipts[name], of_kind) if name in self._receipts else of_kind

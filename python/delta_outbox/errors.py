@@ -59,7 +59,6 @@ class NoJava(OutboxError):
     )
 
     def __init__(self, *, found: str | None = None, remedy: str | None = None) -> None:
-        """Say which version was found, if any."""
         super().__init__(f"Java 17 or newer is needed. Found: {found or 'none'}.", remedy=remedy)
 
 
@@ -70,7 +69,6 @@ class NoOutboxHere(OutboxError):
     remedy = "Create one with `outbox init`, or set OUTBOX_HOME to the home of an existing one."
 
     def __init__(self, *, where: object, remedy: str | None = None) -> None:
-        """Name the folder or schema that was looked at."""
         super().__init__(f"No outbox here: {where}.", remedy=remedy)
 
 
@@ -84,7 +82,6 @@ class HomeInUse(OutboxError):
     )
 
     def __init__(self, *, home: object, pid: int | None, remedy: str | None = None) -> None:
-        """Name the home and the process that holds its lock."""
         holder = f"process {pid}" if pid is not None else "an unknown process"
         super().__init__(f"The home {home} is in use by {holder}.", remedy=remedy)
         self.pid = pid
@@ -110,7 +107,6 @@ class SessionClosed(OutboxError):
     remedy = "Make a new session, `SparkSession.builder.remote(...).create()`, and give that one."
 
     def __init__(self, *, remedy: str | None = None) -> None:
-        """Say how that comes."""
         super().__init__(
             "The Spark Connect server has closed the given session, because it was not used for "
             "longer than the server's time-out, or has begun anew.",
@@ -138,7 +134,6 @@ class DiskFull(OutboxError):
     )
 
     def __init__(self, *, table: str, cause: str, remedy: str | None = None) -> None:
-        """Name what was being written and what the storage said."""
         super().__init__(f"{table}: a write needs room, and there is none: {cause}", remedy=remedy)
 
 
@@ -153,7 +148,6 @@ class NotWritable(OutboxError):
     )
 
     def __init__(self, *, table: str, cause: str, remedy: str | None = None) -> None:
-        """Name what was being written and what the storage said."""
         super().__init__(f"{table}: a write was refused: {cause}", remedy=remedy)
 
 
@@ -167,7 +161,6 @@ class NotSynced(OutboxError):
     )
 
     def __init__(self, *, what: object, cause: str, remedy: str | None = None) -> None:
-        """Name what was written and what the system said."""
         super().__init__(f"{what}: the disk did not take what was written: {cause}.", remedy=remedy)
 
 
@@ -183,7 +176,6 @@ class TornCommit(OutboxError):
     )
 
     def __init__(self, *, file: object, remedy: str | None = None) -> None:
-        """Name the file of the commit or checkpoint."""
         super().__init__(
             f"{file}: it, or a file that it names, is not whole: the machine lost its power, or "
             "was reset, before all of it was on the disk.",
@@ -215,7 +207,6 @@ class UnknownEvent(OutboxError):
     remedy = "Check the id; `outbox list` shows what there is."
 
     def __init__(self, *, event_id: str, others: int = 0, remedy: str | None = None) -> None:
-        """Name the id that was looked for, and how many others were not found either."""
         more = f" Nor {others} other(s)." if others else ""
         super().__init__(f"No event or command has the id {event_id!r}.{more}", remedy=remedy)
 
@@ -251,7 +242,6 @@ class UnknownDestination(OutboxError):
     def __init__(
         self, *, destination: str, known: Iterable[str], remedy: str | None = None
     ) -> None:
-        """Name the destination and the ones that the settings have."""
         super().__init__(
             f"The destination {destination!r} is not in the settings. Known: {_listed(known)}.",
             remedy=remedy,
@@ -267,7 +257,6 @@ class UnknownPublisher(OutboxError):
     def __init__(
         self, *, destination: str, type_: str, known: Iterable[str], remedy: str | None = None
     ) -> None:
-        """Name the destination, its type and the types that exist."""
         super().__init__(
             f"publishers.{destination}: `type` must name a publisher. "
             f"Known: {_listed(known)}. Got: {type_!r}.",
@@ -302,7 +291,6 @@ class RejectedRows(OutboxError):
     remedy = "Correct the rows that are listed and append the whole batch again."
 
     def __init__(self, rejections: Sequence[object], *, remedy: str | None = None) -> None:
-        """Keep every rejection, so that the caller can list them all."""
         super().__init__(
             f"Nothing was appended: {len(rejections)} rejection(s).",
             remedy=remedy,
@@ -321,7 +309,6 @@ class SequenceTaken(OutboxError):
     remedy = "Run the command again: other writers were faster several times in a row."
 
     def __init__(self, *, writer: str, number: int, remedy: str | None = None) -> None:
-        """Name the log's writer id (`outbox/<epoch>/<lane>`) and the number that is taken."""
         super().__init__(f"Number {number} of {writer} is taken by another writer.", remedy=remedy)
 
 
@@ -335,7 +322,6 @@ class LaneClosed(SequenceTaken):
     )
 
     def __init__(self, *, writer: str, number: int, lane: int, remedy: str | None = None) -> None:
-        """Name the log's writer id, the number that nobody can use, and the lane."""
         super().__init__(writer=writer, number=number, remedy=remedy)
         self.lane = lane
 
@@ -352,7 +338,6 @@ class LogRewound(OutboxError):
     )
 
     def __init__(self, *, table: str, writer: str, number: int, remedy: str | None = None) -> None:
-        """Name the table, the writer id (`outbox/<epoch>/<lane>`) and the number without rows."""
         super().__init__(
             f"{table}: number {number} of {writer} is used, but no rows carry it: "
             "the table was rewound.",
@@ -369,7 +354,6 @@ class FormatTooNew(OutboxError):
     def __init__(
         self, *, table: str, found: int | str, supported: int, remedy: str | None = None
     ) -> None:
-        """Name the table, its format version and the newest one understood here."""
         super().__init__(
             f"{table}: the format version must be at most {supported}. Got: {found}.",
             remedy=remedy,
@@ -385,7 +369,6 @@ class FormatTooOld(OutboxError):
     def __init__(
         self, *, table: str, found: int | str, needed: int, remedy: str | None = None
     ) -> None:
-        """Name the table, its format version and the one that is written here."""
         super().__init__(
             f"{table}: the format version must be {needed}. Got: {found}.", remedy=remedy
         )
@@ -398,7 +381,6 @@ class ChangeFeedGone(OutboxError):
     remedy = "Rebuild the projection from a snapshot: `outbox dbt build --full-refresh`."
 
     def __init__(self, *, table: str, version: int, remedy: str | None = None) -> None:
-        """Name the table and the first version that is needed and gone."""
         super().__init__(
             f"{table}: the change feed no longer holds version {version}.", remedy=remedy
         )

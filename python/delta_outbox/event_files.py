@@ -1,4 +1,4 @@
-"""Events as the data files of their log hold them, read by Arrow."""
+"""Reads events by Arrow from the data files of their log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from delta_outbox.payload_files import PAYLOAD_BYTES, payload_lengths
 
 FILE: Final = "file"
 ROW: Final = "row"
-PLACED: Final = pa.schema(
+LOCATED: Final = pa.schema(
     [
         *DELIVERIES,
         (FILE, pa.dictionary(pa.int32(), pa.string())),
@@ -86,7 +86,7 @@ def arrived(files: Sequence[AddedFile]) -> pa.Table:
         files: of the event log.
 
     Returns:
-        Columns of `PLACED`.
+        Columns of `LOCATED`.
 
     Raises:
         UnreadableFile: one of them is gone, or does not hold the columns of the log.
@@ -97,16 +97,16 @@ def arrived(files: Sequence[AddedFile]) -> pa.Table:
     columns = [
         pa.chunked_array(
             [pa.DictionaryArray.from_arrays(chunk, paths) for chunk in table[FILE].chunks],
-            PLACED.field(FILE).type,
+            LOCATED.field(FILE).type,
         )
         if name == FILE
         else table[name]
-        for name in PLACED.names
+        for name in LOCATED.names
     ]
-    return pa.Table.from_arrays(columns, schema=PLACED)
+    return pa.Table.from_arrays(columns, schema=LOCATED)
 
 
-def with_places(deliveries: pa.Table, files: Mapping[int, Sequence[AddedFile]]) -> pa.Table:
+def with_locations(deliveries: pa.Table, files: Mapping[int, Sequence[AddedFile]]) -> pa.Table:
     """Return deliveries with where their events lie; null where a commit does not tell, or has
     several rows of an id.
 
@@ -115,7 +115,7 @@ def with_places(deliveries: pa.Table, files: Mapping[int, Sequence[AddedFile]]) 
         files: of the event log, by their commits.
 
     Returns:
-        Columns of `PLACED`.
+        Columns of `LOCATED`.
 
     Raises:
         UnreadableFile: one of the files is gone, or does not hold the columns of the log.
@@ -138,11 +138,11 @@ def with_places(deliveries: pa.Table, files: Mapping[int, Sequence[AddedFile]]) 
     files_of_rows = pa.DictionaryArray.from_arrays(
         pa.array(of_file, pa.int32(), mask=unknown), pa.array(paths, pa.string())
     )
-    placed = deliveries.select(DELIVERIES.names).append_column(PLACED.field(FILE), files_of_rows)
-    return placed.append_column(PLACED.field(ROW), pa.array(of_row, pa.int64(), mask=unknown))
+    located = deliveries.select(DELIVERIES.names).append_column(LOCATED.field(FILE), files_of_rows)
+    return located.append_column(LOCATED.field(ROW), pa.array(of_row, pa.int64(), mask=unknown))
 
 
-_NUMBERED: Final = PLACED.set(PLACED.get_field_index(FILE), pa.field(FILE, pa.int32()))
+_NUMBERED: Final = LOCATED.set(LOCATED.get_field_index(FILE), pa.field(FILE, pa.int32()))
 
 
 def _of_file(number: int, file: AddedFile) -> pa.Table:

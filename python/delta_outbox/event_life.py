@@ -1,4 +1,4 @@
-"""The whole life of one event, and what became of a command.
+"""Returns the whole life of one event, and what became of a command.
 
 As inspection.py: refresh first, values are never text, instants are ready for JSON.
 """
@@ -184,7 +184,7 @@ def _pausing(outbox: Outbox, given: Mapping[str, object]) -> dict[str, object]:
         .select("destination", F.col("_metadata.row_commit_version").alias("version"))
         .collect()
     )
-    done = outbox.destinations.carried_out_to()
+    done = outbox.destinations.applied_to()
     deliveries = [
         {
             "destination": row["destination"],

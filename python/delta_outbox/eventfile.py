@@ -1,4 +1,4 @@
-"""Read events from JSON lines: the form that `outbox append FILE.jsonl` takes.
+"""Reads events from JSON lines, as `outbox append FILE.jsonl` takes them.
 
 One object a line, its fields the columns of the log. `payload` is any JSON value: a text is
 stored as its UTF-8 bytes, anything else (null too) as compact JSON text in which names keep

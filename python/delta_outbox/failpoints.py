@@ -1,4 +1,4 @@
-"""Points at which a test ends or freezes a process of the outbox, as a crash would.
+"""Points at which a test can end or freeze a process, as a crash would.
 
 Off, `reach` does nothing at all. It is switched on by a variable that only tests set, read once:
 
@@ -85,7 +85,6 @@ class Failpoint:
     def __init__(
         self, *, point: str, number: int, target: Target, stop: bool, mark: Path | None = None
     ) -> None:
-        """Have been nowhere yet."""
         self.point = point
         self.number = number
         self.target = target

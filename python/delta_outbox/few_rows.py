@@ -1,7 +1,8 @@
-"""Few rows: to make what computes or writes them fast takes longer than to do so.
+"""The query mode of a session: how Spark computes few rows, and how it computes many.
 
-Local sessions of ours begin as for few rows, until somebody who expects many says so (decision
-0028); that of `outbox serve` does not. One that computes as for many still writes few rows as few.
+In small-query mode Spark uses one task and generates no Java, because both take longer than a few
+rows do. Our local sessions begin in it, until somebody who expects many rows turns to large-query
+mode (decision 0028); that of `outbox serve` begins in large-query mode.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FEW: Final = 5_000
+SMALL_QUERY_ROWS: Final = 5_000
 SHUFFLE_PARTS: Final = "spark.sql.shuffle.partitions"
 USUAL_PARTS: Final = "4"
 _MODE: Final = "spark.sql.codegen.factoryMode"
@@ -21,7 +22,7 @@ _INTERPRETED: Final = "NO_CODEGEN"
 _ADAPTIVE: Final = "spark.sql.adaptive.enabled"
 _LEAST_PARTS: Final = "spark.sql.files.minPartitionNum"
 
-FEW_ROWS: Final = {
+SMALL_QUERY_MODE: Final = {
     # What is asked of a few rows is soonest answered by one task, and as it was planned first: most
     # of the work is Delta's own queries about its log (measured: 10 % less CPU time of an append).
     _LEAST_PARTS: "1",
@@ -32,17 +33,17 @@ FEW_ROWS: Final = {
     _MODE: _INTERPRETED,
     SHUFFLE_PARTS: "2",
 }
-"""The settings of a session that begins as for few rows."""
+"""The settings of small-query mode."""
 
 
-def expect_many_rows(spark: SparkSession) -> None:
-    """Let a session that computes as for few rows do so as for many; others stay.
+def use_large_query_mode(spark: SparkSession) -> None:
+    """Turn a session that is in small-query mode to large-query mode; others stay as they are.
 
     Args:
         spark: a session of our own.
     """
     # All of them: within `interpreted`, a session of any kind has the mode.
-    if all(spark.conf.get(name, None) == value for name, value in FEW_ROWS.items()):
+    if all(spark.conf.get(name, None) == value for name, value in SMALL_QUERY_MODE.items()):
         spark.conf.unset(_LEAST_PARTS)
         spark.conf.set(_ADAPTIVE, "true")  # Spark's default, as is the next
         spark.conf.set(_MODE, "FALLBACK")
@@ -60,7 +61,7 @@ def interpreted(spark: SparkSession, rows: int) -> Iterator[None]:
         spark: the session that writes; what its other threads ask meanwhile is at worst slower.
         rows: that are written.
     """
-    usual = spark.conf.get(_MODE) if rows <= FEW else None
+    usual = spark.conf.get(_MODE) if rows <= SMALL_QUERY_ROWS else None
     # Where it is so already, by another thread maybe, that one will put back what is usual.
     if usual in (None, _INTERPRETED):
         yield

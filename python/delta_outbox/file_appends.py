@@ -44,20 +44,19 @@ class FileAppends:
     """
 
     def __init__(self, spark: SparkSession) -> None:
-        """Read nothing yet."""
         self._spark = spark
 
-    def append(self, table: str, rows: pa.Table, *, app_id: str, number: int, mark: str) -> bool:
+    def append(self, table: str, rows: pa.Table, *, app_id: str, number: int, tag: str) -> bool:
         """Append rows under a number of a writer, unless the number was used before.
 
-        Whether they are there is for the caller to find out, by the mark.
+        Whether they are there is for the caller to find out, by the tag.
 
         Args:
             table: the full name of a log.
             rows: all columns that a writer gives.
             app_id: the writer id under which Delta keeps one version per append.
             number: the version.
-            mark: what the commit says of itself (`userMetadata`).
+            tag: what the commit says of itself (`userMetadata`).
 
         Returns:
             False where the append is Spark's to make; nothing was written.
@@ -78,7 +77,7 @@ class FileAppends:
         store = LogStore.of(self._spark, folder)
         if store is None:
             return False
-        append = _Append(self._spark, folder, store, rows, app_id=app_id, number=number, mark=mark)
+        append = _Append(self._spark, folder, store, rows, app_id=app_id, number=number, tag=tag)
         done = append.run(state)
         if done is not None:
             known[folder] = done
@@ -98,7 +97,7 @@ class _Append:
         rows: what is appended.
         app_id: the numbered writer.
         number: of the append.
-        mark: of the commit.
+        tag: of the commit.
     """
 
     def __init__(
@@ -110,7 +109,7 @@ class _Append:
         *,
         app_id: str,
         number: int,
-        mark: str,
+        tag: str,
     ) -> None:
         self._spark = spark
         self._folder = folder
@@ -118,7 +117,7 @@ class _Append:
         self._rows = rows
         self._app_id = app_id
         self._number = number
-        self._mark = mark
+        self._tag = tag
 
     def run(self, state: LogState | None) -> LogState | None:
         """Append, and return what is known then; None where the append is Spark's to make."""
@@ -142,7 +141,7 @@ class _Append:
                 actions, last = self._actions(files, state)
                 may_be_named = True
                 try:
-                    is_done = self._store.put(version, actions, mark=self._mark)
+                    is_done = self._store.put(version, actions, tag=self._tag)
                 except Py4JJavaError:  # the answer is there, and it is no
                     may_be_named = False
                     raise
@@ -183,7 +182,7 @@ class _Append:
                         "numOutputRows": str(self._rows.num_rows),
                         "numOutputBytes": str(sum(file.size for file in files)),
                     },
-                    "userMetadata": self._mark,
+                    "userMetadata": self._tag,
                     "engineInfo": f"delta-outbox/{__version__}",
                     "txnId": str(uuid.uuid4()),
                 }

@@ -1,4 +1,4 @@
-"""A lock that processes of one machine take turns with."""
+"""A lock between the processes of one machine."""
 
 from __future__ import annotations
 

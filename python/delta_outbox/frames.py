@@ -1,4 +1,4 @@
-"""Rows as a DataFrame, also where there are none."""
+"""Makes DataFrames of Arrow tables, empty ones included."""
 
 from __future__ import annotations
 

@@ -65,7 +65,6 @@ class BeatWatch:
     """
 
     def __init__(self, clock: Clock) -> None:
-        """Have heard nothing yet."""
         self._clock = clock
         self._heard: dict[str, tuple[datetime, float]] = {}  # relay -> (last beat, heard at)
 
@@ -122,7 +121,6 @@ class Heartbeat:
         presence: Presence | None = None,
         takes: Mapping[str, int] | None = None,
     ) -> None:
-        """Beat only when told."""
         self._takes = takes or {}
         self._spark = spark
         self._tables = tables

@@ -1,4 +1,4 @@
-"""The days of the event log on which the id of a new event may be known already.
+"""Which days of the event log are asked for the id of a new event.
 
 The macro `days_of_news` says the same for the SQL script of dbt.
 """

@@ -1,4 +1,4 @@
-"""What a Delta consumer has taken in, by event id and lifecycle; docs/consumers.md says when which.
+"""Keeps what a consumer on Delta has taken in, by event id and lifecycle (docs/consumers.md).
 
 `insert_new` is for an effect that is the rows themselves: effect and memory are one commit.
 `Inbox` is for any other effect: it remembers what was done, after it was done.

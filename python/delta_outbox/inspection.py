@@ -1,4 +1,4 @@
-"""Look into an outbox: counts, freshness, relays, listings.
+"""Answers questions about an outbox: counts, freshness, relays, listings.
 
 Reads only what was committed and projected: refresh first. Everything here works on a classic
 session and through Spark Connect. Values reach Spark as literals of the DataFrame API, never as
@@ -62,7 +62,7 @@ def counts(outbox: Outbox) -> dict[str, int]:
     rows a table has, but not (as of version 4) how many a partition has.
     """
     table = outbox.tables.state
-    at = f"{table} version as of {outbox.projection.head(table)}"
+    at = f"{table} version as of {outbox.projection.latest_version(table)}"
     published = State.PUBLISHED.value
     (everything,) = outbox.spark.sql(f"select count(*) as deliveries from {at}").collect()
     rows = outbox.spark.sql(
@@ -115,12 +115,12 @@ def relays_alive(outbox: Outbox) -> list[dict[str, object]]:
         # The date only saves reading old partitions.
         (F.col("beat_date") >= F.to_date(_instant(since))) & (F.col("at") >= _instant(since))
     )
-    said = rows_of(
+    found = rows_of(
         beats.select("relay_id", "kind", "lanes", F.col("at").alias("last_beat_at"), "version")
     )
     # Of two words at the same instant the end is the last.
-    said.sort(key=lambda row: (str(row["last_beat_at"]), row["kind"] == "stopped"))
-    last = {str(row["relay_id"]): row for row in said}
+    found.sort(key=lambda row: (str(row["last_beat_at"]), row["kind"] == "stopped"))
+    last = {str(row["relay_id"]): row for row in found}
     presence = Presence(outbox.home.relays if outbox.home else None)
     alive = [
         {name: value for name, value in row.items() if name != "kind"}
@@ -128,7 +128,7 @@ def relays_alive(outbox: Outbox) -> list[dict[str, object]]:
         if row["kind"] != "stopped"
     ]
     for row in alive:
-        takes = presence.said(str(row["relay_id"]))
+        takes = presence.takes(str(row["relay_id"]))
         row |= {name: takes.get(name) for name in ("batch_size", "batch_bytes")}
     return alive
 

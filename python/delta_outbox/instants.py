@@ -1,4 +1,4 @@
-"""Instants as Spark reads them: microseconds since 1970, without a detour through a float.
+"""Converts instants to and from microseconds since 1970, without rounding.
 
 An outbox knows the instants of the years 1 to 9999 (UTC): those that Python can hold. The tables
 refuse others; a log of format 1 may hold some.

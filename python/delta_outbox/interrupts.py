@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: a command that is told to end says so, whatever it was in the middle of.
+"""Ends a command on Ctrl-C or SIGTERM with a clear error, wherever it is.
 
 Python raises KeyboardInterrupt wherever its main thread is. Libraries turn it into errors of their
 own or swallow it, and where a process has just been started nobody knows it yet. So an interrupt

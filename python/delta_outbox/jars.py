@@ -1,4 +1,4 @@
-"""Delta's jars: resolved once by Spark's own resolver, then used from the cache folder."""
+"""Resolves Delta's jars once, by Spark's own resolver, and keeps them in the cache folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Java: which one to use, and whether it is new enough."""
+"""Finds Java, and checks that it is new enough."""
 
 from __future__ import annotations
 

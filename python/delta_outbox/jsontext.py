@@ -19,7 +19,6 @@ class JsonTextError(Exception):
     """A line is not JSON, or is JSON that two readers would understand differently."""
 
     def __init__(self, rule: str, message: str) -> None:
-        """Keep the short name of the rule and the sentence."""
         super().__init__(message)
         self.rule, self.message = rule, message
 

@@ -194,9 +194,9 @@ def _reason(log: Path, *, since: int) -> str:
     with log.open("rb") as file:
         file.seek(since)
         text = file.read(LOG_READ).decode(errors="replace")
-    said = [line.strip() for line in text.splitlines()]
+    message = [line.strip() for line in text.splitlines()]
     return next(
-        (line for line in said if line and not line.startswith(_CHATTER)), "it says nothing"
+        (line for line in message if line and not line.startswith(_CHATTER)), "it says nothing"
     )
 
 

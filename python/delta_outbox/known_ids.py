@@ -1,7 +1,7 @@
-"""The ids that the event log holds, as whoever goes on asking for them has to know them.
+"""The id index: a number in memory for each id that the event log holds.
 
 To look ids up in the log is a query of all ids within the horizon (decision 0004): three quarters
-of what a small append costs, and half of a relay's look at a few new events. Where ids grow with
+of what a small append costs, and half of a relay's poll with a few new events. Where ids grow with
 time, it is enough to ask whether there is one between the least and the greatest. Where they do
 not and a batch is large or not the first, or once that was asked often enough, a number is kept for
 each id of the log, what others have appended since is read, and the log is asked only where a
@@ -27,7 +27,7 @@ from delta_outbox.event_files import UnreadableFile, read_columns
 from delta_outbox.horizon import Range, days_condition
 from delta_outbox.literals import text_literal
 from delta_outbox.repeats import in_parts
-from delta_outbox.tails import MANY, changes
+from delta_outbox.tails import LARGE_QUERY_ROWS, changes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,8 +96,9 @@ def _numbers_of(event_ids: pa.ChunkedArray) -> Numbers:
 _NUMBER: Final = f"shiftleft(crc32(event_id), {_SHIFT}) ^ crc32(reverse(event_id))"
 
 
-class KnownIds:
-    """The ids of one event log, as far as one producer or relay knows them.
+class IdIndex:
+    """The ids of one event log, as far as one producer or relay knows them: certain about what is
+    new.
 
     Args:
         spark: the session to read with.
@@ -105,7 +106,6 @@ class KnownIds:
     """
 
     def __init__(self, spark: SparkSession, events: str) -> None:
-        """Read nothing yet; who asks once, for few, has no use for it."""
         self._spark = spark
         self._events = events
         self._history = CommitHistory(spark)
@@ -133,12 +133,14 @@ class KnownIds:
             version: of the log, what came later does not count; its end if left out.
         """
         self._asked += 1
-        asks = self._asked <= ASKED_FIRST or not self._is_of_use or len(event_ids) >= MANY
+        asks = (
+            self._asked <= ASKED_FIRST or not self._is_of_use or len(event_ids) >= LARGE_QUERY_ROWS
+        )
         if self._ids is None and asks:
             ends = pc.min_max(event_ids).as_py()
             if not self._are_between(ends["min"], ends["max"], since=since, version=version):
                 return False
-        is_once = self._asked == 1 and len(event_ids) < MANY
+        is_once = self._asked == 1 and len(event_ids) < LARGE_QUERY_ROWS
         if is_once or not self._is_of_use:
             return True
         if not self._is_up_to_date(since, version):
@@ -175,18 +177,18 @@ class KnownIds:
             self._ids.add(self._asked_for)
             self._at = self._history.at(self._events, version)
 
-    def appended(self, event_ids: pa.ChunkedArray, *, mark: str) -> None:
+    def appended(self, event_ids: pa.ChunkedArray, *, tag: str) -> None:
         """Note what this producer has appended itself.
 
         Args:
             event_ids: all of the commit.
-            mark: the commit's `userMetadata`, which no other has.
+            tag: the commit's `userMetadata`, which no other has.
         """
         if self._ids is None or self._at is None:
             return
         self._ids.add(_numbers_of(event_ids))
         commits = self._history.after(self._events, self._at, most=1)
-        if commits and commits[0].mark == mark:
+        if commits and commits[0].tag == tag:
             self._at = commits[0]
 
     def forget(self) -> None:

@@ -16,9 +16,9 @@ from delta_outbox.clock import Clock
 from delta_outbox.commit_history import Commit, CommitHistory
 from delta_outbox.commits import ATTEMPTS
 from delta_outbox.errors import LaneClosed, SequenceTaken
-from delta_outbox.lanes import FIRST, WRITER, Generation, read_generation
+from delta_outbox.lanes import FIRST, WRITER, Epoch, read_epoch
 from delta_outbox.log import TransitionLog
-from delta_outbox.progress import NumberedPlans
+from delta_outbox.progress import NumberedWrites
 from delta_outbox.tables import Tables
 
 if TYPE_CHECKING:
@@ -40,12 +40,11 @@ class LaneLogs:
     """
 
     def __init__(self, spark: SparkSession, tables: Tables, *, relay_id: str, clock: Clock) -> None:
-        """Read nothing yet."""
         self._spark = spark
         self._tables = tables
         self._relay_id = relay_id
-        self.plans = NumberedPlans(spark, tables, writer=WRITER, clock=clock)
-        self._generation = FIRST
+        self.plans = NumberedWrites(spark, tables, writer=WRITER, clock=clock)
+        self._epoch = FIRST
         self._logs = self._opened(FIRST)
         self._is_read = False
         self._seen: Commit | None = None  # of the plans of all writers, the last one looked at
@@ -54,11 +53,11 @@ class LaneLogs:
         return iter(self._logs)
 
     @property
-    def generation(self) -> Generation:
+    def epoch(self) -> Epoch:
         """The lanes as they were last read, which is done the first time."""
         if not self._is_read:
             self.read()
-        return self._generation
+        return self._epoch
 
     @property
     def first(self) -> TransitionLog:
@@ -69,15 +68,15 @@ class LaneLogs:
         """Read how many lanes there are; say whether that has changed."""
         self._is_read = True
         self._seen = CommitHistory(self._spark).newest(self._tables.progress)
-        before, now = self._generation, read_generation(next(self.plans.last(), None))
+        before, now = self._epoch, read_epoch(next(self.plans.last(), None))
         if now == before:
             return False
-        self._generation = now
-        if now.epoch != before.epoch:
+        self._epoch = now
+        if now.number != before.number:
             for log in self._logs:
                 log.is_over = True
             self._logs = self._opened(now)
-        logger.info("lanes_read", extra={"epoch": now.epoch, "lanes": now.lanes})
+        logger.info("lanes_read", extra={"epoch": now.number, "lanes": now.lanes})
         return True
 
     def watch(self) -> bool:
@@ -88,7 +87,7 @@ class LaneLogs:
             return False
         commits = history.after(table, seen, most=COMMITS_LOOKED_AT) if seen else None
         ours = f"{self.plans.app_id}/"
-        if commits is not None and not any((one.mark or "").startswith(ours) for one in commits):
+        if commits is not None and not any((one.tag or "").startswith(ours) for one in commits):
             self._seen = newest if not commits else commits[-1]
             return False
         return self.read()
@@ -99,10 +98,10 @@ class LaneLogs:
         Args:
             deliveries: at least one; columns ordering_key and event_id, and any others.
         """
-        if self.generation.lanes == 1:
+        if self.epoch.lanes == 1:
             return self.first
         row = deliveries.slice(0, 1).select(["ordering_key", "event_id"]).to_pylist()[0]
-        return self._logs[self._generation.lane_of(**row)]
+        return self._logs[self._epoch.lane_of(**row)]
 
     def parts(self, rows: pa.Table) -> list[tuple[TransitionLog, pa.Table]]:
         """Return rows lane by lane, that of the first one first, each with the log of its lane.
@@ -113,7 +112,7 @@ class LaneLogs:
         Args:
             rows: columns ordering_key and event_id, and any others.
         """
-        parts = self.generation.parts(rows)
+        parts = self.epoch.parts(rows)
         return [(self._logs[lane], part) for lane, part in parts.items()]
 
     def catch_up(self, version: int | None = None) -> None:
@@ -122,14 +121,14 @@ class LaneLogs:
         Args:
             version: as `TransitionLog.catch_up` takes it.
         """
-        if self.generation.lanes == 1:
+        if self.epoch.lanes == 1:
             self.first.catch_up(version)
             return
         table = self._tables.transitions
         log = table if version is None else f"{table} version as of {version}"
         rows = self._spark.sql(
             f"select lane, max(sequence) as sequence from {log} "
-            f"where epoch = {self._generation.epoch} group by lane"
+            f"where epoch = {self._epoch.number} group by lane"
         ).toArrow()
         for row in rows.to_pylist():
             self._logs[row["lane"]].move(row["sequence"])
@@ -146,7 +145,7 @@ class LaneLogs:
             after: not included.
             to: included.
         """
-        if self.generation.lanes == 1:  # an append that has won proves that nobody was before it
+        if self.epoch.lanes == 1:  # an append that has won proves that nobody was before it
             return to in (self.first.version, after)
         ours = {version for log in self._logs for version in log.versions}
         return all(version in ours for version in range(after + 1, to + 1))
@@ -185,7 +184,7 @@ class LaneLogs:
                     count += part.num_rows
                 return count
             except SequenceTaken as taken:
-                if isinstance(taken, LaneClosed) and self._generation.is_ending:
+                if isinstance(taken, LaneClosed) and self._epoch.is_ending:
                     raise
                 rows = again()
         raise SequenceTaken(writer=self.first.app_id, number=self.first.sequence + 1)
@@ -193,17 +192,17 @@ class LaneLogs:
     def _is_ending(self, epoch: int) -> bool:
         """Say whether an epoch has ended or is being ended, as the plans say now."""
         self.read()
-        return self._generation.epoch != epoch or self._generation.is_ending
+        return self._epoch.number != epoch or self._epoch.is_ending
 
-    def _opened(self, generation: Generation) -> list[TransitionLog]:
+    def _opened(self, epoch: Epoch) -> list[TransitionLog]:
         return [
             TransitionLog(
                 self._spark,
                 self._tables,
                 relay_id=self._relay_id,
-                epoch=generation.epoch,
+                epoch=epoch.number,
                 lane=lane,
                 is_ending=self._is_ending,
             )
-            for lane in range(generation.lanes)
+            for lane in range(epoch.lanes)
         ]

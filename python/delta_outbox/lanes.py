@@ -1,4 +1,4 @@
-"""How many lanes there are, and since which epoch: the numbered plans of the writer `lanes`.
+"""How many lanes there are, and since which epoch: the numbered writes of `lanes`.
 
 A change is two plans. The first, `closing`, is what makes it certain: from then on nobody claims
 anything in the old epoch, and whoever comes by helps to end it. The second, `begun`, follows when
@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from delta_outbox.progress import NumberedPlan
+from delta_outbox.progress import NumberedWrite
 from delta_outbox.tables import lane_of
 
 WRITER: Final = "lanes"
@@ -24,18 +24,18 @@ BEGUN: Final = "begun"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Generation:
-    """The lanes as a plan says they are.
+class Epoch:
+    """An epoch: the lanes as the last numbered write says they are.
 
     Args:
-        number: of the plan; 0 if there is none yet.
-        epoch: counts the changes.
+        plan_number: of the numbered write that says so; 0 if there is none yet.
+        number: counts the changes of the number of lanes, from 0.
         lanes: how many there are, from 0 on.
         becomes: how many there are to be, while that is being changed; else None.
     """
 
+    plan_number: int = 0
     number: int = 0
-    epoch: int = 0
     lanes: int = 1
     becomes: int | None = None
 
@@ -85,10 +85,10 @@ class Generation:
         }
 
 
-FIRST: Final = Generation()
+FIRST: Final = Epoch()
 
 
-def read_generation(plan: NumberedPlan | None) -> Generation:
+def read_epoch(plan: NumberedWrite | None) -> Epoch:
     """Return what the last plan says.
 
     Args:
@@ -97,15 +97,15 @@ def read_generation(plan: NumberedPlan | None) -> Generation:
     if plan is None:
         return FIRST
     given = plan.plan
-    return Generation(
-        number=plan.number,
-        epoch=int(given["epoch"]),
+    return Epoch(
+        plan_number=plan.number,
+        number=int(given["epoch"]),
         lanes=int(given["lanes"]),
         becomes=int(given["to"]) if given["step"] == CLOSING else None,
     )
 
 
-def closing_plan(now: Generation, *, lanes: int, actor: str, reason: str) -> dict[str, Any]:
+def closing_plan(now: Epoch, *, lanes: int, actor: str, reason: str) -> dict[str, Any]:
     """Return the plan with which a change begins.
 
     Args:
@@ -116,7 +116,7 @@ def closing_plan(now: Generation, *, lanes: int, actor: str, reason: str) -> dic
     """
     return {
         "step": CLOSING,
-        "epoch": now.epoch,
+        "epoch": now.number,
         "lanes": now.lanes,
         "to": lanes,
         "actor": actor,

@@ -171,7 +171,7 @@ class Ending:
         outcome: outcome of a workflow task.
         outcome_data: JSON text that belongs to the outcome.
         actor: the operator who asked for it.
-        command_id: the command that it carries out.
+        command_id: the command that it applies.
     """
 
     to_state: State

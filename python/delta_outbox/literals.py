@@ -1,4 +1,4 @@
-"""Values as SQL literals, whatever they hold."""
+"""Writes any value as an SQL literal."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class TransitionLog:
         spark: the session to write with.
         tables: the names of the relations.
         relay_id: the writer; unique per relay process, on every row that it appends.
-        epoch: the generation of the lanes.
+        epoch: the epoch of the lanes.
         lane: the lane.
         is_ending: asked when a number is used up without rows: whether the epoch has ended, or is
             just being ended.
@@ -76,8 +76,8 @@ class TransitionLog:
         """Move the known position to the end of the log.
 
         Args:
-            version: the commit of the log that a picture was, or will be, made of. Its end counts
-                then: what came later is not in the picture, and must make our append lose.
+            version: the commit of the log that a read view was, or will be, made of. Its end counts
+                then: what came later is not in the read view, and must make our append lose.
         """
         if version is not None and version == self.version:
             return  # ours, and nobody was here since
@@ -260,7 +260,7 @@ class TransitionLog:
     def without_void(self, endings: pa.Table, *, claimed: int) -> pa.Table:
         """Return the endings whose claim nobody else has ended, as far as the position reaches.
 
-        An append that succeeds proves nothing of what came before the known position: a look may
+        An append that succeeds proves nothing of what came before the known position: a poll may
         have moved that past the end of a claim.
 
         Args:

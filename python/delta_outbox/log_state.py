@@ -1,4 +1,4 @@
-"""What a writer has to know of a table, read from the folder of its log without Spark.
+"""Reads from the folder of a log, without Spark, what a writer has to know of its table.
 
 Delta leaves a checksum file beside a commit, which tells of the table what a writer needs: its
 metadata and protocol, the last number of each numbered writer, the last id of a row. The commits

@@ -1,4 +1,4 @@
-"""The log store of a JVM: what puts a commit of a table in place, or finds one there already."""
+"""Puts a commit in place by the log store of the JVM, or finds that another one is there."""
 
 from __future__ import annotations
 
@@ -93,13 +93,13 @@ class LogStore:
             logger.warning("log_store_unknown", extra={"error": type(error).__name__})
             return None
 
-    def put(self, version: int, actions: Sequence[Mapping[str, Any]], *, mark: str) -> bool:
+    def put(self, version: int, actions: Sequence[Mapping[str, Any]], *, tag: str) -> bool:
         """Put a commit in place; False if there is one already.
 
         Args:
             version: of the commit.
             actions: as Delta's protocol has them.
-            mark: by which the commit is known again if its answer was lost.
+            tag: by which the commit is known again if its answer was lost.
 
         Raises:
             Py4JJavaError: the store has refused it; it is not there.
@@ -120,7 +120,7 @@ class LogStore:
             if not file.exists():
                 raise
             return any(
-                action.get("commitInfo", {}).get("userMetadata") == mark
+                action.get("commitInfo", {}).get("userMetadata") == tag
                 for action in actions_of(self._folder, version)
             )
         return True

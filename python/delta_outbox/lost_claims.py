@@ -1,4 +1,4 @@
-"""Claims that nobody works on any more: how that is proven, and how they end."""
+"""Ends claims that nobody works on any more, once that is proven."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WORKERS: Final[set[str]] = set()
 """The workers of this process. Where it has the home for itself, every other one is gone."""
 
 
-class LostClaims:
+class ExpiredClaims:
     """Ends claims of workers that are gone, and those whose lease is over.
 
     Args:
@@ -35,9 +35,8 @@ class LostClaims:
     """
 
     def __init__(self, outbox: Outbox) -> None:
-        """Have ended nothing yet."""
         self._outbox = outbox
-        self.has_unsettled = False  # whether the last of them were left as they are, in part
+        self.has_unresolved = False  # whether the last of them were left as they are, in part
 
     def is_over(self, claim: Mapping[str, object]) -> bool:
         """Say whether it is proven that nobody works on a claim.
@@ -72,17 +71,17 @@ class LostClaims:
 
     def expire(
         self,
-        picture: DataFrame,
+        read_view: DataFrame,
         claim_ids: Collection[str],
         *,
         asked: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> int:
-        """End claims because their leases are over; returns how many deliveries that sets free.
+        """End claims because their leases are over; returns how many deliveries that requeues.
 
-        What a destination knows that it got is Delivered; what cannot be settled stays claimed.
+        What a destination knows that it got is Delivered; what cannot be resolved stays claimed.
 
         Args:
-            picture: the open deliveries at the position of the log that is known.
+            read_view: the open deliveries at the position of the log that is known.
             claim_ids: the claims, from `overview`.
             asked: of claims that an operator wants ended: actor and command_id.
 
@@ -91,16 +90,16 @@ class LostClaims:
         """
         from pyspark.sql import functions as sf
 
-        self.has_unsettled = False
+        self.has_unresolved = False
         if not claim_ids:
             return 0
-        picture.where(sf.col("claim_id").isin(*claim_ids)).createOrReplaceTempView(
+        read_view.where(sf.col("claim_id").isin(*claim_ids)).createOrReplaceTempView(
             "outbox_held_deliveries"
         )
         held = self._outbox.spark.sql(
             f"select {COLUMNS}, claim_id, claim_size, claimed_at from outbox_held_deliveries"
         ).toArrow()
-        held, results, self.has_unsettled = self._outbox.settling.of_held(held)
+        held, results, self.has_unresolved = self._outbox.unknown_results.of_held(held)
         rows = []
         for claim_id in held["claim_id"].unique().to_pylist():
             request = (asked or {}).get(claim_id, {})

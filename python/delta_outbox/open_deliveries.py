@@ -1,4 +1,4 @@
-"""What a store asks of the open deliveries: what is takeable, what ends unsent, how much."""
+"""Asks a read view for the open deliveries: what is eligible, what ends unsent, how much."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from delta_outbox.statements import Statements
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from delta_outbox.relay.isolation import Apart
+    from delta_outbox.relay.isolation import PerDestination
 
-END_AT_ONCE: Final = 10_000  # deliveries ended without being sent, per look
+END_AT_ONCE: Final = 10_000  # deliveries ended without being sent, per poll
 ENOUGH: Final = 10  # of what was asked for, such a part; to look further takes longer
 MOST_OF_A_COMMIT: Final = 500_000  # deliveries held at once, beyond what is asked for
 _VIEW: Final = "outbox_open_deliveries"
@@ -50,7 +50,7 @@ class Overview:
         return self.open - sum(int(claim["deliveries"]) for claim in self.claims)
 
     def holds(self, *, but: str | None) -> bool:
-        """Say whether something open may hold up what is due.
+        """Say whether something open may block what is due.
 
         Args:
             but: a worker whose claims do not count.
@@ -59,7 +59,7 @@ class Overview:
 
 
 class OpenDeliveries:
-    """Asks pictures of the open deliveries, as `Outbox.picture` returns them.
+    """Asks read views of the open deliveries, as `Outbox.read_view` returns them.
 
     Args:
         spark: the session.
@@ -76,91 +76,94 @@ class OpenDeliveries:
         clock: Clock,
         policies: Callable[[], PolicySet],
     ) -> None:
-        """Ask nothing yet."""
         self._spark = spark
         self._statements = statements
         self._clock = clock
         self._policies = policies
 
-    def takeable(
+    def eligible(
         self,
-        picture: DataFrame,
+        read_view: DataFrame,
         limit: int,
         *,
         held_by: str | None = None,
-        apart: Apart | None = None,
+        per_destination: PerDestination | None = None,
         found: Overview | None = None,
         counts: pa.Table | None = None,
     ) -> pa.Table:
-        """Return what is takeable in a picture, never more than a limit, in order.
+        """Return what is eligible in a read view, never more than a limit, in order.
 
         Args:
-            picture: the open deliveries.
+            read_view: the open deliveries.
             limit: deliveries, at least 0.
             held_by: a worker behind whose claims more may be taken: it keeps the order itself.
-            apart: nothing for some destinations, and so many for each other one instead of the
-                limit.
-            found: what is open in the picture, if that is known: then less has to be asked.
-            counts: what `by_commit` says of the picture, if that is known.
+            per_destination: nothing for some destinations, and so many for each other one
+                instead of the limit; None if they are not isolated.
+            found: what is open in the read view, if that is known: then less has to be asked.
+            counts: what `by_commit` says of the read view, if that is known.
 
         Returns:
             Columns of `claims.DELIVERIES`.
         """
         if held_by is not None:
-            picture = picture.where(f"not (state = 'CLAIMED' and claimed_by = '{held_by}')")
-        if apart is not None:
+            read_view = read_view.where(f"not (state = 'CLAIMED' and claimed_by = '{held_by}')")
+        if per_destination is not None:
             # Names of the settings, which hold no quotes.
-            without = "|".join(sorted(apart.unavailable))
+            without = "|".join(sorted(per_destination.unavailable))
             return self._asked(
-                "eligible_apart", picture, "order by position", unavailable=without, each=apart.each
+                "eligible_per_destination",
+                read_view,
+                "order by position",
+                unavailable=without,
+                each=per_destination.each,
             )
         if found is None or found.pending > limit:
             if counts is None:
-                counts = self.by_commit(picture)
-            return self._first(picture, int(limit), counts)
+                counts = self.by_commit(read_view)
+            return self._first(read_view, int(limit), counts)
         holds = self._policies().any_hold or found.holds(but=held_by)
-        return in_order(self._asked("eligible" if holds else "eligible_all", picture, ""))
+        return in_order(self._asked("eligible" if holds else "eligible_all", read_view, ""))
 
-    def by_commit(self, picture: DataFrame) -> pa.Table:
+    def by_commit(self, read_view: DataFrame) -> pa.Table:
         """Return how many deliveries wait of each commit of the event log, the first one first.
 
         Args:
-            picture: the open deliveries.
+            read_view: the open deliveries.
 
         Returns:
             Columns arrival; waiting; untouched: of those, to how many nothing has happened, as
             though their events had just been appended.
         """
-        picture.createOrReplaceTempView(_VIEW)
+        read_view.createOrReplaceTempView(_VIEW)
         return self._spark.sql(
             "select arrival, count(*) as waiting, count_if(changed_at is null "
             "and kill_command_id is null and not ambiguous) as untouched "
             f"from {_VIEW} where state = 'PENDING' group by arrival order by arrival"
         ).toArrow()
 
-    def waiting(self, picture: DataFrame) -> pa.Table:
-        """Return what waits, due or not, takeable or not, but for what is to be killed.
+    def waiting(self, read_view: DataFrame) -> pa.Table:
+        """Return what waits, due or not, eligible or not, but for what is to be killed.
 
         Args:
-            picture: the open deliveries.
+            read_view: the open deliveries.
 
         Returns:
             Columns of `claims.DELIVERIES`, in no order.
         """
-        return self._asked("eligible_all", picture, "")
+        return self._asked("eligible_all", read_view, "")
 
-    def _first(self, picture: DataFrame, limit: int, counts: pa.Table) -> pa.Table:
-        """Return the first of what is takeable, by commits of the event log.
+    def _first(self, read_view: DataFrame, limit: int, counts: pa.Table) -> pa.Table:
+        """Return the first of what is eligible, by commits of the event log.
 
         To ask for the first of millions, Spark holds twice as many in memory as are asked for, in
-        each task. What is held up by something is held up by what came before it, so of the commits
+        each task. What is blocked by something is blocked by what came before it, so of the commits
         behind those that hold enough nothing has to be looked at.
         """
         reached = np.cumsum(counts["waiting"].to_numpy())
         wanted = limit
         while limit and reached.size:
             place = min(int(np.searchsorted(reached, wanted)), reached.size - 1)
-            front = picture.where(f"arrival <= {counts['arrival'][place].as_py()}")
+            front = read_view.where(f"arrival <= {counts['arrival'][place].as_py()}")
             if reached[place] > limit + MOST_OF_A_COMMIT:
                 found = self._asked("eligible", front, f"order by position limit {limit}")
             else:
@@ -170,24 +173,24 @@ class OpenDeliveries:
             wanted = 2 * int(reached[place])
         return DELIVERIES.empty_table()
 
-    def endable(self, picture: DataFrame) -> pa.Table:
+    def endable(self, read_view: DataFrame) -> pa.Table:
         """Return what waits and is to be ended without being sent: killed, or past its age.
 
         Args:
-            picture: the open deliveries.
+            read_view: the open deliveries.
 
         Returns:
             Columns of `claims.DELIVERIES`; at most `END_AT_ONCE` rows.
         """
-        return self._asked("endable", picture, f"limit {END_AT_ONCE}")
+        return self._asked("endable", read_view, f"limit {END_AT_ONCE}")
 
-    def overview(self, picture: DataFrame) -> Overview:
-        """Return what is open in a picture: how much, due when, under which claims.
+    def overview(self, read_view: DataFrame) -> Overview:
+        """Return what is open in a read view: how much, due when, under which claims.
 
         Args:
-            picture: the open deliveries.
+            read_view: the open deliveries.
         """
-        picture.createOrReplaceTempView(_VIEW)
+        read_view.createOrReplaceTempView(_VIEW)
         now = self._now()
         rows: list[Mapping[str, Any]] = (
             self._spark.sql(
@@ -209,8 +212,8 @@ class OpenDeliveries:
             claims=[row for row in rows if row["claim_id"] is not None],
         )
 
-    def _asked(self, statement: str, picture: DataFrame, tail: str, **values: object) -> pa.Table:
-        picture.createOrReplaceTempView(_VIEW)
+    def _asked(self, statement: str, read_view: DataFrame, tail: str, **values: object) -> pa.Table:
+        read_view.createOrReplaceTempView(_VIEW)
         text = self._statements.fill(statement, deliveries=_VIEW, now=self._now(), **values)
         table = self._spark.sql(f"select {COLUMNS} from ({text}) {tail}").toArrow()
         return table.cast(DELIVERIES)

@@ -30,14 +30,14 @@ from delta_outbox.endings import Endings
 from delta_outbox.errors import SequenceTaken
 from delta_outbox.heartbeat import is_any_alive
 from delta_outbox.home import Home
-from delta_outbox.known_ids import KnownIds
+from delta_outbox.known_ids import IdIndex
 from delta_outbox.lane_logs import LaneLogs
 from delta_outbox.lifecycle import Ending, EndOfClaim
 from delta_outbox.literals import instant_literal
 from delta_outbox.log import TransitionLog
-from delta_outbox.lost_claims import WORKERS, LostClaims
+from delta_outbox.lost_claims import WORKERS, ExpiredClaims
 from delta_outbox.open_deliveries import OpenDeliveries
-from delta_outbox.operating.commands import carry_out
+from delta_outbox.operating.commands import perform
 from delta_outbox.operating.report import Report
 from delta_outbox.operating.requests import (
     ReleaseArguments,
@@ -50,10 +50,10 @@ from delta_outbox.operating.requests import (
 from delta_outbox.policies import Check, Policies
 from delta_outbox.policy import PolicySet
 from delta_outbox.projection import Projection
-from delta_outbox.sequencing import Sequencing
+from delta_outbox.sequencing import Commands
 from delta_outbox.session import end_own_session, own_session
 from delta_outbox.settings import Settings
-from delta_outbox.settling import Settling
+from delta_outbox.settling import UnknownResults
 from delta_outbox.statements import Statements
 from delta_outbox.tables import Tables
 
@@ -64,12 +64,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-LANE_STEPS: Final = 3  # to end claims that are lost, to close what was open, to see that it is over
+LANE_STEPS: Final = 3  # to end claims that are over, to close what was open, to see that it is over
 
 
 @dataclass(frozen=True, kw_only=True)
 class Retrieved:
-    """What is takeable, and the position of the log at which that is true.
+    """What is eligible, and the position of the log at which that is true.
 
     Args:
         deliveries: columns of `claims.DELIVERIES`, in the order in which they are taken.
@@ -129,12 +129,12 @@ class Outbox:
             clock=self.clock,
             worker_id=self.worker_id,
         )
-        self._known_ids = KnownIds(self.spark, self.tables.events)
-        self.settling = Settling(self.settings, home=self.folder, clock=self.clock)
+        self._id_index = IdIndex(self.spark, self.tables.events)
+        self.unknown_results = UnknownResults(self.settings, home=self.folder, clock=self.clock)
         self.deliveries = OpenDeliveries(
             self.spark, statements, clock=self.clock, policies=lambda: self.policies_in_force
         )
-        self.lost_claims = LostClaims(self)
+        self.expired_claims = ExpiredClaims(self)
         # Claim -> the log of its lane and its sequence there, for `end`.
         self._claimed_at: dict[str, tuple[TransitionLog, int]] = {}
         WORKERS.add(self.worker_id)
@@ -169,7 +169,7 @@ class Outbox:
             self.spark,
             self.tables,
             table,
-            known_ids=self._known_ids,
+            id_index=self._id_index,
             settings=self.settings.append,
             now=self.clock.now(),
             lines=lines,
@@ -181,7 +181,7 @@ class Outbox:
         planned_by: str = "outbox",
         rebuild: bool = False,
         touch: bool = False,
-        heads: Mapping[str, int] | None = None,
+        latest: Mapping[str, int] | None = None,
     ) -> int:
         """Bring the projection up to everything that was committed before this call.
 
@@ -189,13 +189,13 @@ class Outbox:
             planned_by: who asks, for the record.
             rebuild: derive everything anew from the logs.
             touch: move `outbox_freshness.refreshed_at` although there is nothing new.
-            heads: up to these only, as `Projection.heads` has just returned them.
+            latest: up to these only, as `Projection.latest_versions` has just returned them.
 
         Returns:
             The number of the plan that the projection stands at.
         """
         return self.projection.refresh(
-            planned_by=planned_by, rebuild=rebuild, touch=touch, heads=heads
+            planned_by=planned_by, rebuild=rebuild, touch=touch, latest=latest
         )
 
     # --- processing ------------------------------------------------------------------------
@@ -232,24 +232,24 @@ class Outbox:
         return self._policy_source.status()
 
     def retrieve(self, limit: int) -> Retrieved:
-        """Return what is takeable now, never more than a limit, in the order of the outbox.
+        """Return what is eligible now, never more than a limit, in the order of the outbox.
 
         Args:
             limit: deliveries, at least 0.
         """
         self.logs.catch_up()
         return Retrieved(
-            deliveries=self.deliveries.takeable(self.picture(), limit), sequence=self.log.sequence
+            deliveries=self.deliveries.eligible(self.read_view(), limit), sequence=self.log.sequence
         )
 
-    def picture(self, heads: Mapping[str, int] | None = None) -> DataFrame:
+    def read_view(self, latest: Mapping[str, int] | None = None) -> DataFrame:
         """Return the open deliveries now, and the DEAD that hold their key if a policy says so.
 
         Args:
-            heads: as `Projection.heads` has just returned them.
+            latest: as `Projection.latest_versions` has just returned them.
         """
         with_holding = self.policies_in_force.any_hold
-        return self.projection.picture(with_holding=with_holding, heads=heads)[0]
+        return self.projection.read_view(with_holding=with_holding, latest=latest)[0]
 
     def claim(self, limit: int) -> Claim | None:
         """Take what is eligible, never more than a limit; None if there is nothing.
@@ -274,7 +274,7 @@ class Outbox:
         raise SequenceTaken(writer=self.log.app_id, number=self.log.sequence + 1)
 
     def _append_claim(self, log: TransitionLog, deliveries: pa.Table) -> Claim | None:
-        """Claim deliveries of a lane; None if somebody else has appended since it was looked at."""
+        """Claim deliveries of a lane; None if somebody else has appended since it was read."""
         claim = self.new_claim(deliveries)
         try:
             log.append(claim_rows(claim))
@@ -301,7 +301,7 @@ class Outbox:
         """
         endings = self.decide(claim, results)
         rows = ending_rows(claim, endings, now=self.clock.now())
-        # The log may have been looked at since the claim: what came in between counts as well.
+        # The log may have been polled since the claim: what came in between counts as well.
         log = self.logs.of(claim.deliveries)
         since: int | None
         log, since = self._claimed_at.pop(claim.claim_id, (log, None))
@@ -318,7 +318,7 @@ class Outbox:
     def release_expired_claims(self, **given: Unpack[ReleaseArguments]) -> Report: ...
 
     def release_expired_claims(self, **given: Any) -> int | Report:
-        """End the claims whose worker is gone, and return how many deliveries that sets free.
+        """End the claims whose worker is gone, and return how many deliveries that requeues.
 
         What proves it: the lock of the local home, or a lease that is over by more than
         `clock_skew_seconds`. A relay also observes leases by its own clock.
@@ -330,18 +330,20 @@ class Outbox:
             given: nothing, or as `operating.requests.release_request` takes them.
         """
         if given:
-            return carry_out(self, release_request(**given))
+            return perform(self, release_request(**given))
         self.logs.catch_up()
-        picture = self.picture()
-        lost = self.lost_claims
-        claims = self.deliveries.overview(picture).claims
-        return lost.expire(picture, [row["claim_id"] for row in claims if lost.is_over(row)])
+        read_view = self.read_view()
+        expired = self.expired_claims
+        claims = self.deliveries.overview(read_view).claims
+        return expired.expire(
+            read_view, [row["claim_id"] for row in claims if expired.is_over(row)]
+        )
 
-    def sequence_commands(self) -> int:
-        """Carry out what operators have asked for and nobody has carried out yet.
+    def apply_commands_if_alone(self) -> int:
+        """Apply the commands that nobody has applied yet, unless a relay is alive that will.
 
         Replays, releases of claims that are over, and kills of what is due. With a living relay
-        elsewhere nothing is done: it sequences within a minute.
+        elsewhere nothing is done: it applies them within a minute.
 
         Returns:
             How many transitions that took.
@@ -353,7 +355,7 @@ class Outbox:
             return 0
         if not self.finish_change_of_lanes():
             return 0  # they wait for the next epoch
-        return self.carry_out_commands() + self.end_what_waits_for_it()
+        return self.apply_commands() + self.end_what_waits_for_it()
 
     def finish_change_of_lanes(self) -> bool:
         """Finish a change of the lanes that was interrupted, as far as that needs no waiting.
@@ -361,23 +363,23 @@ class Outbox:
         Returns:
             Whether none is under way (any more).
         """
-        if not self.logs.generation.is_ending:
+        if not self.logs.epoch.is_ending:
             return True
         from delta_outbox.relay.lane_change import LaneChange
 
         change = LaneChange(self)
         return any(change.step() for _ in range(LANE_STEPS))
 
-    def carry_out_commands(self) -> int:
-        """Carry out replays and releases, whoever else is alive; see `sequence_commands`."""
-        return Sequencing(self).carry_out()
+    def apply_commands(self) -> int:
+        """Apply commands, whoever else is alive; see `apply_commands_if_alone`."""
+        return Commands(self).apply()
 
     def end_what_waits_for_it(self) -> int:
         """End what is due and killed or past its age, by a claim that sends nothing."""
         count = 0
         for _ in range(ATTEMPTS):
             self.logs.catch_up()
-            found = self.deliveries.endable(self.picture())
+            found = self.deliveries.endable(self.read_view())
             if not found.num_rows:
                 return count
             for log, part in self.logs.parts(found):
@@ -436,7 +438,7 @@ class Outbox:
             WrongUsage: arguments break rules.
             UnknownEvent: an event does not exist.
         """
-        return carry_out(self, replay_request(**given))
+        return perform(self, replay_request(**given))
 
     def kill(self, event_ids: Sequence[str], **given: Unpack[WhoAndWhy]) -> Report:
         """Ask for events to end undelivered; a preview unless `dry_run=False`.
@@ -449,4 +451,4 @@ class Outbox:
             WrongUsage: arguments break rules.
             UnknownEvent: an event does not exist.
         """
-        return carry_out(self, kill_request(event_ids=event_ids, **given))
+        return perform(self, kill_request(event_ids=event_ids, **given))

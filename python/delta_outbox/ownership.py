@@ -1,4 +1,4 @@
-"""Whose a file is: what was only found is not believed if somebody else may have put it there.
+"""Checks whose a file is before it is believed: others may have put it there.
 
 A home is looked for upwards, and settings in the working folder. On a machine with several users
 either may have been left there by another one: settings name code that is run, and a link lets
@@ -36,7 +36,6 @@ class LinkInTheWay(OutboxError):
     )
 
     def __init__(self, *, path: Path, owner: int | None = None, remedy: str | None = None) -> None:
-        """Name the link, and whose it is where that is what matters."""
         whose = "" if owner is None else f" of {user_name(owner)}"
         super().__init__(f"{path}: a link{whose} stands where we write.", remedy=remedy)
 

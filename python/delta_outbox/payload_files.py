@@ -1,4 +1,4 @@
-"""Contents of events as the data files of their log hold them, read in parts bounded by bytes.
+"""Reads payloads and headers from the data files of the event log, in parts bounded by bytes.
 
 A row group has 128 MB on the disk, as a rule, and any number of them once it is unpacked.
 """

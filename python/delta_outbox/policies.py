@@ -13,7 +13,7 @@ from delta_outbox.commit_history import Commit, CommitHistory
 from delta_outbox.errors import BadPolicy, OutboxError, UnknownDestination
 from delta_outbox.globs import glob_to_regex
 from delta_outbox.policy import PolicySet
-from delta_outbox.progress import NumberedPlan, NumberedPlans
+from delta_outbox.progress import NumberedWrite, NumberedWrites
 from delta_outbox.settings import Settings
 from delta_outbox.tables import Tables
 
@@ -38,7 +38,7 @@ class Policies:
     """The policies that one worker works by.
 
     A new version is put into force when its rows keep the rules and the worker can serve it; its
-    rows are then kept as a plan of the writer `policy`. Otherwise the former ones stay, and after
+    rows are then kept as a numbered write of `policy`. Otherwise the former ones stay, and after
     a restart the last version that was kept: `problem` says why.
 
     `current` are the policies in force, None before they were asked for.
@@ -60,13 +60,12 @@ class Policies:
         clock: Clock,
         worker_id: str,
     ) -> None:
-        """Read nothing yet."""
         self._spark = spark
         self._table = tables["policy_rows"]
         self._settings = settings
         self._clock = clock
         self._worker_id = worker_id
-        self._plans = NumberedPlans(spark, tables, writer="policy", clock=clock)
+        self._plans = NumberedWrites(spark, tables, writer="policy", clock=clock)
         self._check: Check | None = None
         self._seen: Commit | None = None  # the commit that was looked at last
         self._retry_at = float("inf")  # monotonic seconds
@@ -162,7 +161,7 @@ class Policies:
             "rows": [policy.as_row() for policy in policies.policies],
         }
 
-        def next_plan(last: NumberedPlan | None) -> dict[str, Any] | None:
+        def next_plan(last: NumberedWrite | None) -> dict[str, Any] | None:
             return None if last and last.plan["version"] == policies.version else plan
 
         self._plans.append(next_plan, planned_by=self._worker_id)

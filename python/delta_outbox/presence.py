@@ -1,4 +1,4 @@
-"""Which relays of this machine live: each holds a lock on a file of its own as long as it does.
+"""Says which relays of this machine live: each holds a lock on a file of its own.
 
 Advice for whoever stands by, as the heartbeat is, and quicker: the lock is free the moment the
 process is gone. It says nothing of claims: what a dead relay was publishing may go on in the
@@ -34,7 +34,6 @@ class Presence:
     """
 
     def __init__(self, folder: Path | None) -> None:
-        """Write nothing yet."""
         self._folder = folder
         self._own: tuple[Path, int] | None = None
 
@@ -43,7 +42,7 @@ class Presence:
 
         Args:
             relay_id: the relay.
-            says: what it takes at once, for `said`.
+            says: what it takes at once, for `takes`.
         """
         if self._folder is None or self._own is not None:
             return
@@ -83,7 +82,7 @@ class Presence:
         """
         return self._is_free(relay_id) is False
 
-    def said(self, relay_id: str) -> Mapping[str, int]:
+    def takes(self, relay_id: str) -> Mapping[str, int]:
         """Return what a relay says that it takes at once; nothing of one that works elsewhere.
 
         Args:
@@ -92,10 +91,10 @@ class Presence:
         if self._folder is None:
             return {}
         try:
-            said: Mapping[str, int] = json.loads(self._path(relay_id).read_bytes())
+            takes: Mapping[str, int] = json.loads(self._path(relay_id).read_bytes())
         except (OSError, ValueError):
             return {}
-        return said
+        return takes
 
     def _is_free(self, relay_id: str) -> bool | None:
         """Say whether nobody holds the lock of a relay; None if there is none."""

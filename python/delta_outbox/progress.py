@@ -1,4 +1,4 @@
-"""Numbered plans: what derived writers write down, each number once, before they act on it."""
+"""Numbered writes: what derived writers write down, each number once, before they act on it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ROW: Final = pa.schema(
 
 
 @dataclass(frozen=True, kw_only=True)
-class NumberedPlan:
+class NumberedWrite:
     """A plan and its place.
 
     Args:
@@ -45,7 +45,7 @@ class NumberedPlan:
     planned_at: datetime
 
 
-class NumberedPlans:
+class NumberedWrites:
     """The plans of one writer in outbox_progress.
 
     A number is taken once: Delta commits one append per (appId, version). A version that was
@@ -69,14 +69,13 @@ class NumberedPlans:
         clock: Clock,
         app_id: str | None = None,
     ) -> None:
-        """Read nothing yet."""
         self.app_id = app_id or f"outbox/{writer}"
         self._spark = spark
         self._table = tables.progress
         self._writer = writer
         self._clock = clock
 
-    def last(self, count: int = 1) -> Iterator[NumberedPlan]:
+    def last(self, count: int = 1) -> Iterator[NumberedWrite]:
         """Yield the last plans, the newest first.
 
         Args:
@@ -84,7 +83,7 @@ class NumberedPlans:
         """
         yield from self._found(f"true order by number desc limit {int(count)}")
 
-    def numbered(self, number: int) -> NumberedPlan | None:
+    def numbered(self, number: int) -> NumberedWrite | None:
         """Return a plan, None if there is none of this number.
 
         Args:
@@ -92,22 +91,22 @@ class NumberedPlans:
         """
         return next(self._found(f"number = {int(number)}"), None)
 
-    def _found(self, condition: str) -> Iterator[NumberedPlan]:
+    def _found(self, condition: str) -> Iterator[NumberedWrite]:
         rows = self._spark.sql(
             f"select number, plan, planned_at from {self._table} "
             f"where writer = '{self._writer}' and {condition}"
         ).toArrow()
         for row in rows.to_pylist():
-            yield NumberedPlan(
+            yield NumberedWrite(
                 number=row["number"], plan=json.loads(row["plan"]), planned_at=row["planned_at"]
             )
 
     def append(
         self,
-        decide: Callable[[NumberedPlan | None], Mapping[str, Any] | None],
+        decide: Callable[[NumberedWrite | None], Mapping[str, Any] | None],
         *,
         planned_by: str,
-    ) -> NumberedPlan | None:
+    ) -> NumberedWrite | None:
         """Append the plan that follows the last one, if one is to follow.
 
         Args:
@@ -135,8 +134,8 @@ class NumberedPlans:
         raise SequenceTaken(writer=self.app_id, number=number)
 
     def append_after(
-        self, last: NumberedPlan | None, plan: Mapping[str, Any], *, planned_by: str
-    ) -> NumberedPlan | None:
+        self, last: NumberedWrite | None, plan: Mapping[str, Any], *, planned_by: str
+    ) -> NumberedWrite | None:
         """Append a plan right after another, and return it; None if another writer was faster.
 
         Args:
@@ -147,12 +146,12 @@ class NumberedPlans:
         Raises:
             LogRewound: the number counts as used and nobody's plan carries it.
         """
-        new = NumberedPlan(
+        new = NumberedWrite(
             number=last.number + 1 if last else 1, plan=plan, planned_at=self._clock.now()
         )
         return new if self._write(new, planned_by) else None
 
-    def _write(self, new: NumberedPlan, planned_by: str) -> bool:
+    def _write(self, new: NumberedWrite, planned_by: str) -> bool:
         """Write one plan; False if another writer has taken its number."""
         number = new.number
         text = json.dumps(new.plan, ensure_ascii=False, sort_keys=True)

@@ -1,4 +1,4 @@
-"""The projection: brought up to date, and looked at together with the tails of the logs."""
+"""Refreshes the projection, and makes read views of it and the tails of the logs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from delta_outbox.conflicts import is_feed_gone
 from delta_outbox.errors import ChangeFeedGone, LogRewound, NoOutboxHere
 from delta_outbox.lifecycle import OPEN_STATES
 from delta_outbox.literals import listed
-from delta_outbox.progress import NumberedPlan, NumberedPlans
-from delta_outbox.refreshing import PLAN_APP_ID, WRITER, Refreshing, newest_mark
+from delta_outbox.progress import NumberedWrite, NumberedWrites
+from delta_outbox.refreshing import PLAN_APP_ID, WRITER, Refreshing, newest_refresh
 from delta_outbox.session import kept, own_session
 from delta_outbox.statements import Statements
 from delta_outbox.tables import Tables
@@ -38,7 +38,7 @@ class Watermark:
     """
 
     version: int
-    plan: NumberedPlan
+    plan: NumberedWrite
 
     @property
     def planned_at(self) -> datetime:
@@ -50,21 +50,21 @@ class Watermark:
         """Return the version of each log, inclusive."""
         return {log: int(self.plan.plan[log]["to"]) for log in LOGS}
 
-    def covers(self, heads: Mapping[str, int]) -> bool:
+    def covers(self, latest: Mapping[str, int]) -> bool:
         """Say whether nothing was committed after it.
 
         Args:
-            heads: as `Projection.heads` returns them.
+            latest: as `Projection.latest_versions` returns them.
         """
-        return self.tail(heads) == 0
+        return self.tail(latest) == 0
 
-    def tail(self, heads: Mapping[str, int]) -> int:
+    def tail(self, latest: Mapping[str, int]) -> int:
         """Return how many commits the logs have after it.
 
         Args:
-            heads: as `Projection.heads` returns them.
+            latest: as `Projection.latest_versions` returns them.
         """
-        return sum(max(0, heads[log] - version) for log, version in self.versions.items())
+        return sum(max(0, latest[log] - version) for log, version in self.versions.items())
 
 
 class Projection:
@@ -85,7 +85,7 @@ class Projection:
         self._tables = tables
         self._statements = statements
         self._refreshing = Refreshing(own_session(spark), tables, statements, clock=clock)
-        self._plans = NumberedPlans(spark, tables, writer=WRITER, clock=clock)
+        self._plans = NumberedWrites(spark, tables, writer=WRITER, clock=clock)
         self._known: Watermark | None = None
         self._lock = threading.Lock()
 
@@ -95,7 +95,7 @@ class Projection:
         planned_by: str,
         rebuild: bool = False,
         touch: bool = False,
-        heads: Mapping[str, int] | None = None,
+        latest: Mapping[str, int] | None = None,
     ) -> int:
         """Bring the projection up to all that was committed before this call.
 
@@ -105,7 +105,7 @@ class Projection:
             planned_by: who asks, for the record.
             rebuild: derive everything anew from the logs.
             touch: move `outbox_freshness.refreshed_at` although there is nothing new.
-            heads: up to these only, as `heads` has just returned them.
+            latest: up to these only, as `latest_versions` has just returned them.
 
         Returns:
             The number of the plan that the projection stands at.
@@ -115,14 +115,14 @@ class Projection:
             SequenceTaken: other writers were faster many times in a row.
         """
         with self._lock:  # the session has one set of views and numbers
-            heads = self.heads() if heads is None else heads
+            latest = self.latest_versions() if latest is None else latest
             known = self._known
             seen = self.watermark(known.plan if known is not None else None)
-            if seen is not None and seen.covers(heads) and not (rebuild or touch):
+            if seen is not None and seen.covers(latest) and not (rebuild or touch):
                 self._known = seen
                 return seen.plan.number
             plan = self._refreshing.run(
-                heads,
+                latest,
                 applied=seen.plan if seen is not None else None,
                 planned_by=planned_by,
                 rebuild=rebuild,
@@ -134,18 +134,18 @@ class Projection:
         """End the session of the refreshes."""
         self._refreshing.close()
 
-    def heads(self) -> dict[str, int]:
+    def latest_versions(self) -> dict[str, int]:
         """Return the latest versions of the logs, that of the events read last.
 
         In this order every transition and command up to the one finds its event up to the other.
         """
         return {
-            "commands": self.head(self._tables.commands),
-            "transitions": self.head(self._tables.transitions),
-            "events": self.head(self._tables.events),
+            "commands": self.latest_version(self._tables.commands),
+            "transitions": self.latest_version(self._tables.transitions),
+            "events": self.latest_version(self._tables.events),
         }
 
-    def head(self, table: str) -> int:
+    def latest_version(self, table: str) -> int:
         """Return the latest version of a log.
 
         Args:
@@ -159,7 +159,7 @@ class Projection:
             raise NoOutboxHere(where=table)
         return commit.version
 
-    def head_here(self, table: str) -> int | None:
+    def latest_version_here(self, table: str) -> int | None:
         """Return the latest version of a log; None where that costs a query.
 
         Args:
@@ -169,7 +169,7 @@ class Projection:
         commit = history.newest(table) if history.folder(table) is not None else None
         return commit.version if commit is not None else None
 
-    def watermark(self, expected: NumberedPlan | None = None) -> Watermark | None:
+    def watermark(self, expected: NumberedWrite | None = None) -> Watermark | None:
         """Return the newest version of the projection and how far it has seen the logs.
 
         None if nothing says so: it is new, or was made or restored by somebody else.
@@ -180,15 +180,15 @@ class Projection:
         Raises:
             LogRewound: the plan is no longer there.
         """
-        mark = newest_mark(self._spark, self._tables.state)
-        if mark is None:
+        newest = newest_refresh(self._spark, self._tables.state)
+        if newest is None:
             return None
         plan = expected
-        if plan is None or plan.number != mark.plan:
-            plan = self._plans.numbered(mark.plan)
+        if plan is None or plan.number != newest.plan:
+            plan = self._plans.numbered(newest.plan)
         if plan is None:
-            raise LogRewound(table=self._tables.progress, writer=PLAN_APP_ID, number=mark.plan)
-        return Watermark(version=mark.version, plan=plan)
+            raise LogRewound(table=self._tables.progress, writer=PLAN_APP_ID, number=newest.plan)
+        return Watermark(version=newest.version, plan=plan)
 
     def is_anything_open(self, seen: Watermark) -> bool:
         """Say whether a version of the projection has open deliveries.
@@ -211,16 +211,16 @@ class Projection:
             self._known = self.watermark()
         return self._known
 
-    def tail(self, heads: Mapping[str, int]) -> int:
+    def tail(self, latest: Mapping[str, int]) -> int:
         """Return how many commits the logs have after the projection.
 
         Args:
-            heads: as `heads` has just returned them.
+            latest: as `latest_versions` has just returned them.
 
         Raises:
             NoOutboxHere: the projection was never refreshed.
         """
-        return self._must_know().tail(heads)
+        return self._must_know().tail(latest)
 
     def _must_know(self) -> Watermark:
         seen = self.known_watermark()
@@ -228,14 +228,14 @@ class Projection:
             raise NoOutboxHere(where=self._tables.state)
         return seen
 
-    def picture(
-        self, *, with_holding: bool = False, heads: Mapping[str, int] | None = None
+    def read_view(
+        self, *, with_holding: bool = False, latest: Mapping[str, int] | None = None
     ) -> tuple[DataFrame, int]:
         """Return the open deliveries now: the projection at a version, plus the tails of the logs.
 
         Args:
             with_holding: show the DEAD as well that may hold their key.
-            heads: as `heads` has just returned them.
+            latest: as `latest_versions` has just returned them.
 
         Returns:
             A table with the columns of the projection, rows in PENDING and CLAIMED only (and DEAD,
@@ -246,15 +246,15 @@ class Projection:
             ChangeFeedGone: the feed of a log no longer reaches back to the projection.
         """
         try:
-            return self._picture(with_holding, heads)
+            return self._read_view(with_holding, latest)
         except Exception as error:
             if not is_feed_gone(error):
                 raise
             # Maintenance may pass what we know of the projection, if others refresh it.
-            logger.warning("picture_too_old")
+            logger.warning("read_view_too_old")
             self._known = None
         try:
-            return self._picture(with_holding, heads)
+            return self._read_view(with_holding, latest)
         except Exception as error:
             if not is_feed_gone(error):
                 raise
@@ -262,21 +262,21 @@ class Projection:
                 table=self._tables.events, version=self._must_know().versions["events"] + 1
             ) from error
 
-    def _picture(
-        self, with_holding: bool, heads: Mapping[str, int] | None
+    def _read_view(
+        self, with_holding: bool, latest: Mapping[str, int] | None
     ) -> tuple[DataFrame, int]:
         seen = self._must_know()
-        heads = self.heads() if heads is None else heads
+        latest = self.latest_versions() if latest is None else latest
         state = f"{self._tables.state} version as of {seen.version}"
         states = OPEN_STATES + (("DEAD",) if with_holding else ())
-        if seen.covers(heads):
+        if seen.covers(latest):
             text = f"select * from {state} where state in ({listed(states)})"
         else:
             tails = Tails(self._spark, self._tables, self._statements)
-            tails.between(seen.versions, heads)
+            tails.between(seen.versions, latest)
             first_arrival, last_arrival = tails.arrivals()
             text = self._statements.fill(
-                f"picture_{tails.news}",
+                f"read_view_{tails.news}",
                 state=state,
                 from_states=listed(tails.from_states()),
                 first_arrival=first_arrival,
@@ -285,4 +285,4 @@ class Projection:
                 shown_states=listed(states),
             )
         # Kept: to plan the fold costs more than to run it, and several questions are asked of it.
-        return kept(self._spark.sql(text)), seen.tail(heads)
+        return kept(self._spark.sql(text)), seen.tail(latest)

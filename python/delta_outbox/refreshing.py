@@ -1,4 +1,5 @@
-"""Refresh the projection: plan a range of the logs, fold it, merge it; lost races are no errors.
+"""Refreshes the projection: plans a range of the logs, folds it, merges it; a lost race is no
+error.
 
 dbt takes the same steps in one SQL script (macros/projection/refresh_script.sql), with the same
 macros. Here the folded rows are kept between the steps, which a script cannot: planning the fold
@@ -25,7 +26,7 @@ from delta_outbox.failpoints import reach
 from delta_outbox.file_appends import FileAppends
 from delta_outbox.frames import frame_of
 from delta_outbox.literals import listed
-from delta_outbox.progress import NumberedPlan, NumberedPlans
+from delta_outbox.progress import NumberedWrite, NumberedWrites
 from delta_outbox.session import end_own_session, is_remote, kept, set_for_good
 from delta_outbox.statements import Statements
 from delta_outbox.storage import writing_to
@@ -43,7 +44,7 @@ APP_ID: Final = "outbox/projection"
 PLAN_APP_ID: Final = "outbox/projection-plan"
 ATTEMPTS: Final = 100
 COMMITS_LOOKED_AT: Final = 50  # of maintenance, before all are
-_MARK: Final = re.compile(rf"{APP_ID}/(\d+)")
+_TAG: Final = re.compile(rf"{APP_ID}/(\d+)")
 _SETTINGS: Final = (
     "spark.databricks.delta.write.txnAppId",
     "spark.databricks.delta.write.txnVersion",
@@ -52,7 +53,7 @@ _SETTINGS: Final = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mark:
+class RefreshCommit:
     """Which plan the projection stands at.
 
     Args:
@@ -92,14 +93,13 @@ class Refreshing:
     def __init__(
         self, spark: SparkSession, tables: Tables, statements: Statements, *, clock: Clock
     ) -> None:
-        """Read nothing yet."""
         self._spark = spark
         # Rows that are replaced may get another state than that which is replaced.
         set_for_good(spark, "spark.databricks.delta.replaceWhere.constraintCheck.enabled", "false")
         self._tables = tables
         self._statements = statements
         self._tails = Tails(spark, tables, statements)
-        self._plans = NumberedPlans(spark, tables, writer=WRITER, clock=clock, app_id=PLAN_APP_ID)
+        self._plans = NumberedWrites(spark, tables, writer=WRITER, clock=clock, app_id=PLAN_APP_ID)
 
     def close(self) -> None:
         """End the session."""
@@ -107,16 +107,16 @@ class Refreshing:
 
     def run(
         self,
-        heads: Mapping[str, int],
+        latest: Mapping[str, int],
         *,
-        applied: NumberedPlan | None,
+        applied: NumberedWrite | None,
         planned_by: str,
         rebuild: bool,
-    ) -> NumberedPlan:
-        """Bring the projection up to the heads of the logs.
+    ) -> NumberedWrite:
+        """Bring the projection up to the latest versions of the logs.
 
         Args:
-            heads: version of each log.
+            latest: version of each log.
             applied: a plan whose rows are known to be there; None if there is none, and then
                 everything is derived anew.
             planned_by: who asks, for the record.
@@ -141,7 +141,7 @@ class Refreshing:
                 done = self._stands_at(last)
             if last is None or last.number <= done or rebuild:
                 new = self._plans.append_after(
-                    last, _plan(last, heads, rebuild=rebuild), planned_by=planned_by
+                    last, _plan(last, latest, rebuild=rebuild), planned_by=planned_by
                 )
                 if new is not None:  # else somebody else planned, perhaps less than we need
                     rebuild = False
@@ -152,7 +152,7 @@ class Refreshing:
             last = next(self._plans.last(), None)
         raise SequenceTaken(writer=APP_ID, number=done + 1)
 
-    def _apply(self, plan: NumberedPlan) -> bool:
+    def _apply(self, plan: NumberedWrite) -> bool:
         """Write the rows of a plan, whoever made it; False if another writer came in between.
 
         Where somebody has written them already, Delta skips them.
@@ -218,7 +218,7 @@ class Refreshing:
             rows.drop_columns("replaces_destination"),
             app_id=APP_ID,
             number=number,
-            mark=_marked(number),
+            tag=_tag_of(number),
         )
 
     def _touched(self) -> Mapping[str, object]:
@@ -269,20 +269,20 @@ class Refreshing:
         ).first()
         return int(found["rows"]) if found is not None else 0
 
-    def _stands_at(self, plan: NumberedPlan) -> int:
+    def _stands_at(self, plan: NumberedWrite) -> int:
         """Return the number of a plan if its rows are there, else 0.
 
         Delta skips a version that was used before without a word, also if nothing carries it.
         """
         if not _has_rows(plan):
             return plan.number
-        mark = newest_mark(self._spark, self._tables.state)
-        return plan.number if mark is not None and mark.plan >= plan.number else 0
+        newest = newest_refresh(self._spark, self._tables.state)
+        return plan.number if newest is not None and newest.plan >= plan.number else 0
 
     @contextmanager
     def _numbered(self, number: int) -> Iterator[None]:
         """Give the writes of a block a version; readers find it in the commit as well."""
-        values = APP_ID, str(number), _marked(number)
+        values = APP_ID, str(number), _tag_of(number)
         try:
             for name, value in zip(_SETTINGS, values, strict=True):
                 self._spark.conf.set(name, value)
@@ -292,12 +292,12 @@ class Refreshing:
                 self._spark.conf.unset(name)
 
 
-def _marked(number: int) -> str:
-    """Return what the commit of a plan says of itself, as `_MARK` reads it."""
+def _tag_of(number: int) -> str:
+    """Return the commit tag of a plan, as `_TAG` reads it."""
     return f"{APP_ID}/{number}"
 
 
-def newest_mark(spark: SparkSession, state: str) -> Mark | None:
+def newest_refresh(spark: SparkSession, state: str) -> RefreshCommit | None:
     """Return which plan the projection stands at; None if nothing says so.
 
     Maintenance may have been committed since, and leaves the rows as they are. A RESTORE does not.
@@ -311,13 +311,13 @@ def newest_mark(spark: SparkSession, state: str) -> Mark | None:
         version = max(version, commit.version)
         if commit.operation == "RESTORE":
             return None
-        mark = _MARK.fullmatch(commit.mark or "")
-        if mark:
-            return Mark(version=version, plan=int(mark[1]))
+        tag = _TAG.fullmatch(commit.tag or "")
+        if tag:
+            return RefreshCommit(version=version, plan=int(tag[1]))
     return None
 
 
-def _has_rows(plan: NumberedPlan) -> bool:
+def _has_rows(plan: NumberedWrite) -> bool:
     """Say whether a plan is more than the word that there is nothing new."""
     ranges = plan.plan
     if ranges.get("rebuild"):
@@ -325,11 +325,13 @@ def _has_rows(plan: NumberedPlan) -> bool:
     return any(ranges[log]["after"] != ranges[log]["to"] for log in LOGS)
 
 
-def _plan(last: NumberedPlan | None, heads: Mapping[str, int], *, rebuild: bool) -> dict[str, Any]:
+def _plan(
+    last: NumberedWrite | None, latest: Mapping[str, int], *, rebuild: bool
+) -> dict[str, Any]:
     """Return the plan that follows: from where the last one ended, or from the beginning."""
     anew = rebuild or last is None
     plan: dict[str, Any] = {"rebuild": anew}
     for log in LOGS:
         done = int(last.plan[log]["to"]) if last else -1
-        plan[log] = {"after": -1 if anew else done, "to": max(done, heads[log])}
+        plan[log] = {"after": -1 if anew else done, "to": max(done, latest[log])}
     return plan

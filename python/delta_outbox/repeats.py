@@ -1,4 +1,4 @@
-"""Whether one of many texts is there twice, by a number of eight bytes for each of them.
+"""Finds out whether one of many texts is there twice, with eight bytes for each.
 
 Texts that are equal have the same number; that two others have is as likely as that random numbers
 have, and then whoever asks looks closer. What is kept at once is bounded, not by how many there

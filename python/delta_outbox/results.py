@@ -1,4 +1,4 @@
-"""What became of the deliveries of a claim, by columns: nearly all were delivered.
+"""The results of a claim, stored by columns: nearly all deliveries were delivered.
 
 Only what was not, or is told apart for another reason, is an object here; whoever asks for one of
 the others is given one made for it.
@@ -16,7 +16,7 @@ from delta_outbox.publishers.protocol import Delivered, JsonText
 
 R = TypeVar("R")
 
-SAID: Final = ("receipt", "outcome", "outcome_data")
+RECEIPT_COLUMNS: Final = ("receipt", "outcome", "outcome_data")
 """What a destination may say of a delivery: text, and null where it is one of the others."""
 
 
@@ -25,19 +25,19 @@ class Results(Sequence[R], Generic[R]):
 
     Args:
         size: deliveries.
-        others: results by place, ascending; whatever is not among them was delivered.
-        said: columns of `SAID`, a row per delivery; all null if left out.
+        others: results by position, ascending; whatever is not among them was delivered.
+        receipts: columns of `RECEIPT_COLUMNS`, a row per delivery; all null if left out.
     """
 
-    __slots__ = ("_size", "others", "said")
+    __slots__ = ("_size", "others", "receipts")
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(
-        self, size: int, others: Mapping[int, R], said: Mapping[str, pa.Array] | None = None
+        self, size: int, others: Mapping[int, R], receipts: Mapping[str, pa.Array] | None = None
     ) -> None:
         self._size = size
         self.others = others
-        self.said = said or {name: pa.nulls(size, pa.string()) for name in SAID}
+        self.receipts = receipts or {name: pa.nulls(size, pa.string()) for name in RECEIPT_COLUMNS}
 
     @classmethod
     def of(cls, results: Sequence[R]) -> Results[R]:
@@ -56,15 +56,15 @@ class Results(Sequence[R], Generic[R]):
     def __getitem__(self, index: slice) -> list[R]: ...
     def __getitem__(self, index: int | slice) -> R | list[R]:
         if isinstance(index, slice):
-            return [self[place] for place in range(self._size)[index]]
-        place = range(self._size)[index]
-        return self.others[place] if place in self.others else self._delivered(place)
+            return [self[position] for position in range(self._size)[index]]
+        position = range(self._size)[index]
+        return self.others[position] if position in self.others else self._delivered(position)
 
     def __len__(self) -> int:
         return self._size
 
     def __iter__(self) -> Iterator[R]:
-        return (self[place] for place in range(self._size))
+        return (self[position] for position in range(self._size))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
@@ -74,32 +74,34 @@ class Results(Sequence[R], Generic[R]):
 
     @property
     def undelivered(self) -> list[int]:
-        """Return the places of what was not delivered."""
-        return [place for place, one in self.others.items() if not isinstance(one, Delivered)]
+        """Return the positions of what was not delivered."""
+        return [position for position, one in self.others.items() if not isinstance(one, Delivered)]
 
     def replaced(self, changes: Mapping[int, R]) -> Results[R]:
         """Return these results but for some.
 
         Args:
-            changes: results by place.
+            changes: results by position.
         """
-        return Results(self._size, dict(sorted({**self.others, **changes}.items())), self.said)
+        return Results(self._size, dict(sorted({**self.others, **changes}.items())), self.receipts)
 
-    def without(self, places: Iterable[int]) -> Results[R]:
+    def without(self, positions: Iterable[int]) -> Results[R]:
         """Return the results of the deliveries that stay when some are left out.
 
         Args:
-            places: of those to leave out.
+            positions: of those to leave out.
         """
         kept = np.ones(self._size, dtype=np.bool_)
-        kept[list(places)] = False
+        kept[list(positions)] = False
         number = np.cumsum(kept) - 1
-        others = {int(number[place]): one for place, one in self.others.items() if kept[place]}
-        said = {name: column.filter(pa.array(kept)) for name, column in self.said.items()}
-        return Results(int(kept.sum()), others, said)
+        others = {
+            int(number[position]): one for position, one in self.others.items() if kept[position]
+        }
+        receipts = {name: column.filter(pa.array(kept)) for name, column in self.receipts.items()}
+        return Results(int(kept.sum()), others, receipts)
 
-    def _delivered(self, place: int) -> R:
-        receipt, outcome, data = (self.said[name][place].as_py() for name in SAID)
+    def _delivered(self, position: int) -> R:
+        receipt, outcome, data = (self.receipts[name][position].as_py() for name in RECEIPT_COLUMNS)
         return cast(
             "R", Delivered(receipt=_json(receipt), outcome=outcome, outcome_data=_json(data))
         )

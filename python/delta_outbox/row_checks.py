@@ -1,4 +1,4 @@
-"""The CHECK constraints of our logs as Arrow asks them, for rows that Spark does not write.
+"""Checks rows by Arrow against the CHECK constraints of our logs, where Spark does not write them.
 
 The SQL of the tables is the rule; a condition that is not known here leaves the write to Spark.
 """

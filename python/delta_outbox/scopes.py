@@ -1,4 +1,4 @@
-"""Order scopes: within one, events are sent in arrival order and wait for each other."""
+"""Names order scopes: within one, events are sent in arrival order and wait for each other."""
 
 from __future__ import annotations
 

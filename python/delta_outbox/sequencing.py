@@ -1,9 +1,9 @@
-"""Carry out what operators ask for: replays and releases become transitions in the log, pauses a
-plan.
+"""Applies the commands of operators: replays and releases become transitions in the log, pauses a
+numbered write.
 
-A request is a blind append to outbox_commands and conflicts with nothing. Whoever sequences next,
-a relay or a command, decides what it means for the delivery as it stands by then. A kill is not
-among them: it is folded into the state of its delivery, and ended by a claim of its own.
+A request is a blind append to outbox_commands and conflicts with nothing. Whoever applies commands
+next, a relay or a command, decides what it means for the delivery as it stands by then. A kill is
+not among them: it is folded into the state of its delivery, and ended by a claim of its own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow as pa
 from delta_outbox.errors import LaneClosed
 from delta_outbox.lifecycle import TERMINAL_STATES, Reason, State
 from delta_outbox.literals import listed
-from delta_outbox.progress import NumberedPlans
+from delta_outbox.progress import NumberedWrites
 
 if TYPE_CHECKING:
     from delta_outbox.outbox import Outbox
@@ -28,20 +28,19 @@ WRITER: Final = "commands"
 _INSTANT: Final = pa.timestamp("us", tz="UTC")
 
 
-class Sequencing:
-    """Carries out the commands of one outbox.
+class Commands:
+    """Applies the commands of one outbox.
 
     Args:
         outbox: the store; its worker id is on the rows.
     """
 
     def __init__(self, outbox: Outbox) -> None:
-        """Read nothing yet."""
         self._outbox = outbox
-        self._plans = NumberedPlans(outbox.spark, outbox.tables, writer=WRITER, clock=outbox.clock)
+        self._plans = NumberedWrites(outbox.spark, outbox.tables, writer=WRITER, clock=outbox.clock)
 
-    def carry_out(self) -> int:
-        """Carry out every command that was committed before this call and that nobody has.
+    def apply(self) -> int:
+        """Apply every command that was committed before this call and that nobody has.
 
         Returns:
             How many transitions that took.
@@ -52,11 +51,11 @@ class Sequencing:
         outbox = self._outbox
         last = next(self._plans.last(), None)
         after = int(last.plan["commands"]["to"]) if last else 0
-        head = outbox.projection.head(outbox.tables.commands)
-        if head <= after:
+        latest = outbox.projection.latest_version(outbox.tables.commands)
+        if latest <= after:
             return 0
         commands = (
-            f"(select * from table_changes('{outbox.tables.commands}', {after + 1}, {head}) "
+            f"(select * from table_changes('{outbox.tables.commands}', {after + 1}, {latest}) "
             "where _change_type = 'insert')"
         )
         try:
@@ -66,14 +65,14 @@ class Sequencing:
             count += self._release(commands)
         except LaneClosed:  # they wait for the next epoch
             return 0
-        outbox.destinations.carry_out(commands, planned_by=outbox.worker_id)
+        outbox.destinations.apply(commands, planned_by=outbox.worker_id)
         # If somebody else was faster, the commands are written off already.
         self._plans.append_after(
-            last, {"commands": {"after": after, "to": head}}, planned_by=outbox.worker_id
+            last, {"commands": {"after": after, "to": latest}}, planned_by=outbox.worker_id
         )
         if count:
             outbox.refresh(planned_by=outbox.worker_id)
-            logger.info("commands_carried_out", extra={"transitions": count})
+            logger.info("commands_applied", extra={"transitions": count})
         return count
 
     def _replays(self, commands: str) -> pa.Table:
@@ -139,13 +138,13 @@ class Sequencing:
                 asked.setdefault(claim_id, who)
         if not asked:
             return 0
-        picture = outbox.picture()
+        read_view = outbox.read_view()
         over = [
             claim["claim_id"]
-            for claim in outbox.deliveries.overview(picture).claims
-            if claim["claim_id"] in asked and outbox.lost_claims.is_over(claim)
+            for claim in outbox.deliveries.overview(read_view).claims
+            if claim["claim_id"] in asked and outbox.expired_claims.is_over(claim)
         ]
-        return outbox.lost_claims.expire(picture, over, asked=asked)
+        return outbox.expired_claims.expire(read_view, over, asked=asked)
 
 
 def _argument(text: str | None, name: str) -> str | None:

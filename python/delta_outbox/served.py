@@ -1,4 +1,4 @@
-"""The served home: where its server is, for whoever comes while `outbox serve` runs."""
+"""Says where the server of a home is, while `outbox serve` runs."""
 
 from __future__ import annotations
 

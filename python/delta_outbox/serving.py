@@ -1,4 +1,4 @@
-"""The server of a home: a Spark Connect server in the JVM of a local session.
+"""Serves a home: a Spark Connect server in the JVM of a local session.
 
 Its life hangs on this process like that of any local session (jvm.py): the JVM inherits the
 home's lock and ends when this process does, however that ends.
@@ -86,7 +86,7 @@ def serving(
             extra_conf=served_settings(port=port),
             environment={TOKEN_VARIABLE: token},
             short_lived=short_lived,
-            few_rows=short_lived,  # who asks what is not known
+            small_query_mode=short_lived,  # who asks what is not known
             debug=debug,
         )
         served = Served(address=f"sc://localhost:{_port()}", token=token, pid=os.getpid())

@@ -67,7 +67,7 @@ def local_session(
     extra_conf: Mapping[str, str] | None = None,
     environment: Mapping[str, str] | None = None,
     short_lived: bool = False,
-    few_rows: bool = True,
+    small_query_mode: bool = True,
     record_classes: bool = False,
     debug: bool = False,
 ) -> SparkSession:
@@ -82,7 +82,7 @@ def local_session(
         extra_conf: settings that are added to ours, or win over them.
         environment: variables for its JVM alone; what is secret belongs here.
         short_lived: start fast and compute slower, for a command of a minute at most.
-        few_rows: compute as for few rows until somebody expects many (few_rows.py).
+        small_query_mode: begin in small-query mode (few_rows.py).
         record_classes: at the end, which takes some seconds more, write what makes later starts
             faster; if it is there already, do nothing.
         debug: show what Spark prints, on standard error.
@@ -114,7 +114,7 @@ def local_session(
             extra=extra_conf or {},
             environment=environment or {},
             short_lived=short_lived,
-            few_rows=few_rows,
+            small_query_mode=small_query_mode,
             record_classes=record_classes,
             debug=debug,
         )
@@ -134,7 +134,7 @@ def _started(
     extra: Mapping[str, str],
     environment: Mapping[str, str],
     short_lived: bool,
-    few_rows: bool,
+    small_query_mode: bool,
     record_classes: bool,
     debug: bool,
 ) -> SparkSession:
@@ -150,7 +150,7 @@ def _started(
         )
     archive = prepare(home, record_classes=record_classes)
     settings = local_settings(
-        home, archive, app_name=app_name, short_lived=short_lived, few_rows=few_rows
+        home, archive, app_name=app_name, short_lived=short_lived, small_query_mode=small_query_mode
     )
     log = home.logs / "jvm.log"
     gateway = start_jvm(

@@ -49,7 +49,7 @@ class SecretMapping(Mapping[str, object]):
 
 @dataclass(frozen=True, kw_only=True)
 class RelaySettings:
-    """What a relay takes at once, how often it looks, and how far it trusts clocks."""
+    """What a relay takes at once, how often it polls, and how far it trusts clocks."""
 
     batch_size: int = 10_000
     batch_bytes: int = 64 * 1024**2  # of the payloads of a batch

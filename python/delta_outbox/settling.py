@@ -1,4 +1,4 @@
-"""Lost claims of destinations that know what they got: they are asked before the claim is ended.
+"""Asks destinations what became of deliveries whose result is unknown, before they are ended.
 
 Only destinations whose publisher offers `recovery` (see publishers.protocol) are asked, so nothing
 costs more for the others. As long as one cannot say, what it is asked about stays claimed.
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from delta_outbox.clock import Clock
 from delta_outbox.lifecycle import EndOfClaim, LeaseExpired
-from delta_outbox.publishers.protocol import Delivered, LostClaim, Recover
+from delta_outbox.publishers.protocol import Delivered, Recover, UnresolvedClaim
 from delta_outbox.publishers.registry import find_publisher, prepare_settings
 from delta_outbox.publishers.scrub import describe
 from delta_outbox.publishers.secrets import hiding, secrets_of
@@ -32,8 +32,8 @@ LONGEST_PAUSE: Final = 64.0  # seconds; longer than a drain waits
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Lost:
-    """A delivery whose result is lost.
+class Unanswered:
+    """A delivery that was sent, perhaps, and whose result nobody has.
 
     Args:
         claim_id: the claim that it is under.
@@ -56,15 +56,15 @@ class Lost:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Unsettled:
+class Unresolved:
     """Whether it was delivered cannot be said yet: it stays claimed."""
 
 
-Outcome = EndOfClaim | Unsettled
+PublishResult = EndOfClaim | Unresolved
 """What became of a delivery that was published."""
 
-Settled = Delivered | Unsettled | None
-"""What is known of a lost delivery; None: it was not delivered, or nobody can say ever."""
+Resolved = Delivered | Unresolved | None
+"""What is known of an unanswered delivery; None: it was not delivered, or nobody can say ever."""
 
 
 @dataclass(kw_only=True)
@@ -75,8 +75,8 @@ class _Destination:
     not_before: float = float("-inf")  # monotonic seconds
 
 
-class Settling:
-    """Asks destinations about lost deliveries.
+class UnknownResults:
+    """Asks destinations about unanswered deliveries.
 
     Args:
         settings: where the destinations are described.
@@ -85,7 +85,6 @@ class Settling:
     """
 
     def __init__(self, settings: Settings, *, home: Path, clock: Clock) -> None:
-        """Ask nobody yet."""
         self._settings = settings
         self._home = home
         self._clock = clock
@@ -99,22 +98,22 @@ class Settling:
         """
         return self._of(destination).recover is not None
 
-    def settle(self, lost: Sequence[Lost]) -> list[Settled]:
+    def resolve(self, unanswered: Sequence[Unanswered]) -> list[Resolved]:
         """Say of each delivery what is known of it.
 
         Args:
-            lost: deliveries, after the deadline of all that was sent under their claims.
+            unanswered: deliveries, after the deadline of all that was sent under their claims.
         """
-        asked = {one.destination for one in lost if self.is_asked(one.destination)}
-        answers = {name: self._ask(name, lost) for name in sorted(asked)}
-        settled: list[Settled] = []
-        for one in lost:
+        asked = {one.destination for one in unanswered if self.is_asked(one.destination)}
+        answers = {name: self._ask(name, unanswered) for name in sorted(asked)}
+        resolved: list[Resolved] = []
+        for one in unanswered:
             answer = answers.get(one.destination, {})
             if answer is None:
-                settled.append(Unsettled())
+                resolved.append(Unresolved())
             else:
-                settled.append(answer.get(one.claim_id, {}).get(one.delivery_id))
-        return settled
+                resolved.append(answer.get(one.claim_id, {}).get(one.delivery_id))
+        return resolved
 
     def of_held(self, held: pa.Table) -> tuple[pa.Table, list[EndOfClaim], bool]:
         """Return how deliveries end whose claims are over.
@@ -128,10 +127,10 @@ class Settling:
         names = ("claim_id", "destination", "event_id", "lifecycle", "claimed_at")
         if not any(self.is_asked(name) for name in held["destination"].unique().to_pylist()):
             return held, [LeaseExpired()] * held.num_rows, False
-        settled = self.settle([Lost(**row) for row in held.select(names).to_pylist()])
-        stays = [isinstance(one, Unsettled) for one in settled]
+        resolved = self.resolve([Unanswered(**row) for row in held.select(names).to_pylist()])
+        stays = [isinstance(one, Unresolved) for one in resolved]
         ends: list[EndOfClaim] = [
-            one or LeaseExpired() for one in settled if not isinstance(one, Unsettled)
+            one or LeaseExpired() for one in resolved if not isinstance(one, Unresolved)
         ]
         return held.filter(pc.invert(pa.array(stays, pa.bool_()))), ends, any(stays)
 
@@ -141,20 +140,20 @@ class Settling:
         return max(0.0, min(waits) - self._clock.monotonic()) if waits else 0.0
 
     def _ask(
-        self, destination: str, lost: Iterable[Lost]
+        self, destination: str, unanswered: Iterable[Unanswered]
     ) -> Mapping[str, Mapping[str, Delivered]] | None:
         """Return what was delivered, by claim and delivery; None if that cannot be said now."""
         known = self._of(destination)
         if known.recover is None or self._clock.monotonic() < known.not_before:
             return None
         claimed: dict[str, datetime] = {}
-        for one in lost:
+        for one in unanswered:
             if one.destination == destination:
                 at = one.claimed_at.astimezone(UTC)
                 claimed[one.claim_id] = min(at, claimed.get(one.claim_id, at))
         skew = timedelta(seconds=self._settings.relay.clock_skew_seconds)
         claims = [
-            LostClaim(claim_id=claim_id, destination=destination, since=at - skew)
+            UnresolvedClaim(claim_id=claim_id, destination=destination, since=at - skew)
             for claim_id, at in claimed.items()
         ]
         try:
@@ -165,7 +164,7 @@ class Settling:
             known.failures += 1
             known.not_before = self._clock.monotonic() + pause
             logger.warning(
-                "claims_unsettled",
+                "claims_unresolved",
                 extra={
                     "destination": destination,
                     "claims": len(claims),
@@ -176,7 +175,7 @@ class Settling:
         known.failures = 0
         delivered = sum(len(one) for one in found.values())
         extra = {"destination": destination, "claims": len(claims), "delivered": delivered}
-        logger.info("claims_settled", extra=extra)
+        logger.info("claims_resolved", extra=extra)
         return found
 
     def _of(self, destination: str) -> _Destination:

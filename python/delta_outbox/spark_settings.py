@@ -11,7 +11,7 @@ from pathlib import Path
 from delta_outbox import jars
 from delta_outbox.class_archive import ClassArchive
 from delta_outbox.errors import BadSettings
-from delta_outbox.few_rows import FEW_ROWS, SHUFFLE_PARTS, USUAL_PARTS
+from delta_outbox.few_rows import SHUFFLE_PARTS, SMALL_QUERY_MODE, USUAL_PARTS
 from delta_outbox.home import Home
 from delta_outbox.java import Java
 from delta_outbox.jvm import set_environment
@@ -117,7 +117,7 @@ def local_settings(
     *,
     app_name: str = APP_NAME,
     short_lived: bool = False,
-    few_rows: bool = True,
+    small_query_mode: bool = True,
 ) -> dict[str, str]:
     """Return the settings of a Spark that works in a home, for a session or a server of it.
 
@@ -126,7 +126,7 @@ def local_settings(
         archive: of the JVM's classes.
         app_name: the name in Spark's logs.
         short_lived: start fast and compute slower, as who ends within a minute.
-        few_rows: compute as for few rows until somebody expects many (few_rows.py).
+        small_query_mode: begin in small-query mode (few_rows.py).
     """
     java_options = [
         # Quoted: a home may lie below a folder with a space in its name.
@@ -203,7 +203,7 @@ def local_settings(
         # VACUUM lists folders in as many tasks as this says, 10,000 by default.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        **(FEW_ROWS if few_rows else {}),
+        **(SMALL_QUERY_MODE if small_query_mode else {}),
     }
 
 

@@ -1,4 +1,4 @@
-"""The SQL texts that dbt's macros state and that we run ourselves, compiled once."""
+"""Compiles the SQL texts of dbt's macros that we run ourselves, once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refusals of the storage, told apart once, at the edge: a full disk, a missing right to write."""
+"""Recognises a full disk and a missing right to write among the errors of a storage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the logs lie, and whether one commit has one winner there (design rule 10).
+"""Checks where the logs lie, and that one commit has one winner there (design rule 10).
 
 A commit of Delta is a file that must not be there yet. Some stores put a file only where there is
 none; on others two drivers that put the same commit both believe that they have won, and an

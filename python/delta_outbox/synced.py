@@ -1,4 +1,4 @@
-"""What is committed to an outbox is on the disk before anybody relies on it (decision 0052).
+"""Syncs what is committed to the disk before anybody relies on it (decision 0052).
 
 Neither Spark nor Delta's store for local files syncs anything. So whoever of us acknowledges an
 append, or decides on what was read, first has the logs synced up to their last commit, whoever made

@@ -100,7 +100,7 @@ class Tables:
 
     @property
     def progress(self) -> str:
-        """The numbered plans of derived writers."""
+        """The numbered writes of derived writers."""
         return self["outbox_progress"]
 
     @property

@@ -1,4 +1,4 @@
-"""What the transitions of a tail say, claim by claim."""
+"""Summarises the transitions of a tail, claim by claim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of the tails of the logs before they are folded, answered from their files.
+"""Answers from files what is asked of the tails of the logs before they are folded.
 
 Each answer saves a Spark query: half a second for a few rows, and two microseconds of CPU time for
 each of many (decision 0024).
@@ -61,7 +61,6 @@ class TailFiles:
     """
 
     def __init__(self, spark: SparkSession, tables: Tables) -> None:
-        """Read nothing yet."""
         self._files = CommitFiles(spark)
         self._tables = tables
 

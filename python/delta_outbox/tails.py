@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, Final
 
-from delta_outbox.few_rows import expect_many_rows
+from delta_outbox.few_rows import use_large_query_mode
 from delta_outbox.frames import frame_of
 from delta_outbox.horizon import day_ranges, days_condition
 from delta_outbox.lifecycle import OPEN_STATES, TERMINAL_STATES, State
@@ -22,7 +22,7 @@ LOGS: Final = ("events", "transitions", "commands")
 VARIANTS: Final = ("e", "er", "t", "tm", "tmd", "et", "etm", "ertm", "ertmd", "ertmcd")
 """The variants of the macro `fold` that relay_sql.sql compiles, the shorter ones first."""
 
-MANY: Final = 20_000  # rows; of fewer it costs more to ask whether one is there twice than to look
+LARGE_QUERY_ROWS: Final = 20_000  # of fewer it costs more to ask whether an id is there twice
 BACKLOG: Final = 500_000  # events that nothing has happened to; of as many, order is kept
 
 
@@ -36,7 +36,6 @@ class Tails:
     """
 
     def __init__(self, spark: SparkSession, tables: Tables, statements: Statements) -> None:
-        """Make no view yet."""
         self._spark = spark
         self._tables = tables
         self._statements = statements
@@ -51,44 +50,44 @@ class Tails:
         self._differ = False  # whether the ids of the new ones are known to differ
         self._repeats: bool | None = None  # whether one may be there twice, once that was asked
 
-    def between(self, after: Mapping[str, int], heads: Mapping[str, int]) -> None:
+    def between(self, after: Mapping[str, int], latest: Mapping[str, int]) -> None:
         """Make the views of a range of each log.
 
         Args:
             after: version of each log, not included.
-            heads: version of each log, included.
+            latest: version of each log, included.
         """
         self._are_whole = False
-        self._new = frozenset(log for log in LOGS if heads[log] > after[log])
+        self._new = frozenset(log for log in LOGS if latest[log] > after[log])
         self._of_transitions = self._of_kills = None
-        self._of_files = {log: (after[log], heads[log]) for log in self._new}
+        self._of_files = {log: (after[log], latest[log]) for log in self._new}
         for log in LOGS:
             source = (
-                self._source(log, after=after[log], to=heads[log])
+                self._source(log, after=after[log], to=latest[log])
                 if log in self._new
                 else self._statements.fill(f"no_{log}")
             )
             self._tail(log, source, arrival="_commit_version")
-        self._known(heads["events"], after=after["events"], any_news="events" in self._new)
+        self._known(latest["events"], after=after["events"], any_news="events" in self._new)
 
-    def whole(self, heads: Mapping[str, int]) -> None:
+    def whole(self, latest: Mapping[str, int]) -> None:
         """Make the views of everything, from snapshots of the logs.
 
         Args:
-            heads: version of each log.
+            latest: version of each log.
         """
         self._are_whole = True
         self._new = frozenset(LOGS)
         self._of_transitions, self._of_kills, self._of_files = None, None, {}
         found = self._spark.sql(  # Delta's log knows
-            f"select count(*) as events from {self._tables.events} version as of {heads['events']}"
+            f"select count(*) as events from {self._tables.events} version as of {latest['events']}"
         ).first()
-        if found is not None and found["events"] >= MANY:
-            expect_many_rows(self._spark)
+        if found is not None and found["events"] >= LARGE_QUERY_ROWS:
+            use_large_query_mode(self._spark)
         for log in LOGS:
-            source = f"{self._tables[f'outbox_{log}']} version as of {heads[log]}"
+            source = f"{self._tables[f'outbox_{log}']} version as of {latest[log]}"
             self._tail(log, source, arrival="_metadata.row_commit_version")
-        self._known(heads["events"], after=-1, any_news=False)
+        self._known(latest["events"], after=-1, any_news=False)
 
     @property
     def news(self) -> str:
@@ -142,7 +141,7 @@ class Tails:
         touched = self._new_events
         if "transitions" in self._new:
             touched += self._look_at_transitions().deliveries
-        return touched < MANY
+        return touched < LARGE_QUERY_ROWS
 
     def from_states(self) -> tuple[str, ...]:
         """Return the partitions of the projection that what is in the views comes from.
@@ -184,7 +183,7 @@ class Tails:
         if "commands" in self._new or self.from_states() != OPEN_STATES:
             return False
         touched = self._look_at_transitions().deliveries
-        return touched >= MANY and rows <= 2 * touched
+        return touched >= LARGE_QUERY_ROWS and rows <= 2 * touched
 
     def _look_at_transitions(self) -> TailClaims:
         """Look at the transitions claim by claim, once, and leave out of the view what is over: a
@@ -192,8 +191,8 @@ class Tails:
         """
         if self._of_transitions is None:
             claims = self._claims()
-            if sum(claim["transitions"] for claim in claims) >= MANY:
-                expect_many_rows(self._spark)
+            if sum(claim["transitions"] for claim in claims) >= LARGE_QUERY_ROWS:
+                use_large_query_mode(self._spark)
             self._of_transitions = read_claims(claims)
             if self._of_transitions.over:
                 over = listed(self._of_transitions.over)
@@ -227,7 +226,7 @@ class Tails:
         """Return what was appended to a log, to select from. Few rows are read here: to plan how
         Spark reads them takes longer than all the rest of a fold.
         """
-        rows = self._files.rows(log, after, to, most=MANY)
+        rows = self._files.rows(log, after, to, most=LARGE_QUERY_ROWS)
         if rows is None:
             return changes(self._tables[f"outbox_{log}"], after=after, to=to)
         name = f"outbox_{log}_rows"
@@ -261,8 +260,8 @@ class Tails:
                 days = bounds["days"]
                 first_id, last_id = bounds["first_id"] or "", bounds["last_id"] or ""
                 self._new_events = bounds["events"]
-        if self._new_events >= MANY:
-            expect_many_rows(self._spark)
+        if self._new_events >= LARGE_QUERY_ROWS:
+            use_large_query_mode(self._spark)
         back = int(self._statements.texts["identity_horizon_days"])
         ranges = day_ranges(days, back=back)
         self._view(
@@ -282,7 +281,7 @@ class Tails:
         """Say whether a new event may have the id of another one; asked once, of many only."""
         if self._repeats is None:
             self._repeats = True
-            if self._new_events >= MANY:
+            if self._new_events >= LARGE_QUERY_ROWS:
                 if self._differ and self._spark.table("outbox_known_events").isEmpty():
                     self._repeats = False
                     return False

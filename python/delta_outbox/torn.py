@@ -1,4 +1,4 @@
-"""Commits that a power cut has torn, found before Spark is started.
+"""Finds commits that a power cut has torn, before Spark is started.
 
 Delta puts a commit in place by a rename and syncs nothing, so a power cut may leave the last ones
 of a log empty, cut, or naming data files that are. Delta takes an empty one for a commit that did

@@ -1,4 +1,4 @@
-"""The rules that an event must keep to be appended; every broken one is reported.
+"""Checks events against the rules of an append, and reports every broken one.
 
 Whole columns are looked at at once; Python sees single values only where a rule is broken, and
 each distinct event type and header name once.
@@ -224,11 +224,11 @@ def _first_of_each(table: pa.Table, report: Report) -> tuple[Rows, int]:
     report.start = 0
     found = contradictions(differing(table.take(later), table.take(earlier)))
     for place, names in found:
-        said = f"line {report.lines[earlier[place]]} has this event_id with other content"
+        message = f"line {report.lines[earlier[place]]} has this event_id with other content"
         report.add(
             "event_id",
             "same_id_same_content",
             later[place : place + 1],
-            f"{said} ({', '.join(names)}).",
+            f"{message} ({', '.join(names)}).",
         )
     return np.setdiff1d(everything, later, assume_unique=True), len(found)

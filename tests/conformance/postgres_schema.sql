@@ -72,7 +72,7 @@ create trigger check_event before update on outbox.events
 for each row execute function outbox.check_event();
 
 -- What waits and is due, unless an earlier event of its key is not yet over and cannot go itself.
-create function outbox.takeable(at timestamptz) returns table (id text, "position" bigint) language sql stable as $$
+create function outbox.eligible(at timestamptz) returns table (id text, "position" bigint) language sql stable as $$
     select e.id, e.position
     from outbox.events as e
     where

@@ -118,16 +118,16 @@ class PostgresStore:
         return all(row[name] == getattr(event, name) for name in names)
 
     def retrieve(self, limit: int) -> Sequence[str]:
-        """Return what is takeable, in order."""
+        """Return what is eligible, in order."""
         with self._transaction() as db:
             rows = db.execute(
-                "select id from outbox.takeable(%s) order by position limit %s",
+                "select id from outbox.eligible(%s) order by position limit %s",
                 (self.now(), limit),
             )
             return [row["id"] for row in rows]
 
     def claim(self, worker: str, limit: int) -> Held | None:
-        """Lock what is takeable, one worker at a time: skipping locked rows would pass a key's
+        """Lock what is eligible, one worker at a time: skipping locked rows would pass a key's
         head by.
         """
         lock_id = uuid.uuid4()
@@ -135,7 +135,7 @@ class PostgresStore:
         with self._transaction() as db:
             db.execute("select pg_advisory_xact_lock(%s)", (_CLAIMS,))
             rows = db.execute(
-                "with taken as (select id from outbox.takeable(%(now)s) "
+                "with taken as (select id from outbox.eligible(%(now)s) "
                 "order by position limit %(limit)s) "
                 "update outbox.events as e set status = 'DELIVERING', attempts = attempts + 1, "
                 "locked_at = %(now)s, locked_by = %(worker)s, locked_until = %(until)s, "

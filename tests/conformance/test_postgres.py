@@ -35,7 +35,7 @@ def test_a_table_in_postgresql_keeps_the_rules(results: Mapping[str, Result]):
 
 def test_only_what_is_no_log_is_not_asked(results: Mapping[str, Result]):
     """The table claims everything but append-only logs, and the report says so."""
-    said = {one.said for one in results.values() if one.verdict is Verdict.NOT_CLAIMED}
+    said = {one.message for one in results.values() if one.verdict is Verdict.NOT_CLAIMED}
     assert {str(Capability.LOGS)} == said
 
 

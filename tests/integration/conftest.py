@@ -128,16 +128,16 @@ def dbt(spark: SparkSession, home: Home, outbox_schema: str) -> Callable[..., db
 
 
 @pytest.fixture
-def looks(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Return a list that grows with each look at everything that is open."""
+def read_views(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Return a list that grows with each read view that is made."""
     made: list[object] = []
-    picture = Outbox.picture
+    read_view = Outbox.read_view
 
-    def noted(self: Outbox, heads: object = None) -> object:
-        made.append(heads)
-        return picture(self, heads)  # type: ignore[arg-type]
+    def noted(self: Outbox, latest: object = None) -> object:
+        made.append(latest)
+        return read_view(self, latest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Outbox, "picture", noted)
+    monkeypatch.setattr(Outbox, "read_view", noted)
     return made
 
 

@@ -88,7 +88,7 @@ def test_a_given_order_is_kept(store: Store, outbox: Outbox) -> None:
 
 @pytest.mark.rest
 def test_a_scheduled_event_waits(store: Store, outbox: Outbox) -> None:
-    """An event is not takeable before its `available_at`, and holds the later ones of its key."""
+    """An event is not eligible before its `available_at`, and holds the later ones of its key."""
     due = datetime.now(UTC) + timedelta(days=1)
     batch = pa.table(
         {

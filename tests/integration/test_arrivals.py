@@ -1,4 +1,4 @@
-"""A relay that goes on looks at what has come, and at everything only where it has to."""
+"""A relay that goes on reads what has come, and asks for a read view only where it has to."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.integration.store import Store, check_lives, delivered, events, open_
 
 from delta_outbox.claims import COLUMNS, DELIVERIES, in_order
 from delta_outbox.conformance.clock import ManualClock
-from delta_outbox.event_files import PLACED
+from delta_outbox.event_files import LOCATED
 from delta_outbox.home import Home
 from delta_outbox.outbox import Outbox
 from delta_outbox.publishers.protocol import Delivered
@@ -68,9 +68,9 @@ def wait_for(store: Store, prefix: str, count: int) -> None:
         time.sleep(0.2)
 
 
-def test_arrivals_alone_are_looked_at(store: Store, tmp_path: Path, looks: list[object]) -> None:
-    """Where nothing else is open, what comes is delivered by a look at it alone, once and in order.
-    A copy of what the log has makes the relay look at everything, and is not delivered.
+def test_arrivals_alone_are_read(store: Store, tmp_path: Path, read_views: list[object]) -> None:
+    """Where nothing else is open, what comes is delivered by reading it alone, once and in order.
+    A copy of what the log has makes the relay ask for a read view, and is not delivered.
     """
     folder = tmp_path / "to"
     producer, relay = store.outbox(folder), store.outbox(folder)
@@ -80,13 +80,13 @@ def test_arrivals_alone_are_looked_at(store: Store, tmp_path: Path, looks: list[
             producer.append(batch).raise_if_rejected()
             wait_for(store, "alone", 10 * (number + 1))
             if number < 2:  # what the log holds is read at the second time
-                looks.clear()
-        assert [] == looks
+                read_views.clear()
+        assert [] == read_views
         kind = "order.created"
         copy, twice = ("alone-000", kind, "copy"), ("alone-twice", kind, "{}")
         store.insert(copy, twice, twice, ("alone-plain", kind, "{}"))
         wait_for(store, "alone", 32)
-        assert [] != looks
+        assert [] != read_views
     lines = delivered(folder)
     wanted = [*(f"alone-{n:03}" for n in range(30)), "alone-twice", "alone-plain"]
     assert dict.fromkeys(wanted, 1) == Counter(line["event_id"] for line in lines)
@@ -98,11 +98,12 @@ def test_arrivals_alone_are_looked_at(store: Store, tmp_path: Path, looks: list[
     check_lives(store.transitions("alone"))
 
 
-def test_old_events_beside_new_ones_need_no_look(
-    store: Store, tmp_path: Path, looks: list[object]
+def test_old_events_beside_new_ones_need_no_read_view(
+    store: Store, tmp_path: Path, read_views: list[object]
 ) -> None:
-    """New events whose days lie more than a year apart are delivered without a look at everything;
-    a copy of one of them, beside a new one, makes the relay look, and is not delivered.
+    """New events whose days lie more than a year apart are delivered without a read view;
+    a copy of one of them, beside a new one, makes the relay ask for a read view, and is not
+    delivered.
     """
     folder = tmp_path / "to"
     producer, relay = store.outbox(folder), store.outbox(folder)
@@ -110,11 +111,11 @@ def test_old_events_beside_new_ones_need_no_look(
     days = pa.array([now - timedelta(days=400), now], pa.timestamp("us", tz="UTC"))
     with at_work(relay):
         for number in range(2):
-            looks.clear()
+            read_views.clear()
             given = events(f"apart-{number}", 2).append_column("created_at", days)
             producer.append(given).raise_if_rejected()
             wait_for(store, "apart", 2 * (number + 1))
-        assert [] == looks
+        assert [] == read_views
         rows = "('apart-0-000', current_timestamp() - interval 400 days), "
         rows += "('apart-2', current_timestamp())"
         store.spark.sql(
@@ -122,7 +123,7 @@ def test_old_events_beside_new_ones_need_no_look(
             f"select id, 'order.created', binary('copy'), at from values {rows} as t(id, at)"
         )
         wait_for(store, "apart", 5)
-        assert [] != looks
+        assert [] != read_views
     ids = Counter(line["event_id"] for line in delivered(folder))
     wanted = [f"apart-{number}-{n:03}" for number in range(2) for n in range(2)]
     assert dict.fromkeys([*wanted, "apart-2"], 1) == ids
@@ -130,10 +131,10 @@ def test_old_events_beside_new_ones_need_no_look(
 
 @pytest.mark.local
 def test_a_backlog_in_many_commits_is_begun_at_once(
-    store: Store, tmp_path: Path, looks: list[object], monkeypatch: pytest.MonkeyPatch
+    store: Store, tmp_path: Path, read_views: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A relay that finds many commits of new events, and nothing else open, begins with the first
-    of them: it does not derive them all before, nor look at them all.
+    of them: it does not derive them all before, nor ask for a read view.
     """
     monkeypatch.setattr(freshness, "TAIL_COMMITS", 1)
     outbox = store.outbox(tmp_path / "to")
@@ -146,10 +147,10 @@ def test_a_backlog_in_many_commits_is_begun_at_once(
         published.append(outbox.projection.known_watermark() == before)
 
     assert 6 == Relay(outbox, limit=2).run(Mode.DRAIN, on_progress=note).published
-    assert ([True] * 3, []) == (published, looks)
+    assert ([True] * 3, []) == (published, read_views)
 
 
-def test_what_is_takeable_is_found_behind_what_waits(store: Store, tmp_path: Path) -> None:
+def test_what_is_eligible_is_found_behind_what_waits(store: Store, tmp_path: Path) -> None:
     """Of what is open the first commits are asked, and more of them until there is enough."""
     clock = ManualClock()
     outbox = store.outbox(tmp_path / "to", clock=clock)
@@ -168,10 +169,10 @@ def test_what_is_takeable_is_found_behind_what_waits(store: Store, tmp_path: Pat
 
 @pytest.mark.parametrize("first", ["fails", *more("is scheduled")])
 def test_what_waits_holds_up_its_key(
-    store: Store, tmp_path: Path, looks: list[object], first: str
+    store: Store, tmp_path: Path, read_views: list[object], first: str
 ) -> None:
     """What comes behind an event that waits, of the same key, waits as well, and the others do not;
-    a relay that works alone knows it without a look at everything.
+    a relay that works alone knows it without a read view.
     """
     publisher = "tests.integration.trouble:Trouble"
     producer = store.outbox(tmp_path)
@@ -200,25 +201,25 @@ def test_what_waits_holds_up_its_key(
         wait_for(store, prefix, 4)
     order = ended(store, prefix)
     assert order.index(f"{prefix}-1") < order.index(f"{prefix}-2")
-    assert [] == looks
+    assert [] == read_views
     check_lives(store.transitions(prefix))
 
 
 def test_a_backlog_is_read_in_parts(
-    store: Store, tmp_path: Path, looks: list[object], monkeypatch: pytest.MonkeyPatch
+    store: Store, tmp_path: Path, read_views: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A relay that begins with much news and nothing else reads it in parts, commit by commit, and
-    delivers each event once and in order, without a look at everything. Its session is told.
+    delivers each event once and in order, without a read view. Its session is told.
     """
     told: list[object] = []
-    monkeypatch.setattr("delta_outbox.relay.relay.MANY", 20)
-    monkeypatch.setattr("delta_outbox.relay.relay.expect_many_rows", told.append)
+    monkeypatch.setattr("delta_outbox.relay.relay.LARGE_QUERY_ROWS", 20)
+    monkeypatch.setattr("delta_outbox.relay.relay.use_large_query_mode", told.append)
     relay = store.outbox(tmp_path, batch_size=2)
     for number in range(6):  # ten batches are planned at once: two of these commits
         store.outbox(tmp_path).append(events("parts", 60, keys=4).slice(10 * number, 10))
     summary = Relay(relay).run(Mode.DRAIN)
     assert (60, 60, 0) == (summary.claimed, summary.published, summary.waiting)
-    assert [] == looks
+    assert [] == read_views
     assert {relay.spark} == set(told)
     lines = [line["event_id"] for line in delivered(tmp_path)]
     assert Counter(f"parts-{n:03}" for n in range(60)) == Counter(lines)
@@ -238,25 +239,25 @@ def test_a_stopped_relay_says_what_it_has_not_read(store: Store, tmp_path: Path)
     assert Relay(store.outbox(tmp_path)).run(Mode.DRAIN).waiting == 0
 
 
-def test_a_copy_is_found_at_the_first_look(
-    store: Store, tmp_path: Path, looks: list[object]
+def test_a_copy_is_found_at_the_first_poll(
+    store: Store, tmp_path: Path, read_views: list[object]
 ) -> None:
     """Also a relay that has read no ids so far does not deliver a later copy of an event."""
     store.insert(("first-b", "order.created", "{}"))
     assert 1 == Relay(store.outbox(tmp_path)).run(Mode.DRAIN).published
-    assert [] == looks
+    assert [] == read_views
     store.insert(("first-a", "order.created", "{}"), ("first-c", "order.created", "{}"))
     store.insert(("first-b", "order.created", "again"))
     assert 2 == Relay(store.outbox(tmp_path)).run(Mode.DRAIN).published
-    assert [] != looks
+    assert [] != read_views
     ids = Counter(line["event_id"] for line in delivered(tmp_path))
     assert {"first-a": 1, "first-b": 1, "first-c": 1} == ids
 
 
-def test_a_backlog_that_was_left_is_looked_at_once(
-    store: Store, tmp_path: Path, looks: list[object]
+def test_a_backlog_that_was_left_is_asked_for_once(
+    store: Store, tmp_path: Path, read_views: list[object]
 ) -> None:
-    """A relay that begins where another has died looks at all that is open once, ends the claim
+    """A relay that begins where another has died asks for a read view once, ends the claim
     that was left, and reads what nobody has tried commit by commit, as it reads what is new.
     """
     first = store.outbox(tmp_path, worker_id="left")
@@ -268,10 +269,10 @@ def test_a_backlog_that_was_left_is_looked_at_once(
     assert first.claim(4) is not None  # 9 to 12, never ended
     first.refresh(planned_by="test")
     relay = store.outbox(tmp_path, worker_id="left", batch_size=2)  # plans 20 at once
-    looks.clear()
+    read_views.clear()
     summary = Relay(relay).run(Mode.DRAIN)
     assert (27, 0) == (summary.published, summary.waiting)
-    assert 2 == len(looks)  # the second one after the claim was ended
+    assert 2 == len(read_views)  # the second one after the claim was ended
     lines = delivered(tmp_path)
     assert Counter(f"left-{n:03}" for n in range(9, 36)) == Counter(x["event_id"] for x in lines)
     by_key = defaultdict(list)
@@ -283,7 +284,7 @@ def test_a_backlog_that_was_left_is_looked_at_once(
 
 
 def test_what_was_delivered_from_the_middle_of_a_backlog_is_not_sent_again(
-    store: Store, tmp_path: Path, looks: list[object]
+    store: Store, tmp_path: Path, read_views: list[object]
 ) -> None:
     """What lies before the last commit of which something was tried is taken from what is open."""
     clock = ManualClock()
@@ -299,10 +300,10 @@ def test_what_was_delivered_from_the_middle_of_a_backlog_is_not_sent_again(
     done = claim.deliveries["event_id"].to_pylist()
     first.end(claim, [Delivered()] * 2)
     clock.sleep(timedelta(days=2).total_seconds())
-    looks.clear()
+    read_views.clear()
     relay = store.outbox(folder, clock=clock, batch_size=1)  # plans 10 at once
     assert 13 == Relay(relay).run(Mode.DRAIN).published
-    assert 1 == len(looks)
+    assert 1 == len(read_views)
     ids = [f"middle-{number}-{n:03}" for number in range(5) for n in range(3)]
     lines = Counter(line["event_id"] for line in delivered(folder))
     assert Counter(set(ids) - set(done)) == lines
@@ -310,7 +311,7 @@ def test_what_was_delivered_from_the_middle_of_a_backlog_is_not_sent_again(
 
 @pytest.mark.parametrize("begins", ["after another", *more("with nothing tried")])
 def test_what_is_due_is_found_behind_much_that_is_not(
-    store: Store, tmp_path: Path, looks: list[object], begins: str
+    store: Store, tmp_path: Path, read_views: list[object], begins: str
 ) -> None:
     """More events than a plan holds that are not due keep nobody from what came after them, and a
     relay that has nothing else to do from nothing.
@@ -326,10 +327,10 @@ def test_what_is_due_is_found_behind_much_that_is_not(
     outbox.append(events(f"{prefix}-due", 3)).raise_if_rejected()
     if begins == "after another":
         outbox.refresh(planned_by="test")
-    looks.clear()
+    read_views.clear()
     summary = Relay(outbox).run(Mode.DRAIN, max_wait=0)
     assert (3, 24) == (summary.published, summary.waiting)
-    assert len(looks) < 5
+    assert len(read_views) < 5
     clock.sleep(timedelta(days=2).total_seconds())
     assert 24 == Relay(store.outbox(tmp_path / "to", clock=clock)).run(Mode.DRAIN).published
 
@@ -355,7 +356,7 @@ def test_files_say_what_the_feed_says(store: Store, tmp_path: Path) -> None:
     was appended, and also after its files were compacted.
     """
     outbox = store.outbox(tmp_path)
-    before = outbox.projection.heads()["events"]
+    before = outbox.projection.latest_versions()["events"]
     earlier = "date_trunc('day', current_timestamp()) - interval '400 00:00:01' day to second"
     store.insert(("file-plain", "order.created", "{}"), created_at=earlier)
     later = datetime.now(UTC) + timedelta(days=400)
@@ -363,11 +364,11 @@ def test_files_say_what_the_feed_says(store: Store, tmp_path: Path) -> None:
     at = pa.array([None, later, None, later, None], pa.timestamp("us", tz="UTC"))
     outbox.append(given.append_column("available_at", at)).raise_if_rejected()
     store.spark.sql(f"optimize {store.tables.events}")
-    to = outbox.projection.heads()["events"]
+    to = outbox.projection.latest_versions()["events"]
     found = Arrivals(outbox).read(after=before, to=to, limit=100)
     assert found is not None
     assert to == found.to
-    assert set(PLACED.names) == set(found.deliveries.column_names)
+    assert set(LOCATED.names) == set(found.deliveries.column_names)
     text = store.statements.fill(
         "arrivals", source=changes(store.tables.events, after=before, to=to)
     )

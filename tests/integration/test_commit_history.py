@@ -38,15 +38,15 @@ def _created(spark: SparkSession, table: str) -> str:
     return table
 
 
-def _append(spark: SparkSession, table: str, mark: str) -> None:
+def _append(spark: SparkSession, table: str, tag: str) -> None:
     rows = spark.createDataFrame([(1,)], "n int").write.format("delta").mode("append")
-    rows.option("userMetadata", mark).saveAsTable(table)
+    rows.option("userMetadata", tag).saveAsTable(table)
 
 
 def test_files_and_delta_tell_the_same(spark: SparkSession, other: SparkSession, table: str):
     """Whoever commits, and however often: the newest commit is what Delta says it is."""
     history = CommitHistory(spark)
-    for writer, count, version, mark in (
+    for writer, count, version, tag in (
         (spark, 1, 1, "mark/0"),
         (other, 1, 2, "mark/0"),
         (other, 3, 5, "mark/2"),
@@ -56,12 +56,12 @@ def test_files_and_delta_tell_the_same(spark: SparkSession, other: SparkSession,
             _append(writer, table, f"mark/{number}")
         newest, told = history.newest(table), next(history.commits(table))
         assert newest is not None
-        assert (told.version, told.operation, told.mark) == (
+        assert (told.version, told.operation, told.tag) == (
             newest.version,
             newest.operation,
-            newest.mark,
+            newest.tag,
         )
-        assert (version, mark) == (newest.version, newest.mark)
+        assert (version, tag) == (newest.version, newest.tag)
 
 
 def test_a_table_made_anew_is_another_one(spark: SparkSession, table: str) -> None:
@@ -79,11 +79,11 @@ def test_a_table_made_anew_is_another_one(spark: SparkSession, table: str) -> No
     assert after is not None
     assert (1, "first", 0, None, 1, "second") == (
         before.version,
-        before.mark,
+        before.tag,
         created.version,
-        created.mark,
+        created.tag,
         after.version,
-        after.mark,
+        after.tag,
     )
     assert before != after
 
@@ -101,7 +101,7 @@ def test_a_log_is_found_wherever_it_lies(
         _append(spark, elsewhere, f"mark/{number}")
     monkeypatch.setattr(CommitHistory, "commits", _not_asked)
     newest = [CommitHistory(spark).newest(name) for name in (elsewhere, table)]
-    assert [(6, "mark/4"), (0, None)] == [(one.version, one.mark) for one in newest if one]
+    assert [(6, "mark/4"), (0, None)] == [(one.version, one.tag) for one in newest if one]
 
 
 def _not_asked(*_: object, **__: object) -> Iterator[None]:
@@ -121,4 +121,4 @@ def test_removed_commits_are_asked_of_delta(spark: SparkSession, table: str) -> 
     newest = history.newest(table)
     assert known is not None
     assert newest is not None
-    assert (0, 2, "last") == (known.version, newest.version, newest.mark)
+    assert (0, 2, "last") == (known.version, newest.version, newest.tag)

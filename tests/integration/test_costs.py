@@ -25,7 +25,7 @@ BATCHES = 4
 SIZE = 10
 JOBS_PER_APPEND = 5  # of a producer that knows the ids: Delta's state, and the file
 OLD = 1_500  # events of the past, and ten times as many later
-JOBS_AROUND = 30  # of a relay, beside its batches: policies, heads, looks, the refresh at the end
+JOBS_AROUND = 30  # of a relay, beside its batches: policies, polls, the refresh at the end
 JOBS_PER_BATCH = 5
 OF_THE_PAST = 0.2  # what may be read for it: names of files; one of its tables would be a third
 

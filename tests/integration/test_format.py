@@ -1,7 +1,7 @@
 """An outbox that the release before format 2 wrote becomes one of this release.
 
 `format_1.zip` holds the logs and the projection of an outbox that commit 0e01375 wrote: deliveries
-in every state, a replay and a kill that nobody has carried out, a claim whose relay is gone, and
+in every state, a replay and a kill that nobody has applied, a claim whose relay is gone, and
 rows with instants and texts that no constraint of today takes.
 """
 

@@ -1,4 +1,4 @@
-"""Destinations kept apart: what one does not take, the others do not wait for."""
+"""Destinations isolated from each other: what one does not take, the others do not wait for."""
 
 from __future__ import annotations
 
@@ -323,9 +323,9 @@ def test_a_rate_is_kept(store: Store, tmp_path: Path) -> None:
 
 @pytest.mark.rest
 def test_several_destinations_are_planned_from_what_has_come(
-    store: Store, tmp_path: Path, looks: list[object]
+    store: Store, tmp_path: Path, read_views: list[object]
 ) -> None:
-    """While all are well, a relay does not look at everything that is open for them, also where
+    """While all are well, a relay asks for no read view for them, also where
     something fails and is tried again; the order of a key spans its destinations.
     """
     answers = iter([503])
@@ -342,7 +342,7 @@ def test_several_destinations_are_planned_from_what_has_come(
             )
         summary = Relay(two.outbox()).run(Mode.DRAIN)
         assert (20, 0) == (summary.published, summary.waiting)
-        assert [] == looks
+        assert [] == read_views
         sent = list(dict.fromkeys(request.by_name["webhook-id"] for request in receiver.requests))
     assert [f"news-{kind}-{n}" for n in range(4) for kind in ("shop", "both")] == sent
     rows = store.transitions("news")

@@ -14,7 +14,7 @@ from tests.integration.store import Store, events, open_store
 from delta_outbox import appending, known_ids
 from delta_outbox.commit_files import CommitFiles
 from delta_outbox.home import Home
-from delta_outbox.known_ids import KnownIds, number_of
+from delta_outbox.known_ids import IdIndex, number_of
 from delta_outbox.outbox import Outbox
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def test_ids_that_grow_are_asked_for_before_they_are_read(
     def append(producer: Outbox, *names: str) -> bool:
         batch = pa.concat_tables([events(name, 1) for name in names])
         assert len(names) == producer.append(batch).appended
-        return producer._known_ids.is_read
+        return producer._id_index.is_read
 
     assert [False] * 3 + [True] == [append(growing, f"zz-{number}") for number in range(4)]
     assert [] == asked
@@ -89,7 +89,7 @@ def test_ids_that_grow_are_asked_for_before_they_are_read(
     assert [False, True] == [append(mixed, *names) for names in around]
     assert [2] == asked
     assert 1 == mixed.append(events("zz-2", 1)).already_present
-    monkeypatch.setattr(known_ids, "MANY", 2)
+    monkeypatch.setattr(known_ids, "LARGE_QUERY_ROWS", 2)
     asked.clear()
     once = store.outbox(tmp_path)
     assert append(once, "zz-03", "zz-31")  # the first of this producer, and large
@@ -147,13 +147,13 @@ def test_what_came_later_does_not_count(
     """A relay that begins anew at an earlier version is not told of ids that it has seen since."""
     monkeypatch.setattr(known_ids, "ASKED_FIRST", 1)
     producer, since = store.outbox(tmp_path), date(2000, 1, 1)
-    known = KnownIds(store.spark, store.tables.events)
-    versions = [producer.projection.head(store.tables.events)]
+    known = IdIndex(store.spark, store.tables.events)
+    versions = [producer.projection.latest_version(store.tables.events)]
     for name in ("earlier", "later"):
         batch = events(name, 2)
         assert not known.may_hold(batch["event_id"], since=since, version=versions[-1])
         producer.append(batch).raise_if_rejected()
-        versions.append(producer.projection.head(store.tables.events))
+        versions.append(producer.projection.latest_version(store.tables.events))
         known.add_asked(version=versions[-1])
     assert known.is_read
     held = [known.may_hold(batch["event_id"], since=since, version=one) for one in versions[1:]]
@@ -190,7 +190,7 @@ def test_an_append_whose_answer_was_lost_is_found(
         raise ConnectionError
 
     with monkeypatch.context() as patched:
-        patched.setattr(KnownIds, "appended", lost)
+        patched.setattr(IdIndex, "appended", lost)
         with pytest.raises(ConnectionError):
             producer.append(events("lost", 2))
     assert 2 == producer.append(events("lost", 2)).already_present

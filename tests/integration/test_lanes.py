@@ -51,7 +51,7 @@ def store(spark: SparkSession, home: Home) -> Iterator[Store]:
 def change(outbox: Outbox, lanes: int) -> None:
     """Begin a new epoch."""
     assert LaneChange(outbox).run(LaneRequest(lanes=lanes, **WHO), max_wait=60)
-    assert (lanes, None) == (outbox.logs.generation.lanes, outbox.logs.generation.becomes)
+    assert (lanes, None) == (outbox.logs.epoch.lanes, outbox.logs.epoch.becomes)
 
 
 def plans(store: Store) -> list[dict[str, Any]]:
@@ -113,13 +113,13 @@ def test_the_lanes_change_under_events_in_every_state(store: Store, tmp_path: Pa
     outbox.end(claim, [bad.get(one, Delivered()) for one in ids])
     outbox.replay(state="DEAD", event_ids=["turn-002"], dry_run=False, **WHO)
     outbox.replay(state="PUBLISHED", event_ids=["turn-005"], dry_run=False, **WHO)
-    outbox.sequence_commands()
+    outbox.apply_commands_if_alone()
 
-    # One that has looked, and one whose claim is in flight for longer than its lease.
+    # One that has polled, and one whose claim is in flight for longer than its lease.
     late, gone = store.outbox(folder), store.outbox(folder)
     held = gone.claim(2)
     assert held is not None
-    looked = late.retrieve(3).deliveries
+    polled = late.retrieve(3).deliveries
     watcher = store.outbox(folder, clock=clock(2))
     change(watcher, 4)
     assert [CLOSING, BEGUN] == [plan["step"] for plan in plans(store)]
@@ -129,16 +129,16 @@ def test_the_lanes_change_under_events_in_every_state(store: Store, tmp_path: Pa
     assert {"lease_expired"} == {
         row["reason"] for row in before if row["claim_id"] == held.claim_id
     } - {"claimed"}
-    # It loses to what came after its look; it looks again; then nobody can append there any more.
+    # It loses to what came after its poll; it polls again; then nobody can append there any more.
     old = late.log
     with pytest.raises(SequenceTaken):
-        old.append(claim_rows(late.new_claim(looked)))
+        old.append(claim_rows(late.new_claim(polled)))
     old.news()
     with pytest.raises(LaneClosed):
-        old.append(claim_rows(late.new_claim(looked)))
+        old.append(claim_rows(late.new_claim(polled)))
     gone.end(held, [Delivered()] * 2)
     assert before == store.transitions()
-    assert (1, 4) == (late.logs.generation.epoch, late.logs.generation.lanes)
+    assert (1, 4) == (late.logs.epoch.number, late.logs.epoch.lanes)
 
     again = late.claim(2)
     assert again is not None
@@ -183,8 +183,8 @@ def test_a_change_that_died_is_finished_by_the_next(
     prefix = f"died-{point}"
     outbox = store.outbox(tmp_path / "to")
     outbox.append(events(prefix, 6, keys=3)).raise_if_rejected()
-    epoch = outbox.logs.generation.epoch
-    lanes = 5 - outbox.logs.generation.lanes if outbox.logs.generation.lanes in (2, 3) else 2
+    epoch = outbox.logs.epoch.number
+    lanes = 5 - outbox.logs.epoch.lanes if outbox.logs.epoch.lanes in (2, 3) else 2
     times = Counter[str]()
 
     def dies(here: str) -> None:
@@ -209,7 +209,7 @@ def test_a_change_that_died_is_finished_by_the_next(
     elif point == "plan.after":
         change(fresh, lanes)
     assert 0 == Relay(fresh).run(Mode.DRAIN).waiting
-    assert (epoch + 1, lanes) == (fresh.logs.generation.epoch, fresh.logs.generation.lanes)
+    assert (epoch + 1, lanes) == (fresh.logs.epoch.number, fresh.logs.epoch.lanes)
     assert 6 == len({one["event_id"] for one in delivered(tmp_path / "to")})
     check_lives(store.transitions(prefix))
     if point == "plan.before":
@@ -242,7 +242,7 @@ def test_parts_of_a_claim_lose_together(store: Store, tmp_path: Path) -> None:
     assert dict.fromkeys(ids, "DEAD") == {
         row["event_id"]: row["to_state"] for row in store.transitions("parts")
     }
-    assert {outbox.logs.generation.epoch} == {row["epoch"] for row in store.transitions("parts")}
+    assert {outbox.logs.epoch.number} == {row["epoch"] for row in store.transitions("parts")}
     check_lives(store.transitions("parts"))
     check_epochs(store)
 
@@ -251,24 +251,24 @@ def test_parts_of_a_claim_lose_together(store: Store, tmp_path: Path) -> None:
 def test_a_relay_with_all_lanes_plans_by_itself(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that works on all lanes looks at what is new alone, and at everything once a part of them
-    is another's; it takes that over when the other has gone, and its drain comes to an end.
+    """One that works on all lanes reads what is new alone, and asks for a read view once a part of
+    them is another's; it takes that over when the other has gone, and its drain comes to an end.
     """
     folder = tmp_path / "to"
     outbox, other, producer = (store.outbox(folder) for _ in range(3))
     change(outbox, 2)
-    looks: list[str] = []
-    picture = Outbox.picture
+    read_views: list[str] = []
+    read_view = Outbox.read_view
 
     def noted(self: Outbox, *given: Any) -> DataFrame:
-        looks.append(self.worker_id)
-        return picture(self, *given)
+        read_views.append(self.worker_id)
+        return read_view(self, *given)
 
-    monkeypatch.setattr(Outbox, "picture", noted)
+    monkeypatch.setattr(Outbox, "read_view", noted)
     outbox.refresh()
     producer.append(events("alone", 12, keys=3)).raise_if_rejected()
     assert 12 == Relay(outbox).run(Mode.DRAIN).published
-    assert [] == looks
+    assert [] == read_views
 
     heart = Heartbeat(other.spark, other.tables, relay_id=other.worker_id, clock=other.clock)
     heart.work_on([1])
@@ -285,7 +285,7 @@ def test_a_relay_with_all_lanes_plans_by_itself(
         heart.beat("stopped")
         summary = running.result(timeout=120)
     assert (12, 0) == (summary.published, summary.waiting)
-    assert [] != looks
+    assert [] != read_views
     in_order(folder, "shared", keys=3)
     for prefix in ("alone", "shared"):
         check_lives(store.transitions(prefix))

@@ -77,16 +77,16 @@ def test_one_of_two_wins(spark: SparkSession, tables: Tables) -> None:
 
 
 @pytest.mark.rest
-def test_a_plan_stands_where_its_picture_was_taken(spark: SparkSession, tables: Tables) -> None:
-    """What is appended after the picture of a plan makes the plan lose, however late its writer
+def test_a_plan_stands_where_its_read_view_was_taken(spark: SparkSession, tables: Tables) -> None:
+    """What is appended after the read view of a plan makes the plan lose, however late its writer
     asks for the position.
     """
     first, second = (TransitionLog(spark, tables, relay_id=name) for name in ("one", "two"))
     first.append(claim_of("a"))
     assert first.version is not None
-    pictured = first.version
+    viewed = first.version
     first.append(claim_of("b"))
-    second.catch_up(pictured)
+    second.catch_up(viewed)
     assert 1 == second.sequence
     with pytest.raises(SequenceTaken):
         second.append(claim_of("b"))

@@ -280,9 +280,9 @@ def test_one_request_three_ways(ways: Ways) -> None:
         ),
         **WHO,
     }
-    for way in ("python", "dbt", "cli"):  # the command also carries out what waits
+    for way in ("python", "dbt", "cli"):  # the command also applies what waits
         assert [expected] == ways.ask(way, "replay", **replayed)
-    # One of them was carried out; the others are void, for the delivery has moved on.
+    # One of them was applied; the others are void, for the delivery has moved on.
     assert ["done", "refused", "refused"] == ways.statuses("replay")
     assert ("PENDING", "replayed", 1, WHO["actor"]) == ways.last_step("dead")[:4]
 
@@ -318,7 +318,7 @@ def test_one_request_three_ways(ways: Ways) -> None:
 def test_a_replay_of_what_was_delivered(ways: Ways) -> None:
     """A delivered event is delivered again in a new lifecycle, in the name of who asked."""
     report = ways.outbox.replay(state="PUBLISHED", event_ids=["done-alone"], dry_run=False, **WHO)
-    assert ways.outbox.sequence_commands() == 1
+    assert ways.outbox.apply_commands_if_alone() == 1
     expected = ("PENDING", "replayed", 1, WHO["actor"], report.command_id)
     assert expected == ways.last_step("done-alone")
     assert "done" == ways.command(report.command_id)["status"]

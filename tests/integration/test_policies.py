@@ -21,7 +21,7 @@ from delta_outbox.dbt import check_result, project_dir, run_dbt
 from delta_outbox.errors import BadPolicy, LogRewound, UnknownDestination
 from delta_outbox.home import Home
 from delta_outbox.policy import PolicySet
-from delta_outbox.progress import NumberedPlans
+from delta_outbox.progress import NumberedWrites
 from delta_outbox.publishers.protocol import Failed
 from delta_outbox.relay.relay import Relay
 from delta_outbox.relay.summary import Mode
@@ -296,7 +296,7 @@ def wait_for(event_id: str, folder: Path) -> None:
 @pytest.mark.rest
 def test_a_rewound_log_of_plans_is_noticed(store: Store):
     """A number that counts as used although its plan is gone is an error, not a silent loss."""
-    writer = NumberedPlans(store.spark, store.tables, writer="rewound", clock=SystemClock())
+    writer = NumberedWrites(store.spark, store.tables, writer="rewound", clock=SystemClock())
     writer.append(lambda _: {"n": 1}, planned_by="test")
     store.spark.sql(f"delete from {store.tables.progress} where writer = 'rewound'")
     with pytest.raises(LogRewound):

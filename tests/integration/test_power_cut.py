@@ -80,9 +80,9 @@ def test_what_was_acknowledged_survives(
     before: list[Path] = []
     put = LogStore.put
 
-    def watched(log: LogStore, version: int, actions: Any, *, mark: str) -> bool:
+    def watched(log: LogStore, version: int, actions: Any, *, tag: str) -> bool:
         before.extend(disk.unsynced(folder_of(store)))
-        return put(log, version, actions, mark=mark)
+        return put(log, version, actions, tag=tag)
 
     monkeypatch.setattr(LogStore, "put", watched)
     outbox = store.outbox(tmp_path / "delivered")
@@ -132,7 +132,7 @@ def _replay(outbox: Outbox) -> None:
 
 
 def _sequence(outbox: Outbox) -> None:
-    assert outbox.sequence_commands() > 0
+    assert outbox.apply_commands_if_alone() > 0
 
 
 def _kill(outbox: Outbox) -> None:

@@ -27,7 +27,7 @@ from delta_outbox.file_appends import FileAppends
 from delta_outbox.home import Home
 from delta_outbox.lifecycle import EndOfClaim
 from delta_outbox.outbox import Outbox
-from delta_outbox.progress import NumberedPlan
+from delta_outbox.progress import NumberedWrite
 from delta_outbox.publishers.protocol import Delivered, Failed, NotSent, Rejected
 from delta_outbox.refreshing import Refreshing
 from delta_outbox.settings import PublisherSettings, SecretMapping, Settings
@@ -70,10 +70,10 @@ def test_much_news_is_folded_with_what_it_needs(
     """Of much news it is asked first whether an id is there twice, and which claims are over; the
     rows are those of a fold that looks for everything. The session is told.
     """
-    monkeypatch.setattr(tails, "MANY", 2)
+    monkeypatch.setattr(tails, "LARGE_QUERY_ROWS", 2)
     used: list[str] = []
     told: list[SparkSession] = []
-    monkeypatch.setattr(tails, "expect_many_rows", told.append)
+    monkeypatch.setattr(tails, "use_large_query_mode", told.append)
 
     def watched(letters: Set[str]) -> str:
         used.append(variant(letters))
@@ -131,7 +131,7 @@ def _ways(
             if not by_files:
                 patched.setattr(FileAppends, "append", lambda *_, **__: False)
             outbox.refresh()
-        version = outbox.projection.head(store.tables.state)
+        version = outbox.projection.latest_version(store.tables.state)
         found = commit_actions(store.spark, store.tables.state, version)
         assert by_files == found["commitInfo"][0]["engineInfo"].startswith("delta-outbox/")
         rows = [row for row in projected(store) if row["event_id"].startswith(f"few-{number}")]
@@ -150,9 +150,9 @@ def test_few_rows_are_inserted_as_by_spark(
     (ours, our_rows), (theirs, their_rows) = _ways(store, outbox, monkeypatch)
     assert {"add", "commitInfo", "txn"} == ours.keys() == theirs.keys()
     assert ours["txn"][0]["appId"] == theirs["txn"][0]["appId"]
-    marks = [one["commitInfo"][0]["userMetadata"].rpartition("/") for one in (ours, theirs)]
-    assert marks[0][0] == marks[1][0]
-    assert int(marks[0][2]) < int(marks[1][2])
+    tags = [one["commitInfo"][0]["userMetadata"].rpartition("/") for one in (ours, theirs)]
+    assert tags[0][0] == tags[1][0]
+    assert int(tags[0][2]) < int(tags[1][2])
     (add,) = ours["add"]
     statistics = json.loads(add["stats"])
     assert 4 == statistics["numRecords"] == len(our_rows) == len(their_rows)
@@ -179,24 +179,24 @@ def test_few_rows_are_read_as_by_spark(
     store.insert(("old", "x", "p"), created_at="timestamp'1999-12-31 23:59:59.999999'")
     store.spark.sql(f"optimize {store.tables.events}")
     after = dict.fromkeys(tails.LOGS, 0)
-    heads = {**outbox.projection.heads(), "commands": 0}
+    latest = {**outbox.projection.latest_versions(), "commands": 0}
     with monkeypatch.context() as patched:
         patched.setattr(tails, "changes", None)  # nobody asks for it
-        tails.Tails(store.spark, store.tables, store.statements).between(after, heads)
+        tails.Tails(store.spark, store.tables, store.statements).between(after, latest)
     for log in ("events", "transitions"):
         feed = store.statements.fill(
             f"{log}_tail",
             arrival="_commit_version",
-            source=changes(store.tables[f"outbox_{log}"], after=0, to=heads[log]),
+            source=changes(store.tables[f"outbox_{log}"], after=0, to=latest[log]),
         )
         found = store.rows(f"select * from outbox_{log}_tail")
         assert sorted(store.rows(feed), key=repr) == sorted(found, key=repr)
         assert len(found) > 10
     store.insert(("older", "x", "p"), created_at="timestamp'1969-12-31 23:59:59.999999'")
-    to = outbox.projection.head(store.tables.events)
+    to = outbox.projection.latest_version(store.tables.events)
     files = TailFiles(store.spark, store.tables)
-    assert files.rows("events", 0, heads["events"], most=1_000) is not None
-    assert files.new_events(0, heads["events"]) is not None
+    assert files.rows("events", 0, latest["events"], most=1_000) is not None
+    assert files.new_events(0, latest["events"]) is not None
     assert files.rows("events", 0, to, most=1_000) is None  # in whichever calendar
     assert files.new_events(0, to) is None
 
@@ -217,7 +217,7 @@ def test_what_changes_together_is_replaced(
     that are derived of everything.
     """
     store = empty_store
-    monkeypatch.setattr(tails, "MANY", 2)
+    monkeypatch.setattr(tails, "LARGE_QUERY_ROWS", 2)
     monkeypatch.setattr(tails, "BACKLOG", 3)
     ways: list[str] = []
     way = Refreshing._way
@@ -277,7 +277,7 @@ def test_threads_of_one_store_refresh_in_turns(
     run, inside = Refreshing.run, threading.Semaphore(1)
     met: list[bool] = []
 
-    def watched(refreshing: Refreshing, *args: Any, **given: Any) -> NumberedPlan:
+    def watched(refreshing: Refreshing, *args: Any, **given: Any) -> NumberedWrite:
         is_alone = inside.acquire(blocking=False)
         met.append(not is_alone)
         try:
@@ -392,7 +392,7 @@ def test_dbt_and_the_store_refresh_the_same(
 
         outbox.replay(state="DEAD", everything=True, **who)
         outbox.replay(state="PUBLISHED", event_ids=["e-000"], **who)
-        outbox.sequence_commands()
+        outbox.apply_commands_if_alone()
         assert outbox.claim(1) is not None
         assert {0, 1} == {row["lifecycle"] for row in refresh_by_dbt()}
 
@@ -433,15 +433,15 @@ def test_nothing_new_writes_nothing(store: Store, tmp_path: Path) -> None:
 
 @pytest.mark.rest
 @pytest.mark.parametrize("refreshed", [False, True])
-def test_the_picture_needs_no_refresh(store: Store, tmp_path: Path, refreshed: bool) -> None:
+def test_a_read_view_needs_no_refresh(store: Store, tmp_path: Path, refreshed: bool) -> None:
     """The open deliveries are the same whether seen beside the projection or folded into it."""
     outbox = store.outbox(tmp_path)
-    prefix = f"picture{refreshed}"
+    prefix = f"read_view{refreshed}"
     outbox.append(events(prefix, 3)).raise_if_rejected()
     if refreshed:
         outbox.refresh()
-    picture, tail = outbox.projection.picture()
+    read_view, tail = outbox.projection.read_view()
     assert refreshed == (tail == 0)
-    open_ = {row["event_id"]: row["state"] for row in picture.toArrow().to_pylist()}
+    open_ = {row["event_id"]: row["state"] for row in read_view.toArrow().to_pylist()}
     mine = {name: state for name, state in open_.items() if name.startswith(prefix)}
     assert {f"{prefix}-{n:03}": "PENDING" for n in range(3)} == mine

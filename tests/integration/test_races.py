@@ -44,13 +44,13 @@ from delta_outbox.home import Home
 from delta_outbox.log import TransitionLog
 from delta_outbox.lost_claims import WORKERS
 from delta_outbox.outbox import Outbox
-from delta_outbox.progress import NumberedPlan, NumberedPlans
+from delta_outbox.progress import NumberedWrite, NumberedWrites
 from delta_outbox.publishers.protocol import Delivered
 from delta_outbox.relay import Mode, Relay
 from delta_outbox.relay.isolation import Isolation
 from delta_outbox.relay.planning import Planning
 from delta_outbox.relay.schedule import Kind
-from delta_outbox.sequencing import Sequencing
+from delta_outbox.sequencing import Commands
 from delta_outbox.tables import Tables
 
 if TYPE_CHECKING:
@@ -162,11 +162,11 @@ def test_plans_in_every_order(store: Store, slow: Slow, request: pytest.FixtureR
 
 def _plan(store: Store, slow: Slow, writer: str, asked: list[str], name: str, gate: Gate) -> None:
     """Read, begin and commit a plan, until it is written."""
-    plans = NumberedPlans(slow(gate), store.tables, writer=writer, clock=SystemClock())
+    plans = NumberedWrites(slow(gate), store.tables, writer=writer, clock=SystemClock())
     stop_before(plans, "last", gate)
     stop_before(plans, "append_after", gate)
 
-    def decide(last: NumberedPlan | None) -> dict[str, Any]:
+    def decide(last: NumberedWrite | None) -> dict[str, Any]:
         asked.append(name)
         return {"by": name, "after": last.number if last else 0}
 
@@ -267,41 +267,39 @@ def _refresh(store: Store, folder: Path, event_id: str, gate: Gate) -> None:
 
 @pytest.mark.rest
 def test_commands_in_every_order(store: Store, tmp_path: Path) -> None:
-    """Two that carry out the same command replay once, in every order of append and write-off."""
+    """Two that apply the same command replay once, in every order of append and write-off."""
     outbox = store.outbox(tmp_path)
     for order, row in zip(orders(2), _published(outbox, "command", len(orders(2))), strict=True):
         _ask_for_replay(store, row)
-        carry_out = partial(_carry_out, store, tmp_path)
-        play(order, a=carry_out, b=carry_out)
+        apply = partial(_apply, store, tmp_path)
+        play(order, a=apply, b=apply)
         _check_replayed_once(store, row["event_id"])
 
 
 @pytest.mark.rest
-def test_a_command_is_carried_out_once_although_its_writer_dies(
-    store: Store, tmp_path: Path
-) -> None:
+def test_a_command_is_applied_once_although_its_writer_dies(store: Store, tmp_path: Path) -> None:
     """Whoever dies between the transitions of a command and its write-off leaves it to the next,
     which writes it off and replays nothing again, also if it was delivered meanwhile.
     """
     outbox = store.outbox(tmp_path)
     (row,) = _published(outbox, "died", 1)
     _ask_for_replay(store, row)
-    dying = Sequencing(store.outbox(tmp_path))
+    dying = Commands(store.outbox(tmp_path))
     stop_before(dying._plans, "append_after", _die)
     with pytest.raises(Died):
-        dying.carry_out()
+        dying.apply()
     _deliver_all(outbox)
-    assert 0 == Sequencing(outbox).carry_out()
+    assert 0 == Commands(outbox).apply()
     _check_replayed_once(store, row["event_id"], "claimed", "delivered")
 
 
-def _carry_out(store: Store, folder: Path, gate: Gate) -> None:
+def _apply(store: Store, folder: Path, gate: Gate) -> None:
     """Append what a command asks for, then write it off."""
     outbox = store.outbox(folder)
-    sequencing = Sequencing(outbox)
+    commands = Commands(outbox)
     stop_before(outbox.log, "append", gate)
-    stop_before(sequencing._plans, "append_after", gate)
-    sequencing.carry_out()
+    stop_before(commands._plans, "append_after", gate)
+    commands.apply()
 
 
 @pytest.mark.rest
@@ -309,7 +307,7 @@ def _carry_out(store: Store, folder: Path, gate: Gate) -> None:
 def test_a_plan_knows_what_its_position_has_passed(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, claimed: int
 ) -> None:
-    """What another relay claims while commands are carried out that change nothing is not planned
+    """What another relay claims while commands are applied that change nothing is not planned
     as well: part of what is due, or all of it.
     """
     one, other = (store.outbox(tmp_path) for _ in range(2))
@@ -318,19 +316,19 @@ def test_a_plan_knows_what_its_position_has_passed(
     _ask_for_replay(store, one.retrieve(1).deliveries.to_pylist()[0])  # void: it is PENDING
     claims: list[Claim] = []
 
-    def carry_out() -> int:
+    def apply() -> int:
         claim = other.claim(claimed)
         assert claim is not None
         claims.append(claim)
-        return Sequencing(one).carry_out()
+        return Commands(one).apply()
 
-    monkeypatch.setattr(one, "carry_out_commands", carry_out)
+    monkeypatch.setattr(one, "apply_commands", apply)
     heart = Heartbeat(one.spark, one.tables, relay_id=one.worker_id, clock=one.clock)
     planning = Planning(one, heart, batch_size=4, isolation=Isolation(one))
-    planning.look(alive=set(), ahead=1, takes_over=True)
+    planning.poll(alive=set(), ahead=1, takes_over=True)
     (claim,) = claims
     schedule = planning.schedule
-    planned = schedule.take(Kind.NEW, 4)["event_id"].to_pylist() if schedule else []
+    planned = schedule.take(Kind.FIRST_ATTEMPT, 4)["event_id"].to_pylist() if schedule else []
     assert [f"{prefix}-{n:03}" for n in range(claimed, 4)] == planned
     other.end(claim, [Delivered()] * claimed)
     _deliver_all(other)
@@ -340,7 +338,7 @@ def _check_replayed_once(store: Store, event_id: str, *since: str) -> None:
     reasons = [row["reason"] for row in store.transitions(event_id)]
     assert ["claimed", "delivered", "replayed", *since] == reasons
     asked = store.rows(f"describe history {store.tables.commands} limit 1")[0]["version"]
-    plans = NumberedPlans(store.spark, store.tables, writer="commands", clock=SystemClock())
+    plans = NumberedWrites(store.spark, store.tables, writer="commands", clock=SystemClock())
     assert asked == next(plans.last()).plan["commands"]["to"]
 
 

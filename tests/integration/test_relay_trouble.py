@@ -48,7 +48,7 @@ def store(spark: SparkSession, home: Home) -> Iterator[Store]:
 
 def test_late_ending_is_void(store: Store, tmp_path: Path) -> None:
     """An ending names its claim: once another worker has ended that claim, the result of the
-    first comes too late, also if its worker has looked at the log in between, says it again, or
+    first comes too late, also if its worker has polled the log in between, says it again, or
     another one says it.
     """
     slow, other = store.outbox(tmp_path / "slow"), store.outbox(tmp_path / "other")
@@ -82,7 +82,7 @@ def test_a_look_makes_no_late_ending_count(
     result: Delivered | NotSent, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a relay publishes of a claim that another one has ended is void, also if the relay has
-    looked at the log in between, so that its next append meets nobody; nothing of it is sent again.
+    polled the log in between, so that its next append meets nobody; nothing of it is sent again.
     """
     name = type(result).__name__.lower()
     frozen, other = store.outbox(tmp_path / "frozen"), store.outbox(tmp_path / "other")
@@ -174,7 +174,7 @@ def test_once_is_one_batch_within_the_limit(store: Store, tmp_path: Path) -> Non
 @pytest.mark.rest
 def test_idle_relays_do_not_wait_for_each_other(store: Store, tmp_path: Path) -> None:
     """Of two relays that have had nothing to do, exactly the one that began later stands by: it
-    leaves what is due to the other, looks again only after a while, and takes it once it is alone.
+    leaves what is due to the other, polls again only after a while, and takes it once it is alone.
     """
     stores = [store.outbox(tmp_path) for _ in range(2)]
     hearts = [
@@ -185,12 +185,12 @@ def test_idle_relays_do_not_wait_for_each_other(store: Store, tmp_path: Path) ->
     assert [[], [stores[0].worker_id]] == [heart.earlier() for heart in hearts]
     stores[0].append(events("idle", 1)).raise_if_rejected()
     second = Planning(stores[1], hearts[1], batch_size=1, isolation=Isolation(stores[1]))
-    second.look(alive=set(), ahead=1, takes_over=False)
+    second.poll(alive=set(), ahead=1, takes_over=False)
     left = second.schedule
     assert STANDBY_SECONDS == second.pause()
     hearts[0].beat("stopped")
     assert [] == hearts[1].earlier()
-    second.look(alive=set(), ahead=1, takes_over=False)
+    second.poll(alive=set(), ahead=1, takes_over=False)
     assert (True, False) == (left is None, second.schedule is None)
     hearts[1].beat("stopped")
     assert 1 == Relay(stores[1]).run(Mode.DRAIN).published
@@ -211,15 +211,15 @@ def test_standing_by_costs_nothing_while_the_owner_works(store: Store, tmp_path:
     hearts[1].beat("started")
     owner.append(events("by", 2)).raise_if_rejected()
     standby = Planning(other, hearts[1], batch_size=1, isolation=Isolation(other))
-    standby.look(alive=set(), ahead=1, takes_over=False)
+    standby.poll(alive=set(), ahead=1, takes_over=False)
     assert owner.claim(1) is not None
     jobs = other.spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs
     before = jobs()
     for _ in range(3):
-        standby.look(alive=set(), ahead=1, takes_over=False)
+        standby.poll(alive=set(), ahead=1, takes_over=False)
     assert (0, None) == (jobs() - before, standby.schedule)
     clock.sleep(other.policies().shortest_lease)
-    standby.look(alive=set(), ahead=1, takes_over=False)
+    standby.poll(alive=set(), ahead=1, takes_over=False)
     assert standby.schedule is not None
     for heart in hearts:
         heart.beat("stopped")

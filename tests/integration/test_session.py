@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from tests.integration.sockets import listening
 
 from delta_outbox.errors import BadSettings, OutboxError
-from delta_outbox.few_rows import expect_many_rows, interpreted
+from delta_outbox.few_rows import interpreted, use_large_query_mode
 from delta_outbox.home import Home
 from delta_outbox.jvm import process_of
 from delta_outbox.session import check_session, local_session
@@ -43,7 +43,7 @@ def test_other_time_zone_is_refused(spark: SparkSession):
         spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
-def test_a_session_begins_as_for_few_rows(spark: SparkSession):
+def test_a_session_begins_in_small_query_mode(spark: SparkSession):
     """Whoever expects many has them computed as Spark does by default; what a session of somebody
     else has been set to stays.
     """
@@ -56,15 +56,15 @@ def test_a_session_begins_as_for_few_rows(spark: SparkSession):
 
     assert ["NO_CODEGEN", "false", "2", "1"] == settings(own)
     for _ in range(2):
-        expect_many_rows(own)
+        use_large_query_mode(own)
         assert ["FALLBACK", "true", "4", None] == settings(own)
     other.conf.set("spark.sql.codegen.factoryMode", "CODEGEN_ONLY")
-    expect_many_rows(other)
+    use_large_query_mode(other)
     assert ["CODEGEN_ONLY", "false", "2", "1"] == settings(other)
     assert ["NO_CODEGEN", "false", "2", "1"] == settings(spark)
     other.conf.set("spark.sql.shuffle.partitions", "200")
     with interpreted(other, 1):  # as another thread may write there meanwhile
-        expect_many_rows(other)
+        use_large_query_mode(other)
         assert ["NO_CODEGEN", "false", "200", "1"] == settings(other)
     assert ["CODEGEN_ONLY", "false", "200", "1"] == settings(other)
 

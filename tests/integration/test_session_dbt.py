@@ -54,7 +54,7 @@ def test_failed_run_is_an_error_in_dbts_words(dbt: Callable[..., Any]):
 def test_failed_operation_says_why(dbt: Callable[..., Any], outbox_schema: str):
     """An operation whose SQL fails ends with the reason that Spark gave."""
     with pytest.raises(DbtFailed, match="no_such_schema_anywhere"):
-        dbt("run-operation", "head_version", "--args", "{log: no_such_schema_anywhere.t}")
+        dbt("run-operation", "latest_version", "--args", "{log: no_such_schema_anywhere.t}")
 
 
 def test_compiled_sql_is_kept(home: Home):

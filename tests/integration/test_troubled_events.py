@@ -183,10 +183,10 @@ def test_what_grows_too_old_in_a_plan_is_not_taken(store: Store, tmp_path: Path)
     outbox.append(events("aging", 1, event_type="aging.news")).raise_if_rejected()
     heart = Heartbeat(outbox.spark, outbox.tables, relay_id=outbox.worker_id, clock=clock)
     relay = planning.Planning(outbox, heart, batch_size=1, isolation=Isolation(outbox))
-    relay.look(alive=set(), ahead=1, takes_over=True)
+    relay.poll(alive=set(), ahead=1, takes_over=True)
     assert relay.schedule is not None
     clock.sleep(AGE + 60)
-    relay.look(alive=set(), ahead=1, takes_over=True)
+    relay.poll(alive=set(), ahead=1, takes_over=True)
     assert [False, True] == [relay.schedule is not None, relay.to_end.num_rows == 1]
     assert 1 == Relay(outbox).run(Mode.DRAIN).dead
 

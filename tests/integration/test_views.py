@@ -230,8 +230,8 @@ def _groups(row: Mapping[str, Any]) -> set[tuple[str, str]]:
     return {(row["ordering_key"], name) for name in names.split("|")}
 
 
-def _why_not_takeable(row: Mapping[str, Any], now: datetime) -> str | None:
-    """Say why a delivery holds up those behind it, None if it does not."""
+def _why_not_eligible(row: Mapping[str, Any], now: datetime) -> str | None:
+    """Say why a delivery blocks those behind it, None if it does not."""
     if row["state"] == "CLAIMED":
         return "claimed"
     if row["kill_command_id"] is not None or row["state"] == "PUBLISHED":
@@ -250,10 +250,10 @@ def _expected(
     """Return who is eligible, and who is blocked as (event_id, blocked_by, reason)."""
     eligible, blocked = set(), set()
     in_the_way = [
-        (_place(row), row["event_id"], _why_not_takeable(row, now), _groups(row)) for row in rows
+        (_place(row), row["event_id"], _why_not_eligible(row, now), _groups(row)) for row in rows
     ]
     for row in rows:
-        is_due = row["state"] == "PENDING" and _why_not_takeable(row, now) is None
+        is_due = row["state"] == "PENDING" and _why_not_eligible(row, now) is None
         if not is_due or row["kill_command_id"] is not None:
             continue
         before = [

@@ -22,7 +22,7 @@ from delta_outbox.clock import SystemClock
 from delta_outbox.dbt import check_result
 from delta_outbox.errors import DbtFailed
 from delta_outbox.home import Home
-from delta_outbox.progress import NumberedPlans
+from delta_outbox.progress import NumberedWrites
 from delta_outbox.railway.generated import files_of, write
 from delta_outbox.railway.graph import Graph
 from delta_outbox.railway.rows import COLUMNS, from_csv, to_csv
@@ -164,7 +164,7 @@ def test_a_set_is_kept_once_and_another_follows_it(store: Store, build: Build) -
     assert before == rest
     assert ["2"] == [row["version"] for row in last["rows"]["railway_workflows"]]
     assert [("shipping", "Shipping")] == in_force(store)
-    others = NumberedPlans(store.spark, store.tables, writer="workflows", clock=SystemClock())
+    others = NumberedWrites(store.spark, store.tables, writer="workflows", clock=SystemClock())
     (found,) = others.last()
     assert last == found.plan
     others.append(lambda _: {**last, "version": "another"}, planned_by="somebody else")

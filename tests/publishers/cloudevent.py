@@ -10,7 +10,7 @@ from cloudevents.core.base import BaseCloudEvent
 from cloudevents.core.bindings.http import HTTPMessage, from_http_event
 
 from delta_outbox.publishers import Event, Publisher
-from delta_outbox.publishers.cloudevents import CloudEventForm
+from delta_outbox.publishers.cloudevents import CloudEventFormat
 from delta_outbox.publishers.cloudevents_settings import CloudEventSettings
 from delta_outbox.publishers.cloudevents_transport import Mode
 from delta_outbox.publishers.registry import transport_of
@@ -36,7 +36,7 @@ def as_cloudevent(event: Event, publisher: type[Publisher], mode: Mode) -> Event
     transport = transport_of(publisher)
     assert transport is not None
     settings = CloudEventSettings(source="/shop", extensions={"city": "Zürich 100 %"})
-    return CloudEventForm(settings=settings, transport=transport).write(event, mode)
+    return CloudEventFormat(settings=settings, transport=transport).write(event, mode)
 
 
 def check_cloudevent(read: BaseCloudEvent, event: Event) -> None:

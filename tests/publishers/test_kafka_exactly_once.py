@@ -19,17 +19,17 @@ from delta_outbox.publishers import (
     Delivered,
     EventBatch,
     Failed,
-    LostClaim,
     NotSent,
     Rejected,
     Unknown,
+    UnresolvedClaim,
 )
 from delta_outbox.publishers.kafka import KafkaPublisher
 from delta_outbox.publishers.registry import probe
 
 DESTINATION = "orders"
 WEEK = "604800000"  # milliseconds
-SEAT = "relay-1.0.0"
+SLOT = "relay-1.0.0"
 
 
 @pytest.fixture(scope="module")
@@ -68,12 +68,12 @@ def open_one(settings):
 
 @pytest.fixture
 def send():
-    """Publish events of a claim from a seat."""
+    """Publish events of a claim from a slot."""
 
-    def call(one, events, *, seconds=30.0, seat=SEAT):
+    def call(one, events, *, seconds=30.0, slot=SLOT):
         deadline = time.monotonic() + seconds
         return one.publish(
-            EventBatch(events, deadline=deadline, destination=DESTINATION, seat=seat)
+            EventBatch(events, deadline=deadline, destination=DESTINATION, producer_slot=slot)
         )
 
     return call
@@ -85,7 +85,7 @@ def recovered(settings):
 
     def ask(claim_id, *, timeout=20.0, since=None):
         since = since or datetime.now(UTC) - timedelta(hours=1)
-        lost = LostClaim(claim_id=claim_id, destination=DESTINATION, since=since)
+        lost = UnresolvedClaim(claim_id=claim_id, destination=DESTINATION, since=since)
         recover = KafkaPublisher.recovery(settings)
         assert recover is not None
         return recover([lost], timeout)[claim_id]
@@ -182,7 +182,7 @@ def test_a_successor_ends_what_is_open(
     assert set(kinds(results)) == {Unknown}
     assert {} == recovered("zombie")
     monkeypatch.undo()
-    assert set(kinds(send(open_one(), events, seat="relay-2.0.0"))) == {Delivered}
+    assert set(kinds(send(open_one(), events, slot="relay-2.0.0"))) == {Delivered}
     assert {event.event_id: 1 for event in events} == ids(topic)
 
 

@@ -98,7 +98,7 @@ class Oracle:
 
     def claimed(self, held: Held | None, limit: int) -> None:
         """Follow a claim: within its limit, of what may be taken, a prefix of each key."""
-        may = self.takeable()
+        may = self.eligible()
         if held is None:
             assert [] == may, "a claim found nothing"
             return
@@ -207,7 +207,7 @@ class Oracle:
         for event_id, known in self.known.items():
             self._check_event(known, shown[event_id])
         self._check_history()
-        assert self.takeable(shown) == list(self._store.retrieve(len(self.known) + 1))
+        assert self.eligible(shown) == list(self._store.retrieve(len(self.known) + 1))
 
     def _check_event(self, known: Known, record: Record) -> None:
         what = record.event_id
@@ -232,7 +232,7 @@ class Oracle:
         assert {name: known.state for name, known in self.known.items()} == stands
         assert {name: known.steps for name, known in self.known.items()} == counts
 
-    def takeable(self, shown: Mapping[str, Record] | None = None) -> list[str]:
+    def eligible(self, shown: Mapping[str, Record] | None = None) -> list[str]:
         """Return what may be taken now, in order."""
         records = shown or self._shown()
         now = self._store.now()

@@ -16,16 +16,16 @@ def breaker(failures: int | None = 3) -> Breaker:
 def opened(at: float = 0) -> Breaker:
     """Return one that has opened."""
     one = breaker()
-    assert one.landed([False] * 3, error="refused", now=at)
+    assert one.completed([False] * 3, error="refused", now=at)
     return one
 
 
 def test_failures_in_a_row_open_it() -> None:
     """An answer in between starts the count anew, over several claims as well."""
     one = breaker()
-    assert not one.landed([False, False, True, False], error="x", now=0)
+    assert not one.completed([False, False, True, False], error="x", now=0)
     assert (BreakerState.CLOSED, None) == (one.state(0), one.room(0))
-    assert one.landed([False, False], error="refused", now=0)
+    assert one.completed([False, False], error="refused", now=0)
     assert (BreakerState.OPEN, 0, "refused") == (one.state(0), one.room(0), one.error)
     assert 10 == one.wait(0)
 
@@ -39,10 +39,10 @@ def test_one_probe_at_a_time() -> None:
     assert (1, BreakerState.HALF_OPEN) == (one.room(10), one.state(10))
     one.started()
     assert 0 == one.room(10)
-    assert one.landed([False], error="still", now=11)
+    assert one.completed([False], error="still", now=11)
     assert (BreakerState.OPEN, 10, 1) == (one.state(11), one.wait(11), one.failed_probes)
     one.started()
-    assert one.landed([True], error="", now=21)
+    assert one.completed([True], error="", now=21)
     assert (BreakerState.CLOSED, None, 0) == (one.state(21), one.room(21), one.failed_probes)
 
 
@@ -50,22 +50,22 @@ def test_a_probe_without_a_verdict_has_failed() -> None:
     """A worker that crashed over the probe tells nothing good: the next one waits as well."""
     one = opened()
     one.started()
-    assert one.landed([], error="", now=10)
+    assert one.completed([], error="", now=10)
     assert (BreakerState.OPEN, 0) == (one.state(10), one.room(19))
 
 
 def test_what_was_sent_before_it_opened_changes_nothing() -> None:
-    """A claim that lands while it is open neither closes it nor keeps it open for longer."""
+    """A claim that completes while it is open neither closes it nor keeps it open for longer."""
     one = opened()
-    assert not one.landed([True], error="", now=5)
-    assert not one.landed([False], error="x", now=6)
+    assert not one.completed([True], error="", now=5)
+    assert not one.completed([False], error="x", now=6)
     assert 4 == one.wait(6)
 
 
 def test_without_a_limit_it_never_opens() -> None:
     """It only counts."""
     one = breaker(None)
-    assert not one.landed([False] * 1000, error="x", now=0)
+    assert not one.completed([False] * 1000, error="x", now=0)
     assert (False, 1000, None) == (one.opens, one.in_a_row, one.room(0))
 
 
@@ -98,7 +98,7 @@ def test_it_is_open_for_its_time_after_the_last_failure(
         assert room in (None, 0, 1)
         if sent:
             one.started()
-            one.landed(sent, error="" if all(sent) else "x", now=now)
+            one.completed(sent, error="" if all(sent) else "x", now=now)
             in_a_row = 0 if any(sent) and sent[-1] else one.in_a_row
             assert in_a_row == one.in_a_row
     assert one.room(now + 10) != 0

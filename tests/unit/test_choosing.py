@@ -1,4 +1,4 @@
-"""Which claims are made where destinations are kept apart, and what each may be asked."""
+"""Which claims are made where destinations are isolated, and what each may be asked."""
 
 from __future__ import annotations
 
@@ -76,10 +76,10 @@ class Field:
     def __init__(
         self, *, limit: int | None = None, workers: int = 2, limits: dict[str, Any] | None = None
     ) -> None:
-        """Serve a and b; nothing lands before it is told to."""
+        """Serve a and b; nothing completes before it is told to."""
         self.clock = ManualClock()
         self.states = States(self.clock)
-        self.may_land = threading.Event()
+        self.may_complete = threading.Event()
         self.settings = Settings(
             relay=RelaySettings(parallelism=workers),
             publishers={
@@ -108,7 +108,7 @@ class Field:
         return isolation
 
     def _publish(self, _: Held) -> list[EndOfClaim]:
-        self.may_land.wait()
+        self.may_complete.wait()
         return []
 
     def new_claim(self, batch: pa.Table) -> Claim:
@@ -138,7 +138,7 @@ class Field:
         )
 
     def choose(self, schedule: Schedule, *, once: bool = False) -> list[Held]:
-        """Choose, and let what is to be sent fly."""
+        """Choose, and let what is to be sent start."""
         chosen: list[Held] = []
         self.choosing.choose(schedule, chosen, once=once)
         for held in chosen:
@@ -147,32 +147,32 @@ class Field:
                 self.flight.start(held)
         return chosen
 
-    def land(self, held: Held, *results: EndOfClaim) -> bool:
+    def complete(self, held: Held, *results: EndOfClaim) -> bool:
         """Say what became of a claim."""
-        return self.isolation.landed(held.claim, results)
+        return self.isolation.completed(held.claim, results)
 
 
 @pytest.fixture
 def fields() -> Iterator[list[Field]]:
-    """Take fields; nothing of them is left in the air."""
+    """Take fields; nothing of them is left in flight."""
     made: list[Field] = []
     yield made
     for field in made:
-        field.may_land.set()
+        field.may_complete.set()
         field.flight.close()
 
 
 def shown(chosen: Sequence[Held]) -> list[tuple[str, list[str], bool]]:
     """Return destination, events, and whether they are sent, of each claim."""
     return [
-        (one.to, one.claim.deliveries["event_id"].to_pylist(), not one.is_put_back)
+        (one.to, one.claim.deliveries["event_id"].to_pylist(), not one.is_released)
         for one in chosen
     ]
 
 
 def test_each_destination_has_a_claim_of_its_own(fields: list[Field]) -> None:
-    """What goes to one destination is claimed apart, and flies beside the others, each on a task
-    of its own; what hangs keeps its own only.
+    """What goes to one destination has a claim of its own, in flight beside the others, each on a
+    task of its own; what hangs keeps its own only.
     """
     fields.append(field := Field())
     schedule = field.schedule(("a", None), ("b", None), ("a", None))
@@ -214,7 +214,7 @@ def test_the_same_key_waits(fields: list[Field]) -> None:
 
 
 def test_an_event_for_both_is_one_claim_while_both_are_well(fields: list[Field]) -> None:
-    """Without trouble nothing is told apart."""
+    """Without failures an event for several destinations is one claim."""
     fields.append(field := Field())
     assert [("a|b", ["0", "0", "1", "1"], True)] == shown(
         field.choose(field.schedule(("both", "k"), ("both", "k")))
@@ -225,7 +225,7 @@ def test_an_event_for_both_is_one_claim_while_both_are_well(fields: list[Field])
 def test_an_event_for_both_is_told_apart_when_one_is_not_well(
     fields: list[Field], how: str
 ) -> None:
-    """The well one gets its delivery, the other one is put back; of a key only the first, for its
+    """The well one gets its delivery, the other one is released; of a key only the first, for its
     order holds over both.
     """
     limits: dict[str, Any] = {"rate_per_second": 1} if how == "slow" else {}
@@ -237,7 +237,7 @@ def test_an_event_for_both_is_told_apart_when_one_is_not_well(
         field.isolation.reload()
     if how in ("open", "failing"):
         [held] = field.choose(field.schedule(("a", None)))
-        field.land(held, Failed(error="refused"))
+        field.complete(held, Failed(error="refused"))
     chosen = field.choose(field.schedule(("both", "k"), ("both", "k"), ("both", None)))
     assert [("a", ["0", "2"], False), ("b", ["0", "2"], True)] == shown(chosen)
     assert 2 == len({one.claim.claim_id for one in chosen})
@@ -265,10 +265,10 @@ def test_rates_cut_a_claim(fields: list[Field]) -> None:
     )
     assert [("a", ["0", "2", "3"], True), ("b", ["5", "6"], True)] == shown(field.choose(schedule))
     assert 0 < field.isolation.wait() <= 1
-    field.may_land.set()
+    field.may_complete.set()
     field.flight.wait(10)
     while field.flight:
-        list(field.flight.landed())
+        list(field.flight.completed())
     assert [] == field.choose(schedule)
     field.clock.sleep(1)
     assert [("a", ["1", "4"], True)] == shown(field.choose(schedule))
@@ -280,10 +280,10 @@ def test_a_probe_is_one_delivery(fields: list[Field]) -> None:
     """
     fields.append(field := Field(limits={"breaker_failures": 2, "breaker_seconds": 10}))
     [held] = field.choose(field.schedule(("a", None), ("a", None)))
-    field.may_land.set()
+    field.may_complete.set()
     field.flight.wait(10)
-    list(field.flight.landed())
-    assert field.land(held, Failed(error="refused"), Failed(error="refused again"))
+    list(field.flight.completed())
+    assert field.complete(held, Failed(error="refused"), Failed(error="refused again"))
     assert {"a"} == field.isolation.unavailable()
     assert "refused again" == field.states.breakers["a"].error
     assert 10 == field.isolation.hope()
@@ -298,12 +298,12 @@ def test_a_probe_is_one_delivery(fields: list[Field]) -> None:
     [probe] = field.choose(schedule)
     assert 1 == len(probe.claim)
     assert [] == field.choose(field.schedule(("a", None)))
-    assert field.land(probe, Failed(error="still"))
+    assert field.complete(probe, Failed(error="still"))
     assert {"a"} == field.isolation.unavailable()
     assert NEVER == field.isolation.hope()
     field.clock.sleep(10)
     field.isolation.started(["a"], probe.claim)
-    assert field.land(probe, Rejected(error="it is there, and does not like it"))
+    assert field.complete(probe, Rejected(error="it is there, and does not like it"))
     assert {} == field.states.breakers
     assert set() == field.isolation.unavailable()
 
@@ -312,8 +312,8 @@ def test_what_was_not_tried_is_no_failure(fields: list[Field]) -> None:
     """What was not sent, or whose worker crashed, says nothing of the destination."""
     fields.append(field := Field(limits={"breaker_failures": 1}))
     [held] = field.choose(field.schedule(("a", None), ("a", None)))
-    assert not field.land(held, NotSent(), Delivered())
-    assert not field.land(held, NotSent(), NotSent())
+    assert not field.complete(held, NotSent(), Delivered())
+    assert not field.complete(held, NotSent(), NotSent())
     assert field.isolation.is_free("a")
 
 
@@ -349,12 +349,12 @@ def test_a_breaker_that_was_left_open_stays_open_until_it_is_known(fields: list[
     assert {"a"} == starting.unavailable()
 
 
-def test_one_destination_without_limits_is_not_kept_apart(fields: list[Field]) -> None:
+def test_one_destination_without_limits_is_not_isolated(fields: list[Field]) -> None:
     """The shipped settings cost nothing: no question is asked differently, no state is read."""
     fields.append(field := Field())
     field.isolation._limits.pop("b")
-    assert not field.isolation.is_apart
-    assert field.isolation.apart(batch_size=8, ahead=10) is None
+    assert not field.isolation.is_isolated
+    assert field.isolation.per_destination(batch_size=8, ahead=10) is None
     field.isolation.load()
     assert not field.isolation._is_loaded
 
@@ -391,7 +391,7 @@ def test_order_holds_over_all_destinations(rows: list[Row], paused: bool) -> Non
     try:
         chosen = field.choose(schedule)
     finally:
-        field.may_land.set()
+        field.may_complete.set()
         field.flight.close()
     for key in ("k", "l"):
         numbers = [n for n, row in enumerate(rows) if row[1] == key]
@@ -403,5 +403,5 @@ def test_order_holds_over_all_destinations(rows: list[Row], paused: bool) -> Non
         if holding:
             assert all(holding[0] == other for other in holding)
             assert numbers[: len(holding[0])] == holding[0]
-            if paused and any(one.is_put_back for one in chosen):
+            if paused and any(one.is_released for one in chosen):
                 assert all(len(claim) == 1 for claim in holding if rows[claim[0]][0] == "both")

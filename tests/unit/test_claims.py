@@ -49,7 +49,7 @@ POLICIES = PolicySet.parse(
 
 
 def delivery(event_id: str, event_type: str = "x", **given: Any) -> dict[str, Any]:
-    """Return a row of the picture before its first claim."""
+    """Return a row of the read view before its first claim."""
     return {
         "event_id": event_id,
         "arrival": 1,
@@ -69,8 +69,8 @@ def delivery(event_id: str, event_type: str = "x", **given: Any) -> dict[str, An
 
 def claimed(*rows: dict[str, Any]) -> Claim:
     """Claim deliveries."""
-    takeable = pa.Table.from_pylist(list(rows), schema=DELIVERIES)
-    return make_claim(takeable, policies=POLICIES, now=NOW, claim_id="c")
+    eligible = pa.Table.from_pylist(list(rows), schema=DELIVERIES)
+    return make_claim(eligible, policies=POLICIES, now=NOW, claim_id="c")
 
 
 def test_first_claim_names_the_destinations():
@@ -238,7 +238,7 @@ def test_deliveries_are_put_in_the_order_of_the_outbox(
     assert [row[1] for row in expected] == ordered["ordinal"].to_pylist()
 
 
-def test_what_may_hold_up_others():
+def test_what_may_block_others():
     """What waits and is not due, and what others have claimed; not what the asker has claimed."""
 
     def overview(*claimed_by: str, due: int) -> Overview:

@@ -16,7 +16,7 @@ from delta_outbox.config import (
 )
 from delta_outbox.policy import PolicySet
 from delta_outbox.publishers.registry import BUILT_IN, find_publisher, prepare_settings
-from delta_outbox.relay.forms import prepare_forms
+from delta_outbox.relay.forms import prepare_payload_formats
 
 EXAMPLE = Path(__file__).parents[2] / "outbox.toml.example"
 
@@ -55,6 +55,6 @@ def test_example_shows_every_destination(tmp_path: Path) -> None:
         found = find_publisher(one.type, destination=name)
         prepare_settings(found, one.settings, destination=name, home=tmp_path)
     everywhere = PolicySet.parse([{"event_type": "*", "destination": "|".join(publishers)}])
-    assert ["shop"] == list(prepare_forms(everywhere, settings))
+    assert ["shop"] == list(prepare_payload_formats(everywhere, settings))
     types = {one.type for one in publishers.values()}
     assert types == BUILT_IN.keys() - {"jsonl", "memory", "null"}

@@ -66,7 +66,7 @@ def test_what_is_not_claimed_is_not_asked_and_shown():
     """Checks of a capability that a store lacks say so, and all others are made."""
     results = run(MemoryStores(_Modest))
     assert {Verdict.PASSED, Verdict.NOT_CLAIMED} == {one.verdict for one in results.values()}
-    assert str(Capability.LOGS) == results["an_update_is_noticed"].said
+    assert str(Capability.LOGS) == results["an_update_is_noticed"].message
 
 
 def test_a_store_that_raises_has_not_passed():

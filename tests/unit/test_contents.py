@@ -13,13 +13,13 @@ import pytest
 
 from delta_outbox import payload_files
 from delta_outbox.commit_files import AddedFile
-from delta_outbox.event_files import UnreadableFile, arrived, open_file, with_places
+from delta_outbox.event_files import UnreadableFile, arrived, open_file, with_locations
 from delta_outbox.publishers.protocol import Delivered, EventBatch, Result
 from delta_outbox.relay import contents
 from delta_outbox.relay import slice as worker
 from delta_outbox.relay.contents import is_readable, read_slice, with_contents, written_slices
 from delta_outbox.relay.deadline import Deadline
-from delta_outbox.relay.placing import PLACED
+from delta_outbox.relay.placing import ROUTED
 from delta_outbox.relay.slice import Job, publish_from_files
 
 SENT: list[tuple[str, bytes, Mapping[str, str | None] | None]] = []
@@ -86,11 +86,11 @@ def write(
     return AddedFile(path=path, version=1, rows=count)
 
 
-def placed(deliveries: pa.Table, slices: int) -> pa.Table:
+def routed(deliveries: pa.Table, slices: int) -> pa.Table:
     """Return where deliveries go, in slices by turns."""
     count = deliveries.num_rows
     given: dict[str, Any] = {
-        "place": range(count),
+        "position": range(count),
         "slice": [n % slices for n in range(count)],
         "id": deliveries["event_id"],
         "at_arrival": deliveries["arrival"],
@@ -102,7 +102,7 @@ def placed(deliveries: pa.Table, slices: int) -> pa.Table:
         "route": ["t"] * count,
         "format": [None] * count,
     }
-    return pa.table({name: given[name] for name in PLACED.names}, schema=PLACED)
+    return pa.table({name: given[name] for name in ROUTED.names}, schema=ROUTED)
 
 
 def job() -> Job:
@@ -116,11 +116,13 @@ def job() -> Job:
 
 
 def codes(batches: Sequence[pa.RecordBatch]) -> dict[int, str]:
-    """Return the answer of each place."""
+    """Return the answer of each position."""
     return {
-        place: code
+        position: code
         for batch in batches
-        for place, code in zip(batch["place"].to_pylist(), batch["code"].to_pylist(), strict=True)
+        for position, code in zip(
+            batch["position"].to_pylist(), batch["code"].to_pylist(), strict=True
+        )
     }
 
 
@@ -134,7 +136,7 @@ def test_rows_are_read_from_where_they_lie(tmp_path: Path) -> None:
     random.Random(7).shuffle(order)
     claim = everything.take(pa.array(order[:120]))
     ids = claim["event_id"].to_pylist()
-    with written_slices(placed(claim, 2), claim, slices=2, folder=tmp_path) as path:
+    with written_slices(routed(claim, 2), claim, slices=2, folder=tmp_path) as path:
         for number in (0, 1):
             parts = list(with_contents(read_slice(path, number), traced=True, at_once=7))
             assert max(len(part) for part in parts) == 7
@@ -172,7 +174,7 @@ def test_no_more_bytes_are_held_than_fit(
     order = list(range(500))
     random.Random(7).shuffle(order)
     claim = claim.take(pa.array(order))
-    with written_slices(placed(claim, 1), claim, slices=1, folder=tmp_path) as path:
+    with written_slices(routed(claim, 1), claim, slices=1, folder=tmp_path) as path:
         parts = list(with_contents(read_slice(path, 0), traced=False, bytes_at_once=most))
     assert claim["event_id"].to_pylist() == pa.Table.from_batches(parts)["event_id"].to_pylist()
     assert most >= max(part.nbytes for part in parts)
@@ -202,17 +204,17 @@ def test_the_commit_says_where_an_event_lies(tmp_path: Path) -> None:
     files = [write(tmp_path, f"{n}.parquet", n * 10, 10, group=4) for n in range(2)]
     given = arrived(files).take(pa.array([13, 2, 5, 19]))
     known = given.select([name for name in given.column_names if name not in ("file", "row")])
-    found = with_places(known, {1: files})
+    found = with_locations(known, {1: files})
     assert given["row"].to_pylist() == found["row"].to_pylist()
     assert given["file"].to_pylist() == found["file"].to_pylist()
     twice = known.set_column(
         known.schema.get_field_index("ambiguous"), "ambiguous", [[False, True, False, False]]
     )
-    assert [3, None, 5, 9] == with_places(twice, {1: files})["row"].to_pylist()
-    assert [None] * 4 == with_places(known, {2: files})["file"].to_pylist()
+    assert [3, None, 5, 9] == with_locations(twice, {1: files})["row"].to_pylist()
+    assert [None] * 4 == with_locations(known, {2: files})["file"].to_pylist()
     files[0].path.unlink()
     with pytest.raises(UnreadableFile):
-        with_places(known, {1: files})
+        with_locations(known, {1: files})
 
 
 def test_large_headers_are_handed_out_by_bytes_too(tmp_path: Path) -> None:
@@ -223,7 +225,7 @@ def test_large_headers_are_handed_out_by_bytes_too(tmp_path: Path) -> None:
     index = table.schema.get_field_index("headers")
     pq.write_table(table.set_column(index, "headers", large), file.path)
     claim = arrived([file])
-    with written_slices(placed(claim, 1), claim, slices=1, folder=tmp_path) as path:
+    with written_slices(routed(claim, 1), claim, slices=1, folder=tmp_path) as path:
         parts = list(with_contents(read_slice(path, 0), traced=False, bytes_at_once=50_000))
     assert [4] * 16 == [len(part) for part in parts]
 
@@ -232,7 +234,7 @@ def test_an_event_for_two_destinations_is_read_once(tmp_path: Path) -> None:
     """A row that is wanted twice is handed out twice."""
     everything = arrived([write(tmp_path, "a.parquet", 0, 4, group=4, told=50)])
     claim = everything.take(pa.array([0, 0, 1, 1]))
-    with written_slices(placed(claim, 1), claim, slices=1, folder=tmp_path) as path:
+    with written_slices(routed(claim, 1), claim, slices=1, folder=tmp_path) as path:
         (part,) = with_contents(read_slice(path, 0), traced=False)
     assert [b"0" * 50] * 2 + [b"1" * 50] * 2 == part["payload"].to_pylist()
 
@@ -246,7 +248,7 @@ def test_a_size_that_the_log_says_is_believed(tmp_path: Path) -> None:
 def test_a_slice_is_published_from_the_files(tmp_path: Path) -> None:
     """A worker sends what lies in the files, and answers for each delivery."""
     claim = arrived([write(tmp_path, "a.parquet", 0, 10, group=4)])
-    with written_slices(placed(claim, 3), claim, slices=3, folder=None) as path:
+    with written_slices(routed(claim, 3), claim, slices=3, folder=None) as path:
         answers = list(publish_from_files(job(), path, attempt_number=0, part=1))
     assert dict.fromkeys((1, 4, 7), worker.DELIVERED) == codes(answers)
     assert [("e-1", b"1" * 50, {"n": "1"})] == SENT[:1]
@@ -257,7 +259,7 @@ def test_a_repeated_task_reads_and_sends_nothing(tmp_path: Path) -> None:
     file = write(tmp_path, "a.parquet", 0, 4, group=4)
     claim = arrived([file])
     file.path.unlink()
-    with written_slices(placed(claim, 1), claim, slices=1, folder=tmp_path) as path:
+    with written_slices(routed(claim, 1), claim, slices=1, folder=tmp_path) as path:
         answers = list(publish_from_files(job(), path, attempt_number=1, part=0))
     assert dict.fromkeys(range(4), worker.CRASHED) == codes(answers)
     assert [] == SENT
@@ -276,7 +278,7 @@ def test_what_cannot_be_read_is_not_sent(tmp_path: Path, harm: str) -> None:
         files[0].path.write_bytes(b"x" * 100)
     else:
         write(tmp_path, "a", 90, 10 if harm == "others" else 5, group=4)
-    with written_slices(placed(claim, 1), claim, slices=1, folder=tmp_path) as path:
+    with written_slices(routed(claim, 1), claim, slices=1, folder=tmp_path) as path:
         answers = list(publish_from_files(job(), path, attempt_number=0, part=0))
     assert dict.fromkeys(range(20), worker.NOT_READ) == codes(answers)
     assert [] == SENT

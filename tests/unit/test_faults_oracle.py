@@ -85,7 +85,7 @@ def test_second_copy_needs_a_claim_that_was_lost(reason: str) -> None:
 
 
 def test_released_event_has_no_second_copy() -> None:
-    """What was given back was not sent."""
+    """What was released was not sent."""
     histories = HISTORIES | histories_of(interrupted("e0", "released"))
     with pytest.raises(AssertionError):
         check_deliveries([*COPIES, COPIES[0]], histories, GIVEN)

@@ -19,17 +19,17 @@ from delta_outbox.relay.schedule import Kind
 
 
 class Field:
-    """Flights that land when they are told to."""
+    """Claims in flight that complete when they are told to."""
 
     def __init__(self) -> None:
-        """Let everything fly."""
+        """Let everything start."""
         self.clock = ManualClock()
-        self.may_land = threading.Semaphore(0)
+        self.may_complete = threading.Semaphore(0)
         self.answers: dict[str, EndOfClaim] = {}  # of scopes; Delivered for any other
         self.flight = Flight(self._publish, self.clock)
 
     def _publish(self, held: Held) -> list[EndOfClaim]:
-        self.may_land.acquire()
+        self.may_complete.acquire()
         return [self.answers.get(scope or "", Delivered()) for scope in held.scopes]
 
     def start(self, kind: Kind, *scopes: str | None) -> Held:
@@ -40,7 +40,7 @@ class Field:
 
     def queue(self, *scopes: str | None) -> Held:
         """Let a claim of new deliveries wait for the one in flight, and return it."""
-        held = self.made(Kind.NEW, *scopes)
+        held = self.made(Kind.FIRST_ATTEMPT, *scopes)
         self.flight.queue(held)
         return held
 
@@ -55,11 +55,11 @@ class Field:
         )
         return Held(kind=kind, claim=claim, scopes=list(scopes))
 
-    def land(self) -> list[Held]:
-        """Let one land, and return what has."""
-        self.may_land.release()
+    def complete(self) -> list[Held]:
+        """Let one complete, and return what has."""
+        self.may_complete.release()
         self.flight.wait(60.0)
-        return [held for held, _ in self.flight.landed()]
+        return [held for held, _ in self.flight.completed()]
 
     def may_queue(self) -> bool:
         """Say whether a claim may wait, if the last one took no time to speak of."""
@@ -72,150 +72,150 @@ class Field:
 
 @pytest.fixture
 def field() -> Iterator[Field]:
-    """Return flights, of which none is left in the air."""
+    """Return flights, of which none is left in flight."""
     field = Field()
     yield field
-    field.may_land.release(10)
+    field.may_complete.release(10)
     field.flight.close()
 
 
 def test_each_kind_flies_beside_the_other(field: Field) -> None:
-    """One claim of each kind may fly at a time."""
-    assert {Kind.NEW, Kind.TROUBLED} == field.admitted()
-    field.start(Kind.NEW)
-    assert {Kind.TROUBLED} == field.admitted()
-    field.start(Kind.TROUBLED)
+    """One claim of each kind may be in flight at a time."""
+    assert {Kind.FIRST_ATTEMPT, Kind.RETRY} == field.admitted()
+    field.start(Kind.FIRST_ATTEMPT)
+    assert {Kind.RETRY} == field.admitted()
+    field.start(Kind.RETRY)
     assert set() == field.admitted()
 
 
 def test_slow_claim_of_new_deliveries_is_overtaken(field: Field) -> None:
-    """When one takes long, one more may start beside it, and another when that one has landed;
+    """When one takes long, one more may start beside it, and another when that one has completed;
     what has failed before is never overtaken.
     """
-    field.start(Kind.NEW)
-    field.start(Kind.TROUBLED)
+    field.start(Kind.FIRST_ATTEMPT)
+    field.start(Kind.RETRY)
     field.clock.sleep(SLOW_SECONDS - 0.001)
     assert set() == field.admitted()
     field.clock.sleep(0.001)
-    assert {Kind.NEW} == field.admitted()
-    field.start(Kind.NEW)
+    assert {Kind.FIRST_ATTEMPT} == field.admitted()
+    field.start(Kind.FIRST_ATTEMPT)
     field.clock.sleep(SLOW_SECONDS)
     assert set() == field.admitted()
     assert 3 == len(field.flight)
 
 
-def test_what_has_landed_is_told_once(field: Field) -> None:
-    """Each claim lands once, and then its kind may start again."""
-    field.start(Kind.NEW)
-    assert [] == list(field.flight.landed())
-    assert [Kind.NEW] == [held.kind for held in field.land()]
-    assert [] == list(field.flight.landed())
-    assert Kind.NEW in field.admitted()
+def test_what_has_completed_is_told_once(field: Field) -> None:
+    """Each claim completes once, and then its kind may start again."""
+    field.start(Kind.FIRST_ATTEMPT)
+    assert [] == list(field.flight.completed())
+    assert [Kind.FIRST_ATTEMPT] == [held.kind for held in field.complete()]
+    assert [] == list(field.flight.completed())
+    assert Kind.FIRST_ATTEMPT in field.admitted()
 
 
 def test_the_next_claim_waits_for_the_one_in_flight(field: Field) -> None:
-    """It is ours already, and starts when the other has landed, before anybody asks."""
-    field.start(Kind.NEW)
-    field.land()
+    """It is ours already, and starts when the other has completed, before anybody asks."""
+    field.start(Kind.FIRST_ATTEMPT)
+    field.complete()
     assert not field.may_queue()
-    first = field.start(Kind.NEW, "a", "b", None)
+    first = field.start(Kind.FIRST_ATTEMPT, "a", "b", None)
     assert field.may_queue()
     second = field.queue("a", "c", None)
     assert not field.may_queue()
     assert [first, second] == field.flight.held()
     assert 1 == len(field.flight)
-    assert [first] == field.land()
+    assert [first] == field.complete()
     assert 1 == len(field.flight)
-    assert set() == second.barred
-    assert [second] == field.land()
+    assert set() == second.blocked
+    assert [second] == field.complete()
 
 
-def test_what_follows_a_failure_is_barred(field: Field) -> None:
-    """In whatever claim it was: also one of troubled deliveries, which lands first."""
+def test_what_follows_a_failure_is_blocked(field: Field) -> None:
+    """In whatever claim it was: also one of retries, which completes first."""
     field.answers = {"t": Unknown(), "a": Failed(error="no")}
-    troubled = field.start(Kind.TROUBLED, "t")
+    retry = field.start(Kind.RETRY, "t")
     assert 1 == len(field.flight)
-    waiting = field.made(Kind.NEW, "a", "b", "t")
-    field.may_land.release()
+    waiting = field.made(Kind.FIRST_ATTEMPT, "a", "b", "t")
+    field.may_complete.release()
     field.flight.wait(60.0)
-    new = field.start(Kind.NEW, "a", "b")
+    new = field.start(Kind.FIRST_ATTEMPT, "a", "b")
     field.flight.queue(waiting)
-    assert [troubled] == [held for held, _ in field.flight.landed()]
-    assert {"t"} == waiting.barred
-    assert [new] == field.land()
-    assert {"a", "t"} == waiting.barred
+    assert [retry] == [held for held, _ in field.flight.completed()]
+    assert {"t"} == waiting.blocked
+    assert [new] == field.complete()
+    assert {"a", "t"} == waiting.blocked
 
 
-def test_what_landed_while_it_was_claimed_is_no_longer_waited_for(field: Field) -> None:
+def test_what_completed_while_it_was_claimed_is_no_longer_waited_for(field: Field) -> None:
     """Its failures count all the same."""
     field.answers = {"a": Rejected(error="no")}
-    field.start(Kind.NEW, "a")
-    field.may_land.release()
+    field.start(Kind.FIRST_ATTEMPT, "a")
+    field.may_complete.release()
     field.flight.wait(60.0)
     waiting = field.queue("a")
     assert 2 == len(field.flight)
-    assert {"a"} == waiting.barred
+    assert {"a"} == waiting.blocked
 
 
 def test_a_claim_that_waits_overtakes_a_slow_one_without_its_scopes(field: Field) -> None:
     """What follows a delivery in flight must not be sent beside it."""
-    field.start(Kind.NEW, "a", None)
+    field.start(Kind.FIRST_ATTEMPT, "a", None)
     waiting = field.queue("a", "b")
     field.flight.overtake()
     assert 1 == len(field.flight)
     field.clock.sleep(SLOW_SECONDS)
-    assert {Kind.TROUBLED} == field.admitted()
+    assert {Kind.RETRY} == field.admitted()
     field.flight.overtake()
     assert 2 == len(field.flight)
-    assert {"a"} == waiting.barred
+    assert {"a"} == waiting.blocked
     assert not field.may_queue()
 
 
-def test_what_lands_elsewhere_is_not_waited_for(field: Field) -> None:
+def test_what_completes_elsewhere_is_not_waited_for(field: Field) -> None:
     """What waits goes by the claims for all destinations, not by those for one of them."""
-    field.start(Kind.NEW)
-    field.land()
-    field.flight.start(replace(field.made(Kind.NEW), to="shop"))
+    field.start(Kind.FIRST_ATTEMPT)
+    field.complete()
+    field.flight.start(replace(field.made(Kind.FIRST_ATTEMPT), to="shop"))
     assert not field.may_queue()
-    field.start(Kind.NEW)
+    field.start(Kind.FIRST_ATTEMPT)
     assert field.may_queue()
     field.queue()
-    assert not field.flight.admits(Kind.NEW)
-    assert not field.flight.admits(Kind.NEW, to="shop")
-    assert field.flight.admits(Kind.NEW, to="other")
+    assert not field.flight.admits(Kind.FIRST_ATTEMPT)
+    assert not field.flight.admits(Kind.FIRST_ATTEMPT, to="shop")
+    assert field.flight.admits(Kind.FIRST_ATTEMPT, to="other")
 
 
-def test_a_look_between_a_landing_and_its_word_breaks_nothing(field: Field) -> None:
-    """The claim in flight is settled before its thread has said that it is over: what waits keeps
+def test_a_poll_between_completion_and_its_word_breaks_nothing(field: Field) -> None:
+    """The claim in flight is completed before its thread has said that it is over: what waits keeps
     waiting for that word, and nothing starts before it.
     """
-    field.start(Kind.NEW, "a")
+    field.start(Kind.FIRST_ATTEMPT, "a")
     waiting = field.queue("b")
-    field.flight._flying.clear()  # as `landed` leaves it
+    field.flight._in_flight.clear()  # as `completed` leaves it
     field.flight.overtake()
-    assert not field.flight.admits(Kind.NEW)
-    assert waiting is field.flight.take_back()
+    assert not field.flight.admits(Kind.FIRST_ATTEMPT)
+    assert waiting is field.flight.withdraw()
 
 
 def test_a_claim_that_waits_can_be_taken_back(field: Field) -> None:
     """Whoever stops releases it."""
-    field.start(Kind.NEW)
+    field.start(Kind.FIRST_ATTEMPT)
     waiting = field.queue()
-    assert waiting is field.flight.take_back()
-    assert None is field.flight.take_back()
-    field.land()
+    assert waiting is field.flight.withdraw()
+    assert None is field.flight.withdraw()
+    field.complete()
     assert 0 == len(field.flight)
 
 
 def test_nothing_waits_behind_what_takes_long(field: Field) -> None:
     """A claim that waits uses up its lease, so only the fast are waited for."""
-    field.start(Kind.NEW)
+    field.start(Kind.FIRST_ATTEMPT)
     assert not field.may_queue()
     field.clock.sleep(1.1)
-    field.land()
-    field.start(Kind.NEW)
+    field.complete()
+    field.start(Kind.FIRST_ATTEMPT)
     assert not field.may_queue()
     field.clock.sleep(0.9)
-    field.land()
-    field.start(Kind.NEW)
+    field.complete()
+    field.start(Kind.FIRST_ATTEMPT)
     assert field.may_queue()

@@ -14,9 +14,9 @@ from delta_outbox import lane_logs
 from delta_outbox.clock import SystemClock
 from delta_outbox.errors import LaneClosed
 from delta_outbox.lane_logs import LaneLogs
-from delta_outbox.lanes import FIRST, begun_plan, closing_plan, read_generation
+from delta_outbox.lanes import FIRST, begun_plan, closing_plan, read_epoch
 from delta_outbox.log import TransitionLog
-from delta_outbox.progress import NumberedPlan
+from delta_outbox.progress import NumberedWrite
 from delta_outbox.tables import Tables
 
 WHO: dict[str, Any] = {"actor": "ann", "reason": "growth"}
@@ -30,15 +30,15 @@ class Lanes:
     plans: list[dict[str, Any]] = field(default_factory=list)
     appended: list[tuple[int, int, int]] = field(default_factory=list)
 
-    def last(self) -> Iterator[NumberedPlan]:
+    def last(self) -> Iterator[NumberedWrite]:
         """Yield the last plan."""
         if self.plans:
             at = datetime(2026, 1, 1, tzinfo=UTC)
-            yield NumberedPlan(number=len(self.plans), plan=self.plans[-1], planned_at=at)
+            yield NumberedWrite(number=len(self.plans), plan=self.plans[-1], planned_at=at)
 
     def change(self, lanes: int) -> None:
         """Begin a new epoch."""
-        now = read_generation(next(self.last(), None))
+        now = read_epoch(next(self.last(), None))
         closing = closing_plan(now, lanes=lanes, **WHO)
         self.plans += [closing, begun_plan(closing)]
 
@@ -49,7 +49,7 @@ def lanes(monkeypatch: pytest.MonkeyPatch) -> Lanes:
     found = Lanes()
 
     def append(log: TransitionLog, rows: pa.Table) -> None:
-        if log.epoch != read_generation(next(found.last(), None)).epoch:
+        if log.epoch != read_epoch(next(found.last(), None)).number:
             log._is_ending(log.epoch)
             raise LaneClosed(writer=log.app_id, number=1, lane=log.lane)
         found.appended.append((log.epoch, log.lane, rows.num_rows))
@@ -85,17 +85,17 @@ def test_endings_of_an_ended_epoch_are_void_in_all_lanes(lanes: Lanes) -> None:
     """
     lanes.change(3)
     logs = logs_of(lanes)
-    assert 3 == logs.generation.lanes
+    assert 3 == logs.epoch.lanes
     lanes.change(5)
     logs.append_endings(ROWS)
     assert [] == lanes.appended
-    assert (2, 5) == (logs.generation.epoch, logs.generation.lanes)
+    assert (2, 5) == (logs.epoch.number, logs.epoch.lanes)
 
 
 def test_what_an_epoch_ended_under_is_decided_anew(lanes: Lanes) -> None:
     """Rows that lose to the end of an epoch are decided again, and go on the lanes of the next."""
     logs = logs_of(lanes)
-    assert FIRST == logs.generation
+    assert FIRST == logs.epoch
     lanes.change(2)
     assert 10 == logs.append_until_won(ROWS, lambda: ROWS.slice(0, 10))
     assert {1} == {epoch for epoch, *_ in lanes.appended}

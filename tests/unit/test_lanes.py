@@ -16,8 +16,8 @@ from delta_outbox.cli.outcome import Invocation
 from delta_outbox.cli.parser import parse
 from delta_outbox.cli.render import console_for
 from delta_outbox.errors import WrongUsage
-from delta_outbox.lanes import FIRST, Generation, begun_plan, closing_plan, read_generation
-from delta_outbox.progress import NumberedPlan
+from delta_outbox.lanes import FIRST, Epoch, begun_plan, closing_plan, read_epoch
+from delta_outbox.progress import NumberedWrite
 from delta_outbox.relay.lane_change import LaneRequest
 from delta_outbox.relay.lane_share import share_of
 from delta_outbox.tables import lane_of
@@ -28,19 +28,19 @@ ROWS = pa.table(
 )
 
 
-def planned(number: int, plan: dict[str, Any]) -> NumberedPlan:
+def planned(number: int, plan: dict[str, Any]) -> NumberedWrite:
     """Return a plan."""
-    return NumberedPlan(number=number, plan=plan, planned_at=datetime(2026, 1, 1, tzinfo=UTC))
+    return NumberedWrite(number=number, plan=plan, planned_at=datetime(2026, 1, 1, tzinfo=UTC))
 
 
 def test_a_change_is_two_plans() -> None:
     """Between the first and the second the old epoch ends; then the next one has begun."""
-    assert read_generation(None) == FIRST == Generation(epoch=0, lanes=1)
+    assert read_epoch(None) == FIRST == Epoch(number=0, lanes=1)
     closing = closing_plan(FIRST, lanes=4, **WHO)
-    ending = read_generation(planned(1, closing))
-    assert (0, 1, 4, True) == (ending.epoch, ending.lanes, ending.becomes, ending.is_ending)
-    now = read_generation(planned(2, begun_plan(closing)))
-    assert (1, 4, None, False) == (now.epoch, now.lanes, now.becomes, now.is_ending)
+    ending = read_epoch(planned(1, closing))
+    assert (0, 1, 4, True) == (ending.number, ending.lanes, ending.becomes, ending.is_ending)
+    now = read_epoch(planned(2, begun_plan(closing)))
+    assert (1, 4, None, False) == (now.number, now.lanes, now.becomes, now.is_ending)
 
 
 @given(st.integers(1, 64))
@@ -48,18 +48,18 @@ def test_rows_go_to_the_lane_of_their_event(count: int) -> None:
     """Each row goes to one lane, that of its key or else of its id, in the order in which it came;
     so a key has one lane.
     """
-    parts = Generation(lanes=count).parts(ROWS)
+    parts = Epoch(lanes=count).parts(ROWS)
     assert 40 == sum(part.num_rows for part in parts.values())
     for lane, part in parts.items():
         assert sorted(part["n"].to_pylist()) == part["n"].to_pylist()
         for row in part.drop_columns(["n"]).to_pylist():
             assert lane == lane_of(lanes=count, **row)
-    assert {} == Generation(lanes=count).parts(ROWS.slice(0, 0))
+    assert {} == Epoch(lanes=count).parts(ROWS.slice(0, 0))
 
 
 @given(st.integers(1, 12), st.integers(1, 5), st.data())
 def test_relays_find_a_share_each(lanes: int, relays: int, data: st.DataObject) -> None:
-    """Whatever relays have at first: after a few looks in any order no lane has two, each lane has
+    """Whatever relays have at first: after a few polls in any order no lane has two, each lane has
     one, the parts are equal, and nobody changes any more.
     """
     names = [f"r{n}" for n in range(relays)]

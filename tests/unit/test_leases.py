@@ -18,7 +18,7 @@ def claim(claim_id: str, lease: float = 30) -> dict[str, object]:
     return {"claim_id": claim_id, "claimed_at": THEIRS, "lease_expires_at": expires}
 
 
-def test_a_lease_counts_from_the_first_look():
+def test_a_lease_counts_from_the_first_poll():
     """A claim may end once it was seen unchanged for its lease, whatever its owner's clock says."""
     clock = ManualClock()
     watch = LeaseWatch(clock)

@@ -151,7 +151,7 @@ def test_a_partition_of_large_files_is_not_compacted_again() -> None:
 
 def test_no_file_goes_that_a_derived_writer_has_not_read() -> None:
     """Removed files stay until the slowest derived writer has read the commit that brought them;
-    a position that the invariants would not go on from holds up nothing.
+    a position that the invariants would not go on from blocks nothing.
     """
     plans = [
         {
@@ -168,7 +168,7 @@ def test_no_file_goes_that_a_derived_writer_has_not_read() -> None:
     assert {"events": 2, "transitions": 7, "commands": 3} == oldest_positions(fresh, now=NOW)
     stale = [{**one, "planned_at": NOW - STALE - timedelta(seconds=1)} for one in plans]
     assert {"events": 4, "transitions": 7, "commands": 3} == oldest_positions(stale, now=NOW)
-    # Commands that nobody has carried out yet are read from the first on.
+    # Commands that nobody has applied yet are read from the first on.
     unasked = [one for one in fresh if one["writer"] != "commands"]
     assert 0 == oldest_positions(unasked, now=NOW)["commands"]
     assert {"commands": 0} == oldest_positions([], now=NOW)

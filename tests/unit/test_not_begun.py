@@ -19,7 +19,7 @@ from delta_outbox.lifecycle import Counters, Crashed, LeaseExpired, State, decid
 from delta_outbox.policy import DeliveryPolicy, PolicySet
 from delta_outbox.publishers.protocol import Delivered, EventBatch, NotSent, Result
 from delta_outbox.relay.deadline import Deadline
-from delta_outbox.relay.hold_up import HoldUp
+from delta_outbox.relay.hold_up import PublishingPause
 from delta_outbox.relay.publishing import Publishing
 from delta_outbox.relay.slice import Job, publish_slice
 from delta_outbox.statements import Statements
@@ -53,7 +53,7 @@ def publishing(folder: Path) -> Publishing:
         Tables(),
         Statements(texts={}),
         destinations={"default": (f"{__name__}:Looking", {})},
-        forms={},
+        payload_formats={},
         parallelism=2,
         folder=folder,
     )
@@ -70,7 +70,7 @@ def test_what_cannot_begin_is_not_sent(tmp_path: Path) -> None:
     one = publishing(folder)
     results = one.publish(claim)
     assert [NotSent()] * 5 == list(results)
-    assert "No such file or directory" in str(one.held_up)
+    assert "No such file or directory" in str(one.obstacle)
     assert not one.has_room()
     folder.mkdir()
     assert one.has_room()
@@ -82,36 +82,36 @@ def test_what_never_begins_is_tried_ever_more_seldom(tmp_path: Path) -> None:
     doubles up to a minute; once one was begun, nothing is left of it.
     """
     one, clock = publishing(tmp_path), ManualClock()
-    hold_up = HoldUp(lambda: one, clock)
-    assert (False, 0.0) == (hold_up.lasts(), hold_up.seconds)
+    pause = PublishingPause(lambda: one, clock)
+    assert (False, 0.0) == (pause.lasts(), pause.seconds)
     pauses = []
     for _ in range(8):
-        one.held_up, one.not_begun = "a fault that is none of the disk", one.not_begun + 1
+        one.obstacle, one.not_begun = "a fault that is none of the disk", one.not_begun + 1
         begun = clock.monotonic()
-        while hold_up.lasts():
+        while pause.lasts():
             clock.sleep(1.0)
-        assert not hold_up.lasts()  # until the claim that is tried has failed as well
+        assert not pause.lasts()  # until the claim that is tried has failed as well
         pauses.append(clock.monotonic() - begun)
     assert [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0] == pauses
-    assert sum(pauses) == hold_up.seconds
-    one.held_up, one.not_begun = None, 0
-    assert (False, 0.0) == (hold_up.lasts(), hold_up.seconds)
-    one.held_up, one.not_begun = "again", 1
-    assert hold_up.lasts()
+    assert sum(pauses) == pause.seconds
+    one.obstacle, one.not_begun = None, 0
+    assert (False, 0.0) == (pause.lasts(), pause.seconds)
+    one.obstacle, one.not_begun = "again", 1
+    assert pause.lasts()
     clock.sleep(1.0)
-    assert not hold_up.lasts()
+    assert not pause.lasts()
 
 
 def test_without_room_nothing_is_tried(tmp_path: Path) -> None:
     """However long ago the last claim was tried: while there is no room there is no other."""
     one, clock = publishing(tmp_path / "gone"), ManualClock()
-    hold_up = HoldUp(lambda: one, clock)
-    one.held_up, one.not_begun = "no room", 1
-    assert hold_up.lasts()
+    pause = PublishingPause(lambda: one, clock)
+    one.obstacle, one.not_begun = "no room", 1
+    assert pause.lasts()
     clock.sleep(1000.0)
-    assert hold_up.lasts()
+    assert pause.lasts()
     (tmp_path / "gone").mkdir()
-    assert not hold_up.lasts()
+    assert not pause.lasts()
 
 
 def test_the_sign_is_gone_before_anything_is_sent(tmp_path: Path) -> None:

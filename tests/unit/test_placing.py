@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from delta_outbox.claims import DELIVERIES, make_claim
 from delta_outbox.policy import PolicySet, message_key, render_route
 from delta_outbox.policy_columns import PayloadFormat
-from delta_outbox.relay.placing import PLACED, place, sendable
+from delta_outbox.relay.placing import ROUTED, route_claim, sendable
 from delta_outbox.scopes import scope_of
 from delta_outbox.tables import lane_of
 
@@ -59,7 +59,7 @@ def test_columns_say_what_the_rules_say(
     """Slice, key, scope, route and format of every delivery are those of the rules, and whoever
     lacks a value that its route names is left out and named.
     """
-    takeable = pa.Table.from_pylist(
+    eligible = pa.Table.from_pylist(
         [
             {
                 "event_id": f"e-{number}",
@@ -75,7 +75,7 @@ def test_columns_say_what_the_rules_say(
         ],
         schema=DELIVERIES,
     )
-    claim = make_claim(takeable, policies=policies, now=NOW, claim_id="c")
+    claim = make_claim(eligible, policies=policies, now=NOW, claim_id="c")
     expected = []
     for number, (policy, row) in enumerate(
         zip(claim.policies, claim.deliveries.to_pylist(), strict=True)
@@ -84,7 +84,7 @@ def test_columns_say_what_the_rules_say(
         route = render_route(policy, event_type=row["event_type"], event_id=row["event_id"], **keys)
         expected.append(
             {
-                "place": number,
+                "position": number,
                 "slice": lane_of(
                     ordering_key=row["ordering_key"], event_id=row["event_id"], lanes=slices
                 ),
@@ -101,37 +101,37 @@ def test_columns_say_what_the_rules_say(
                 "format": None if policy.format is PayloadFormat.RAW else policy.format,
             }
         )
-    placed = place(claim, slices=slices)
-    assert (PLACED, expected) == (placed.schema, placed.to_pylist())
+    routed = route_claim(claim, slices=slices)
+    assert (ROUTED, expected) == (routed.schema, routed.to_pylist())
 
 
 @given(
     rows=st.lists(st.tuples(st.sampled_from([None, "a", "b", "c"]), st.booleans()), max_size=12),
-    barred=st.sets(st.sampled_from(["a", "b"])),
+    blocked=st.sets(st.sampled_from(["a", "b"])),
 )
 def test_nothing_is_sent_behind_what_has_no_route(
-    rows: list[tuple[str | None, bool]], barred: set[str]
+    rows: list[tuple[str | None, bool]], blocked: set[str]
 ) -> None:
-    """What is not barred is sent if it has a route and all before it in its scope has one."""
-    placed = pa.Table.from_pylist(
+    """What is not blocked is sent if it has a route and all before it in its scope has one."""
+    routed = pa.Table.from_pylist(
         [
-            {"place": number, "scope": scope, "route": "r" if has_route else None}
+            {"position": number, "scope": scope, "route": "r" if has_route else None}
             for number, (scope, has_route) in enumerate(rows)
         ],
-        schema=PLACED,
+        schema=ROUTED,
     )
-    sent, lost, later = sendable(placed, barred=barred)
-    expected: dict[str, list[int]] = {"sent": [], "lost": [], "later": []}
+    sent, unroutable, later = sendable(routed, blocked=blocked)
+    expected: dict[str, list[int]] = {"sent": [], "unroutable": [], "later": []}
     for number, (scope, has_route) in enumerate(rows):
         before = [route for other, route in rows[:number] if other == scope and scope is not None]
-        if scope in barred:
+        if scope in blocked:
             expected["later"].append(number)
         elif not has_route:
-            expected["lost"].append(number)
+            expected["unroutable"].append(number)
         else:
             expected["sent" if all(before) else "later"].append(number)
     assert expected == {
-        "sent": sent["place"].to_pylist(),
-        "lost": lost,
+        "sent": sent["position"].to_pylist(),
+        "unroutable": unroutable,
         "later": sorted(later),
     }

@@ -76,12 +76,12 @@ def test_a_relay_says_what_it_takes_at_once(folder: Path) -> None:
     """
     presence = Presence(folder)
     presence.enter("mine", {"batch_size": 10, "batch_bytes": 20})
-    assert {"batch_size": 10, "batch_bytes": 20} == Presence(folder).said("mine")
+    assert {"batch_size": 10, "batch_bytes": 20} == Presence(folder).takes("mine")
     with other(folder) as process:
-        assert {} == presence.said("other/relay")
+        assert {} == presence.takes("other/relay")
         process.communicate()
     presence.leave()
-    assert [{}, {}] == [Presence(folder).said("mine"), Presence(None).said("mine")]
+    assert [{}, {}] == [Presence(folder).takes("mine"), Presence(None).takes("mine")]
 
 
 def test_what_killed_relays_leave_is_removed(folder: Path) -> None:

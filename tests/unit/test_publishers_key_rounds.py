@@ -54,7 +54,7 @@ def test_a_change_of_topic_waits():
     assert rounds.cut([1, 2, 3], one_per_key=False) == ([1], [2, 3], [])
 
 
-def test_a_blocked_key_is_withheld():
+def test_nothing_of_a_blocked_key_is_sent():
     """After a failure nothing of the key is sent; other keys go on."""
     rounds = KeyRounds([_event("a"), _event("a"), _event("b")])
     rounds.block(0)

@@ -10,10 +10,10 @@ import pytest
 from delta_outbox.errors import BadPolicy, BadSettings, UnknownDestination
 from delta_outbox.policy import PolicySet
 from delta_outbox.publishers import Transport
-from delta_outbox.publishers.cloudevents import CloudEventForm
+from delta_outbox.publishers.cloudevents import CloudEventFormat
 from delta_outbox.publishers.cloudevents_settings import CloudEventSettings
 from delta_outbox.relay.destinations import prepare_destinations
-from delta_outbox.relay.forms import prepare_forms
+from delta_outbox.relay.forms import prepare_payload_formats
 from delta_outbox.settings import FromEnvironment, PublisherSettings, SecretMapping, Settings
 
 SHOP = {"source": "/shop"}
@@ -44,18 +44,18 @@ def settings(**tables: Mapping[str, object]) -> Settings:
 
 def test_a_destination_has_the_form_of_its_settings():
     """The table says what events do not know, and the publisher how attributes are written; who
-    has no table has no form and needs none.
+    has no table has no payload format and needs none.
     """
     table = {"source": "/shop", "content_type": "text/csv", "extensions": {"tenant": "x"}}
     given = settings(bus={"type": "kafka", "topics": "*", "cloudevents": table})
-    forms = prepare_forms(policies(bus="cloudevents-binary"), given)
-    expected = CloudEventForm(
+    payload_formats = prepare_payload_formats(policies(bus="cloudevents-binary"), given)
+    expected = CloudEventFormat(
         settings=CloudEventSettings(
             source="/shop", content_type="text/csv", extensions={"tenant": "x"}
         ),
         transport=Transport.KAFKA,
     )
-    assert {"bus": expected} == forms
+    assert {"bus": expected} == payload_formats
 
 
 @pytest.mark.parametrize("type_", ["kafka", "http", "nats", "rabbitmq"])
@@ -63,7 +63,7 @@ def test_a_destination_has_the_form_of_its_settings():
 def test_bound_transports_write_both_modes(type_: str, format_: str):
     """Where CloudEvents has a binding, both modes are accepted."""
     given = settings(bus={"type": type_, "cloudevents": SHOP})
-    assert ["bus"] == list(prepare_forms(policies(bus=format_), given))
+    assert ["bus"] == list(prepare_payload_formats(policies(bus=format_), given))
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_bound_transports_write_both_modes(type_: str, format_: str):
 def test_a_mode_that_a_publisher_lacks_is_refused(type_: str, format_: str, allowed: str):
     """A policy that asks for what the publisher does not carry is refused in one sentence."""
     with pytest.raises(BadPolicy) as caught:
-        prepare_forms(policies(bus=format_), settings(bus={"type": type_}))
+        prepare_payload_formats(policies(bus=format_), settings(bus={"type": type_}))
     rule = f"must be {allowed} at the destination 'bus'. Got: {format_}"
     assert (f"row 1 ('bus.*'), column `format`: {rule}",) == caught.value.problems
 
@@ -97,7 +97,7 @@ def test_a_mode_that_a_publisher_lacks_is_refused(type_: str, format_: str, allo
 def test_a_table_that_does_not_do_is_refused(table: Mapping[str, object], said: str):
     """A table that is missing, wrong or without use is refused with the destination's name."""
     with pytest.raises(BadSettings, match=r"^publishers\.bus: ") as caught:
-        prepare_forms(policies(bus="cloudevents-structured"), settings(bus=table))
+        prepare_payload_formats(policies(bus="cloudevents-structured"), settings(bus=table))
     assert said in str(caught.value)
 
 
@@ -105,7 +105,9 @@ def test_no_secret_of_a_table_is_shown():
     """What comes from the environment is hidden where the sentence would repeat it."""
     table = {"source": FromEnvironment("hunter2 is secret")}
     with pytest.raises(BadSettings) as caught:
-        prepare_forms(policies(bus="raw"), settings(bus={"type": "kafka", "cloudevents": table}))
+        prepare_payload_formats(
+            policies(bus="raw"), settings(bus={"type": "kafka", "cloudevents": table})
+        )
     assert "***" in str(caught.value)
     assert "hunter2" not in str(caught.value)
 
@@ -113,7 +115,7 @@ def test_no_secret_of_a_table_is_shown():
 def test_an_unknown_destination_is_named():
     """A destination that the settings do not have is said to be missing."""
     with pytest.raises(UnknownDestination, match="'bus'"):
-        prepare_forms(policies(bus="cloudevents-binary"), settings())
+        prepare_payload_formats(policies(bus="cloudevents-binary"), settings())
 
 
 def test_the_publisher_does_not_see_the_table(tmp_path: Path):

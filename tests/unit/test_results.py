@@ -94,8 +94,8 @@ RESULT: st.SearchStrategy[EndOfClaim] = st.one_of(
 )
 
 
-def takeable(rows: list[dict[str, Any]]) -> pa.Table:
-    """Return deliveries as the picture shows them."""
+def eligible(rows: list[dict[str, Any]]) -> pa.Table:
+    """Return deliveries as the read view shows them."""
     full = [
         {"event_id": str(number), "arrival": 1, "lifecycle": 0, **row}
         for number, row in enumerate(rows)
@@ -105,7 +105,7 @@ def takeable(rows: list[dict[str, Any]]) -> pa.Table:
 
 def claimed(rows: list[dict[str, Any]]) -> Claim:
     """Claim deliveries."""
-    return make_claim(takeable(rows), policies=POLICIES, now=NOW, claim_id="c")
+    return make_claim(eligible(rows), policies=POLICIES, now=NOW, claim_id="c")
 
 
 def by_columns(results: Sequence[EndOfClaim]) -> Results[EndOfClaim]:
@@ -188,8 +188,8 @@ def test_endings_by_columns_are_those_by_rows(rows: list[dict[str, Any]], data: 
                 assert getattr(ending.counters, name) == row[name]
             assert ending.counters.attempt == row["attempt"]
             assert ending.outcome_data == row["outcome_data"]
-        places = [at for at, one in enumerate(expected) if one.to_state is State.DEAD]
-        assert places == endings.where(lambda one: one.to_state is State.DEAD)
+        positions = [at for at, one in enumerate(expected) if one.to_state is State.DEAD]
+        assert positions == endings.where(lambda one: one.to_state is State.DEAD)
         assert Summary().plus(size, expected) == Summary().plus(size, endings)
 
 
@@ -225,7 +225,7 @@ def test_answers_by_columns_are_those_by_rows(data: Any) -> None:
     of_workers = RESULT.filter(lambda one: type(one) in CODES)
     results = data.draw(st.lists(of_workers | st.none() | st.just("unsent"), max_size=6))
     answers = [
-        {"place": at, "code": CODES[type(one)]}
+        {"position": at, "code": CODES[type(one)]}
         | {
             name: getattr(one, name, None)
             for name in ("error", "retry_after", "receipt", "outcome", "outcome_data")
@@ -246,7 +246,7 @@ def test_answers_by_columns_are_those_by_rows(data: Any) -> None:
 
 def test_a_publisher_that_did_not_open_has_sent_nothing() -> None:
     """Where a destination did not open its deliveries are not sent."""
-    row = {"place": 0, "code": worker.NOT_OPENED, "error": "refused"}
+    row = {"position": 0, "code": worker.NOT_OPENED, "error": "refused"}
     table = pa.Table.from_pylist([row], schema=worker.RESULTS)
     assert [NotSent()] == results_of(table, claimed([{"event_type": "x"}]), {})
 
@@ -254,8 +254,8 @@ def test_a_publisher_that_did_not_open_has_sent_nothing() -> None:
 def test_two_answers_for_one_delivery_are_no_delivery() -> None:
     """Where one answer says delivered and another one does not, it is not believed."""
     rows = [
-        {"place": 0, "code": worker.UNKNOWN, "error": "?"},
-        {"place": 0, "code": worker.DELIVERED, "receipt": "1"},
+        {"position": 0, "code": worker.UNKNOWN, "error": "?"},
+        {"position": 0, "code": worker.DELIVERED, "receipt": "1"},
     ]
     table = pa.Table.from_pylist(rows, schema=worker.RESULTS)
     claim = claimed([{"event_type": "x"} | dict.fromkeys(DELIVERIES.names[10:14], 0)])
@@ -274,15 +274,15 @@ def test_results_are_a_sequence(results: list[EndOfClaim], data: Any) -> None:
     assert list(results) == [found[at - len(results)] for at in range(len(results))]
     assert found is Results.of(found)
     assert results == Results.of(results)
-    places = data.draw(st.sets(st.integers(0, len(results) - 1))) if results else set()
+    positions = data.draw(st.sets(st.integers(0, len(results) - 1))) if results else set()
     changed: list[EndOfClaim] = [
-        LeaseExpired() if at in places else one for at, one in enumerate(results)
+        LeaseExpired() if at in positions else one for at, one in enumerate(results)
     ]
     for one in (found, Results.of(results)):
-        replaced = one.replaced(dict.fromkeys(places, LeaseExpired()))
+        replaced = one.replaced(dict.fromkeys(positions, LeaseExpired()))
         assert changed == replaced
         assert sorted(replaced.others) == list(replaced.others)
-        assert [r for at, r in enumerate(results) if at not in places] == one.without(places)
+        assert [r for at, r in enumerate(results) if at not in positions] == one.without(positions)
         expected = [at for at, r in enumerate(results) if not isinstance(r, Delivered)]
         assert expected == one.undelivered
     assert results != [*found, NotSent()]

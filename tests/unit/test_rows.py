@@ -44,7 +44,7 @@ ROW = st.fixed_dictionaries(
 
 def batch_of(rows: list[dict[str, Any]]) -> pa.RecordBatch:
     """Return rows as Spark hands them over, which may be a part of a larger batch."""
-    full = [{**row, "place": place} for place, row in enumerate(rows)]
+    full = [{**row, "position": position} for position, row in enumerate(rows)]
     return pa.RecordBatch.from_pylist(full, schema=INPUT)
 
 
@@ -64,7 +64,7 @@ def test_columns_give_the_events_of_the_rows(rows: list[dict[str, Any]], start: 
     ]
     assert expected == read.events
     assert [event.event_id for event in expected] == read.event_ids
-    assert list(range(start, start + len(rows))) == read.places
+    assert list(range(start, start + len(rows))) == read.positions
     for name, column in (
         ("destination", read.destinations),
         ("scope", read.scopes),

@@ -49,9 +49,9 @@ def taken(table: pa.Table) -> list[int]:
 def test_a_limit_cuts_a_prefix() -> None:
     """Claims follow each other in order and none is larger than asked."""
     plan = schedule(("k", 0, 0), (None, 0, 0), ("k", 0, 0))
-    assert [0, 1] == taken(plan.take(Kind.NEW, 2))
-    assert [2] == taken(plan.take(Kind.NEW, 2))
-    assert [] == taken(plan.take(Kind.NEW, 2))
+    assert [0, 1] == taken(plan.take(Kind.FIRST_ATTEMPT, 2))
+    assert [2] == taken(plan.take(Kind.FIRST_ATTEMPT, 2))
+    assert [] == taken(plan.take(Kind.FIRST_ATTEMPT, 2))
 
 
 def test_bytes_cut_a_prefix() -> None:
@@ -59,14 +59,14 @@ def test_bytes_cut_a_prefix() -> None:
     number of its events; one that is larger by itself goes alone.
     """
     plan = schedule(*[(None, 0, 0)] * 7, sizes=[3, 3, 3, 11, 0, 10, 1], batch_bytes=10)
-    found = [taken(plan.take(Kind.NEW, 8)) for _ in range(5)]
+    found = [taken(plan.take(Kind.FIRST_ATTEMPT, 8)) for _ in range(5)]
     assert [[0, 1, 2], [3], [4, 5], [6], []] == found
 
 
 def test_an_unknown_size_counts_as_a_whole_claim() -> None:
     """An event of which nobody knows how large it is shares a claim with nothing but empty ones."""
     plan = schedule(*[(None, 0, 0)] * 4, sizes=[1, None, 0, None], batch_bytes=10)
-    found = [taken(plan.take(Kind.NEW, 8)) for _ in range(4)]
+    found = [taken(plan.take(Kind.FIRST_ATTEMPT, 8)) for _ in range(4)]
     assert [[0], [1, 2], [3], []] == found
 
 
@@ -76,47 +76,47 @@ def test_a_claim_is_of_one_lane() -> None:
     """
     rows: list[Row] = [("a", 1, 0), ("a", 0, 0), ("b", 0, 0), (None, 0, 0), ("b", 0, 0)]
     plan = schedule(*rows, lanes=[0, 0, 1, 2, 1])
-    assert [2, 4] == taken(plan.take(Kind.NEW, 9))
-    assert [3] == taken(plan.take(Kind.NEW, 9))
-    assert [] == taken(plan.take(Kind.NEW, 9))
-    assert [0] == taken(plan.take(Kind.TROUBLED, 9))
-    assert [1] == taken(plan.take(Kind.NEW, 9))
+    assert [2, 4] == taken(plan.take(Kind.FIRST_ATTEMPT, 9))
+    assert [3] == taken(plan.take(Kind.FIRST_ATTEMPT, 9))
+    assert [] == taken(plan.take(Kind.FIRST_ATTEMPT, 9))
+    assert [0] == taken(plan.take(Kind.RETRY, 9))
+    assert [1] == taken(plan.take(Kind.FIRST_ATTEMPT, 9))
 
 
-def test_new_ones_wait_for_a_troubled_predecessor() -> None:
+def test_first_attempts_wait_for_a_retry_before_them() -> None:
     """Of a scope whose first event failed before, a claim of new ones takes nothing."""
     plan = schedule(("k", 1, 0), ("k", 0, 0), ("other", 0, 0))
-    assert [2] == taken(plan.take(Kind.NEW, 9))
-    assert [0] == taken(plan.take(Kind.TROUBLED, 9))
-    assert [] == taken(plan.take(Kind.NEW, 9, busy=["k"]))
-    assert [1] == taken(plan.take(Kind.NEW, 9))
+    assert [2] == taken(plan.take(Kind.FIRST_ATTEMPT, 9))
+    assert [0] == taken(plan.take(Kind.RETRY, 9))
+    assert [] == taken(plan.take(Kind.FIRST_ATTEMPT, 9, blocked=["k"]))
+    assert [1] == taken(plan.take(Kind.FIRST_ATTEMPT, 9))
 
 
-def test_a_failure_closes_its_scope() -> None:
+def test_a_failure_blocks_its_scope() -> None:
     """After a failure nothing more of the scope is taken, and it no longer counts as left."""
     plan = schedule(("k", 0, 0), ("k", 0, 0), (None, 0, 0))
-    assert [0] == taken(plan.take(Kind.NEW, 1))
-    assert plan.close(["k", None, "never seen"])
+    assert [0] == taken(plan.take(Kind.FIRST_ATTEMPT, 1))
+    assert plan.block(["k", None, "never seen"])
     assert 1 == len(plan)
-    assert [2] == taken(plan.take(Kind.NEW, 9))
-    assert not schedule((None, 0, 0)).close([None, "never seen"])
+    assert [2] == taken(plan.take(Kind.FIRST_ATTEMPT, 9))
+    assert not schedule((None, 0, 0)).block([None, "never seen"])
 
 
-def test_who_closes_a_scope_learns_whether_something_is_left() -> None:
+def test_who_blocks_a_scope_learns_whether_something_is_left() -> None:
     """What was taken of it does not count."""
     plan = schedule(("k", 0, 0), ("other", 0, 0))
-    plan.take(Kind.NEW, 1)
-    assert (False, True) == (plan.close(["k"]), plan.close(["k", "other"]))
+    plan.take(Kind.FIRST_ATTEMPT, 1)
+    assert (False, True) == (plan.block(["k"]), plan.block(["k", "other"]))
 
 
 def test_suspects_are_claimed_among_themselves_in_ever_smaller_claims() -> None:
     """A claim of suspects holds one degree only, and half as many for each degree more."""
     plan = schedule(*[(None, 0, 1)] * 6, (None, 0, 3), (None, 1, 0), (None, 0, 3), batch_size=8)
-    assert [0, 1, 2, 3] == taken(plan.take(Kind.TROUBLED, 99))
-    assert [4, 5] == taken(plan.take(Kind.TROUBLED, 99))
-    assert [6] == taken(plan.take(Kind.TROUBLED, 99))
-    assert [7] == taken(plan.take(Kind.TROUBLED, 99))
-    assert [8] == taken(plan.take(Kind.TROUBLED, 99))
+    assert [0, 1, 2, 3] == taken(plan.take(Kind.RETRY, 99))
+    assert [4, 5] == taken(plan.take(Kind.RETRY, 99))
+    assert [6] == taken(plan.take(Kind.RETRY, 99))
+    assert [7] == taken(plan.take(Kind.RETRY, 99))
+    assert [8] == taken(plan.take(Kind.RETRY, 99))
 
 
 ROWS = st.lists(

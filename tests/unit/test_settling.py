@@ -1,4 +1,4 @@
-"""Lost deliveries of destinations that know what they got."""
+"""Unanswered deliveries of destinations that know what they got."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from delta_outbox.publishers import (
     Delivered,
     EventBatch,
     Failed,
-    LostClaim,
     Recover,
     Recovered,
     Result,
     Unknown,
+    UnresolvedClaim,
 )
 from delta_outbox.relay.flight import Held
-from delta_outbox.relay.lost import settle_results, settled_part
+from delta_outbox.relay.lost import resolve_results, resolved_part
 from delta_outbox.relay.schedule import Kind
-from delta_outbox.relay.seats import Seats
+from delta_outbox.relay.seats import ProducerSlots
 from delta_outbox.settings import PublisherSettings, RelaySettings, SecretMapping, Settings
-from delta_outbox.settling import LONGEST_PAUSE, Lost, Settling, Unsettled
+from delta_outbox.settling import LONGEST_PAUSE, Unanswered, UnknownResults, Unresolved
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 SKEW = 60.0  # seconds
-ASKED: list[Sequence[LostClaim]] = []
+ASKED: list[Sequence[UnresolvedClaim]] = []
 KNOWN: dict[str, dict[str, Delivered]] = {}
 AWAY = [False]
 THERE = Delivered(receipt={"found": True})
@@ -53,7 +53,7 @@ class Knowing:
     def close(self) -> None: ...
 
 
-def recover(claims: Sequence[LostClaim], timeout: float) -> Recovered:
+def recover(claims: Sequence[UnresolvedClaim], timeout: float) -> Recovered:
     """Say what is known, unless nobody answers."""
     ASKED.append(claims)
     if AWAY[0]:
@@ -77,7 +77,7 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-def settling(clock: ManualClock, tmp_path: Path) -> Settling:
+def unknown_results(clock: ManualClock, tmp_path: Path) -> UnknownResults:
     """Return one with a destination that knows, one that does not, and one that never could."""
     type_ = f"{__name__}:Knowing"
     publishers = {
@@ -86,14 +86,14 @@ def settling(clock: ManualClock, tmp_path: Path) -> Settling:
         "file": PublisherSettings(type="jsonl"),
     }
     relay = RelaySettings(clock_skew_seconds=SKEW)
-    return Settling(Settings(relay=relay, publishers=publishers), home=tmp_path, clock=clock)
+    return UnknownResults(Settings(relay=relay, publishers=publishers), home=tmp_path, clock=clock)
 
 
-def lost(
+def unanswered(
     event_id: str, *, destination: str = "exact", claim_id: str = "c", lifecycle: int = 0
-) -> Lost:
-    """Return a lost delivery."""
-    return Lost(
+) -> Unanswered:
+    """Return an unanswered delivery."""
+    return Unanswered(
         claim_id=claim_id,
         destination=destination,
         event_id=event_id,
@@ -113,27 +113,29 @@ def test_a_destination_of_cloudevents_is_asked(tmp_path: Path, clock: ManualCloc
     }
     described = PublisherSettings(type="kafka", settings=SecretMapping(given))
     settings = Settings(publishers={"orders": described})
-    assert Settling(settings, home=tmp_path, clock=clock).is_asked("orders")
+    assert UnknownResults(settings, home=tmp_path, clock=clock).is_asked("orders")
 
 
-def test_only_who_knows_is_asked(settling: Settling):
+def test_only_who_knows_is_asked(unknown_results: UnknownResults):
     """Other destinations, and one that the settings have no more, cost nothing."""
     names = ["plain", "file", "gone"]
-    assert [None] * 3 == settling.settle([lost("e", destination=name) for name in names])
+    assert [None] * 3 == unknown_results.resolve(
+        [unanswered("e", destination=name) for name in names]
+    )
     assert [] == ASKED
-    assert [False] * 3 == [settling.is_asked(name) for name in names]
-    assert settling.is_asked("exact")
+    assert [False] * 3 == [unknown_results.is_asked(name) for name in names]
+    assert unknown_results.is_asked("exact")
 
 
-def test_each_delivery_gets_its_own_answer(settling: Settling):
+def test_each_delivery_gets_its_own_answer(unknown_results: UnknownResults):
     """What is known is found by claim and delivery: a replay is another delivery; each claim is
     asked about once, from its start less what clocks may differ by.
     """
     KNOWN["c"] = {"e": THERE, "r:1": THERE}
-    found = settling.settle(
+    found = unknown_results.resolve(
         [
-            *(lost("e"), lost("f"), lost("r"), lost("r", lifecycle=1)),
-            *(lost("e", claim_id="other"), lost("e", destination="plain")),
+            *(unanswered("e"), unanswered("f"), unanswered("r"), unanswered("r", lifecycle=1)),
+            *(unanswered("e", claim_id="other"), unanswered("e", destination="plain")),
         ]
     )
     assert [THERE, None, None, THERE, None, None] == found
@@ -146,31 +148,31 @@ def test_each_delivery_gets_its_own_answer(settling: Settling):
 
 
 def test_without_an_answer_nothing_is_decided(
-    settling: Settling, clock: ManualClock, caplog: pytest.LogCaptureFixture
+    unknown_results: UnknownResults, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ):
-    """As long as the destination cannot say, deliveries are unsettled, and it is asked ever more
-    rarely; the first answer settles them.
+    """As long as the destination cannot say, deliveries are unresolved, and it is asked ever more
+    rarely; the first answer resolves them.
     """
     AWAY[0] = True
     pauses = []
     for _ in range(9):
-        assert [Unsettled()] == settling.settle([lost("e")])
+        assert [Unresolved()] == unknown_results.resolve([unanswered("e")])
         asked = len(ASKED)
-        assert [Unsettled()] == settling.settle([lost("e")])
+        assert [Unresolved()] == unknown_results.resolve([unanswered("e")])
         assert asked == len(ASKED)
-        pauses.append(settling.seconds_to_wait())
+        pauses.append(unknown_results.seconds_to_wait())
         clock.sleep(pauses[-1])
     assert [1, 2, 4, 8, 16, 32, 64, 64, 64] == pauses
     assert LONGEST_PAUSE == pauses[-1]
     assert "canary" not in caplog.text
     AWAY[0] = False
-    assert [None] == settling.settle([lost("e")])
-    assert 0 == settling.seconds_to_wait()
+    assert [None] == unknown_results.resolve([unanswered("e")])
+    assert 0 == unknown_results.seconds_to_wait()
 
 
-def test_an_expired_claim_ends_by_what_is_known(settling: Settling):
+def test_an_expired_claim_ends_by_what_is_known(unknown_results: UnknownResults):
     """Of claims that are over, what was delivered is Delivered, the rest expired, and what cannot
-    be settled keeps its claim while others end.
+    be resolved keeps its claim while others end.
     """
     rows = [
         {
@@ -184,11 +186,11 @@ def test_an_expired_claim_ends_by_what_is_known(settling: Settling):
     ]
     held = pa.Table.from_pylist(rows)
     KNOWN["c"] = {"e": THERE}
-    assert (held, [THERE, LeaseExpired(), LeaseExpired()], False) == settling.of_held(held)
+    assert (held, [THERE, LeaseExpired(), LeaseExpired()], False) == unknown_results.of_held(held)
     AWAY[0] = True
-    part, ends, left = settling.of_held(held)
+    part, ends, left = unknown_results.of_held(held)
     assert ([rows[2]], [LeaseExpired()], True) == (part.to_pylist(), ends, left)
-    assert (part, ends, False) == settling.of_held(part)
+    assert (part, ends, False) == unknown_results.of_held(part)
 
 
 POLICY = (
@@ -210,23 +212,23 @@ def held_claim(*event_ids: str) -> Held:
     table = pa.Table.from_pylist(rows, DELIVERIES)
     policies = PolicySet.from_csv(POLICY)
     claim = make_claim(table, policies=policies, now=AT, claim_id="c")
-    return Held(kind=Kind.NEW, claim=claim, scopes=[f"scope-{one}" for one in event_ids])
+    return Held(kind=Kind.FIRST_ATTEMPT, claim=claim, scopes=[f"scope-{one}" for one in event_ids])
 
 
-def test_what_came_back_is_believed(settling: Settling):
-    """Where no result is lost nobody is asked, and nothing is waited for."""
+def test_a_known_result_is_believed(unknown_results: UnknownResults):
+    """Where every result is known nobody is asked, and nothing is waited for."""
     held = held_claim("a", "b")
     results: list[EndOfClaim] = [Delivered(), Failed(error="busy")]
 
     def wait() -> None:
         raise AssertionError
 
-    assert results == settle_results(settling, held.claim, results, wait_until_over=wait)
+    assert results == resolve_results(unknown_results, held.claim, results, wait_until_over=wait)
     assert [] == ASKED
-    assert (held, results) == settled_part(held, results)
+    assert (held, results) == resolved_part(held, results)
 
 
-def test_lost_results_are_settled_after_the_deadline(settling: Settling):
+def test_unknown_results_are_resolved_after_the_deadline(unknown_results: UnknownResults):
     """Crashed and Unknown are asked about, after nothing can be sent any more; what was not
     delivered stays as it was.
     """
@@ -234,34 +236,34 @@ def test_lost_results_are_settled_after_the_deadline(settling: Settling):
     KNOWN["c"] = {"a": THERE, "d": THERE}
     results: list[EndOfClaim] = [Crashed(), Unknown(error="?"), Delivered(), Unknown(error="?")]
     waited: list[int] = []
-    found = settle_results(
-        settling, held.claim, results, wait_until_over=lambda: waited.append(len(ASKED))
+    found = resolve_results(
+        unknown_results, held.claim, results, wait_until_over=lambda: waited.append(len(ASKED))
     )
     assert [THERE, Unknown(error="?"), Delivered(), THERE] == found
     assert [0] == waited
     assert 1 == len(ASKED)
 
 
-def test_what_cannot_be_settled_stays_claimed(settling: Settling):
+def test_what_cannot_be_resolved_stays_claimed(unknown_results: UnknownResults):
     """The part of a claim that ends has its own deliveries, policies and scopes, and no others."""
     AWAY[0] = True
     held = held_claim("a", "b", "c")
     results: list[EndOfClaim] = [Crashed(), Delivered(), Crashed()]
-    outcomes = settle_results(settling, held.claim, results, wait_until_over=lambda: None)
-    assert [Unsettled(), Delivered(), Unsettled()] == outcomes
-    part, ends = settled_part(held, outcomes)
+    outcomes = resolve_results(unknown_results, held.claim, results, wait_until_over=lambda: None)
+    assert [Unresolved(), Delivered(), Unresolved()] == outcomes
+    part, ends = resolved_part(held, outcomes)
     assert [Delivered()] == ends
     assert ["b"] == part.claim.deliveries["event_id"].to_pylist()
     assert (1, ["scope-b"]) == (len(part.claim.policies), part.scopes)
 
 
 def test_no_two_claims_share_a_seat():
-    """A seat is free again once its claim has landed, so that there are few."""
-    seats = Seats("relay-1")
-    with seats.taken() as one:
-        with seats.taken() as two:
+    """A slot is free again once its claim has completed, so that there are few."""
+    slots = ProducerSlots("relay-1")
+    with slots.taken() as one:
+        with slots.taken() as two:
             assert ("relay-1.0", "relay-1.1") == (one, two)
-        with seats.taken() as again:
+        with slots.taken() as again:
             assert two == again
-    with seats.taken() as again:
+    with slots.taken() as again:
         assert one == again

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pytest
 
-from delta_outbox.publishers.cloudevents import STRUCTURED_TYPE, CloudEventForm
+from delta_outbox.publishers.cloudevents import STRUCTURED_TYPE, CloudEventFormat
 from delta_outbox.publishers.cloudevents_settings import CloudEventSettings
 from delta_outbox.publishers.cloudevents_transport import Transport
 from delta_outbox.publishers.protocol import (
@@ -29,10 +29,10 @@ from delta_outbox.relay.slice import Job, publish_slice
 SENT: list[list[str]] = []  # the event ids of each call
 CLOSED: list[str] = []
 CONTENTS: list[tuple[bytes, Mapping[str, str | None] | None]] = []
-FORM = CloudEventForm(settings=CloudEventSettings(source="/shop"), transport=Transport.UNBOUND)
+FORMAT = CloudEventFormat(settings=CloudEventSettings(source="/shop"), transport=Transport.UNBOUND)
 INPUT = pa.schema(
     [
-        ("place", pa.int32()),
+        ("position", pa.int32()),
         ("destination", pa.string()),
         ("scope", pa.string()),
         ("event_id", pa.string()),
@@ -156,9 +156,9 @@ def rows(*given: dict[str, Any]) -> pa.RecordBatch:
     """Return deliveries of a slice as Spark hands them over."""
     full = [
         {
-            "place": place,
+            "position": position,
             "destination": "d",
-            "event_id": f"e{place}",
+            "event_id": f"e{position}",
             "event_type": "x",
             "payload": b"p",
             "created_at": datetime(2026, 1, 1, tzinfo=UTC),
@@ -167,7 +167,7 @@ def rows(*given: dict[str, Any]) -> pa.RecordBatch:
             "route": "x",
             **row,
         }
-        for place, row in enumerate(given)
+        for position, row in enumerate(given)
     ]
     return pa.RecordBatch.from_pylist(full, schema=INPUT)
 
@@ -179,19 +179,19 @@ def run(
     attempt_number: int = 0,
     **settings: object,
 ) -> list[dict[str, Any]]:
-    """Publish a slice and return its answers by place."""
+    """Publish a slice and return its answers by position."""
     type_ = f"{__name__}:{publisher.__name__}"
     job = Job(
         claim_id="c",
         destinations={"d": (type_, settings), "fine": (f"{__name__}:Steady", {})},
         deadline=Deadline.after(60),
         budget=budget,
-        forms={"d": FORM},
+        payload_formats={"d": FORMAT},
     )
     answers = list(publish_slice(job, iter(batches), attempt_number=attempt_number))
     assert all(worker.RESULTS == batch.schema for batch in answers)
     found = [row for batch in answers for row in batch.to_pylist()]
-    return sorted(found, key=lambda row: row["place"])
+    return sorted(found, key=lambda row: row["position"])
 
 
 def codes(answers: list[dict[str, Any]]) -> str:
@@ -219,7 +219,7 @@ def test_a_receipt_without_form_costs_nothing():
 
 def test_a_repeated_task_publishes_nothing():
     """A task that Spark starts again sends nothing and says that its whole slice crashed."""
-    assert "CCC" == codes(run(rows({}, {}), rows({"place": 2}), attempt_number=1))
+    assert "CCC" == codes(run(rows({}, {}), rows({"position": 2}), attempt_number=1))
     assert [] == SENT
 
 
@@ -252,8 +252,8 @@ def test_after_a_failure_the_key_waits():
     """Later events of a key are not sent after one that failed, in this batch and the next."""
     first = rows({"scope": "k", "payload": b"fail"}, {"scope": "k"}, {"scope": "other"}, {})
     second = rows(
-        {"place": 4, "event_id": "e4", "scope": "k"},
-        {"place": 5, "event_id": "e5", "scope": "other"},
+        {"position": 4, "event_id": "e4", "scope": "k"},
+        {"position": 5, "event_id": "e5", "scope": "other"},
     )
     answers = run(first, second)
     assert "FNDDND" == codes(answers)
@@ -281,8 +281,10 @@ def test_a_destination_that_is_gone_fails_its_events():
 
 def test_only_the_first_row_of_a_place_is_sent():
     """A later row of one id in one commit is passed over, also at the border of two batches."""
-    answers = run(rows({}, {"place": 1}, {"place": 1}), rows({"place": 1}, {"place": 2}))
-    assert [0, 1, 2] == [row["place"] for row in answers]
+    answers = run(
+        rows({}, {"position": 1}, {"position": 1}), rows({"position": 1}, {"position": 2})
+    )
+    assert [0, 1, 2] == [row["position"] for row in answers]
     assert [["e0", "e1"], ["e1"]] == SENT
 
 
@@ -368,7 +370,7 @@ def test_a_cloudevent_is_made_before_its_publisher_sees_it():
 
 
 def test_what_cannot_be_a_cloudevent_is_rejected_and_its_key_waits():
-    """An event without a form is rejected with the reason before any publisher sees it."""
+    """An event that its payload format cannot express is rejected with the reason, unsent."""
     odd = {"format": "cloudevents-structured", "headers": [("ce-id", "canary")], "scope": "k"}
     answers = run(rows({"scope": "k"}, odd, {"scope": "k"}, {"scope": "other"}))
     assert "DRND" == codes(answers)

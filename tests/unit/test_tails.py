@@ -26,7 +26,7 @@ def test_a_variant_allows_for_all_that_is_there(letters: set[str]):
 
 
 def test_every_variant_is_compiled():
-    """The relay's SQL has the fold and the picture of each variant."""
+    """The relay's SQL has the fold and the read view of each variant."""
     text = (MACROS / "operations" / "relay_sql.sql").read_text("utf-8")
     listed = re.search(r"for news in \[(.*?)\]", text)
     assert listed is not None

@@ -97,7 +97,7 @@ def publish(
     )
     answers = publish_slice(job, [rows if tracing else plain], attempt_number=0)
     found = [row for batch in answers for row in batch.to_pylist()]
-    return "".join(row["code"] for row in sorted(found, key=lambda row: row["place"]))
+    return "".join(row["code"] for row in sorted(found, key=lambda row: row["position"]))
 
 
 def spans() -> dict[str, ReadableSpan]:

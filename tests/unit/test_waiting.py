@@ -1,4 +1,4 @@
-"""What came back, or is not due, waits; what is behind it in its order scope waits as well."""
+"""What was requeued, or is not due, waits; what is behind it in its order scope waits as well."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_outbox.claims import DELIVERIES
-from delta_outbox.event_files import FILE, PLACED, ROW
-from delta_outbox.relay.waiting import AT_ONCE, Waiting, came_back, joined
+from delta_outbox.event_files import FILE, LOCATED, ROW
+from delta_outbox.relay.waiting import AT_ONCE, Waiting, joined, requeued
 
 NOW = datetime(2026, 11, 24, tzinfo=UTC)
 Row = tuple[int, str | None, int | None]  # arrival, scope, seconds until it is due
@@ -94,7 +94,7 @@ def test_what_was_given_back_is_due_at_once() -> None:
 
 
 def test_what_comes_back_has_the_counters_of_its_ending() -> None:
-    """Of a claim that has ended those come back that are PENDING again, as they are then."""
+    """Of a claim that has ended those are requeued that are PENDING again, as they are then."""
     endings = pa.table(
         {
             "to_state": ["PUBLISHED", "PENDING", "DEAD"],
@@ -105,18 +105,18 @@ def test_what_comes_back_has_the_counters_of_its_ending() -> None:
             "available_at": pa.array([None, NOW, None], pa.timestamp("us", "UTC")),
         }
     )
-    (back,) = came_back(table((1, "a", None), (2, "a", None), (3, "b", None)), endings).to_pylist()
+    (back,) = requeued(table((1, "a", None), (2, "a", None), (3, "b", None)), endings).to_pylist()
     names = ("arrival", "attempts", "publish_attempts", "crashes", "suspect", "available_at")
     assert (2, 2, 2, 1, 1, NOW) == tuple(back[name] for name in names)
     gone = endings.set_column(0, "to_state", pa.array(["PUBLISHED"] * 3))
-    assert not came_back(table((1, "a", None), (2, "a", None), (3, "b", None)), gone).num_rows
+    assert not requeued(table((1, "a", None), (2, "a", None), (3, "b", None)), gone).num_rows
 
 
 def test_where_they_lie_is_kept_where_it_is_known() -> None:
     """Deliveries of which it is known where they lie join others, and stay readable."""
-    placed = table((1, None, None))
+    located = table((1, None, None))
     for name, value in ((FILE, "f.parquet"), (ROW, 7)):
-        field = PLACED.field(name)
-        placed = placed.append_column(field, pa.array([value]).cast(field.type))
-    both = joined(placed, table((2, None, None)))
+        field = LOCATED.field(name)
+        located = located.append_column(field, pa.array([value]).cast(field.type))
+    both = joined(located, table((2, None, None)))
     assert [("f.parquet", 7), (None, None)] == [(row[FILE], row[ROW]) for row in both.to_pylist()]

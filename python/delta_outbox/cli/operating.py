@@ -34,7 +34,7 @@ def replay(args: argparse.Namespace, invocation: Invocation) -> Outcome:
         actor=args.actor,
         dry_run=args.dry_run,
     )
-    return _carry_out(request, invocation)
+    return _perform(request, invocation)
 
 
 def kill(args: argparse.Namespace, invocation: Invocation) -> Outcome:
@@ -45,7 +45,7 @@ def kill(args: argparse.Namespace, invocation: Invocation) -> Outcome:
         actor=args.actor,
         dry_run=args.dry_run,
     )
-    return _carry_out(request, invocation)
+    return _perform(request, invocation)
 
 
 def release(args: argparse.Namespace, invocation: Invocation) -> Outcome:
@@ -57,19 +57,19 @@ def release(args: argparse.Namespace, invocation: Invocation) -> Outcome:
         actor=args.actor,
         dry_run=args.dry_run,
     )
-    return _carry_out(request, invocation)
+    return _perform(request, invocation)
 
 
-def _carry_out(request: Request, invocation: Invocation) -> Outcome:
-    """Show a request; append it, and carry out what waits, unless it is a dry run."""
+def _perform(request: Request, invocation: Invocation) -> Outcome:
+    """Show a request; append it, and apply what waits, unless it is a dry run."""
     from delta_outbox import event_life
-    from delta_outbox.operating.commands import carry_out
+    from delta_outbox.operating.commands import perform
 
     with invocation.open() as outbox:
-        report = carry_out(outbox, request)
+        report = perform(outbox, request)
         document: dict[str, Any] = {"dry_run": request.dry_run, **report.as_dict()}
         if report.command_id is not None:
-            outbox.sequence_commands()
+            outbox.apply_commands_if_alone()
             outbox.refresh()
             command = event_life.show_command(outbox, report.command_id)
             assert command is not None

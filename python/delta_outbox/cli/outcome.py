@@ -1,4 +1,4 @@
-"""What a command is given, and what it hands back: a document for programs, text for people."""
+"""What a command is given and what it returns: a document for programs, text for people."""
 
 from __future__ import annotations
 

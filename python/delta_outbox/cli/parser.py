@@ -50,7 +50,7 @@ the exit code is 1, and a relay or the same command finishes it: so they do afte
 
 _PURGE_EPILOG = """\
 A day goes as a whole, and only if every event of it has ended: one that holds an open event, a
-replay to be carried out, a row that the projection does not show, something that was appended
+replay to be applied, a row that the projection does not show, something that was appended
 lately, a DEAD event (without --include-dead), or the first row of an event that is repeated on a
 day that stays, is left as it is, which is said, and makes the exit code 1. What was purged stays on
 record (`outbox show ID`), but can never be delivered again. Its room is freed by the `outbox

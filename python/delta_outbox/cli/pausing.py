@@ -1,4 +1,4 @@
-"""`outbox pause` and `resume`: whether events are taken for a destination."""
+"""`outbox pause` and `resume`: whether events are claimed for a destination."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _ask(kind: str, args: argparse.Namespace, invocation: Invocation) -> Outcome
 
     with invocation.open() as outbox:
         command_id = append_pausing(outbox, request)
-        outbox.sequence_commands()
+        outbox.apply_commands_if_alone()
         outbox.refresh()
         command = event_life.show_command(outbox, command_id)
         assert command is not None
@@ -53,6 +53,6 @@ def _text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
         yield sentence(f"{document['destination']} {done}.", style="bold")
     else:
         yield sentence(
-            f"{document['destination']} {done} within a minute: a relay carries it out.",
+            f"{document['destination']} {done} within a minute: a relay applies it.",
             style="bold",
         )

@@ -1,4 +1,4 @@
-"""Text for people: tables that fit the terminal, and data that cannot talk to it."""
+"""Renders tables that fit the terminal, and data that cannot send it control characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C ask the relay to stop; it then records what was delivered and lets go."""
+"""Stops a relay on SIGTERM and Ctrl-C, after it has recorded what was delivered."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def stop_on_signals(
     stream: TextIO,
     *,
     first: str = "Stopping after what is in flight. Ctrl-C again ends at once.",
-    second: str = "Ended at once: claims are free again when their leases are over.",
+    second: str = "Ended at once: claims end when their leases are over.",
 ) -> Iterator[threading.Event]:
     """Set an event on SIGTERM or SIGINT, for a block; a second SIGINT ends the process at once.
 

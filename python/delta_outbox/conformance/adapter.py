@@ -217,7 +217,7 @@ class Adapter(Protocol):
         """
 
     def reap(self) -> None:
-        """Do what somebody does between batches: end claims whose lease is over, carry out what
+        """Do what somebody does between batches: end claims whose lease is over, apply what
         operators have asked for, end what is too old.
         """
 

@@ -103,7 +103,6 @@ class Scenario(Generic[Seen]):
     """
 
     def __init__(self, name: str, play: Callable[[Stage], Seen], *needs: Capability) -> None:
-        """Keep what it is made of."""
         self.name = name
         self.play = play
         self.needs = frozenset(needs)

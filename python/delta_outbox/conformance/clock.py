@@ -14,7 +14,6 @@ class ManualClock:
     """
 
     def __init__(self, start: datetime | None = None) -> None:
-        """Stand still."""
         self._start = start or datetime.now(UTC)
         self._elapsed = 0.0  # seconds
         self._lock = threading.Lock()

@@ -81,7 +81,6 @@ class DeltaStore:
         statements: Statements,
         folder: Path,
     ) -> None:
-        """Open nothing yet."""
         self._spark = spark
         self._home = home
         self._tables = tables
@@ -128,12 +127,12 @@ class DeltaStore:
             raise Refused(report.rejected[0].message)
 
     def retrieve(self, limit: int) -> Sequence[str]:
-        """Return what is takeable, in order."""
+        """Return what is eligible, in order."""
         ids: list[str] = self._outbox().retrieve(limit).deliveries["event_id"].to_pylist()
         return ids
 
     def claim(self, worker: str, limit: int) -> Held | None:
-        """Claim what is takeable."""
+        """Claim what is eligible."""
         claim = self._outbox(worker).claim(limit)
         if claim is None:
             return None
@@ -154,7 +153,7 @@ class DeltaStore:
         """Do what every command of the outbox does first."""
         outbox = self._outbox()
         outbox.release_expired_claims()
-        outbox.sequence_commands()
+        outbox.apply_commands_if_alone()
 
     def replay(self, event_ids: Sequence[str], *, state: State) -> None:
         """Ask for a replay."""
@@ -223,7 +222,6 @@ class DeltaStores:
         home: Home | None = None,
         schema: str = "conformance",
     ) -> None:
-        """Make the outbox."""
         self._open = ExitStack()
         folder = Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="outbox-kit-")))
         if spark is None or home is None:

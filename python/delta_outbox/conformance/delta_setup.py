@@ -75,7 +75,7 @@ def messages_of(outbox: Outbox, claim: Claim, folder: Path) -> Mapping[str, Mess
         outbox.tables,
         outbox.statements,
         destinations={"default": ("jsonl", {"path": str(folder)})},
-        forms={},
+        payload_formats={},
         parallelism=1,
     ).publish(claim)
     return {line["event_id"]: _message(line) for line in read_lines(folder)}

@@ -14,7 +14,6 @@ class Journal:
     """Steps in the order in which they happened, and a digest over all that were appended."""
 
     def __init__(self) -> None:
-        """Begin empty."""
         self.steps: list[Step] = []
         self._digest = _digest(())
 

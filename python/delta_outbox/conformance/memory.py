@@ -64,7 +64,6 @@ class MemoryStore:
         clock: ManualClock | None = None,
         jitter: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """Begin empty."""
         self.clock = clock or ManualClock()
         self.rows: dict[str, Row] = {}  # in the order of arrival
         self.journal = Journal()
@@ -105,14 +104,14 @@ class MemoryStore:
     # --- processing ----------------------------------------------------------------------------
 
     def retrieve(self, limit: int) -> Sequence[str]:
-        """Return the ids of what is takeable now, in order."""
+        """Return the ids of what is eligible now, in order."""
         with self._lock:
-            return [row.event.event_id for row in self._takeable()[:limit]]
+            return [row.event.event_id for row in self._eligible()[:limit]]
 
     def claim(self, worker: str, limit: int) -> Held | None:
-        """Take what is takeable; suspects only among themselves, and few of them."""
+        """Take what is eligible; suspects only among themselves, and few of them."""
         with self._lock:
-            rows = self._cut(self._takeable(), limit)
+            rows = self._cut(self._eligible(), limit)
             return self._begin(rows, worker) if rows else None
 
     def messages(self, held: Held) -> Sequence[Message]:
@@ -140,8 +139,8 @@ class MemoryStore:
                         self._begin([row], "reaper")
                         self._end(row, result)
 
-    def _takeable(self) -> list[Row]:
-        """Return what is due and held up by nobody, as macros/operations/held_by_order.sql."""
+    def _eligible(self) -> list[Row]:
+        """Return what is due and blocked by nothing, as macros/operations/held_by_order.sql."""
         found = []
         blocked: set[str | None] = set()
         for row in self.rows.values():
@@ -289,7 +288,6 @@ class MemoryStores:
     """
 
     def __init__(self, kind: type[MemoryStore] = MemoryStore, name: str = "memory") -> None:
-        """Keep which one."""
         self.name = name
         self._kind = kind
 

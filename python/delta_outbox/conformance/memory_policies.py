@@ -36,7 +36,7 @@ def cut(rows: Sequence[Row], policies: PolicySet, limit: int) -> list[str]:
     """Cut a claim as a relay does: of one kind, suspects among themselves, a prefix of each key.
 
     Args:
-        rows: what is takeable, in order.
+        rows: what is eligible, in order.
         policies: the delivery policies.
         limit: events at most.
 
@@ -48,8 +48,10 @@ def cut(rows: Sequence[Row], policies: PolicySet, limit: int) -> list[str]:
         return [row.event.event_id for row in rows[:limit]]
     table = pa.Table.from_pylist([row.delivery() for row in rows], schema=DELIVERIES)
     schedule = Schedule(table, scopes_of(table, policies), batch_size=limit)
-    troubled = rows[0].counters.suspect or rows[0].counters.publish_attempts
-    first, other = (Kind.TROUBLED, Kind.NEW) if troubled else (Kind.NEW, Kind.TROUBLED)
+    is_retry = rows[0].counters.suspect or rows[0].counters.publish_attempts
+    first, other = (
+        (Kind.RETRY, Kind.FIRST_ATTEMPT) if is_retry else (Kind.FIRST_ATTEMPT, Kind.RETRY)
+    )
     taken = schedule.take(first, limit)
     if not taken.num_rows:
         taken = schedule.take(other, limit)

@@ -53,7 +53,7 @@ _ADAPTER: Final = """\
 | `retrieve(limit)`, `claim(worker, limit)` | what is eligible; `claim` also from several threads |
 | `messages(held)` | what a publisher would be given |
 | `end(held, results)` | what the publisher said, per event; late answers are `Refused` or ignored |
-| `reap()` | what somebody does between batches: ends leases, carries out what operators asked for |
+| `reap()` | what somebody does between batches: ends leases, applies what operators asked for |
 | `replay(ids, state=)`, `kill(ids)` | as an operator |
 | `read(ids)`, `history(ids)` | events in the words of the specification; their transitions |
 | `reopen()` | a restart: what is not durable is gone |
@@ -97,7 +97,7 @@ def complaints(results: Results) -> list[str]:
     """
     numbers = numbers_of_checks()
     return [
-        f"{store}: {name} ({', '.join(numbers[name])}): {SHOWN[result.verdict]}: {result.said}"
+        f"{store}: {name} ({', '.join(numbers[name])}): {SHOWN[result.verdict]}: {result.message}"
         for store, of_store in results.items()
         for name, result in of_store.items()
         if not result.good
@@ -113,8 +113,8 @@ def summary(results: Results) -> list[str]:
     lines = []
     for store, of_store in results.items():
         counts = Counter(result.verdict for result in of_store.values())
-        said = ", ".join(f"{counts[one]} {one}" for one in Verdict if counts[one])
-        lines.append(f"{store}: {said}")
+        message = ", ".join(f"{counts[one]} {one}" for one in Verdict if counts[one])
+        lines.append(f"{store}: {message}")
     return lines
 
 
@@ -171,7 +171,7 @@ def results_document(results: Results, caught: Mapping[str, Sequence[str]]) -> s
         shown = []
         for of_store in results.values():
             result = of_store[check.name]
-            what = f" ({result.said})" if result.verdict is Verdict.NOT_CLAIMED else ""
+            what = f" ({result.message})" if result.verdict is Verdict.NOT_CLAIMED else ""
             shown.append(SHOWN[result.verdict] + what)
         wrong = ", ".join(caught[check.name])
         cells = [check.words, ", ".join(numbers[check.name]), *shown, wrong]

@@ -31,11 +31,11 @@ class Result:
 
     Args:
         verdict: in a word.
-        said: what was expected and seen; what crashed; which capability is not claimed.
+        message: what was expected and seen; what crashed; which capability is not claimed.
     """
 
     verdict: Verdict
-    said: str = ""
+    message: str = ""
 
     @property
     def good(self) -> bool:
@@ -85,19 +85,19 @@ def _play(stores: Stores, scenario: Scenario[object], checks: list[Check]) -> di
         seen = scenario.play(Stage(store, scenario.name)) if asked else None
     except Exception as error:
         logger.warning("scenario_crashed", exc_info=True, extra={"scenario": scenario.name})
-        said = f"{scenario.name}: {type(error).__name__}: {error}"
-        return {check.name: Result(verdict=Verdict.CRASHED, said=said) for check in checks}
+        message = f"{scenario.name}: {type(error).__name__}: {error}"
+        return {check.name: Result(verdict=Verdict.CRASHED, message=message) for check in checks}
     return {check.name: _judge(store, check, seen) for check in checks}
 
 
 def _judge(store: Adapter, check: Check, seen: object) -> Result:
     lacking = sorted(check.needs - store.capabilities)
     if lacking:
-        return Result(verdict=Verdict.NOT_CLAIMED, said=", ".join(lacking))
+        return Result(verdict=Verdict.NOT_CLAIMED, message=", ".join(lacking))
     try:
         check.judge(seen)
     except Broken as error:
-        return Result(verdict=Verdict.FAILED, said=str(error))
+        return Result(verdict=Verdict.FAILED, message=str(error))
     except Exception as error:  # noqa: BLE001 - what a store shows may be anything
-        return Result(verdict=Verdict.CRASHED, said=f"{type(error).__name__}: {error}")
+        return Result(verdict=Verdict.CRASHED, message=f"{type(error).__name__}: {error}")
     return Result(verdict=Verdict.PASSED)

@@ -49,7 +49,6 @@ class Stage:
     """
 
     def __init__(self, store: Adapter, name: str) -> None:
-        """Do nothing yet."""
         self.store = store
         self._prefix = f"{name}-{uuid.uuid4().hex[:8]}."
         self._names: list[str] = []

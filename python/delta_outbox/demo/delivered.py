@@ -118,8 +118,8 @@ def _messages(bootstrap: str, topic: str) -> Iterator[Message]:
     try:
         yield from consume_all(bootstrap, topic)
     except (KafkaException, TimeoutError) as error:
-        said = error.args[0].str() if isinstance(error, KafkaException) else str(error)
-        raise ConsumerFailed(f"Kafka at {bootstrap}, topic {topic}: {said}") from error
+        cause = error.args[0].str() if isinstance(error, KafkaException) else str(error)
+        raise ConsumerFailed(f"Kafka at {bootstrap}, topic {topic}: {cause}") from error
 
 
 def _row(message: Message, stream: int) -> dict[str, object]:

@@ -75,8 +75,8 @@ def _resolve(java: str, scratch: Path, *, ivy_folder: Path) -> None:
     # Ivy's command line ends with 0 although a dependency is missing: look for the broker too.
     if done.returncode != 0 or not list((scratch / "jars").glob("kafka_2.13-*.jar")):
         lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
-        said = [line for line in lines if "UNRESOLVED" in line or "FAILED" in line] or lines[-3:]
-        raise JarsUnavailable(f"The jars of Kafka could not be fetched: {'; '.join(said[:5])}")
+        message = [line for line in lines if "UNRESOLVED" in line or "FAILED" in line] or lines[-3:]
+        raise JarsUnavailable(f"The jars of Kafka could not be fetched: {'; '.join(message[:5])}")
 
 
 def _ivy_jar() -> Path:

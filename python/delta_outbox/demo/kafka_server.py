@@ -301,8 +301,8 @@ class KafkaServer:
             check=False,
         )
         if done.returncode != 0:
-            said = (done.stderr or done.stdout).strip().splitlines()[-3:]
-            raise KafkaNotStarted(f"The storage of Kafka cannot be formatted: {' '.join(said)}")
+            message = (done.stderr or done.stdout).strip().splitlines()[-3:]
+            raise KafkaNotStarted(f"The storage of Kafka cannot be formatted: {' '.join(message)}")
 
     @property
     def _properties(self) -> Path:
@@ -333,5 +333,5 @@ class KafkaServer:
                     return
             except KafkaException:
                 time.sleep(0.05)
-        said = " ".join(self._log.read_text(errors="replace").splitlines()[-3:])[-500:]
-        raise KafkaNotStarted(f"The local Kafka did not start. Its log ends with: {said}")
+        message = " ".join(self._log.read_text(errors="replace").splitlines()[-3:])[-500:]
+        raise KafkaNotStarted(f"The local Kafka did not start. Its log ends with: {message}")

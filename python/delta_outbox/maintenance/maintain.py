@@ -151,7 +151,7 @@ class Maintenance:
     def run(self, *, dry_run: bool = False) -> MaintenanceReport:
         """Maintain every table; a dry run only looks.
 
-        The projection is refreshed first, so that its position holds up nothing.
+        The projection is refreshed first, so that its position blocks nothing.
 
         Args:
             dry_run: write nothing but that refresh.
@@ -179,7 +179,7 @@ class Maintenance:
         count = int(row["beats"]) if row is not None else 0
         if count and not dry_run:
             statement = f"delete from {self._tables.relays} where {old}"
-            remove(self._spark, self._tables.relays, statement, mark="heartbeats")
+            remove(self._spark, self._tables.relays, statement, tag="heartbeats")
         return count
 
     def _maintain(self, table: Table, hours: Mapping[str, int], *, dry_run: bool) -> TableReport:

@@ -1,6 +1,6 @@
 """Purge: remove the past by whole days of the event log, once all that they hold has ended.
 
-A purge is a numbered plan. What it removes is written down first, one row per delivery in
+A purge is a numbered write. What it removes is written down first, one row per delivery in
 `outbox_purged`; the next number says so, and from then on it is certain that all of it goes: from
 the event log, the transition log and the projection. The number after that says that it is done.
 A purge that was interrupted is finished by the next one, or by `outbox maintain`; one that had not
@@ -31,7 +31,7 @@ from delta_outbox.maintenance.purge_rules import (
     reached,
 )
 from delta_outbox.maintenance.removal import remove
-from delta_outbox.progress import NumberedPlan, NumberedPlans
+from delta_outbox.progress import NumberedWrite, NumberedWrites
 from delta_outbox.projection import Watermark
 from delta_outbox.session import end_own_session, own_session
 
@@ -56,7 +56,7 @@ class Purge:
         self._outbox = outbox
         self._tables = outbox.tables
         self._spark = own_session(outbox.spark)
-        self._plans = NumberedPlans(self._spark, outbox.tables, writer=WRITER, clock=outbox.clock)
+        self._plans = NumberedWrites(self._spark, outbox.tables, writer=WRITER, clock=outbox.clock)
         self._records = PurgeRecords(self._spark, outbox.tables)
 
     def close(self) -> None:
@@ -99,7 +99,7 @@ class Purge:
                 continue
             recorded = self._record(plan)
             if recorded is not None:
-                removed = self._carry_out(recorded)
+                removed = self._execute(recorded)
                 return PurgeReport(choice=choice, number=plan.number, removed=removed)
         raise SequenceTaken(writer=f"outbox/{WRITER}", number=ATTEMPTS)
 
@@ -120,7 +120,7 @@ class Purge:
             return None
         number = int(last.plan["purge"])
         logger.warning("purge_finished_late", extra={"purge": number})
-        self._carry_out(last)
+        self._execute(last)
         return number
 
     # --- what may go ------------------------------------------------------------------------
@@ -155,7 +155,7 @@ class Purge:
         choice: Choice,
         transitions: Sequence[Mapping[str, object]],
         seen: Watermark,
-        last: NumberedPlan | None,
+        last: NumberedWrite | None,
     ) -> dict[str, object]:
         before: Mapping[str, Any] = last.plan if last is not None else {}
         events = seen.versions["events"]
@@ -179,7 +179,7 @@ class Purge:
             "lanes": reached(before.get("lanes", []), transitions),
         }
 
-    def _record(self, plan: NumberedPlan) -> NumberedPlan | None:
+    def _record(self, plan: NumberedWrite) -> NumberedWrite | None:
         """Write down what goes, and take the next number: it is certain then that all of it goes.
 
         None if one of its events has been opened again meanwhile, or somebody gave the plan up.
@@ -205,7 +205,7 @@ class Purge:
             self._records.forget(plan.number)
         return recorded
 
-    def _give_up(self, plan: NumberedPlan) -> None:
+    def _give_up(self, plan: NumberedWrite) -> None:
         """Let a plan be for good, unless it is certain by now."""
         given_up = {
             **plan.plan,
@@ -217,7 +217,7 @@ class Purge:
             logger.warning("purge_given_up", extra={"purge": plan.number})
             self._records.forget(plan.number)
 
-    def _carry_out(self, recorded: NumberedPlan) -> dict[str, int]:
+    def _execute(self, recorded: NumberedWrite) -> dict[str, int]:
         """Remove what was written down; what somebody has removed already is not counted."""
         given = recorded.plan
         removed = {
@@ -230,7 +230,7 @@ class Purge:
             "step": "done",
             "reached": {
                 "events": given["reached"]["events"],
-                "transitions": self._outbox.projection.head(self._tables.transitions),
+                "transitions": self._outbox.projection.latest_version(self._tables.transitions),
             },
         }
         # If the number is taken, another has finished the same purge.
@@ -254,7 +254,7 @@ class Purge:
             f"where {day_of()} in ({dates})) as s "
             f"on t.event_id = s.event_id and {day_of('t.')} in ({dates}) "
             "when matched then delete",
-            mark=str(given["purge"]),
+            tag=str(given["purge"]),
             once=(EVENTS_APP_ID, int(given["purge"])),
         )
 
@@ -273,7 +273,7 @@ class Purge:
                 self._tables.transitions,
                 f"delete from {self._tables.transitions} "
                 f"where lane = {lane} and occurred_date in ({dates}) and ({positions})",
-                mark=str(given["purge"]),
+                tag=str(given["purge"]),
             )
         return removed
 
@@ -291,7 +291,7 @@ class Purge:
                 self._tables.state,
                 f"delete from {self._tables.state} "
                 f"where state in ({listed(states)}) and {deliveries_of(given)}",
-                mark=str(given["purge"]),
+                tag=str(given["purge"]),
             )
             self._outbox.refresh(planned_by=self._outbox.worker_id)
             states = (*TERMINAL_STATES, *OPEN_STATES)
@@ -307,6 +307,6 @@ class Purge:
         return found.first() is not None
 
 
-def _step(plan: NumberedPlan | None) -> str | None:
+def _step(plan: NumberedWrite | None) -> str | None:
     """Return how far a plan is: planned, recorded, done or given up."""
     return None if plan is None else str(plan.plan["step"])

@@ -1,4 +1,4 @@
-"""What the days of the event log and the partitions of the transition log hold, at one position."""
+"""Counts what the days of the event log and the partitions of the transition log hold."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ class PurgeCounts:
         before: date,
         recent_from: datetime,
     ) -> None:
-        """Read nothing yet."""
         self._spark = spark
         self._before = before
         self._recent_from = recent_from

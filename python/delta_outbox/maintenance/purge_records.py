@@ -1,4 +1,4 @@
-"""What is left of purged deliveries: one row each, written down before anything goes."""
+"""Writes a row for each delivery that a purge removes, before it is removed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ class PurgeRecords:
     """
 
     def __init__(self, spark: SparkSession, tables: Tables) -> None:
-        """Read nothing yet."""
         self._spark = spark
         self._tables = tables
 
@@ -77,7 +76,7 @@ class PurgeRecords:
                 self._spark,
                 table,
                 f"delete from {table} where number = {number}",
-                mark=str(number),
+                tag=str(number),
             )
 
     def _has(self, number: int) -> bool:

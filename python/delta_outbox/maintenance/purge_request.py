@@ -1,4 +1,4 @@
-"""What a purge is asked for, and what it says of itself."""
+"""The arguments of a purge, and its report."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ class Day:
     Args:
         created_date: the day, a partition of the log.
         states: state to the deliveries of its events.
-        waiting_replays: replays of its events that nobody has carried out.
+        waiting_replays: replays of its events that nobody has applied.
         repeated_on: other days that hold a later copy of one of its events.
         unknown: rows of events that the projection does not show.
         recent: rows that were appended so lately that the same ids may come once more.

@@ -1,4 +1,4 @@
-"""What a purge deletes: marked, so that the invariants know it, and repeated when others win."""
+"""Deletes rows with a marker that the invariants know, again when another writer wins."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ def remove(
     table: str,
     statement: str,
     *,
-    mark: str,
+    tag: str,
     once: tuple[str, int] | None = None,
 ) -> int:
     """Run a DELETE, or a MERGE that only deletes, and return how many rows are gone.
 
     Args:
-        spark: a session of its own: every commit of it carries the mark and the number meanwhile.
+        spark: a session of its own: every commit of it carries the tag and the number meanwhile.
         table: its full name.
         statement: of our own making; the partitions that it names by literals are all that
             writers beside it can conflict over.
-        mark: what follows `MARKER`.
+        tag: what follows `MARKER`.
         once: the writer id and the number under which Delta takes a MERGE, and skips it from then
             on: nothing is gone then.
 
@@ -47,7 +47,7 @@ def remove(
         SequenceTaken: other writers were faster many times in a row.
         DiskFull: there is no room; nothing was deleted.
     """
-    settings = {_USER_METADATA: MARKER + mark}
+    settings = {_USER_METADATA: MARKER + tag}
     if once is not None:
         settings |= {_APP_ID: once[0], _VERSION: str(once[1])}
     for _ in range(ATTEMPTS):
@@ -65,6 +65,6 @@ def remove(
                 spark.conf.unset(name)
         sync_outbox(spark, table.rpartition(".")[0])
         count = 0 if row is None else max(0, int(row[0]))  # None: skipped
-        logger.info("purged", extra={"table": table, "rows": count, "mark": mark})
+        logger.info("purged", extra={"table": table, "rows": count, "tag": tag})
         return count
-    raise SequenceTaken(writer=MARKER + mark, number=ATTEMPTS)
+    raise SequenceTaken(writer=MARKER + tag, number=ATTEMPTS)

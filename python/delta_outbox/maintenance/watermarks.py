@@ -30,7 +30,7 @@ def oldest_positions(plans: Iterable[Mapping[str, Any]], *, now: datetime) -> di
     """Return up to which version every derived writer has read each log.
 
     A derived writer is whoever writes down `{"<log>": {"to": <version>}}` (docs/decisions/0002).
-    Whoever carries out commands reads them from the first on, and says so with its first plan; the
+    Whoever applies commands reads them from the first on, and says so with its first plan; the
     plans of destinations name the last command that they knew, and nobody reads on from there.
 
     Args:
@@ -102,11 +102,11 @@ def retention(outbox: Outbox) -> dict[str, int]:
 def _unread_since(outbox: Outbox, log: str, position: int | None) -> datetime | None:
     """Return the time of the first commit of a log after a position; None if there is none."""
     table = outbox.tables[f"outbox_{log}"]
-    head = outbox.projection.head(table)
-    if position is None or head <= position:
+    latest = outbox.projection.latest_version(table)
+    if position is None or latest <= position:
         return None
     first = None
-    for commit in CommitHistory(outbox.spark).commits(table, limit=head - position):
+    for commit in CommitHistory(outbox.spark).commits(table, limit=latest - position):
         if commit.version > position:
             first = commit.at
     return None if first is None else datetime.fromtimestamp(first / 1000, UTC)

@@ -1,4 +1,4 @@
-"""What an operator asks for: replay, kill, release. A request is checked, shown, then appended."""
+"""Operators ask for replays, kills, releases and pauses: checked, shown, appended as commands."""
 
 from __future__ import annotations
 

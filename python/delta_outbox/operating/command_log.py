@@ -1,4 +1,4 @@
-"""Commands are appended to their log."""
+"""Appends commands to their log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests become commands: expanded by dbt's SQL, shown, and appended in one blind append."""
+"""Makes commands of a request: expands it by dbt's SQL, shows it, appends it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ROW: Final = pa.schema(
 """A request as one row (macro request_row): the way its values reach the SQL."""
 
 
-def carry_out(outbox: Outbox, request: Request) -> Report:
+def perform(outbox: Outbox, request: Request) -> Report:
     """Expand a request over all that was committed before, and append it unless it is a dry run.
 
     Args:

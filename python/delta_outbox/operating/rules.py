@@ -38,7 +38,6 @@ class Arguments:
     """Checks the arguments of one operation and keeps everything that is wrong."""
 
     def __init__(self) -> None:
-        """Begin without problems."""
         self.problems: list[str] = []
 
     def refuse(self, name: str, rule: str, value: object) -> None:

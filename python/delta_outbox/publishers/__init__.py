@@ -9,7 +9,6 @@ from delta_outbox.publishers.protocol import (
     EventBatch,
     Failed,
     JsonText,
-    LostClaim,
     NotSent,
     Publisher,
     Recover,
@@ -17,6 +16,7 @@ from delta_outbox.publishers.protocol import (
     Rejected,
     Result,
     Unknown,
+    UnresolvedClaim,
 )
 
 __all__ = [
@@ -25,7 +25,6 @@ __all__ = [
     "EventBatch",
     "Failed",
     "JsonText",
-    "LostClaim",
     "NotSent",
     "Publisher",
     "Recover",
@@ -34,4 +33,5 @@ __all__ = [
     "Result",
     "Transport",
     "Unknown",
+    "UnresolvedClaim",
 ]

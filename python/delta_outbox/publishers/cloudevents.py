@@ -30,7 +30,7 @@ _JSON_TYPE: Final = re.compile(r"(?i)[^/;\s]+/(?:[^/;\s]+\+)?json\s*(?:;.*)?")
 
 
 @dataclass(frozen=True, kw_only=True)
-class CloudEventForm:
+class CloudEventFormat:
     """How one destination writes CloudEvents.
 
     Args:

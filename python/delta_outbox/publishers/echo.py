@@ -1,4 +1,4 @@
-"""What a destination repeats of an event's content, taken out of its words."""
+"""Removes an event's own content from what a destination answers."""
 
 from __future__ import annotations
 

@@ -47,8 +47,10 @@ def result_of(answer: HttpAnswer, *, name: str) -> Result:
     wait = retry_after_seconds(answer.retry_after)
     if 300 <= status < 400:
         # The settings are wrong, not the event: it must not die before somebody can look.
-        said = f"{name} answered {status}: redirects are not followed, correct `url` or the route"
-        return Failed(error=said, retry_after=wait)
+        message = (
+            f"{name} answered {status}: redirects are not followed, correct `url` or the route"
+        )
+        return Failed(error=message, retry_after=wait)
     return Failed(error=f"{name} answered {status}", retry_after=wait)
 
 

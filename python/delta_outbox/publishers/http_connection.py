@@ -142,7 +142,7 @@ class HttpConnection:
             self._wants |= select.POLLOUT
             return 0
         except OSError as error:
-            self._broken = _said(error)
+            self._broken = _cause(error)
             return 0
         self._sent += sent
         return sent
@@ -157,7 +157,7 @@ class HttpConnection:
         except (BlockingIOError, ssl.SSLWantReadError):
             return None
         except OSError as error:
-            raise self._lost(f"ended the connection without an answer: {_said(error)}") from error
+            raise self._lost(f"ended the connection without an answer: {_cause(error)}") from error
 
     def _answer(self, received: bytes) -> HttpAnswer | None:
         """Return the final answer if its head is there; those before it (1xx) say nothing."""
@@ -225,7 +225,7 @@ def _connected(settings: HttpSettings, *, until: float) -> socket.socket:
     try:
         endpoints = resolve(target.host, target.port, until=until)
     except OSError as error:
-        raise NotConnected(f"{target.name} cannot be resolved: {_said(error)}") from error
+        raise NotConnected(f"{target.name} cannot be resolved: {_cause(error)}") from error
     for endpoint in endpoints:
         # One bad address among good ones is a sign of somebody else's hand in the answer.
         why = refusal(
@@ -236,7 +236,7 @@ def _connected(settings: HttpSettings, *, until: float) -> socket.socket:
                 f"{target.name} stands for {endpoint.ip}, which is refused: {why}"
                 + ("; `allow_private = true` takes it" if why == "not public" else "")
             )
-    said = "it stands for no address"
+    cause = "it stands for no address"
     for number, endpoint in enumerate(endpoints):
         # An address that does not answer must leave time for the others.
         limit = (until - time.monotonic()) / (len(endpoints) - number)
@@ -245,8 +245,8 @@ def _connected(settings: HttpSettings, *, until: float) -> socket.socket:
         try:
             return _socket_to(endpoint, target.host, settings.tls, limit=limit)
         except OSError as error:
-            said = _said(error)
-    raise NotConnected(f"{target.name} cannot be reached: {said}")
+            cause = _cause(error)
+    raise NotConnected(f"{target.name} cannot be reached: {cause}")
 
 
 def _socket_to(
@@ -268,7 +268,7 @@ def _socket_to(
         raise
 
 
-def _said(error: OSError) -> str:
+def _cause(error: OSError) -> str:
     """Return an error's own words, without the place in OpenSSL that raised it."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is refused: {error.verify_message}"

@@ -62,7 +62,7 @@ class KafkaPublisher:
         self._settings: KafkaSettings | None = None
         self._client: KafkaClient | None = None
         self._topics: set[str] = set()  # known to be allowed and to exist
-        self._seat = uuid.uuid4().hex  # where a batch names none
+        self._slot = uuid.uuid4().hex  # where a batch names none
 
     @classmethod
     def validate(cls, settings: Mapping[str, object]) -> None:
@@ -79,8 +79,8 @@ class KafkaPublisher:
         try:
             Producer({**offline, "enable.idempotence": True, "log_level": 0})
         except KafkaException as error:
-            said = scrub(error.args[0].str(), secrets=parsed.secrets)
-            raise ValueError(f"kafka: the client refuses the settings: {said}.") from None
+            message = scrub(error.args[0].str(), secrets=parsed.secrets)
+            raise ValueError(f"kafka: the client refuses the settings: {message}.") from None
 
     @classmethod
     def probe(cls, settings: Mapping[str, object], timeout: float) -> None:
@@ -101,8 +101,8 @@ class KafkaPublisher:
             try:
                 fence(parsed, [parsed.exactly_once.probe_id], timeout=timeout)
             except KafkaException as error:
-                said = scrub(error.args[0].str(), secrets=parsed.secrets)
-                raise ConnectionError(f"transactions are not possible: {said}") from None
+                message = scrub(error.args[0].str(), secrets=parsed.secrets)
+                raise ConnectionError(f"transactions are not possible: {message}") from None
 
     @classmethod
     def recovery(cls, settings: Mapping[str, object]) -> Recover | None:
@@ -141,8 +141,8 @@ class KafkaPublisher:
     def _publish_in_transactions(
         self, events: EventBatch, settings: KafkaSettings, exactly_once: ExactlyOnce
     ) -> list[Result]:
-        seat = events.seat or self._seat
-        transactional_id = exactly_once.transactional_id(seat, events.destination)
+        slot = events.producer_slot or self._slot
+        transactional_id = exactly_once.transactional_id(slot, events.destination)
         try:
             client = self._transactional(events, transactional_id, careful=False)
         except NotCommitted as error:

@@ -71,8 +71,8 @@ class KafkaCall:
                     break
                 client = renew()
                 self._rounds.forget_confirmed()
-            taken, left, withheld = self._rounds.cut(waiting, one_per_key=client.careful)
-            for position in withheld:
+            taken, left, behind_blocked = self._rounds.cut(waiting, one_per_key=client.careful)
+            for position in behind_blocked:
                 self._results[position] = _NOT_SENT
             sent = self._send(client, taken)
             reach("kafka.handed")
@@ -85,8 +85,8 @@ class KafkaCall:
 
     def _next(self, taken: Sequence[int], left: Sequence[int], sent: int) -> Sequence[int]:
         results, rounds = self._results, self._rounds
-        unsettled = [position for position in taken if results[position] is None]
-        if not left and not unsettled:
+        without_result = [position for position in taken if results[position] is None]
+        if not left and not without_result:
             return ()
         for position in taken[:sent]:
             result = results[position]
@@ -94,7 +94,7 @@ class KafkaCall:
                 rounds.confirm(position)
             elif result is not None:
                 rounds.block(position)
-        return sorted([*unsettled, *left])
+        return sorted([*without_result, *left])
 
     def _send(self, client: KafkaClient, taken: Sequence[int]) -> int:
         """Produce the events of a round and return how many were looked at."""
@@ -178,7 +178,7 @@ class KafkaCall:
             elif meaning is Meaning.BATCH_REJECTED:
                 # The broker refuses a batch as a whole, the innocent with the guilty.
                 result, batch_refused = None, True
-            elif meaning is Meaning.UNSENT and in_time and not client.troubled:
+            elif meaning is Meaning.UNSENT and in_time and not client.may_have_repeated:
                 result = None  # the producer died while it was queued: the next one sends it
             else:
                 result = Unknown(error=sentence_of(error) if in_time else _UNANSWERED.error)

@@ -57,7 +57,7 @@ class KafkaClient:
         self.careful = careful
         self.transactional_id = transactional_id
         self.dead = False
-        self.troubled = False  # a connection broke: something may have been sent twice
+        self.may_have_repeated = False  # a connection broke in between
         self._settings = settings
         self._complaint: KafkaError | None = None
         self._is_known = False  # to the brokers
@@ -206,6 +206,6 @@ class KafkaClient:
         return scrub(f"{sentence}: {cause}", secrets=self._settings.secrets)
 
     def _on_error(self, error: KafkaError) -> None:
-        self.troubled = True
+        self.may_have_repeated = True
         if error.code() != KafkaError._ALL_BROKERS_DOWN:  # its text has no cause
             self._complaint = error

@@ -30,14 +30,14 @@ class ExactlyOnce:
     marker_replication: int = DEFAULT_REPLICATION
     prefix: str = DEFAULT_PREFIX
 
-    def transactional_id(self, seat: str, destination: str) -> str:
-        """Return the name under which a seat sends.
+    def transactional_id(self, slot: str, destination: str) -> str:
+        """Return the name under which a slot sends.
 
         Args:
-            seat: of a batch.
+            slot: of a batch.
             destination: of the same batch.
         """
-        return f"{self.prefix}.{seat}.{destination}"
+        return f"{self.prefix}.{slot}.{destination}"
 
     @property
     def probe_id(self) -> str:

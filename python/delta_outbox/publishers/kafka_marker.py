@@ -126,8 +126,8 @@ def check_marker_topic(settings: KafkaSettings, timeout: float) -> None:
     except TimeoutError:
         raise ConnectionError(f"no broker of {settings.bootstrap} answered in time.") from None
     except KafkaException as error:
-        said = scrub(error.args[0].str(), secrets=settings.secrets)
-        raise ConnectionError(f"the marker topic {topic!r} cannot be examined: {said}") from None
+        message = scrub(error.args[0].str(), secrets=settings.secrets)
+        raise ConnectionError(f"the marker topic {topic!r} cannot be examined: {message}") from None
     if complaint is not None:
         raise ConnectionError(f"the marker topic {topic!r} {complaint}")
 

@@ -1,4 +1,4 @@
-"""What became of the transactions of lost claims: end what is open, read what was committed.
+"""What became of the transactions of unresolved claims: end what is open, read what was committed.
 
 Called after the deadline of the claims, so every transaction that may still be committed has its
 marker in the topic. In this order:
@@ -25,7 +25,7 @@ from confluent_kafka.admin import AdminClient
 from delta_outbox.publishers.kafka_client import KafkaClient
 from delta_outbox.publishers.kafka_marker import Marker, topic_configuration
 from delta_outbox.publishers.kafka_settings import KafkaSettings
-from delta_outbox.publishers.protocol import Delivered, LostClaim, Recovered
+from delta_outbox.publishers.protocol import Delivered, Recovered, UnresolvedClaim
 from delta_outbox.publishers.scrub import scrub
 
 _AT_ONCE: Final = 1000
@@ -42,12 +42,14 @@ class StillOpen(ConnectionError):
     """Committed markers cannot be read yet, because somebody's transaction is open before them."""
 
 
-def recover(settings: KafkaSettings, lost: Sequence[LostClaim], timeout: float) -> Recovered:
+def recover(
+    settings: KafkaSettings, unresolved: Sequence[UnresolvedClaim], timeout: float
+) -> Recovered:
     """Say what of each claim was delivered; nothing more of them will be.
 
     Args:
         settings: of a destination that delivers exactly once.
-        lost: its claims; the deadlines of their calls have passed.
+        unresolved: its claims; the deadlines of their calls have passed.
         timeout: seconds to wait.
 
     Raises:
@@ -55,22 +57,24 @@ def recover(settings: KafkaSettings, lost: Sequence[LostClaim], timeout: float) 
     """
     deadline = time.monotonic() + timeout
     try:
-        return _Recovery(settings, lost, deadline).run()
+        return _Recovery(settings, unresolved, deadline).run()
     except TimeoutError:
         raise ConnectionError(f"no broker of {settings.bootstrap} answered in time.") from None
     except KafkaException as error:
-        said = scrub(error.args[0].str(), secrets=settings.secrets)
-        raise ConnectionError(f"what was committed cannot be read: {said}") from None
+        cause = scrub(error.args[0].str(), secrets=settings.secrets)
+        raise ConnectionError(f"what was committed cannot be read: {cause}") from None
 
 
 class _Recovery:
-    def __init__(self, settings: KafkaSettings, lost: Sequence[LostClaim], deadline: float) -> None:
+    def __init__(
+        self, settings: KafkaSettings, unresolved: Sequence[UnresolvedClaim], deadline: float
+    ) -> None:
         assert settings.exactly_once is not None
         self._settings = settings
         self._topic = settings.exactly_once.marker_topic
         self._group = settings.exactly_once.group
-        self._claims = {(one.claim_id, one.destination) for one in lost}
-        self._since = min(one.since for one in lost)
+        self._claims = {(one.claim_id, one.destination) for one in unresolved}
+        self._since = min(one.since for one in unresolved)
         self._deadline = deadline
 
     def run(self) -> Recovered:

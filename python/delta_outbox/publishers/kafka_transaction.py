@@ -317,8 +317,8 @@ class TransactionCall:
                 if error.args[0].retriable() and time.monotonic() < self._deadline:
                     continue
                 client.dead = True
-                said = f"it is not known whether Kafka committed: {client.cause_of(error)}"
-                self._settle(taken, Unknown(error=said))
+                message = f"it is not known whether Kafka committed: {client.cause_of(error)}"
+                self._settle(taken, Unknown(error=message))
                 return
             for position in taken:
                 self._results[position] = self._acknowledged[position]

@@ -1,4 +1,4 @@
-"""Which events of a call must follow each other, for publishers that wait for each answer."""
+"""Orders the events of a call by key, for publishers that wait for each answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which events may be in a pipeline together without risking the order of a key."""
+"""Says which events may be in a pipeline together without risking the order of a key."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class KeyRounds:
         """
         taken: list[int] = []
         left: list[int] = []
-        withheld: list[int] = []
+        behind_blocked: list[int] = []
         pipelines: dict[str, str] = {}
         scopes, routes, blocked, confirmed = (
             self._scopes,
@@ -55,7 +55,7 @@ class KeyRounds:
             if key is None:
                 taken.append(position)
             elif key in blocked:
-                withheld.append(position)
+                behind_blocked.append(position)
             elif (pipeline := pipelines.get(key)) is None:
                 taken.append(position)
                 route = routes[position]
@@ -66,7 +66,7 @@ class KeyRounds:
             else:
                 pipelines[key] = _CLOSED
                 left.append(position)
-        return taken, left, withheld
+        return taken, left, behind_blocked
 
     def confirm(self, position: int) -> None:
         """Note that an event was delivered: its key may be pipelined in its topic.

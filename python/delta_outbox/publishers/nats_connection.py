@@ -252,19 +252,19 @@ class NatsConnection:
         self._on_answer(answer.subject.rsplit(".", 1)[1], answer)
 
     async def _note(self, error: Exception) -> None:
-        said = str(error).removeprefix("nats: ")
-        denied = _DENIED.search(said)
+        message = str(error).removeprefix("nats: ")
+        denied = _DENIED.search(message)
         if denied is not None:
             self._on_denied(denied[1])
-        elif said:
-            self._complaint = said
+        elif message:
+            self._complaint = message
 
     def _sentence(self, error: Exception) -> str:
-        said = self._complaint
-        if said is None or not isinstance(error, errors.NoServersError | TimeoutError):
-            said = str(error).removeprefix("nats: ") or said or "no answer in time"
+        message = self._complaint
+        if message is None or not isinstance(error, errors.NoServersError | TimeoutError):
+            message = str(error).removeprefix("nats: ") or message or "no answer in time"
         return scrub(
-            f"NATS at {self._settings.address} is not usable: {said}",
+            f"NATS at {self._settings.address} is not usable: {message}",
             secrets=self._settings.secrets,
         )
 

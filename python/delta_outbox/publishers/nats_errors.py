@@ -63,10 +63,10 @@ def result_of(data: bytes, *, status: str | None, subject: str) -> Result:
 
 
 def _meaning(error: dict[str, object]) -> Result:
-    code, said = error.get("err_code"), str(error.get("description", ""))[:200]
-    sentence = f"JetStream: {said} ({code})"
+    code, message = error.get("err_code"), str(error.get("description", ""))[:200]
+    sentence = f"JetStream: {message} ({code})"
     if code in _TOO_LARGE:
         return Rejected(error=sentence)
-    if code in _FAILED or (code == _NOT_STORED and said.startswith(_FULL)):
+    if code in _FAILED or (code == _NOT_STORED and message.startswith(_FULL)):
         return Failed(error=sentence)
     return Unknown(error=sentence)

@@ -108,19 +108,24 @@ class EventBatch(Sequence[Event]):
         events: the events; those of one key are in their order.
         deadline: `time.monotonic()` seconds of this process after which nothing may be sent.
         destination: the name under which the settings describe it.
-        seat: who sends. Never are two calls of a destination under way from one seat, and there
-            are few of them, so that it can be the name of a broker's transactions.
+        producer_slot: who sends. Never are two calls of a destination under way from one slot, and
+            there are few of them, so that it can be the name of a broker's transactions.
     """
 
-    __slots__ = ("_events", "deadline", "destination", "seat")
+    __slots__ = ("_events", "deadline", "destination", "producer_slot")
 
     def __init__(
-        self, events: Iterable[Event], *, deadline: float, destination: str = "", seat: str = ""
+        self,
+        events: Iterable[Event],
+        *,
+        deadline: float,
+        destination: str = "",
+        producer_slot: str = "",
     ) -> None:
         self._events = tuple(events)
         self.deadline = deadline
         self.destination = destination
-        self.seat = seat
+        self.producer_slot = producer_slot
 
     @overload
     def __getitem__(self, index: int) -> Event: ...
@@ -132,7 +137,7 @@ class EventBatch(Sequence[Event]):
                 self._events[index],
                 deadline=self.deadline,
                 destination=self.destination,
-                seat=self.seat,
+                producer_slot=self.producer_slot,
             )
         return self._events[index]
 
@@ -243,7 +248,7 @@ Result = Delivered | Failed | Rejected | Unknown | NotSent
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LostClaim:
+class UnresolvedClaim:
     """A claim of which nobody can say any more what was delivered, but perhaps the destination.
 
     Args:
@@ -260,7 +265,7 @@ class LostClaim:
 Recovered = Mapping[str, Mapping[str, Delivered]]
 """What of each claim was delivered: claim_id to delivery_id to its result."""
 
-Recover = Callable[[Sequence[LostClaim], float], Recovered]
+Recover = Callable[[Sequence[UnresolvedClaim], float], Recovered]
 """Given claims and seconds: say what was delivered and see to it that nothing more will be."""
 
 
@@ -275,7 +280,7 @@ class Publisher(Protocol):
 
     Where a destination knows for certain what was delivered under a claim, the class may offer
     `recovery(settings)`, which returns a `Recover`, or None if these settings do not ask for it.
-    The relay calls that function before it ends a delivery whose result is lost or unknown, always
+    The relay calls that function before it ends a delivery whose result is unknown, always
     after the deadline of its calls; it raises ConnectionError as long as it cannot say.
     """
 

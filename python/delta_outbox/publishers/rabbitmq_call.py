@@ -147,8 +147,8 @@ class RabbitCall:
                 self._settle(position, Rejected(error=f"it has no form in AMQP: {error}"))
             except (struct.error, ArithmeticError, TypeError) as error:
                 # The client writes all of a message into memory before it hands any of it over.
-                said = f"it has no form in AMQP: {type(error).__name__}"
-                self._settle(position, Rejected(error=said))
+                message = f"it has no form in AMQP: {type(error).__name__}"
+                self._settle(position, Rejected(error=message))
             else:
                 self._under_way[tag] = position
                 self._bytes += size
@@ -207,14 +207,14 @@ class RabbitCall:
         self._under_way.clear()
         self._bytes, self._alone = 0, False
         guilty = self._guilty(refusal, order)
-        said = f"RabbitMQ closed the channel: {refusal.text}"
+        message = f"RabbitMQ closed the channel: {refusal.text}"
         if guilty is None:
             for position in order:
-                self._settle(position, Unknown(error=said))
+                self._settle(position, Unknown(error=message))
             return False
         before, after = order[:guilty], order[guilty + 1 :]
         for position in before:
-            self._settle(position, Unknown(error=said))
+            self._settle(position, Unknown(error=message))
         self._settle(order[guilty], self._verdict(refusal, order[guilty]))
         self._ready.extendleft(reversed(after))
         return True

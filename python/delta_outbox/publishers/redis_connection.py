@@ -159,9 +159,9 @@ class RedisConnection:
             raise reply
 
     def _unreachable(self, error: Exception) -> Unreachable:
-        said = error.sentence if isinstance(error, ErrorReply) else _text(error)
+        message = error.sentence if isinstance(error, ErrorReply) else _text(error)
         return Unreachable(
-            scrub(f"Redis at {self._address} is not usable: {said}", secrets=self._secrets)
+            scrub(f"Redis at {self._address} is not usable: {message}", secrets=self._secrets)
         )
 
 

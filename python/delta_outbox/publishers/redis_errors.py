@@ -51,20 +51,22 @@ class ErrorReply(Exception):
     @property
     def sentence(self) -> str:
         """Return the error for people, without what was sent."""
-        said, code = self._cause, self._cause.split(" ", 1)[0]
-        if code == "ERR" and "unknown command" in said:
+        message, code = self._cause, self._cause.split(" ", 1)[0]
+        if code == "ERR" and "unknown command" in message:
             return "Redis does not know the command (streams need Redis 5 or newer)"
         # Redis repeats the arguments of a command that it cannot read.
-        said = said.split(", with args", 1)[0]
+        message = message.split(", with args", 1)[0]
         remedy = _REMEDIES.get(code)
-        return f"Redis: {said}" + (f" ({remedy})" if remedy else "")
+        return f"Redis: {message}" + (f" ({remedy})" if remedy else "")
 
     @property
     def _cause(self) -> str:
-        said = str(self)
-        return said.split(_ABORTED, 1)[1] if _ABORTED in said else said
+        message = str(self)
+        return message.split(_ABORTED, 1)[1] if _ABORTED in message else message
 
     @property
     def _is_refusal(self) -> bool:
-        said = str(self)
-        return self.code in _FAILED or (self.code == "ERR" and said[4:].startswith(_PLAIN_ERRORS))
+        message = str(self)
+        return self.code in _FAILED or (
+            self.code == "ERR" and message[4:].startswith(_PLAIN_ERRORS)
+        )

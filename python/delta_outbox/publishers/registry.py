@@ -1,4 +1,4 @@
-"""From the `type` of a destination to its publisher, checked before anything is claimed."""
+"""Finds the publisher for the `type` of a destination, and checks its settings."""
 
 from __future__ import annotations
 
@@ -122,13 +122,13 @@ def prepare_settings(
         raise
     except Exception as error:  # noqa: BLE001 - anybody's code, wrapped once, here
         is_sentence = isinstance(error, ValueError | TypeError)
-        said = (
+        message = (
             without_secrets(str(error), secrets)
             if is_sentence
             else describe(error, secrets=secrets)
         )
         cause = cause_to_show(error, secrets)
-        raise BadSettings(f"publishers.{destination}: {said}") from cause
+        raise BadSettings(f"publishers.{destination}: {message}") from cause
     return prepared
 
 
@@ -161,9 +161,9 @@ def probe(
         raise
     except Exception as error:  # noqa: BLE001 - anybody's code, wrapped once, here
         is_sentence = isinstance(error, ConnectionError)
-        said = scrub(error, secrets=secrets) if is_sentence else describe(error, secrets=secrets)
+        message = scrub(error, secrets=secrets) if is_sentence else describe(error, secrets=secrets)
         cause = cause_to_show(error, secrets)
-        raise PublisherUnavailable(destination=destination, cause=said) from cause
+        raise PublisherUnavailable(destination=destination, cause=message) from cause
 
 
 def _imported(where: str, destination: str) -> object:

@@ -1,4 +1,4 @@
-"""Text of errors that may be stored and shown: printable, short, without secrets."""
+"""Makes texts of errors printable, short, and free of secrets."""
 
 from __future__ import annotations
 

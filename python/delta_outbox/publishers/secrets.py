@@ -1,4 +1,4 @@
-"""What in the settings of a destination is secret, and the texts that must not show it."""
+"""Finds the secrets in the settings of a destination, and the texts that must not show them."""
 
 from __future__ import annotations
 

@@ -84,11 +84,11 @@ class SqsPublisher(FilesInHome):
             client.get_queue_url(QueueName="outbox-probe")
         except ClientError as error:
             if "NonExistentQueue" not in str(error.response.get("Error", {}).get("Code")):
-                said = result_of_request(error)
-                raise ConnectionError(f"SQS {parsed.place}: {_error_of(said)}.") from error
+                message = result_of_request(error)
+                raise ConnectionError(f"SQS {parsed.place}: {_error_of(message)}.") from error
         except BotoCoreError as error:
-            said = result_of_request(error)
-            raise ConnectionError(f"SQS {parsed.place}: {_error_of(said)}.") from error
+            message = result_of_request(error)
+            raise ConnectionError(f"SQS {parsed.place}: {_error_of(message)}.") from error
         finally:
             clients.close()
 
@@ -145,10 +145,10 @@ class SqsPublisher(FilesInHome):
             else:
                 answer = client.get_queue_url(QueueName=route, QueueOwnerAWSAccountId=owner)
         except (BotoCoreError, ClientError) as error:
-            said = result_of_request(error)
+            message = result_of_request(error)
             logger.warning("sqs_queue_not_found", extra={"queue": route})
             # Only a question was asked: the event itself was certainly not delivered.
-            return Failed(error=f"the queue {route!r}: {_error_of(said)}")
+            return Failed(error=f"the queue {route!r}: {_error_of(message)}")
         self._urls[route] = answer["QueueUrl"]
         return self._urls[route]
 

@@ -87,8 +87,8 @@ class SqsCall:
             if isinstance(result, Failed | Rejected) or (
                 isinstance(result, Unknown) and result.error is not None
             ):
-                said = without_echo(result.error or "", self._events[position])
-                result = replace(result, error=said)
+                cause = without_echo(result.error or "", self._events[position])
+                result = replace(result, error=cause)
             self._results[position] = result
 
     def _batches(self) -> Iterator[tuple[str, _Batch]]:

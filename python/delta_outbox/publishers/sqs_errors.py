@@ -58,10 +58,10 @@ def result_of_entry(code: str, text: str, *, sender_fault: bool) -> Result:
         text: of SQS.
         sender_fault: whether SQS says that the message is to blame.
     """
-    said = f"SQS: {text or 'it failed'} ({code})"
+    message = f"SQS: {text or 'it failed'} ({code})"
     if sender_fault and not _is_one_of(code, _MENDABLE):
-        return Rejected(error=said)
-    return Failed(error=said)
+        return Rejected(error=message)
+    return Failed(error=message)
 
 
 def result_of_request(error: Exception) -> Result:
@@ -99,13 +99,13 @@ def is_of_a_message(error: Exception) -> bool:
 
 def _result_of_answer(error: ClientError) -> Result:
     status, code = _status(error), _code(error)
-    said = f"SQS: {error.response.get('Error', {}).get('Message') or 'no reason'} ({code})"
+    message = f"SQS: {error.response.get('Error', {}).get('Message') or 'no reason'} ({code})"
     if status >= _SERVER_ERROR and status != _UNAVAILABLE:
         # It broke on the way, perhaps behind the messages; a gateway knows even less.
-        return Unknown(error=f"{said}, HTTP status {status}")
+        return Unknown(error=f"{message}, HTTP status {status}")
     if is_of_a_message(error):
-        return Rejected(error=said)
-    return Failed(error=said, retry_after=_retry_after(error))
+        return Rejected(error=message)
+    return Failed(error=message, retry_after=_retry_after(error))
 
 
 def _is_one_of(code: str, words: tuple[str, ...]) -> bool:

@@ -21,7 +21,6 @@ class NoGraphviz(OutboxError):
     remedy = "pip install 'delta-outbox[draw]', or draw Mermaid, which needs nothing."
 
     def __init__(self) -> None:
-        """Say what is missing."""
         super().__init__("SVG and PNG are drawn by pygraphviz, which is not installed.")
 
 

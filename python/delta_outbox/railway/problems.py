@@ -41,6 +41,5 @@ class BadWorkflow(OutboxError):
     remedy = "Mend the declaration; `outbox workflow explain RULE` says why there is a rule."
 
     def __init__(self, problems: Iterable[Problem]) -> None:
-        """Keep the problems; the message has a line for each."""
         self.problems = tuple(problems)
         super().__init__("\n".join(map(str, self.problems)))

@@ -1,4 +1,4 @@
-"""What has come since the last look, where nothing that is open could hold it up."""
+"""Reads the events that came since the last poll, where nothing open can block them."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from delta_outbox.event_files import (
     UnreadableFile,
     arrived,
     may_be_rebased,
-    with_places,
+    with_locations,
 )
 from delta_outbox.horizon import day_ranges
-from delta_outbox.known_ids import KnownIds
+from delta_outbox.known_ids import IdIndex
 from delta_outbox.outbox import Outbox
 from delta_outbox.tails import changes
 
 logger = logging.getLogger(__name__)
 
 _EPOCH: Final = date(1970, 1, 1)
-MOST_COMMITS: Final = 100  # whose files are looked into for what a picture shows
+MOST_COMMITS: Final = 100  # whose files are looked into for what a read view shows
 MOST: Final = 1_000_000  # rows of one commit that are held at once; of a larger one Spark is asked
 
 
@@ -39,7 +39,7 @@ class Arrived:
     """New events.
 
     Args:
-        deliveries: columns of `claims.DELIVERIES`, and of `event_files.PLACED` where the files are
+        deliveries: columns of `claims.DELIVERIES`, and of `event_files.LOCATED` where the files are
             known; in no order.
         to: up to which version of the event log.
     """
@@ -56,11 +56,10 @@ class Arrivals:
     """
 
     def __init__(self, outbox: Outbox) -> None:
-        """Read nothing yet."""
         self._outbox = outbox
         self._events = outbox.tables.events
         self._files = CommitFiles(outbox.spark)
-        self._known_ids = KnownIds(outbox.spark, outbox.tables.events)
+        self._id_index = IdIndex(outbox.spark, outbox.tables.events)
 
     def read(self, *, after: int, to: int, limit: int) -> Arrived | None:
         """Return what came between two versions of the event log, if each of it is a new event.
@@ -86,15 +85,15 @@ class Arrivals:
         today = self._outbox.clock.now().date()
         ranges = day_ranges(days, back=horizon)
         if len(ranges) > 1:  # ids are known from one day on, and these lie far apart
-            return None if self._known_ids.are_there(table["event_id"], ranges, after) else found
+            return None if self._id_index.are_there(table["event_id"], ranges, after) else found
         since = min(_EPOCH + timedelta(days=ranges[0][0]), today - timedelta(days=horizon))
-        if self._known_ids.may_hold(table["event_id"], since=since, version=after):
+        if self._id_index.may_hold(table["event_id"], since=since, version=after):
             return None
-        if self._known_ids.is_read:
-            self._known_ids.add_asked(version=found.to)
+        if self._id_index.is_read:
+            self._id_index.add_asked(version=found.to)
         return found
 
-    def with_places(self, deliveries: pa.Table) -> pa.Table:
+    def with_locations(self, deliveries: pa.Table) -> pa.Table:
         """Return deliveries with where their events lie, as far as the files of their commits tell:
         then their workers can read them, and nothing of them passes Spark.
 
@@ -117,7 +116,7 @@ class Arrivals:
         if rows > MOST:
             return deliveries
         try:
-            return with_places(deliveries, files)
+            return with_locations(deliveries, files)
         except UnreadableFile:  # written anew since, or purged
             return deliveries
 

@@ -1,4 +1,4 @@
-"""A backlog that a relay finds: how far into it something has been tried, and what of that waits.
+"""Reads a backlog: how far into it something has been tried, and what of that still waits.
 
 What lies behind is as it came. A relay that has all lanes can read it from the event log, commit by
 commit, as it reads what is new, and need not ask for it each time among all that is open.
@@ -38,15 +38,15 @@ class Backlog:
 
 
 def find_backlog(
-    outbox: Outbox, picture: DataFrame, counts: pa.Table, *, to: int, limit: int
+    outbox: Outbox, read_view: DataFrame, counts: pa.Table, *, to: int, limit: int
 ) -> Backlog | None:
     """Tell what has been tried of a backlog from what has not.
 
     Args:
         outbox: the store.
-        picture: all that is open.
+        read_view: all that is open.
         counts: what `OpenDeliveries.by_commit` says of it.
-        to: version of the event log that the picture shows.
+        to: version of the event log that the read view shows.
         limit: deliveries of `Backlog.tried`, at most.
 
     Returns:
@@ -66,7 +66,7 @@ def find_backlog(
     count = pc.sum(tried["waiting"]).as_py()
     if count > limit:
         return None
-    found = outbox.deliveries.waiting(picture.where(f"arrival <= {reached}"))
+    found = outbox.deliveries.waiting(read_view.where(f"arrival <= {reached}"))
     if found.num_rows < count:
         return None
     return Backlog(tried=found, reached=reached)

@@ -23,7 +23,6 @@ class Breaker:
     """
 
     def __init__(self, *, failures: int | None, seconds: float) -> None:
-        """Begin closed."""
         self._limit = failures
         self._seconds = seconds
         self._until: float | None = None  # monotonic seconds; None: closed
@@ -78,7 +77,7 @@ class Breaker:
         """Note that deliveries were claimed; while it is open they are the probe."""
         self._is_probing = self.is_open
 
-    def landed(self, answered: Iterable[bool], *, error: str, now: float) -> bool:
+    def completed(self, answered: Iterable[bool], *, error: str, now: float) -> bool:
         """Note what became of a claim, and say whether there is something to tell others.
 
         A probe without a verdict (its worker crashed, nothing was sent) has failed: the next one

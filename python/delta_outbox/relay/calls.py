@@ -1,4 +1,4 @@
-"""Which deliveries of a slice go into which call of a publisher."""
+"""Cuts the deliveries of a slice into calls of a publisher."""
 
 from __future__ import annotations
 

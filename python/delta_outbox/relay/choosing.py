@@ -1,8 +1,8 @@
-"""Which claims are made next, where destinations are kept apart: each has its own.
+"""Cuts the next claims where destinations are isolated: each has its own.
 
 An event for several destinations is claimed for all of them at once while all are well and without
 limits. Otherwise each destination gets a claim of its own: the well ones are sent, the others are
-put back unsent, and from then on each delivery goes its own way.
+released unsent, and from then on each delivery goes its own way.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Choosing:
         outbox: makes them.
         flight: what is being published.
         isolation: what each destination may be asked.
-        hold: makes a claim one of ours.
+        hold: makes a claim one of this relay.
         batch_size: deliveries per claim.
         limit: deliveries claimed at any instant, at most; None for no limit.
     """
@@ -49,7 +49,6 @@ class Choosing:
         batch_size: int,
         limit: int | None,
     ) -> None:
-        """Choose nothing yet."""
         self._outbox = outbox
         self._flight = flight
         self._isolation = isolation
@@ -63,7 +62,7 @@ class Choosing:
         """Add the claims that may be made now.
 
         Args:
-            schedule: what is takeable.
+            schedule: what is eligible.
             chosen: claims that are to be made already; takes the others.
             once: make one batch, over all destinations.
         """
@@ -85,7 +84,7 @@ class Choosing:
         Args:
             schedule: what is planned.
         """
-        return self._isolation.is_apart and schedule is not None
+        return self._isolation.is_isolated and schedule is not None
 
     def is_idle(self, schedule: Schedule | None) -> bool:
         """Say whether something slow is in flight and another destination has nothing planned.
@@ -96,17 +95,17 @@ class Choosing:
         if not self.is_held_back(schedule) or self._flight.age() < IDLE_SECONDS:
             return False
         assert schedule is not None
-        planned = schedule.destinations(busy=self._busy(()))
-        flying = [held.to for held in self._flight.held()]
+        planned = schedule.destinations(blocked=self._in_flight(()))
+        in_flight = [held.to for held in self._flight.held()]
         return self._isolation.has_others(
-            name for to in (*planned, *flying) for name in to.split("|")
+            name for to in (*planned, *in_flight) for name in to.split("|")
         )
 
     def _kinds(self, to: str) -> tuple[Kind, Kind]:
         """Take turns: where there is room for one kind only, none is to wait for ever."""
-        if self._last.get(to) is Kind.TROUBLED:
-            return Kind.NEW, Kind.TROUBLED
-        return Kind.TROUBLED, Kind.NEW
+        if self._last.get(to) is Kind.RETRY:
+            return Kind.FIRST_ATTEMPT, Kind.RETRY
+        return Kind.RETRY, Kind.FIRST_ATTEMPT
 
     def _claims(
         self, schedule: Schedule, kind: Kind, to: str, chosen: Sequence[Held], *, once: bool
@@ -114,8 +113,8 @@ class Choosing:
         names = to.split("|")
         room = self._room(names, chosen, once=once)
         if room and not once and self._limit is not None:
-            other = Kind.NEW if kind is Kind.TROUBLED else Kind.TROUBLED
-            if kind is Kind.TROUBLED and schedule.has(other, to=to):
+            other = Kind.FIRST_ATTEMPT if kind is Kind.RETRY else Kind.RETRY
+            if kind is Kind.RETRY and schedule.has(other, to=to):
                 room = (room + 1) // 2  # of a limit, a half is for the others
         if not room:
             return []
@@ -131,7 +130,7 @@ class Choosing:
         batch = schedule.take(
             kind,
             room,
-            busy=self._busy(chosen),
+            blocked=self._in_flight(chosen),
             to=to,
             allowed=self._isolation.allowed(to) if len(names) == 1 else None,
         )
@@ -143,22 +142,24 @@ class Choosing:
     def _parts(
         self, schedule: Schedule, kind: Kind, to: str, room: int, chosen: Sequence[Held]
     ) -> list[Held]:
-        """Take events for several destinations apart; of a key one only, for its order holds
-        over all of them.
+        """Take events for several destinations in a claim for each; of a key one only, for its
+        order holds over all of them.
         """
         well = {}
         for name in filter(self._isolation.is_free, to.split("|")):
             well[name] = self._tasks(schedule, kind, name, chosen)
             if not (well[name] and self._admits(kind, name, chosen)):
                 return []
-        batch = schedule.take(kind, room, busy=self._busy(chosen), to=to, one_per_scope=True)
+        batch = schedule.take(
+            kind, room, blocked=self._in_flight(chosen), to=to, one_per_scope=True
+        )
         if not batch.num_rows:
             return []
         whole = self._outbox.new_claim(batch)
         parts = []
         for name in to.split("|"):
             held = self._hold(kind if name in well else None, _part(whole, name))
-            parts.append(replace(held, to=name, tasks=well.get(name, 0), is_put_back=not held.kind))
+            parts.append(replace(held, to=name, tasks=well.get(name, 0), is_released=not held.kind))
         return parts
 
     def _admits(self, kind: Kind, to: str, chosen: Sequence[Held]) -> bool:
@@ -166,7 +167,7 @@ class Choosing:
         same = any(held.kind is kind and held.to == to for held in chosen)
         return not same and self._flight.admits(kind, to=to)
 
-    def _busy(self, chosen: Sequence[Held]) -> set[str | None]:
+    def _in_flight(self, chosen: Sequence[Held]) -> set[str | None]:
         return {scope for held in (*self._flight.held(), *chosen) for scope in held.scopes}
 
     def _room(self, names: Sequence[str], chosen: Sequence[Held], *, once: bool) -> int:
@@ -175,20 +176,20 @@ class Choosing:
         if self._limit is None:
             return self._batch_size
         held = [*self._flight.held(), *chosen]
-        ours = [one for one in held if set(one.to.split("|")) & set(names)]
+        same = [one for one in held if set(one.to.split("|")) & set(names)]
         left = self._limit - sum(len(one.claim) for one in held)
-        share = self._isolation.share(self._limit) - sum(len(one.claim) for one in ours)
+        share = self._isolation.share(self._limit) - sum(len(one.claim) for one in same)
         return max(0, min(self._batch_size, left, share))
 
     def _tasks(self, schedule: Schedule, kind: Kind, to: str, chosen: Sequence[Held]) -> int:
-        busy: Counter[str] = Counter()
+        in_use: Counter[str] = Counter()
         taken = 0
         for held in (*self._flight.held(), *chosen):
             taken += held.tasks
             for name in held.to.split("|"):
-                busy[name] += held.tasks
-        tasks = self._isolation.tasks(to.split("|"), busy, taken)
-        other = Kind.NEW if kind is Kind.TROUBLED else Kind.TROUBLED
+                in_use[name] += held.tasks
+        tasks = self._isolation.tasks(to.split("|"), in_use, taken)
+        other = Kind.FIRST_ATTEMPT if kind is Kind.RETRY else Kind.RETRY
         return -(-tasks // 2) if schedule.has(other, to=to) else tasks
 
 

@@ -1,4 +1,4 @@
-"""The contents of a claim where every worker can read the files of the event log itself.
+"""Reads the contents of a claim where every worker can read the files of the event log.
 
 The driver writes down what each slice is to send and where it lies; a worker reads payloads and
 headers from there. Through Spark the same rows are joined, written between stages and converted
@@ -66,18 +66,18 @@ def is_readable(deliveries: pa.Table) -> bool:
 
 @contextlib.contextmanager
 def written_slices(
-    placed: pa.Table, deliveries: pa.Table, *, slices: int, folder: Path | None
+    routed: pa.Table, deliveries: pa.Table, *, slices: int, folder: Path | None
 ) -> Iterator[str]:
     """Write down what each slice is to send, for a block; give the path.
 
     Args:
-        placed: columns of `placing.PLACED`.
-        deliveries: the claim's, with the columns of `event_files.PLACED`.
+        routed: columns of `placing.ROUTED`.
+        deliveries: the claim's, with the columns of `event_files.LOCATED`.
         slices: how many.
         folder: where to write; that of temporary files if None.
     """
-    of_delivery = deliveries.select(_OF_DELIVERY).take(placed["place"])
-    table = placed.drop_columns(["at_arrival"]).rename_columns({"id": "event_id"})
+    of_delivery = deliveries.select(_OF_DELIVERY).take(routed["position"])
+    table = routed.drop_columns(["at_arrival"]).rename_columns({"id": "event_id"})
     for name in _OF_DELIVERY:
         table = table.append_column(name, of_delivery[name])
     paths, numbers = _numbered(table[FILE])
@@ -87,7 +87,7 @@ def written_slices(
         path = Path(made) / "slices.arrow"
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
             for number in range(slices):
-                # A slice of which nothing is sent still has its place in the file.
+                # A slice of which nothing is sent still has its part in the file.
                 part = table.filter(pc.equal(table["slice"], number))
                 writer.write_batch(_as_batch(part))
         yield str(path)
@@ -198,33 +198,33 @@ class _Group:
         parts: its rows, in order.
         next_row: the number of the next of them in the file.
         rows: the numbers of those that are wanted, ascending.
-        places: where each of these comes in the slice.
-        kept: what was read and is wanted: the places, and the rows.
+        positions: where each of these comes in the slice.
+        kept: what was read and is wanted: the positions, and the rows.
     """
 
     parts: Iterator[pa.RecordBatch]
     next_row: int
     rows: Numbers
-    places: Numbers
+    positions: Numbers
     kept: list[tuple[Numbers, pa.Table]] = field(default_factory=list)
 
     def take(self, first: int, end: int) -> Iterator[tuple[Numbers, pa.Table]]:
-        """Yield those from one place in the slice to another, in any order."""
-        wanted = (self.places >= first) & (self.places < end)
+        """Yield those from one position in the slice to another, in any order."""
+        wanted = (self.positions >= first) & (self.positions < end)
         if not wanted.any():
             return
         while self.next_row <= self.rows[-1]:
             self._read()
         self.parts = iter(())
         kept, self.kept = self.kept, []
-        for places, rows in kept:
-            now = (places >= first) & (places < end)
+        for positions, rows in kept:
+            now = (positions >= first) & (positions < end)
             if now.any():
-                yield places[now], rows if now.all() else rows.filter(pa.array(now))
+                yield positions[now], rows if now.all() else rows.filter(pa.array(now))
             if not now.all():
                 later = ~now
                 self.kept.append(
-                    (places[later], rows.filter(pa.array(later)) if now.any() else rows)
+                    (positions[later], rows.filter(pa.array(later)) if now.any() else rows)
                 )
 
     def _read(self) -> None:
@@ -240,7 +240,7 @@ class _Group:
         # One row goes to several destinations, maybe; and what nobody wants need not be held.
         if not np.array_equal(wanted, np.arange(len(part))):
             table = table.take(pa.array(wanted))
-        self.kept.append((self.places[first:end], as_instants(table)))
+        self.kept.append((self.positions[first:end], as_instants(table)))
 
 
 class _Reader:
@@ -259,18 +259,18 @@ class _Reader:
                 self._add(file.metadata, rows[its], its, paths[number])
 
     def read(self, first: int, end: int) -> pa.Table:
-        """Return the rows from one place in the slice to another, in order."""
+        """Return the rows from one position in the slice to another, in order."""
         found = [one for group in self._groups for one in group.take(first, end)]
         table = pa.concat_tables([rows for _, rows in found])
-        places = np.concatenate([places for places, _ in found])
-        if np.all(np.diff(places) > 0):
+        positions = np.concatenate([positions for positions, _ in found])
+        if np.all(np.diff(positions) > 0):
             return table
-        return table.take(pa.array(np.argsort(places)))
+        return table.take(pa.array(np.argsort(positions)))
 
-    def _add(self, metadata: pq.FileMetaData, rows: Numbers, places: Numbers, path: str) -> None:
+    def _add(self, metadata: pq.FileMetaData, rows: Numbers, positions: Numbers, path: str) -> None:
         groups = _groups_of(metadata)
         order = np.argsort(rows, kind="stable")
-        rows, places = rows[order], places[order]
+        rows, positions = rows[order], positions[order]
         of_row = groups.of(rows)
         for group in np.unique(of_row).tolist():
             its = of_row == group
@@ -279,7 +279,7 @@ class _Reader:
                     parts=self._parts(path, group),
                     next_row=int(groups.ends[group] - groups.rows[group]),
                     rows=rows[its],
-                    places=places[its],
+                    positions=positions[its],
                 )
             )
 

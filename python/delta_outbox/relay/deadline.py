@@ -1,4 +1,4 @@
-"""The moment after which nothing of a claim may be sent, on its way from the driver to a worker."""
+"""Carries the deadline of a claim from the driver to its workers."""
 
 from __future__ import annotations
 

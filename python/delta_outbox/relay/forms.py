@@ -1,11 +1,11 @@
-"""The forms of CloudEvents that policies ask for, checked before anything is claimed."""
+"""The formats of CloudEvents that policies ask for, checked before anything is claimed."""
 
 from __future__ import annotations
 
 from delta_outbox.errors import BadPolicy, BadSettings, UnknownDestination
 from delta_outbox.policy import DeliveryPolicy, PolicySet
 from delta_outbox.policy_columns import PayloadFormat
-from delta_outbox.publishers.cloudevents import CloudEventForm
+from delta_outbox.publishers.cloudevents import CloudEventFormat
 from delta_outbox.publishers.cloudevents_settings import CLOUDEVENTS, parse_cloudevents
 from delta_outbox.publishers.cloudevents_transport import Transport
 from delta_outbox.publishers.registry import find_publisher, transport_of
@@ -13,8 +13,8 @@ from delta_outbox.publishers.secrets import cause_to_show, secrets_of, without_s
 from delta_outbox.settings import PublisherSettings, Settings
 
 
-def prepare_forms(policies: PolicySet, settings: Settings) -> dict[str, CloudEventForm]:
-    """Return the form of CloudEvents of each destination whose settings have one.
+def prepare_payload_formats(policies: PolicySet, settings: Settings) -> dict[str, CloudEventFormat]:
+    """Return the format of CloudEvents of each destination whose settings have one.
 
     Args:
         policies: the delivery policies.
@@ -26,16 +26,16 @@ def prepare_forms(policies: PolicySet, settings: Settings) -> dict[str, CloudEve
         BadPolicy: a policy asks for CloudEvents where the publisher does not carry them.
     """
     transports: dict[str, Transport | None] = {}
-    forms: dict[str, CloudEventForm] = {}
+    payload_formats: dict[str, CloudEventFormat] = {}
     for name in sorted(policies.destinations):
         described = settings.publishers.get(name)
         if described is None:
             raise UnknownDestination(destination=name, known=settings.publishers)
         transport = transport_of(find_publisher(described.type, destination=name))
         transports[name] = transport
-        form = _form(name, described, transport)
-        if form is not None:
-            forms[name] = form
+        payload_format = _payload_format(name, described, transport)
+        if payload_format is not None:
+            payload_formats[name] = payload_format
     problems = [
         problem
         for number, policy in enumerate(policies.policies, start=1)
@@ -46,16 +46,16 @@ def prepare_forms(policies: PolicySet, settings: Settings) -> dict[str, CloudEve
         raise BadPolicy(problems)
     for policy in policies.policies:
         for name in policy.destinations:
-            if policy.format is not PayloadFormat.RAW and name not in forms:
+            if policy.format is not PayloadFormat.RAW and name not in payload_formats:
                 raise BadSettings(
                     f"publishers.{name}: the policy {policy.event_type!r} asks for "
                     f"{policy.format}, so a table `{CLOUDEVENTS}` with `source` must be given."
                 )
-    return forms
+    return payload_formats
 
 
-def form_of(name: str, described: PublisherSettings) -> CloudEventForm | None:
-    """Return the form of CloudEvents of a destination; None if its settings have none.
+def payload_format_of(name: str, described: PublisherSettings) -> CloudEventFormat | None:
+    """Return the format of CloudEvents of a destination; None if its settings have none.
 
     Args:
         name: of the destination.
@@ -64,12 +64,14 @@ def form_of(name: str, described: PublisherSettings) -> CloudEventForm | None:
     Raises:
         BadSettings: its table breaks a rule, or its publisher does not carry CloudEvents.
     """
-    return _form(name, described, transport_of(find_publisher(described.type, destination=name)))
+    return _payload_format(
+        name, described, transport_of(find_publisher(described.type, destination=name))
+    )
 
 
-def _form(
+def _payload_format(
     name: str, described: PublisherSettings, transport: Transport | None
-) -> CloudEventForm | None:
+) -> CloudEventFormat | None:
     if CLOUDEVENTS not in described.settings:
         return None
     if transport is None:
@@ -81,9 +83,9 @@ def _form(
     try:
         settings = parse_cloudevents(described.settings[CLOUDEVENTS])
     except ValueError as error:
-        said = without_secrets(str(error), secrets)
-        raise BadSettings(f"publishers.{name}: {said}") from cause_to_show(error, secrets)
-    return CloudEventForm(settings=settings, transport=transport)
+        message = without_secrets(str(error), secrets)
+        raise BadSettings(f"publishers.{name}: {message}") from cause_to_show(error, secrets)
+    return CloudEventFormat(settings=settings, transport=transport)
 
 
 def _problem(

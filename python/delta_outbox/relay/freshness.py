@@ -20,7 +20,6 @@ class Freshness:
     """
 
     def __init__(self, outbox: Outbox) -> None:
-        """Refresh nothing yet."""
         self._outbox = outbox
         self._clock = outbox.clock
         self._every = outbox.settings.relay.refresh_seconds
@@ -36,36 +35,36 @@ class Freshness:
         self._since = self._clock.monotonic()
 
     def planned(self, events: int) -> None:
-        """Note that new events were planned without a look at the tails.
+        """Note that new events were planned without a read view.
 
         Args:
             events: how many.
         """
         self._planned += events
 
-    def keep(self, heads: Mapping[str, int], *, is_busy: bool, is_looked_at: bool) -> None:
+    def keep(self, latest: Mapping[str, int], *, is_publishing: bool, is_read_next: bool) -> None:
         """Refresh if it is time, or if the tails have grown long.
 
         Args:
-            heads: of the logs, as they have just been asked for.
-            is_busy: whether something is being published.
-            is_looked_at: whether the tails are to be looked at next: then they had better be short.
+            latest: version of each log, as they have just been asked for.
+            is_publishing: whether something is being published.
+            is_read_next: whether a read view is asked for next: then they had better be short.
                 Else, and while something is being published, the refresh runs beside the rest, and
-                whoever looks meanwhile sees the projection as it was, with longer tails.
+                whoever asks meanwhile sees the projection as it was, with longer tails.
         """
         if self._running is not None:
             if not self._running.done():
                 return
             self._wait()
         is_time = self._clock.monotonic() - self._since >= self._every
-        is_long = is_looked_at and self._outbox.projection.tail(heads) > TAIL_COMMITS
+        is_long = is_read_next and self._outbox.projection.tail(latest) > TAIL_COMMITS
         if not (is_time or is_long or self._planned > TAIL_EVENTS):
             return
         self._planned = 0
-        if is_busy or not is_looked_at:
-            self._running = self._thread.submit(self._refresh, heads)
+        if is_publishing or not is_read_next:
+            self._running = self._thread.submit(self._refresh, latest)
         else:
-            self._refresh(heads)
+            self._refresh(latest)
 
     def refresh(self) -> None:
         """Bring the projection up to date now."""
@@ -76,10 +75,10 @@ class Freshness:
         """End the thread, once it is done."""
         self._thread.shutdown()
 
-    def _refresh(self, heads: Mapping[str, int] | None) -> None:
+    def _refresh(self, latest: Mapping[str, int] | None) -> None:
         # With `touch`, so that the views say how old they are although nothing is new.
         self._outbox.refresh(
-            planned_by=self._outbox.worker_id, touch=heads is not None, heads=heads
+            planned_by=self._outbox.worker_id, touch=latest is not None, latest=latest
         )
         self._since = self._clock.monotonic()
 

@@ -1,4 +1,4 @@
-"""Python's search for unreachable cycles, made seldom while many objects without any are made."""
+"""Makes Python's search for unreachable cycles rarer while many objects are made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pause of a relay whose machine cannot begin to publish: a full disk, or whatever it is."""
+"""Pauses a relay whose machine cannot begin to publish, for example on a full disk."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIRST_PAUSE: Final = 1.0  # seconds before the next claim is tried
 LONGEST_PAUSE: Final = 60.0
 
 
-class HoldUp:
+class PublishingPause:
     """Says whether a relay has to wait for its machine before it claims anything.
 
     Whether it can publish again shows when it tries to: after a pause that doubles with each claim
@@ -27,7 +27,6 @@ class HoldUp:
     """
 
     def __init__(self, publishing: Callable[[], Publishing], clock: Clock) -> None:
-        """Be held up by nothing."""
         self._publishing = publishing
         self._clock = clock
         self._since: float | None = None  # monotonic seconds
@@ -42,7 +41,7 @@ class HoldUp:
     def lasts(self) -> bool:
         """Say whether nothing may be claimed now."""
         publishing = self._publishing()
-        if publishing.held_up is None:
+        if publishing.obstacle is None:
             if self._since is not None:
                 logger.info("publishing_resumed", extra={"seconds": round(self.seconds, 3)})
             self._since, self._tried = None, 0
@@ -53,7 +52,7 @@ class HoldUp:
             logger.warning(
                 "publishing_paused",
                 extra={
-                    "error": publishing.held_up,
+                    "error": publishing.obstacle,
                     "remedy": "make room or mend it; the relay goes on by itself",
                 },
             )

@@ -1,4 +1,4 @@
-"""What each destination may be asked now: its pause, its breaker, its rates, its workers.
+"""Says what each destination may be asked now, by its pause, breaker, rates and workers.
 
 The state lives in this process; what others must see goes to `DestinationStates`. With one
 destination that has no limits nothing here costs anything.
@@ -26,7 +26,7 @@ from delta_outbox.relay.breaker import Breaker, BreakerState
 from delta_outbox.relay.rates import Bucket, KeyBuckets
 from delta_outbox.results import Results
 from delta_outbox.settings import DestinationLimits
-from delta_outbox.settling import Outcome
+from delta_outbox.settling import PublishResult
 
 if TYPE_CHECKING:
     from delta_outbox.outbox import Outbox
@@ -38,8 +38,8 @@ _ANSWERED, _SILENT, _UNTRIED = range(3)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Apart:
-    """How to ask for what is takeable where destinations are kept apart.
+class PerDestination:
+    """How to ask for what is eligible where destinations are isolated.
 
     Args:
         unavailable: destinations that nothing is taken for.
@@ -51,14 +51,13 @@ class Apart:
 
 
 class Isolation:
-    """The destinations of one relay, kept apart.
+    """The destinations of one relay, isolated from each other.
 
     Args:
         outbox: their settings, what everybody must know of them, and the time.
     """
 
     def __init__(self, outbox: Outbox) -> None:
-        """Know no destination yet."""
         self._settings = outbox.settings
         self._states = outbox.destinations
         self._clock = outbox.clock
@@ -96,19 +95,19 @@ class Isolation:
                 self._keys[name] = KeyBuckets(limits.rate_per_key_per_second)
 
     @property
-    def is_apart(self) -> bool:
+    def is_isolated(self) -> bool:
         """Say whether claims are made for each destination: there are several, or it has limits."""
         return len(self._limits) > 1 or any(
             limits != DestinationLimits() for limits in self._limits.values()
         )
 
     def load(self, *, again: bool = False) -> None:
-        """Read what is known of the destinations, if they are kept apart.
+        """Read what is known of the destinations, if they are isolated.
 
         Args:
             again: although it was read before.
         """
-        if self.is_apart and (again or not self._is_loaded):
+        if self.is_isolated and (again or not self._is_loaded):
             self.reload()
 
     def reload(self) -> None:
@@ -140,18 +139,18 @@ class Isolation:
         }
         return (self._paused & self._limits.keys()) | is_open
 
-    def apart(self, *, batch_size: int, ahead: int) -> Apart | None:
-        """Return how to ask for what is takeable; None if destinations need not be kept apart.
+    def per_destination(self, *, batch_size: int, ahead: int) -> PerDestination | None:
+        """Return how to ask for what is eligible; None if destinations need not be isolated.
 
         Args:
             batch_size: deliveries per claim.
             ahead: batches to plan, of all destinations together.
         """
         unavailable = self.unavailable()
-        if not (self.is_apart or unavailable):
+        if not (self.is_isolated or unavailable):
             return None
         share = -(-batch_size * ahead // max(1, len(self._limits)))
-        return Apart(unavailable=unavailable, each=max(batch_size, share))
+        return PerDestination(unavailable=unavailable, each=max(batch_size, share))
 
     def is_free(self, destination: str) -> bool:
         """Say whether a destination may be served together with others: no limits, no trouble.
@@ -194,14 +193,14 @@ class Isolation:
             return None
         return lambda rows: keys.allowed(_keys_of(rows), self._clock.monotonic())
 
-    def tasks(self, destinations: Sequence[str], busy: Mapping[str, int], taken: int) -> int:
+    def tasks(self, destinations: Sequence[str], in_use: Mapping[str, int], taken: int) -> int:
         """Return how many publishing tasks a claim may have; 0 if it must wait.
 
-        One task is kept for each other destination, so that one that hangs holds up nobody else.
+        One task is kept for each other destination, so that one that hangs blocks nobody else.
 
         Args:
             destinations: of the claim.
-            busy: destination to tasks of what is in flight for it.
+            in_use: destination to tasks of what is in flight for it.
             taken: tasks of all that is in flight.
         """
         others = self._limits.keys() - set(destinations)
@@ -211,7 +210,7 @@ class Isolation:
         ]
         if asked:
             cap = min(self._workers, *asked)
-        used = max(busy.get(name, 0) for name in destinations)
+        used = max(in_use.get(name, 0) for name in destinations)
         return max(0, min(cap - used, self._workers - taken))
 
     def share(self, limit: int) -> int:
@@ -271,14 +270,14 @@ class Isolation:
             if name in self._keys:
                 self._keys[name].take(_keys_of(claim.deliveries), now)
 
-    def landed(self, claim: Claim, results: Sequence[Outcome]) -> bool:
+    def completed(self, claim: Claim, results: Sequence[PublishResult]) -> bool:
         """Note what became of a claim; say whether what is planned no longer holds.
 
         Args:
             claim: that was sent.
             results: one per delivery, in its order.
         """
-        if not self.is_apart:
+        if not self.is_isolated:
             return False
         others = Results.of(results).others
         answered = np.full(len(claim), _ANSWERED)
@@ -289,7 +288,7 @@ class Isolation:
             its = mask_of(pc.equal(claim.deliveries["destination"], name))
             found = answered[its & (answered != _UNTRIED)] == _ANSWERED
             error = _last_error(one for place, one in others.items() if its[place])
-            if name in self._breakers and self._breakers[name].landed(
+            if name in self._breakers and self._breakers[name].completed(
                 found.tolist(), error=error, now=now
             ):
                 changed.append(name)
@@ -353,13 +352,12 @@ def _keys_of(deliveries: pa.Table) -> list[str | None]:
     return keys
 
 
-def _answered(result: Outcome) -> int:
-    """Say whether the destination answered."""
+def _answered(result: PublishResult) -> int:
     if isinstance(result, Delivered | Rejected):
         return _ANSWERED
     return _SILENT if isinstance(result, Failed | Unknown) else _UNTRIED
 
 
-def _last_error(results: Iterable[Outcome]) -> str:
+def _last_error(results: Iterable[PublishResult]) -> str:
     found = [one.error for one in results if isinstance(one, Failed | Unknown)]
     return (found[-1] or "unknown") if found else ""

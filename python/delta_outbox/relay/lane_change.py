@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.errors import LaneClosed, WrongUsage
-from delta_outbox.lanes import MOST_LANES, begun_plan, closing_plan, read_generation
+from delta_outbox.lanes import MOST_LANES, begun_plan, closing_plan, read_epoch
 from delta_outbox.operating.rules import MAX_ACTOR, MAX_TEXT, Arguments
-from delta_outbox.progress import NumberedPlan
+from delta_outbox.progress import NumberedWrite
 from delta_outbox.relay.leases import LeaseWatch
 from delta_outbox.tables import lane_sql
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-LOOK_SECONDS: Final = 0.5  # between looks at what is still claimed
+POLL_SECONDS: Final = 0.5  # between polls of what is still claimed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,6 @@ class LaneChange:
     """
 
     def __init__(self, outbox: Outbox) -> None:
-        """Have closed nothing yet."""
         self._outbox = outbox
         self._leases = LeaseWatch(outbox.clock)
         self._epoch = -1
@@ -83,26 +82,26 @@ class LaneChange:
         outbox = self._outbox
         until = outbox.clock.monotonic() + max_wait
         outbox.logs.read()
-        now = outbox.logs.generation
+        now = outbox.logs.epoch
         # One that was interrupted is what is asked for, if it is for as many.
-        asked = now.number if now.becomes == request.lanes else None
+        asked = now.plan_number if now.becomes == request.lanes else None
         while True:
             is_over = self.step()
-            if asked is not None and outbox.logs.generation.number > asked:
+            if asked is not None and outbox.logs.epoch.plan_number > asked:
                 return True
             if is_over:  # also what somebody else had begun before us
                 asked = self._begin(request)
             elif outbox.clock.monotonic() > until:
                 return False
             else:
-                outbox.clock.sleep(LOOK_SECONDS)
+                outbox.clock.sleep(POLL_SECONDS)
 
     def _begin(self, request: LaneRequest) -> int | None:
         """Write down that the epoch ends; None if somebody has done so for other lanes."""
         outbox = self._outbox
 
-        def decide(last: NumberedPlan | None) -> dict[str, Any] | None:
-            now = read_generation(last)
+        def decide(last: NumberedWrite | None) -> dict[str, Any] | None:
+            now = read_epoch(last)
             if now.is_ending:
                 return None
             return closing_plan(
@@ -115,7 +114,7 @@ class LaneChange:
         plan = outbox.logs.plans.append(decide, planned_by=outbox.worker_id)
         outbox.logs.read()
         assert plan is not None
-        return plan.number if read_generation(plan).becomes == request.lanes else None
+        return plan.number if read_epoch(plan).becomes == request.lanes else None
 
     def step(self, *, own_are_over: bool = False) -> bool:
         """Go on with a change that was begun, as far as that needs no waiting.
@@ -128,59 +127,59 @@ class LaneChange:
         """
         outbox = self._outbox
         outbox.logs.watch()
-        now = outbox.logs.generation
+        now = outbox.logs.epoch
         if not now.is_ending:
             return True
-        if now.epoch != self._epoch:
-            self._epoch, self._closed, self._unreachable = now.epoch, set(), set()
-        heads = outbox.projection.heads()
-        outbox.logs.catch_up(heads["transitions"])
-        picture = outbox.picture(heads)
+        if now.number != self._epoch:
+            self._epoch, self._closed, self._unreachable = now.number, set(), set()
+        latest = outbox.projection.latest_versions()
+        outbox.logs.catch_up(latest["transitions"])
+        read_view = outbox.read_view(latest)
         if self._unreachable:
             lane = lane_sql(now.lanes)
-            picture = picture.where(f"{lane} not in ({', '.join(map(str, self._unreachable))})")
-        held, seen = self._lanes_held(picture), outbox.logs.positions
-        if held and self._end_lost(picture, own_are_over=own_are_over):
+            read_view = read_view.where(f"{lane} not in ({', '.join(map(str, self._unreachable))})")
+        held, seen = self._lanes_held(read_view), outbox.logs.positions
+        if held and self._end_lost(read_view, own_are_over=own_are_over):
             return False
-        if outbox.logs.positions != seen:  # past what the picture shows
+        if outbox.logs.positions != seen:  # past what the read view shows
             return False
         for log in outbox.logs:
             if log.lane not in held | self._closed and log.close():
                 self._closed.add(log.lane)
         if len(self._closed) < now.lanes:
             return False
-        closing = outbox.logs.plans.numbered(now.number)
+        closing = outbox.logs.plans.numbered(now.plan_number)
         assert closing is not None
         # If the number is taken, another has said so.
         outbox.logs.plans.append_after(
             closing, begun_plan(closing.plan), planned_by=outbox.worker_id
         )
         outbox.logs.read()
-        logger.warning("epoch_begun", extra={"epoch": outbox.logs.generation.epoch})
-        return not outbox.logs.generation.is_ending
+        logger.warning("epoch_begun", extra={"epoch": outbox.logs.epoch.number})
+        return not outbox.logs.epoch.is_ending
 
-    def _lanes_held(self, picture: DataFrame) -> set[int]:
+    def _lanes_held(self, read_view: DataFrame) -> set[int]:
         """Return the lanes in which something is claimed."""
-        claimed = picture.where("state = 'CLAIMED'").select("ordering_key", "event_id").toArrow()
-        return set(self._outbox.logs.generation.lanes_of(claimed))
+        claimed = read_view.where("state = 'CLAIMED'").select("ordering_key", "event_id").toArrow()
+        return set(self._outbox.logs.epoch.lanes_of(claimed))
 
-    def _end_lost(self, picture: DataFrame, *, own_are_over: bool) -> int:
+    def _end_lost(self, read_view: DataFrame, *, own_are_over: bool) -> int:
         """End the claims that nobody works on any more; returns how many deliveries that took."""
         outbox = self._outbox
-        claims = outbox.deliveries.overview(picture).claims
+        claims = outbox.deliveries.overview(read_view).claims
         self._leases.observe(claims)
         over = [
             str(claim["claim_id"])
             for claim in claims
             if claim["claimed_by"] != "todo"
             and (
-                outbox.lost_claims.is_over(claim)
+                outbox.expired_claims.is_over(claim)
                 or (own_are_over and claim["claimed_by"] == outbox.worker_id)
                 or self._leases.remaining(str(claim["claim_id"])) <= 0
             )
         ]
         try:
-            return outbox.lost_claims.expire(picture, over)
+            return outbox.expired_claims.expire(read_view, over)
         except LaneClosed as closed:
             # The table was rewound: nobody can append there, and what is claimed there stays so
             # until the next epoch.
@@ -197,10 +196,10 @@ def describe(outbox: Outbox) -> dict[str, Any]:
     from delta_outbox.inspection import relays_alive
 
     outbox.logs.read()
-    now = outbox.logs.generation
-    found = outbox.deliveries.overview(outbox.picture())
+    now = outbox.logs.epoch
+    found = outbox.deliveries.overview(outbox.read_view())
     return {
-        "epoch": now.epoch,
+        "epoch": now.number,
         "lanes": now.lanes,
         "becomes": now.becomes,
         "open": found.open,

@@ -1,4 +1,4 @@
-"""On which lanes a relay works, where there are several: those that no other living relay has.
+"""Chooses the lanes of a relay, where there are several: those that no other relay owns.
 
 Advice, as all ownership is: where two relays take the same lane for theirs, one of them loses its
 appends, and time.
@@ -60,25 +60,24 @@ class LaneShare:
     """
 
     def __init__(self, outbox: Outbox, heart: Heartbeat) -> None:
-        """Ask nobody yet."""
         self._outbox = outbox
         self._heart = heart
-        self.own: frozenset[int] = frozenset({0})
+        self.owned: frozenset[int] = frozenset({0})
 
     @property
     def are_several(self) -> bool:
         """Say whether there are several lanes; of one, `Planning` knows who has it."""
-        return self._outbox.logs.generation.lanes > 1
+        return self._outbox.logs.epoch.lanes > 1
 
     @property
     def has_all(self) -> bool:
-        """Say whether all lanes are ours."""
-        return not self.are_several or len(self.own) == self._outbox.logs.generation.lanes
+        """Say whether all lanes are owned."""
+        return not self.are_several or len(self.owned) == self._outbox.logs.epoch.lanes
 
     def begin(self) -> None:
         """Have none of the lanes of a new epoch, or the only one."""
-        self.own = frozenset() if self.are_several else frozenset({0})
-        self._heart.work_on(self.own)
+        self.owned = frozenset() if self.are_several else frozenset({0})
+        self._heart.work_on(self.owned)
 
     def choose(self, *, is_asked: bool = True, goes_on: bool = False) -> bool:
         """Choose the lanes anew; say whether they are others than before.
@@ -87,43 +86,43 @@ class LaneShare:
             is_asked: leave to other relays what they have; else take all.
             goes_on: nothing is to be done on those that we have.
         """
-        outbox, own = self._outbox, self.own
-        living: Mapping[str, Collection[int]] = {outbox.worker_id: own}
-        if is_asked and not outbox.lost_claims.is_alone:
+        outbox, before = self._outbox, self.owned
+        living: Mapping[str, Collection[int]] = {outbox.worker_id: before}
+        if is_asked and not outbox.expired_claims.is_alone:
             living = {
-                name: own if name == outbox.worker_id else lanes
+                name: before if name == outbox.worker_id else lanes
                 for name, lanes in self._heart.living().items()
-                if not outbox.lost_claims.is_gone(name)
+                if not outbox.expired_claims.is_gone(name)
             }
-        lanes = outbox.logs.generation.lanes
-        self.own = share_of(
+        lanes = outbox.logs.epoch.lanes
+        self.owned = share_of(
             outbox.worker_id,
             living,
             lanes=lanes,
             most=outbox.settings.relay.max_lanes if is_asked else lanes,
-            after=max(own, default=None) if goes_on else None,
+            after=max(before, default=None) if goes_on else None,
         )
-        self._heart.work_on(self.own)
-        return self.own != own
+        self._heart.work_on(self.owned)
+        return self.owned != before
 
-    def of(self, picture: DataFrame) -> DataFrame:
-        """Return what a picture shows of our lanes.
-
-        Args:
-            picture: the open deliveries.
-        """
-        return picture if self.has_all else picture.where(self._ours())
-
-    def rest(self, picture: DataFrame) -> DataFrame:
-        """Return what a picture shows of the lanes of others.
+    def of(self, read_view: DataFrame) -> DataFrame:
+        """Return what a read view shows of the lanes that we own.
 
         Args:
-            picture: the open deliveries.
+            read_view: the open deliveries.
         """
-        return picture.where(f"not ({self._ours()})")
+        return read_view if self.has_all else read_view.where(self._is_owned())
 
-    def _ours(self) -> str:
-        if not self.own:
+    def others(self, read_view: DataFrame) -> DataFrame:
+        """Return what a read view shows of the lanes of others.
+
+        Args:
+            read_view: the open deliveries.
+        """
+        return read_view.where(f"not ({self._is_owned()})")
+
+    def _is_owned(self) -> str:
+        if not self.owned:
             return "false"
-        listed = ", ".join(map(str, sorted(self.own)))
-        return f"{lane_sql(self._outbox.logs.generation.lanes)} in ({listed})"
+        listed = ", ".join(map(str, sorted(self.owned)))
+        return f"{lane_sql(self._outbox.logs.epoch.lanes)} in ({listed})"

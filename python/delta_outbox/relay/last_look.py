@@ -1,4 +1,4 @@
-"""What a relay knows from its last look at the logs, and whether another one would show more."""
+"""Keeps what a relay saw at its last poll, and whether another poll would show more."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from delta_outbox.outbox import Outbox
 from delta_outbox.relay.lane_share import LaneShare
 
 
-class LastLook:
-    """The last look of one relay.
+class LastPoll:
+    """The last poll of one relay.
 
     Args:
         outbox: the store.
@@ -18,63 +18,64 @@ class LastLook:
     """
 
     def __init__(self, outbox: Outbox, share: LaneShare) -> None:
-        """Have looked at nothing yet."""
         self._outbox = outbox
         self._share = share
-        self.heads: Final[dict[str, int]] = {}
+        self.versions: Final[dict[str, int]] = {}
         """The versions of the logs that it saw; of the events, those that were planned. Empty if
-        the next one has to look at everything."""
-        self.loose = 0
-        """Open deliveries that were neither planned nor ours."""
+        the next one has to ask for a read view."""
+        self.unowned = 0
+        """Open deliveries that this relay had neither planned nor claimed."""
         self.standing_by = False
         """Whether it left the work to another relay."""
 
     def __bool__(self) -> bool:
-        return bool(self.heads)
+        return bool(self.versions)
 
-    def saw(self, heads: Mapping[str, int]) -> None:
-        """Note what a look has seen.
+    def saw(self, latest: Mapping[str, int]) -> None:
+        """Note what a poll has seen.
 
         Args:
-            heads: of the logs.
+            latest: version of each log.
         """
-        self.heads.update(heads)
+        self.versions.update(latest)
 
     def forget(self) -> None:
         """Know nothing of it any more."""
-        self.heads.clear()
+        self.versions.clear()
 
     def has_news(self) -> bool:
         """Say whether there are new events since, where the log is a folder here."""
-        head = self._outbox.projection.head_here(self._outbox.tables.events)
-        return head is not None and head > self.heads.get("events", head)
+        latest = self._outbox.projection.latest_version_here(self._outbox.tables.events)
+        return latest is not None and latest > self.versions.get("events", latest)
 
-    def shows(self, heads: Mapping[str, int]) -> bool:
-        """Say whether a look would show nothing but what follows from the last one.
+    def shows(self, latest: Mapping[str, int]) -> bool:
+        """Say whether a poll would show nothing but what follows from the last one.
 
         Nothing was committed since; or only what we have appended ourselves, all that was open is
-        ours or planned, and what has come back, or waits behind something DEAD, is heeded by
+        owned, and what was requeued, or waits behind something DEAD, is heeded by
         `Timing.next_due`. (Our append loses if somebody else was on the lane before it, so only
         what came after the last one has to be asked for.)
 
         Args:
-            heads: of the logs now.
+            latest: version of each log now.
         """
-        if heads == self.heads:
+        if latest == self.versions:
             return True
-        return self.is_all_ours(heads) and heads["events"] == self.heads.get("events")
+        return self.is_all_owned(latest) and latest["events"] == self.versions.get("events")
 
-    def is_all_ours(self, heads: Mapping[str, int]) -> bool:
-        """Say whether all that is open is ours, planned, or new.
+    def is_all_owned(self, latest: Mapping[str, int]) -> bool:
+        """Say whether all that is open is owned or new.
 
         Args:
-            heads: of the logs now.
+            latest: version of each log now.
         """
         return (
-            self.loose == 0
+            self.unowned == 0
             and not self.standing_by
             and self._share.has_all
             and bool(self)
-            and self._outbox.logs.has_all(after=self.heads["transitions"], to=heads["transitions"])
-            and heads["commands"] == self.heads.get("commands")
+            and self._outbox.logs.has_all(
+                after=self.versions["transitions"], to=latest["transitions"]
+            )
+            and latest["commands"] == self.versions.get("commands")
         )

@@ -1,4 +1,4 @@
-"""Leases of others, observed by our own clock: skew between machines steals nothing."""
+"""Watches the leases of other relays by our own clock, so that clock skew ends none too early."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ class LeaseWatch:
     """
 
     def __init__(self, clock: Clock) -> None:
-        """Have seen nothing yet."""
         self._clock = clock
         self._seen: dict[str, tuple[float, float]] = {}  # claim -> (first seen, lease), seconds
 

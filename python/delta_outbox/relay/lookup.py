@@ -1,4 +1,4 @@
-"""Where in the event log the rows of deliveries lie, and how large their payloads are."""
+"""Finds where in the event log the rows of deliveries lie, and how large their payloads are."""
 
 from __future__ import annotations
 

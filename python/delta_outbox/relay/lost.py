@@ -1,4 +1,4 @@
-"""Results that did not come back: what can be settled is, what cannot stays claimed."""
+"""Resolves the unknown results of a claim; what cannot be resolved stays claimed."""
 
 from __future__ import annotations
 
@@ -15,50 +15,54 @@ from delta_outbox.lifecycle import Crashed, EndOfClaim
 from delta_outbox.publishers.protocol import Unknown
 from delta_outbox.relay.flight import Held
 from delta_outbox.results import Results
-from delta_outbox.settling import Lost, Outcome, Settling, Unsettled
+from delta_outbox.settling import PublishResult, Unanswered, UnknownResults, Unresolved
 
 
-def settle_results(
-    settling: Settling,
+def resolve_results(
+    unknown_results: UnknownResults,
     claim: Claim,
     results: Sequence[EndOfClaim],
     *,
     wait_until_over: Callable[[], None],
-) -> Results[Outcome]:
+) -> Results[PublishResult]:
     """Return results in which a destination that knows has said what it got.
 
     Args:
-        settling: asks it.
+        unknown_results: asks it.
         claim: what was published.
         results: one per delivery, in the claim's order.
         wait_until_over: returns once nothing of the claim can be sent any more.
     """
-    found: Results[Outcome] = Results.of(results)
-    unknown = [place for place, one in found.others.items() if isinstance(one, Crashed | Unknown)]
+    found: Results[PublishResult] = Results.of(results)
+    unknown = [
+        position for position, one in found.others.items() if isinstance(one, Crashed | Unknown)
+    ]
     asked = claim.deliveries.select(["event_id", "lifecycle", "destination"])
-    lost = {
-        place: Lost(claim_id=claim.claim_id, claimed_at=claim.claimed_at, **row)
-        for place, row in zip(
+    unanswered = {
+        position: Unanswered(claim_id=claim.claim_id, claimed_at=claim.claimed_at, **row)
+        for position, row in zip(
             unknown, asked.take(pa.array(unknown, pa.int64())).to_pylist(), strict=True
         )
-        if settling.is_asked(row["destination"])
+        if unknown_results.is_asked(row["destination"])
     }
-    if not lost:
+    if not unanswered:
         return found
     wait_until_over()
-    answers = zip(lost, settling.settle(list(lost.values())), strict=True)
-    return found.replaced({place: answer for place, answer in answers if answer is not None})
+    answers = zip(unanswered, unknown_results.resolve(list(unanswered.values())), strict=True)
+    return found.replaced({position: answer for position, answer in answers if answer is not None})
 
 
-def settled_part(held: Held, results: Sequence[Outcome]) -> tuple[Held, Sequence[EndOfClaim]]:
+def resolved_part(
+    held: Held, results: Sequence[PublishResult]
+) -> tuple[Held, Sequence[EndOfClaim]]:
     """Return the part of a claim that ends, and how each of its deliveries does.
 
     Args:
         held: what was published.
         results: one per delivery, in the claim's order.
     """
-    found: Results[Outcome] = Results.of(results)
-    stays = [place for place, one in found.others.items() if isinstance(one, Unsettled)]
+    found: Results[PublishResult] = Results.of(results)
+    stays = [position for position, one in found.others.items() if isinstance(one, Unresolved)]
     ends = cast("Results[EndOfClaim]", found.without(stays) if stays else found)
     if not stays:
         return held, ends

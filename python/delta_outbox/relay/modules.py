@@ -1,4 +1,4 @@
-"""Where the code of `package.module:Class` lies: workers import it from the same place.
+"""Lets workers import the code of `package.module:Class` from where the driver has it.
 
 The workers of a server know the paths of the process that started it, not those of a relay that
 came later.

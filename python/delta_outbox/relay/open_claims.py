@@ -1,4 +1,4 @@
-"""The claims that a look finds open: those that are over are ended, the others hold for a while."""
+"""Ends the open claims that are over, and says how long the others last."""
 
 from __future__ import annotations
 
@@ -24,17 +24,16 @@ class OpenClaims:
     """
 
     def __init__(self, outbox: Outbox, leases: LeaseWatch) -> None:
-        """Have ended nothing yet."""
         self._outbox = outbox
         self._leases = leases
-        self.are_unsettled = False
-        """Whether some that are lost have to stay as they are for now."""
+        self.are_unresolved = False
+        """Whether some that are over have to stay claimed for now."""
 
-    def end(self, picture: DataFrame, claims: Sequence[Claimed], *, alive: Set[str]) -> int:
+    def end(self, read_view: DataFrame, claims: Sequence[Claimed], *, alive: Set[str]) -> int:
         """End claims whose worker is gone or whose lease we have seen run out.
 
         Args:
-            picture: what is open.
+            read_view: what is open.
             claims: those in it, as they were observed.
             alive: our own that are in flight or end with the next append.
 
@@ -47,16 +46,16 @@ class OpenClaims:
             if claim_id in alive or worker == "todo":
                 continue
             if (
-                worker == self._outbox.worker_id  # ours, but not in flight: one that was lost
-                or self._outbox.lost_claims.is_over(claim)
+                worker == self._outbox.worker_id  # ours, but not in flight
+                or self._outbox.expired_claims.is_over(claim)
                 or self._leases.remaining(claim_id) <= 0
             ):
                 over.append(claim_id)
         try:
-            count = self._outbox.lost_claims.expire(picture, over)
+            count = self._outbox.expired_claims.expire(read_view, over)
         except LaneClosed:  # of a table that was rewound; they end in the next epoch
             return 0
-        self.are_unsettled = self._outbox.lost_claims.has_unsettled
+        self.are_unresolved = self._outbox.expired_claims.has_unresolved
         return count
 
     def seconds_left(self, claims: Sequence[Claimed]) -> list[float]:
@@ -71,7 +70,7 @@ class OpenClaims:
             if claim["claimed_by"] != self._outbox.worker_id
         ]
         if (
-            self.are_unsettled
+            self.are_unresolved
         ):  # what is over, and stays as it is for now, is asked for when it says
             leases = [seconds for seconds in leases if seconds > 0]
         return leases

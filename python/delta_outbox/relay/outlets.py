@@ -1,5 +1,5 @@
-"""What a relay publishes through: the destinations of the policies in force, and of deliveries that
-keep one of former policies.
+"""The destinations of a relay: those of the policies in force, and those that open deliveries keep
+from former policies.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterable, Mapping
 from delta_outbox.errors import PublisherUnavailable
 from delta_outbox.outbox import Outbox
 from delta_outbox.policy import PolicySet
-from delta_outbox.publishers.cloudevents import CloudEventForm
+from delta_outbox.publishers.cloudevents import CloudEventFormat
 from delta_outbox.relay.destinations import prepare_destinations
-from delta_outbox.relay.forms import form_of, prepare_forms
+from delta_outbox.relay.forms import payload_format_of, prepare_payload_formats
 from delta_outbox.relay.isolation import Isolation
 from delta_outbox.relay.publishing import Publishing
 from delta_outbox.relay.schedule import Schedule
-from delta_outbox.relay.seats import Seats
+from delta_outbox.relay.seats import ProducerSlots
 from delta_outbox.relay.tracing import check_tracing
 
 
-class Outlets:
+class Destinations:
     """The destinations of one relay, each checked before anything is claimed for it.
 
     Args:
@@ -32,13 +32,12 @@ class Outlets:
     def __init__(
         self, outbox: Outbox, isolation: Isolation, *, forget_plan: Callable[[], None]
     ) -> None:
-        """Check nothing yet."""
         self._outbox = outbox
         self._isolation = isolation
         self._forget_plan = forget_plan
-        self._seats = Seats(outbox.worker_id)
+        self._slots = ProducerSlots(outbox.worker_id)
         self._destinations: Mapping[str, tuple[str, Mapping[str, object]]] = {}
-        self._forms: Mapping[str, CloudEventForm] = {}
+        self._payload_formats: Mapping[str, CloudEventFormat] = {}
         self._publishing: Publishing | None = None
 
     @property
@@ -71,8 +70,15 @@ class Outlets:
         described = self._outbox.settings.publishers
         former = (schedule.claimed_for - self._destinations.keys()) & described.keys()
         if former:
-            forms = {name: form_of(name, described[name]) for name in former}
-            self._take(former, {name: form for name, form in forms.items() if form is not None})
+            payload_formats = {name: payload_format_of(name, described[name]) for name in former}
+            self._take(
+                former,
+                {
+                    name: payload_format
+                    for name, payload_format in payload_formats.items()
+                    if payload_format is not None
+                },
+            )
             self._forget_plan()  # it may not have been made for several destinations
         return bool(former)
 
@@ -91,14 +97,14 @@ class Outlets:
     def _prepare_for(self, policies: PolicySet) -> None:
         """Check the destinations of policies before they are put into force."""
         settings = self._outbox.settings
-        forms = prepare_forms(policies, settings)
+        payload_formats = prepare_payload_formats(policies, settings)
         if not policies.destinations <= set(self._destinations):
             if settings.relay.tracing:
                 check_tracing()
-            self._take(policies.destinations, forms)
+            self._take(policies.destinations, payload_formats)
         self._forget_plan()  # it was made by other policies
 
-    def _take(self, names: Iterable[str], forms: Mapping[str, CloudEventForm]) -> None:
+    def _take(self, names: Iterable[str], payload_formats: Mapping[str, CloudEventFormat]) -> None:
         """Check destinations, and publish to them as well from now on."""
         outbox = self._outbox
         prepared = prepare_destinations(
@@ -108,15 +114,15 @@ class Outlets:
         self._isolation.load()
         # Those of former policies stay: a delivery keeps the destination of its first claim.
         self._destinations = {**self._destinations, **prepared}
-        self._forms = {**self._forms, **forms}
+        self._payload_formats = {**self._payload_formats, **payload_formats}
         self._publishing = Publishing(
             outbox.spark,
             outbox.tables,
             outbox.statements,
             destinations=self._destinations,
-            forms=self._forms,
+            payload_formats=self._payload_formats,
             parallelism=outbox.settings.relay.parallelism or os.cpu_count() or 1,
             tracing=outbox.settings.relay.tracing,
-            seats=self._seats,
+            slots=self._slots,
             folder=outbox.home.scratch if outbox.home else None,
         )

@@ -1,5 +1,5 @@
-"""What a relay plans by itself: what is new and what came back, where all else that is open is its
-own already, so that nothing has to be asked of the views.
+"""Makes local plans: of what is new and what was requeued, where all else that is open is owned by
+this relay, so that no read view has to be asked for.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NOTHING: Final = DELIVERIES.empty_table()
 
 @dataclass(frozen=True, kw_only=True)
 class Planned:
-    """A plan of what is new and of what came back.
+    """A plan of what is new and of what was requeued.
 
     Args:
         schedule: what may be taken; None if there is nothing.
@@ -38,32 +38,31 @@ class Planned:
     new: int = 0
 
 
-class OwnPlan:
+class LocalPlan:
     """Plans for one relay from what it knows.
 
     Args:
         outbox: the store.
-        isolation: whether destinations are kept apart.
+        isolation: whether destinations are isolated.
         batch_size: deliveries per claim.
     """
 
     def __init__(self, outbox: Outbox, isolation: Isolation, *, batch_size: int) -> None:
-        """Know of nothing."""
         self._outbox = outbox
         self._isolation = isolation
         self._batch_size = batch_size
         self._arrivals = Arrivals(outbox)
         self.waiting: Final = Waiting()
-        """What is ours and came back since, or is not due."""
+        """What is owned and was requeued since, or is not due."""
         self.has_more = False
         """Whether new events were left for the next plan."""
         self.is_full = False
-        """Whether more has come back, is not due, or has to wait for its destination, than can be
+        """Whether more was requeued, is not due, or has to wait for its destination, than can be
         kept beside a plan."""
 
     @property
     def is_waiting(self) -> bool:
-        """Say whether something came back, or is not due, or waits behind something DEAD."""
+        """Say whether something was requeued, or is not due, or waits behind something DEAD."""
         return self.waiting.due_at is not None
 
     def clear(self) -> None:
@@ -71,22 +70,22 @@ class OwnPlan:
         self.waiting.clear()
         self.has_more = False
 
-    def schedule_of(self, takeable: pa.Table, scopes: pa.StringArray) -> Schedule:
+    def schedule_of(self, eligible: pa.Table, scopes: pa.StringArray) -> Schedule:
         """Return a plan of deliveries.
 
         Args:
-            takeable: columns of `claims.DELIVERIES`, in order.
+            eligible: columns of `claims.DELIVERIES`, in order.
             scopes: the order scope of each.
         """
-        policies, generation = self._outbox.policies_in_force, self._outbox.logs.generation
-        takeable = self._arrivals.with_places(takeable)
+        policies, epoch = self._outbox.policies_in_force, self._outbox.logs.epoch
+        eligible = self._arrivals.with_locations(eligible)
         return Schedule(
-            with_sizes(self._outbox.spark, self._outbox.tables, takeable),
+            with_sizes(self._outbox.spark, self._outbox.tables, eligible),
             scopes,
             batch_size=self._batch_size,
             batch_bytes=self._outbox.settings.relay.batch_bytes,
-            to=goes_to(takeable, policies) if self._isolation.is_apart else None,
-            lanes=generation.lanes_of(takeable) if generation.lanes > 1 else None,
+            to=goes_to(eligible, policies) if self._isolation.is_isolated else None,
+            lanes=epoch.lanes_of(eligible) if epoch.lanes > 1 else None,
         )
 
     def plan(
@@ -96,10 +95,10 @@ class OwnPlan:
         after: int,
         to: int,
         ahead: int,
-        is_busy: bool,
+        is_publishing: bool,
         is_idle: bool,
     ) -> Planned | None:
-        """Plan what is new and what came back.
+        """Plan what is new and what was requeued.
 
         `Schedule` keeps the order among them, and what is in flight keeps its own.
 
@@ -108,22 +107,27 @@ class OwnPlan:
             after: up to which version of the event log it is.
             to: the last version.
             ahead: batches to plan; the first ones only, as long as somebody waits for them.
-            is_busy: whether something is being published.
+            is_publishing: whether something is being published.
             is_idle: whether that is slow, and another destination has nothing planned.
 
         Returns:
-            None if everything has to be looked at.
+            None if a read view has to be asked for.
         """
         limit = self._batch_size * ahead
         if len(self.waiting) > limit:
             self.is_full = True
             return None
-        if not is_busy:
+        if not is_publishing:
             limit = self._batch_size * min(ahead, FIRST_BATCHES)
         now = self._outbox.clock.now()
         due_at = self.waiting.due_at
         has_enough = schedule is not None and 2 * len(schedule) > limit
-        if has_enough and after < to and self._isolation.is_apart and (is_idle or not is_busy):
+        if (
+            has_enough
+            and after < to
+            and self._isolation.is_isolated
+            and (is_idle or not is_publishing)
+        ):
             # What waits for its destination must not keep what is behind it from the others.
             self.is_full = True
             return None
@@ -139,11 +143,11 @@ class OwnPlan:
             more, reached = found.deliveries, found.to
         self.has_more = reached < to
         policies = self._outbox.policies_in_force
-        takeable, scopes = self.waiting.take(
+        eligible, scopes = self.waiting.take(
             joined(left, more), lambda table: scopes_of(table, policies), now=now
         )
         return Planned(
-            schedule=self.schedule_of(takeable, scopes) if takeable.num_rows else None,
+            schedule=self.schedule_of(eligible, scopes) if eligible.num_rows else None,
             reached=reached,
             new=more.num_rows,
         )

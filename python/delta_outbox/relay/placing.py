@@ -1,4 +1,4 @@
-"""Where the deliveries of a claim go, by whole columns: slice, key, order scope and route."""
+"""Routes the deliveries of a claim, by whole columns: slice, key, order scope and route."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from delta_outbox.policy import DeliveryPolicy, render_route
 from delta_outbox.policy_columns import Ordering, PayloadFormat, placeholders
 from delta_outbox.scopes import within
 
-PLACED: Final = pa.schema(
+ROUTED: Final = pa.schema(
     [
-        ("place", pa.int32()),
+        ("position", pa.int32()),
         ("slice", pa.int32()),
         ("id", pa.string()),
         ("at_arrival", pa.int64()),
@@ -31,10 +31,10 @@ PLACED: Final = pa.schema(
         ("format", pa.string()),
     ]
 )
-"""A delivery and where it goes; place: its position in the claim; format: null if raw."""
+"""A delivery and where it goes; position: in the claim; format: null if raw."""
 
 
-def place(claim: Claim, *, slices: int) -> pa.Table:
+def route_claim(claim: Claim, *, slices: int) -> pa.Table:
     """Say where each delivery goes; what has one key is in one slice.
 
     Each column is what `policy.message_key`, `policy.render_route`, `scopes.scope_of` and
@@ -45,7 +45,7 @@ def place(claim: Claim, *, slices: int) -> pa.Table:
         slices: at least 1.
 
     Returns:
-        Columns of `PLACED`; the route is null where it names a value that the delivery lacks.
+        Columns of `ROUTED`; the route is null where it names a value that the delivery lacks.
     """
     given = claim.deliveries
     named = given.select(["event_type", "destination"])
@@ -73,7 +73,7 @@ def place(claim: Claim, *, slices: int) -> pa.Table:
     routes = _routes(claim, firsts, codes)
     return pa.table(
         {
-            "place": np.arange(len(claim), dtype=np.int32),
+            "position": np.arange(len(claim), dtype=np.int32),
             "slice": _slices(pc.coalesce(ordering_key, given["event_id"]), slices),
             "id": given["event_id"],
             "at_arrival": given["arrival"],
@@ -91,46 +91,48 @@ def place(claim: Claim, *, slices: int) -> pa.Table:
             "route": routes,
             "format": by_kind(formats, pa.string()),
         },
-        schema=PLACED,
+        schema=ROUTED,
     )
 
 
-def sendable(placed: pa.Table, *, barred: Set[str]) -> tuple[pa.Table, list[int], list[int]]:
-    """Tell apart what may be sent, what has no route, and what must not be sent now.
+def sendable(routed: pa.Table, *, blocked: Set[str]) -> tuple[pa.Table, list[int], list[int]]:
+    """Part what may be sent from what has no route and from what must not be sent now.
 
     Args:
-        placed: as `place` returns it.
-        barred: order scopes of which nothing is sent.
+        routed: as `route_claim` returns it.
+        blocked: order scopes of which nothing is sent.
 
     Returns:
-        Columns of `PLACED` of what may be sent; the places of those without a route; the places of
-        those that are barred, or that follow one without a route in its order scope.
+        Columns of `ROUTED` of what may be sent; the positions of those without a route; the
+        positions of those that are blocked, or that follow one without a route in its order scope.
     """
-    held_up: list[int] = []
-    if barred:
-        follows = pc.is_in(placed["scope"], value_set=pa.array(barred, pa.string()))
-        held_up += placed["place"].filter(follows).to_pylist()
-        placed = placed.filter(pc.invert(follows))
-    if not placed["route"].null_count:
-        return placed, [], held_up
-    is_lost = pc.is_null(placed["route"])
-    lost = placed.filter(is_lost)
-    placed = placed.filter(pc.invert(is_lost))
+    behind_blocked: list[int] = []
+    if blocked:
+        follows = pc.is_in(routed["scope"], value_set=pa.array(blocked, pa.string()))
+        behind_blocked += routed["position"].filter(follows).to_pylist()
+        routed = routed.filter(pc.invert(follows))
+    if not routed["route"].null_count:
+        return routed, [], behind_blocked
+    has_no_route = pc.is_null(routed["route"])
+    unroutable = routed.filter(has_no_route)
+    routed = routed.filter(pc.invert(has_no_route))
     first: dict[str, int] = {}
-    for position, scope in zip(lost["place"].to_pylist(), lost["scope"].to_pylist(), strict=True):
+    for position, scope in zip(
+        unroutable["position"].to_pylist(), unroutable["scope"].to_pylist(), strict=True
+    ):
         if scope is not None:
             first.setdefault(scope, position)
     behind = pa.array(
         [
             scope in first and position > first[scope]
             for position, scope in zip(
-                placed["place"].to_pylist(), placed["scope"].to_pylist(), strict=True
+                routed["position"].to_pylist(), routed["scope"].to_pylist(), strict=True
             )
         ],
         pa.bool_(),
     )
-    held_up += placed["place"].filter(behind).to_pylist()
-    return placed.filter(pc.invert(behind)), lost["place"].to_pylist(), held_up
+    behind_blocked += routed["position"].filter(behind).to_pylist()
+    return routed.filter(pc.invert(behind)), unroutable["position"].to_pylist(), behind_blocked
 
 
 def _slices(scopes: pa.ChunkedArray, slices: int) -> pa.Array:

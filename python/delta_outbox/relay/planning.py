@@ -1,4 +1,4 @@
-"""What is to be done next: a look at the logs, claims of others that are over, a schedule."""
+"""Plans the next claims: polls the logs, ends expired claims, applies commands, cuts a schedule."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from delta_outbox.claims import without
 from delta_outbox.heartbeat import Heartbeat
-from delta_outbox.lanes import Generation
+from delta_outbox.lanes import Epoch
 from delta_outbox.lifecycle import OPEN_STATES
 from delta_outbox.literals import listed
 from delta_outbox.open_deliveries import END_AT_ONCE, Overview
@@ -18,11 +18,11 @@ from delta_outbox.relay.backlog import find_backlog
 from delta_outbox.relay.freshness import Freshness
 from delta_outbox.relay.isolation import Isolation
 from delta_outbox.relay.lane_share import LaneShare
-from delta_outbox.relay.last_look import LastLook
+from delta_outbox.relay.last_look import LastPoll
 from delta_outbox.relay.leases import LeaseWatch
 from delta_outbox.relay.open_claims import Claimed, OpenClaims
-from delta_outbox.relay.own_plan import NOTHING, OwnPlan
-from delta_outbox.relay.rest import Rest
+from delta_outbox.relay.own_plan import NOTHING, LocalPlan
+from delta_outbox.relay.rest import OtherLanes
 from delta_outbox.relay.schedule import Schedule
 from delta_outbox.relay.standby import STANDBY_SECONDS, Standby
 from delta_outbox.relay.timing import Timing
@@ -47,32 +47,31 @@ class Planning:
     def __init__(
         self, outbox: Outbox, heart: Heartbeat, *, batch_size: int, isolation: Isolation
     ) -> None:
-        """Look at nothing yet."""
         self._outbox = outbox
         self._clock = outbox.clock
         self._isolation = isolation
-        self._unavailable: frozenset[str] = frozenset()  # at the last look
+        self._unavailable: frozenset[str] = frozenset()  # at the last poll
         self._batch_size = batch_size
         self._leases = LeaseWatch(outbox.clock)
         self._freshness = Freshness(outbox)
         self._timing = Timing(outbox.clock)
-        self._own = OwnPlan(outbox, isolation, batch_size=batch_size)
+        self._local = LocalPlan(outbox, isolation, batch_size=batch_size)
         self._schedule: Schedule | None = None
         self.to_end: pa.Table = NOTHING
         self.open = 0  # deliveries, when there was nothing to take
         self._claims = OpenClaims(outbox, self._leases)
         self._standby = Standby(outbox, heart, self._leases)
         self._share = LaneShare(outbox, heart)
-        self._last = LastLook(outbox, self._share)
-        self._rest = Rest(outbox, self._share, self._timing)
-        self._generation: Generation | None = None  # of the lanes, at the last look
+        self._last = LastPoll(outbox, self._share)
+        self._other_lanes = OtherLanes(outbox, self._share, self._timing)
+        self._epoch: Epoch | None = None  # of the lanes, at the last poll
         self._commands_seen = 0
         self._planned_by = ""  # the version of the policies
         self._of_others: frozenset[str] = frozenset()  # claims that were alive when it changed
 
     @property
     def schedule(self) -> Schedule | None:
-        """Return what may be taken; None if it has to be looked for."""
+        """Return what may be taken; None if it has to be asked for."""
         return self._schedule if self._schedule is not None and len(self._schedule) else None
 
     def forget(self) -> None:
@@ -92,7 +91,7 @@ class Planning:
         return first.slice(0, room)
 
     def is_low(self, *, is_idle: bool = False) -> bool:
-        """Say whether it is time to look, while something is being published or held back.
+        """Say whether it is time to poll, while something is being published or held back.
 
         Args:
             is_idle: what is planned has to wait, and somebody could do more.
@@ -103,38 +102,38 @@ class Planning:
 
     @property
     def is_fresh(self) -> bool:
-        """Say whether another look would probably show the same."""
-        return self._timing.is_fresh and not self._own.has_more
+        """Say whether another poll would probably show the same."""
+        return self._timing.is_fresh and not self._local.has_more
 
     @property
-    def is_settled(self) -> bool:
-        """Say whether all that was open at the last look is ours or has been delivered."""
+    def is_all_done(self) -> bool:
+        """Say whether all that was open at the last poll is owned or has been delivered."""
         return (
             bool(self._last)
-            and self._last.loose + self._rest.open == 0
-            and not (self.schedule or self._own.is_waiting or self._own.has_more)
+            and self._last.unowned + self._other_lanes.open == 0
+            and not (self.schedule or self._local.is_waiting or self._local.has_more)
         )
 
     def seconds_to_wait(self) -> float:
-        """Return the seconds until something may become takeable, as far as is known."""
-        if self._rest.due:  # somebody else takes it, or leaves it to us
+        """Return the seconds until something may become eligible, as far as is known."""
+        if self._other_lanes.due:  # somebody else takes it, or leaves it to us
             return 0.0
         return min(self._timing.next_due - self._clock.monotonic(), self._isolation.hope())
 
     def has_news(self) -> bool:
-        """Say whether there are new events since the last look, where the log is a folder here."""
+        """Say whether there are new events since the last poll, where the log is a folder here."""
         return self._last.has_news()
 
     def pause(self) -> float:
-        """Return the seconds until another look may be of use, if there is nothing to do."""
+        """Return the seconds until another poll may be of use, if there is nothing to do."""
         poll = self._outbox.settings.relay.poll_seconds
         if self._last.standing_by:
             return max(poll, STANDBY_SECONDS)
-        if self._rest.open:
-            return max(0.01, min(poll, self._rest.seconds_quiet()))
+        if self._other_lanes.open:
+            return max(0.01, min(poll, self._other_lanes.seconds_quiet()))
         return max(0.01, min(poll, self.seconds_to_wait()))
 
-    def look(
+    def poll(
         self,
         *,
         alive: Set[str],
@@ -143,7 +142,7 @@ class Planning:
         shares_lanes: bool = True,
         is_idle: bool = False,
     ) -> None:
-        """Look at the logs, and plan.
+        """Poll the logs, and plan.
 
         Args:
             alive: our own claims that are in flight or end with the next append.
@@ -153,132 +152,137 @@ class Planning:
             is_idle: as `is_low` has been told.
         """
         started = self._timing.begin()
-        heads = self._current_heads()
-        moved = self._standby.saw(heads["transitions"], at=started)
+        latest = self._latest_versions()
+        moved = self._standby.saw(latest["transitions"], at=started)
         stood_by = self._last.standing_by
-        if self._is_quiet(heads, alive, moved=moved, now=started):
+        if self._is_quiet(latest, alive, moved=moved, now=started):
             return
         if self._share.are_several:
             stood_by = self._choose_lanes(is_asked=shares_lanes)
-        begins = self._begins_with_nothing(heads, takes_over)
+        begins = self._begins_with_nothing(latest, takes_over)
         # Who stands by leaves it to the owner; where that has died, what it has left comes first.
         if not self._last.standing_by:
             self._freshness.keep(
-                heads, is_busy=bool(alive), is_looked_at=not self._last.is_all_ours(heads)
+                latest, is_publishing=bool(alive), is_read_next=not self._last.is_all_owned(latest)
             )
         unavailable = self._isolation.unavailable()
         is_same = unavailable == self._unavailable
         may_age = self.schedule is not None and self._outbox.policies_in_force.any_age
-        is_known = self._last.shows(heads) and not may_age
+        is_known = self._last.shows(latest) and not may_age
         if is_same and is_known and started < self._timing.next_due:
             self._timing.extend(started)
             return
         if (
             is_same
-            and (begins or self._last.is_all_ours(heads))
-            and self._plan_ours(heads, alive=alive, ahead=ahead, is_idle=is_idle)
+            and (begins or self._last.is_all_owned(latest))
+            and self._plan_locally(latest, alive=alive, ahead=ahead, is_idle=is_idle)
         ):
             self._timing.end(started, is_cheap=True)
             return
-        self._own.clear()
+        self._local.clear()
         self._unavailable = unavailable
-        self._outbox.logs.catch_up(heads["transitions"])
-        everything = self._outbox.picture(heads)
-        picture = self._share.of(everything)
-        found = self._outbox.deliveries.overview(picture)
+        self._outbox.logs.catch_up(latest["transitions"])
+        everything = self._outbox.read_view(latest)
+        read_view = self._share.of(everything)
+        found = self._outbox.deliveries.overview(read_view)
         self._leases.observe(found.claims, since=self._standby.at_rest_since)
         self._last.standing_by = self._stands_by(found.claims, takes_over=takes_over)
-        self._schedule, self._claims.are_unsettled = None, False
-        self._last.saw(heads)
+        self._schedule, self._claims.are_unresolved = None, False
+        self._last.saw(latest)
         self.to_end = NOTHING
         if not self._last.standing_by:
             if stood_by:
                 self._isolation.load(again=True)  # the other one may have left a breaker open
             seen = self._outbox.logs.positions
-            freed = self._claims.end(picture, found.claims, alive=alive) + self._carry_out(heads)
-            if self._outbox.logs.generation != self._generation:
+            requeued = self._claims.end(
+                read_view, found.claims, alive=alive
+            ) + self._apply_commands(latest)
+            if self._outbox.logs.epoch != self._epoch:
                 self._begin_epoch()  # an append has lost to the end of the former one
                 return
             # Either may have gone past what others appended, also if it appended nothing itself:
             # a claim that is planned without that would not lose to it.
-            if freed or self._outbox.logs.positions != seen:
-                # What operators have asked for meanwhile is for the next look.
-                heads = {**self._outbox.projection.heads(), "commands": heads["commands"]}
-                everything, found = self._picture_anew(heads)
-                picture = self._share.of(everything)
-                self._last.saw(heads)
-            if self._plan(picture, heads, ahead=ahead, alive=alive, found=found):
+            if requeued or self._outbox.logs.positions != seen:
+                # What operators have asked for meanwhile is for the next poll.
+                latest = {
+                    **self._outbox.projection.latest_versions(),
+                    "commands": latest["commands"],
+                }
+                everything, found = self._read_view_anew(latest)
+                read_view = self._share.of(everything)
+                self._last.saw(latest)
+            if self._plan(read_view, latest, ahead=ahead, alive=alive, found=found):
                 self._timing.end(started)
                 return
-        self._note_rest(everything, found, heads, alive)
-        if self._claims.are_unsettled:  # to be asked again, whether anything moves or not
+        self._note_unowned(everything, found, latest, alive)
+        if self._claims.are_unresolved:  # to be asked again, whether anything moves or not
             self._last.forget()
-            pause = self._outbox.settling.seconds_to_wait()
+            pause = self._outbox.unknown_results.seconds_to_wait()
             self._timing.due_no_later(self._clock.monotonic() + pause)
         self._timing.end(started)
 
-    def _picture_anew(self, heads: dict[str, int]) -> tuple[DataFrame, Overview]:
+    def _read_view_anew(self, latest: dict[str, int]) -> tuple[DataFrame, Overview]:
         """Return what is open now, and of our lanes how much of it."""
-        everything = self._outbox.picture(heads)
+        everything = self._outbox.read_view(latest)
         found = self._outbox.deliveries.overview(self._share.of(everything))
         self._leases.observe(found.claims)
         return everything, found
 
-    def _note_rest(
-        self, everything: DataFrame, found: Overview, heads: dict[str, int], alive: Set[str]
+    def _note_unowned(
+        self, everything: DataFrame, found: Overview, latest: dict[str, int], alive: Set[str]
     ) -> None:
-        """Note what is neither planned nor ours."""
-        ours = sum(claim["deliveries"] for claim in found.claims if claim["claim_id"] in alive)
+        """Note how much is open that this relay has neither planned nor claimed."""
+        claimed = sum(claim["deliveries"] for claim in found.claims if claim["claim_id"] in alive)
         planned = self.schedule
-        self._last.loose = (
-            found.open - ours - self.to_end.num_rows - (len(planned) if planned else 0)
+        self._last.unowned = (
+            found.open - claimed - self.to_end.num_rows - (len(planned) if planned else 0)
         )
         if self.schedule is None and not self.to_end.num_rows:
             self._note(found)
             if self._share.are_several:
-                self._look_beyond(everything, heads, alive)
+                self._poll_other_lanes(everything, latest, alive)
         else:  # what is left may be taken as soon as this is used up
-            self._timing.next_due = float("inf") if self._last.loose == 0 else 0.0
+            self._timing.next_due = float("inf") if self._last.unowned == 0 else 0.0
 
     def _choose_lanes(self, *, is_asked: bool) -> bool:
         """Choose our lanes; say whether others may have worked on them before."""
         gained = self._share.choose(is_asked=is_asked)
         if gained:  # what is left of the others is not known
             self._last.forget()
-            self._rest.forget()
-        self._last.standing_by = not self._share.own
+            self._other_lanes.forget()
+        self._last.standing_by = not self._share.owned
         return gained
 
     def _stands_by(self, claims: Sequence[Claimed], *, takes_over: bool) -> bool:
         """Say whether to leave the work to another relay."""
         if self._share.are_several:
-            return not self._share.own
+            return not self._share.owned
         return not takes_over and self._standby.has_owner(claims)
 
-    def _current_heads(self) -> dict[str, int]:
-        """Return the heads of the logs, asked for once it is known which lanes there are: so they
-        show how the epoch before ended.
+    def _latest_versions(self) -> dict[str, int]:
+        """Return the latest versions of the logs, asked for once it is known which lanes there are:
+        so they show how the epoch before ended.
         """
-        if self._outbox.logs.generation != self._generation:
+        if self._outbox.logs.epoch != self._epoch:
             self._begin_epoch()
-        return self._outbox.projection.heads()
+        return self._outbox.projection.latest_versions()
 
     def _begin_epoch(self) -> None:
         """Forget what was true of the lanes of another epoch."""
-        self._generation = self._outbox.logs.generation
+        self._epoch = self._outbox.logs.epoch
         self.forget()
         self._share.begin()
         self._last.standing_by, self._commands_seen = False, 0
-        self._rest.forget()
+        self._other_lanes.forget()
         self._timing.next_due = self._clock.monotonic()
 
     def _is_quiet(
-        self, heads: Mapping[str, int], alive: Set[str], *, moved: bool, now: float
+        self, latest: Mapping[str, int], alive: Set[str], *, moved: bool, now: float
     ) -> bool:
         """Say whether nothing can be for us but what another relay leaves to us."""
         if self._share.are_several:
             return (
-                self._rest.is_quiet(heads)
+                self._other_lanes.is_quiet(latest)
                 and now < self._timing.next_due
                 and not alive
                 and self.schedule is None
@@ -292,50 +296,52 @@ class Planning:
             self._timing.next_due = now
         return self._standby.goes_on(moved=moved, now=now)
 
-    def _look_beyond(self, everything: DataFrame, heads: dict[str, int], alive: Set[str]) -> None:
-        """Look at the lanes of others, with nothing to do on ours; go on to those that nobody has,
+    def _poll_other_lanes(
+        self, everything: DataFrame, latest: dict[str, int], alive: Set[str]
+    ) -> None:
+        """Poll the lanes of others, with nothing to do on our own; go on to those that nobody has,
         if a relay may not have them all at once.
         """
-        self._rest.look(everything, heads)
-        if self._rest.due and not alive and self._share.choose(goes_on=True):
+        self._other_lanes.poll(everything, latest)
+        if self._other_lanes.due and not alive and self._share.choose(goes_on=True):
             self._last.forget()
-            self._rest.look_again()
+            self._other_lanes.poll_again()
 
-    def look_for_news(self, *, alive: Set[str], ahead: int) -> None:
+    def plan_new_events(self, *, alive: Set[str], ahead: int) -> None:
         """Plan what is new, if that is all there is to it, so that its claims go on record together
         with endings that are not there yet.
 
-        Nothing has come back that such an ending sets free: it could be claimed before that.
+        Nothing that such an ending requeues is among it: that could be claimed too early.
 
         Args:
             alive: our own claims that are in flight or end with the next append.
             ahead: batches to plan.
         """
-        if self.schedule is not None or self._own.is_waiting:
+        if self.schedule is not None or self._local.is_waiting:
             return
-        heads = self._outbox.projection.heads()
+        latest = self._outbox.projection.latest_versions()
         if (
-            self._last.is_all_ours(heads)
-            and heads["events"] > self._last.heads["events"]
+            self._last.is_all_owned(latest)
+            and latest["events"] > self._last.versions["events"]
             and self._isolation.unavailable() == self._unavailable
         ):
             started = self._clock.monotonic()
-            if self._plan_ours(heads, alive=alive, ahead=ahead):
+            if self._plan_locally(latest, alive=alive, ahead=ahead):
                 self._timing.end(started)
 
-    def take_back(self, deliveries: pa.Table) -> None:
+    def requeue(self, deliveries: pa.Table) -> None:
         """Note that deliveries which were claimed are open again.
 
         Args:
             deliveries: columns of `claims.DELIVERIES`, as they are after their claim. That it has
-                ended is on record before the next look.
+                ended is on record before the next poll.
         """
-        self._own.waiting.add(deliveries)
+        self._local.waiting.add(deliveries)
         self._heed_waiting()
 
-    def close(self, *, waits: Set[str | None], dead: Set[str | None]) -> None:
-        """Take nothing more of some order scopes until the next look: something of theirs was not
-        delivered. Endings that say so are on record before that.
+    def block(self, *, waits: Set[str | None], dead: Set[str | None]) -> None:
+        """Block some order scopes until the next poll: something of theirs was not delivered.
+        Endings that say so are on record before that.
 
         Args:
             waits: those in which it is open again.
@@ -343,19 +349,19 @@ class Planning:
         """
         if self._schedule is None:
             return
-        self._schedule.close(waits)
-        if self._schedule.close(dead):
-            self._own.waiting.let_go()
+        self._schedule.block(waits)
+        if self._schedule.block(dead):
+            self._local.waiting.let_go()
             self._heed_waiting()
 
     def _heed_waiting(self) -> None:
-        """Look again when something of what waits may go on."""
-        due_at = self._own.waiting.due_at
+        """Poll again when something of what waits may go on."""
+        due_at = self._local.waiting.due_at
         if due_at is not None:
             self._timing.due_no_later(self._timing.instant_of(due_at))
 
-    def _begins_with_nothing(self, heads: dict[str, int], takes_over: bool) -> bool:
-        """Say whether a relay that has not looked yet finds nothing open but new events.
+    def _begins_with_nothing(self, latest: dict[str, int], takes_over: bool) -> bool:
+        """Say whether a relay that has not polled yet finds nothing open but new events.
 
         The projection says so if it has seen all transitions, and all kills.
         """
@@ -363,57 +369,57 @@ class Planning:
             return False
         seen = self._outbox.projection.known_watermark()
         if seen is None or any(
-            seen.versions[log] != heads[log] for log in ("transitions", "commands")
+            seen.versions[log] != latest[log] for log in ("transitions", "commands")
         ):
             return False
         if not self._share.has_all or self._stands_by([], takes_over=takes_over):
             return False
         if self._outbox.projection.is_anything_open(seen):
             return False
-        self._outbox.logs.catch_up(heads["transitions"])
+        self._outbox.logs.catch_up(latest["transitions"])
         positions = self._outbox.logs.positions
-        if self._carry_out(heads) or self._outbox.logs.positions != positions:
+        if self._apply_commands(latest) or self._outbox.logs.positions != positions:
             return False
-        if self._outbox.logs.generation != self._generation:
+        if self._outbox.logs.epoch != self._epoch:
             return False  # an append has lost to the end of the epoch
         self._planned_by = self._outbox.policies_in_force.version
-        self._last.saw({**heads, "events": seen.versions["events"]})
+        self._last.saw({**latest, "events": seen.versions["events"]})
         return True
 
-    def _plan_ours(
-        self, heads: dict[str, int], *, alive: Set[str], ahead: int, is_idle: bool = False
+    def _plan_locally(
+        self, latest: dict[str, int], *, alive: Set[str], ahead: int, is_idle: bool = False
     ) -> bool:
-        """Plan what is new and what came back, where all else that is open is ours already and
-        `Schedule` keeps its order; False if everything has to be looked at.
+        """Plan what is new and what was requeued, where all else that is open is owned already and
+        `Schedule` keeps its order; False if a read view has to be asked for.
         """
-        if not self._may_plan_ours(alive):
+        if not self._may_plan_locally(alive):
             return False
-        after, to = self._last.heads["events"], heads["events"]
-        planned = self._own.plan(
+        after, to = self._last.versions["events"], latest["events"]
+        planned = self._local.plan(
             self._schedule,
             after=after,
             to=to,
             ahead=ahead,
-            is_busy=bool(alive),
+            is_publishing=bool(alive),
             is_idle=is_idle,
         )
         if planned is None:
             return False
         self._freshness.planned(planned.new)
         self._schedule = planned.schedule
-        self._last.saw({**heads, "events": planned.reached})
-        due_at = self._own.waiting.due_at
+        self._last.saw({**latest, "events": planned.reached})
+        due_at = self._local.waiting.due_at
         self._timing.next_due = float("inf") if due_at is None else self._timing.instant_of(due_at)
-        if planned.schedule is None and self._own.has_more:  # none of what was read is due
+        if planned.schedule is None and self._local.has_more:  # none of what was read is due
             self._timing.next_due = self._clock.monotonic()
         return True
 
-    def _may_plan_ours(self, alive: Set[str]) -> bool:
-        """Say whether nothing decides on what is takeable but the order of keys and the clock."""
+    def _may_plan_locally(self, alive: Set[str]) -> bool:
+        """Say whether nothing decides on what is eligible but the order of keys and the clock."""
         policies = self._outbox.policies_in_force
         return not (
             self.to_end.num_rows
-            or self._claims.are_unsettled
+            or self._claims.are_unresolved
             or policies.any_hold
             or policies.any_age
             or policies.version != self._planned_by
@@ -423,87 +429,93 @@ class Planning:
 
     def _plan_backlog(
         self,
-        picture: DataFrame,
-        heads: dict[str, int],
+        read_view: DataFrame,
+        latest: dict[str, int],
         counts: pa.Table,
         *,
         ahead: int,
         alive: Set[str],
         found: Overview,
     ) -> bool:
-        """Plan a backlog as `_plan_ours` plans what is new, so that nobody has to look at all of it
-        again; False if the picture has to say what is takeable.
+        """Plan a backlog as `_plan_locally` plans what is new, so that nobody has to ask for all of
+        it again; False if the read view has to say what is eligible.
         """
         if (
-            self._own.is_full
+            self._local.is_full
             or not self._share.has_all
             or any(claim["claim_id"] not in alive for claim in found.claims)
-            or not self._may_plan_ours(alive)
+            or not self._may_plan_locally(alive)
         ):
             return False
         backlog = find_backlog(
-            self._outbox, picture, counts, to=heads["events"], limit=self._batch_size * ahead
+            self._outbox, read_view, counts, to=latest["events"], limit=self._batch_size * ahead
         )
         if backlog is None:
             return False
-        self._own.waiting.add(backlog.tried)
-        self._last.saw({**heads, "events": backlog.reached})
-        self._last.loose = 0
-        if self._plan_ours(heads, alive=alive, ahead=ahead):
+        self._local.waiting.add(backlog.tried)
+        self._last.saw({**latest, "events": backlog.reached})
+        self._last.unowned = 0
+        if self._plan_locally(latest, alive=alive, ahead=ahead):
             return True
-        self._own.clear()
-        self._last.saw(heads)
+        self._local.clear()
+        self._last.saw(latest)
         return False
 
     def _plan(
         self,
-        picture: DataFrame,
-        heads: dict[str, int],
+        read_view: DataFrame,
+        latest: dict[str, int],
         *,
         ahead: int,
         alive: Set[str],
         found: Overview,
     ) -> bool:
-        """Plan from a picture; say whether all that is open is known, and need not be asked for
+        """Plan from a read view; say whether all that is open is known, and need not be asked for
         again.
         """
         policies = self._outbox.policies_in_force
         if policies.version != self._planned_by:
             self._planned_by, self._of_others = policies.version, frozenset(alive)
-        ends = heads["commands"] > 0 or policies.any_age
-        self.to_end = self._outbox.deliveries.endable(picture) if ends else NOTHING
+        ends = latest["commands"] > 0 or policies.any_age
+        self.to_end = self._outbox.deliveries.endable(read_view) if ends else NOTHING
         if self.to_end.num_rows >= END_AT_ONCE:  # what is more of it must not be taken
             return False
-        # What is ours holds up its keys if it is lost and cannot be settled yet, and while it is in
-        # flight by other policies: what it keeps in order is not told by the names of their scopes.
-        is_held = self._claims.are_unsettled or bool(self._of_others & alive)
+        # What is owned blocks its keys if it is unresolved, and while it is
+        # in flight by other policies: what it keeps in order is not told by the names of their
+        # scopes.
+        is_held = self._claims.are_unresolved or bool(self._of_others & alive)
         held_by = None if is_held else self._outbox.worker_id
-        apart = self._isolation.apart(batch_size=self._batch_size, ahead=ahead)
-        self._unavailable = apart.unavailable if apart else frozenset()
+        per_destination = self._isolation.per_destination(batch_size=self._batch_size, ahead=ahead)
+        self._unavailable = per_destination.unavailable if per_destination else frozenset()
         limit, counts = self._batch_size * ahead, None
         if found.pending <= limit:
-            self._own.is_full = False
-        elif apart is None or not (apart.unavailable or self._own.is_full):
-            counts = self._outbox.deliveries.by_commit(picture)
-            if self._plan_backlog(picture, heads, counts, ahead=ahead, alive=alive, found=found):
+            self._local.is_full = False
+        elif per_destination is None or not (per_destination.unavailable or self._local.is_full):
+            counts = self._outbox.deliveries.by_commit(read_view)
+            if self._plan_backlog(read_view, latest, counts, ahead=ahead, alive=alive, found=found):
                 return True
-        takeable = self._outbox.deliveries.takeable(
-            picture, limit, held_by=held_by, apart=apart, found=found, counts=counts
+        eligible = self._outbox.deliveries.eligible(
+            read_view,
+            limit,
+            held_by=held_by,
+            per_destination=per_destination,
+            found=found,
+            counts=counts,
         )
         if self.to_end.num_rows:
-            takeable = without(takeable, self.to_end)
-        if not takeable.num_rows:
+            eligible = without(eligible, self.to_end)
+        if not eligible.num_rows:
             return False
-        self._schedule = self._own.schedule_of(takeable, scopes_of(takeable, policies))
+        self._schedule = self._local.schedule_of(eligible, scopes_of(eligible, policies))
         return False
 
-    def _carry_out(self, heads: dict[str, int]) -> int:
+    def _apply_commands(self, latest: dict[str, int]) -> int:
         """Append what operators ask for; returns how many transitions that made."""
-        if heads["commands"] <= self._commands_seen:
+        if latest["commands"] <= self._commands_seen:
             return 0
-        count = self._outbox.carry_out_commands()
+        count = self._outbox.apply_commands()
         self._isolation.reload()
-        self._commands_seen = heads["commands"]
+        self._commands_seen = latest["commands"]
         return count
 
     def finish(self) -> None:
@@ -512,7 +524,7 @@ class Planning:
             self._freshness.refresh()
         finally:
             self._freshness.close()
-        if self.is_settled:
+        if self.is_all_done:
             self.open = 0
             return
         row = self._outbox.spark.sql(
@@ -522,7 +534,7 @@ class Planning:
         self.open = int(row["open"]) if row is not None else 0
 
     def _note(self, found: Overview) -> None:
-        """Note what is open, and when something of it may become takeable."""
+        """Note what is open, and when something of it may become eligible."""
         # What became due since the question was asked counts as due soon; and while another
         # relay owns the lane, what is due is its next batch.
         waits = [0.0] if self._last.standing_by and found.due else []
@@ -531,7 +543,7 @@ class Planning:
         leases = self._claims.seconds_left(found.claims)
         waits += leases
         self.open = found.open
-        self._standby.looked(leases)
+        self._standby.polled(leases)
         self._timing.next_due = self._clock.monotonic() + min(waits, default=float("inf"))
 
     def start(self) -> None:

@@ -1,4 +1,4 @@
-"""Publish one claim: payloads joined on, or read by the workers, slices sent, answers collected."""
+"""Publishes one claim: reads or joins payloads, sends slices to workers, collects answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from delta_outbox.claims import Claim
 from delta_outbox.columns import mask_of
 from delta_outbox.failpoints import reach
 from delta_outbox.lifecycle import Crashed, EndOfClaim
-from delta_outbox.publishers.cloudevents import CloudEventForm
+from delta_outbox.publishers.cloudevents import CloudEventFormat
 from delta_outbox.publishers.protocol import (
     Failed,
     NotSent,
@@ -35,9 +35,9 @@ from delta_outbox.relay.contents import is_readable, written_slices
 from delta_outbox.relay.deadline import Deadline
 from delta_outbox.relay.lookup import rows_of_events
 from delta_outbox.relay.modules import folders_of
-from delta_outbox.relay.placing import place, sendable
-from delta_outbox.relay.seats import Seats
-from delta_outbox.results import SAID, Results
+from delta_outbox.relay.placing import route_claim, sendable
+from delta_outbox.relay.seats import ProducerSlots
+from delta_outbox.results import RECEIPT_COLUMNS, Results
 from delta_outbox.statements import Statements
 from delta_outbox.storage import refused_write
 from delta_outbox.tables import Tables
@@ -102,10 +102,10 @@ class Publishing:
         tables: the names of the relations.
         statements: the compiled SQL.
         destinations: name to (publisher type, prepared settings).
-        forms: name to the form of CloudEvents, for destinations that have one.
+        payload_formats: name to the format of CloudEvents, for destinations that have one.
         parallelism: slices per claim.
         tracing: whether publish attempts become spans; only then `metadata` is read.
-        seats: of the relay; its own if left out.
+        slots: of the relay; its own if left out.
         folder: for what is written down for the workers of this machine while they publish; that
             of temporary files if left out.
     """
@@ -117,19 +117,18 @@ class Publishing:
         statements: Statements,
         *,
         destinations: Mapping[str, tuple[str, Mapping[str, object]]],
-        forms: Mapping[str, CloudEventForm],
+        payload_formats: Mapping[str, CloudEventFormat],
         parallelism: int,
         tracing: bool = False,
-        seats: Seats | None = None,
+        slots: ProducerSlots | None = None,
         folder: Path | None = None,
     ) -> None:
-        """Keep what every claim needs."""
-        self._seats = seats or Seats(uuid.uuid4().hex)
+        self._slots = slots or ProducerSlots(uuid.uuid4().hex)
         self._spark = spark
         self._tables = tables
         self._statements = statements
         self._destinations = destinations
-        self._forms = forms
+        self._payload_formats = payload_formats
         self._folders = folders_of(type_ for type_, _ in destinations.values())
         self._parallelism = parallelism
         self._tracing = tracing
@@ -138,7 +137,7 @@ class Publishing:
         self._is_warm = False
         self._workers_are_here = False
         self.not_opened: dict[str, str] = {}
-        self.held_up: str | None = None
+        self.obstacle: str | None = None
         """Why this machine could not even begin to publish the last claim; None if it could."""
         self.not_begun = 0
         """How many claims in a row it could not begin to publish."""
@@ -173,7 +172,7 @@ class Publishing:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            self.held_up = describe(error)
+            self.obstacle = describe(error)
             return False
         return True
 
@@ -184,34 +183,36 @@ class Publishing:
         seconds: float | None = None,
         is_alone: bool = True,
         tasks: int = 0,
-        barred: frozenset[str] = frozenset(),
+        blocked: frozenset[str] = frozenset(),
     ) -> Results[EndOfClaim]:
         """Publish every delivery of a claim once and return what became of each.
 
-        Whatever goes wrong, each delivery has an answer: where none came back, it crashed. Where
-        this machine could not begin, `held_up` says why, and nothing was sent.
+        Whatever goes wrong, each delivery has an answer: where the worker gave none, it crashed.
+        Where this machine could not begin, `obstacle` says why, and nothing was sent.
 
         Args:
             claim: read back from the log, so it is ours.
             seconds: left of its lease, less the margin; from the claim on if left out.
             is_alone: whether no other claim is being published.
             tasks: how many may publish at once; 0: by `is_alone`.
-            barred: order scopes of which nothing is sent.
+            blocked: order scopes of which nothing is sent.
         """
         unsent: dict[int, EndOfClaim] = {}
         # Beside another claim, take half of the workers: what is slow must not have them all.
         slices = tasks or (self._parallelism if is_alone else max(1, self._parallelism // 2))
-        placed, unroutable, held_up = sendable(place(claim, slices=slices), barred=barred)
-        for lost in unroutable:
-            unsent[lost] = Rejected(error="the route names a value that the event lacks")
-        for later in held_up:
+        routed, unroutable, behind_blocked = sendable(
+            route_claim(claim, slices=slices), blocked=blocked
+        )
+        for position in unroutable:
+            unsent[position] = Rejected(error="the route names a value that the event lacks")
+        for later in behind_blocked:
             unsent[later] = NotSent()
         budget = publish_seconds(claim.lease_seconds)
         budget = budget if seconds is None else min(budget, seconds)
         job = worker.Job(
             claim_id=claim.claim_id,
             destinations=self._destinations,
-            forms=self._forms,
+            payload_formats=self._payload_formats,
             deadline=Deadline.after(budget),
             budget=budget,
             folders=self._folders,
@@ -219,27 +220,27 @@ class Publishing:
         )
         reach("publish.before")
         try:
-            if not placed.num_rows:
+            if not routed.num_rows:
                 answers = worker.RESULTS.empty_table()
             else:
-                answers = self._answers(job, claim, placed, slices)
+                answers = self._answers(job, claim, routed, slices)
         except NotBegun as error:
-            self.held_up = str(error)
+            self.obstacle = str(error)
             self.not_begun += 1
             logger.warning(
                 "publish_not_begun",
-                extra={"claim_id": claim.claim_id, "size": len(claim), "error": self.held_up},
+                extra={"claim_id": claim.claim_id, "size": len(claim), "error": self.obstacle},
             )
             nothing = dict.fromkeys(range(len(claim)), NotSent())
             return results_of(worker.RESULTS.empty_table(), claim, {**nothing, **unsent})
         except Exception as error:  # noqa: BLE001 - whatever it was, every delivery gets an ending
-            self.held_up, self.not_begun = None, 0
+            self.obstacle, self.not_begun = None, 0
             logger.warning(
                 "publish_job_failed",
                 extra={"claim_id": claim.claim_id, "size": len(claim), "error": describe(error)},
             )
             return results_of(worker.RESULTS.empty_table(), claim, unsent)
-        self.held_up, self.not_begun = None, 0
+        self.obstacle, self.not_begun = None, 0
         reach("publish.after")
         results = results_of(answers, claim, unsent)
         self._note_not_opened(answers, claim)
@@ -259,7 +260,7 @@ class Publishing:
             )
         return results
 
-    def _answers(self, job: worker.Job, claim: Claim, placed: pa.Table, slices: int) -> pa.Table:
+    def _answers(self, job: worker.Job, claim: Claim, routed: pa.Table, slices: int) -> pa.Table:
         """Let the workers publish.
 
         Raises:
@@ -271,7 +272,7 @@ class Publishing:
                 path = None
                 if self._reads_files and is_readable(claim.deliveries):
                     path = prepared.enter_context(
-                        written_slices(placed, claim.deliveries, slices=slices, folder=self._folder)
+                        written_slices(routed, claim.deliveries, slices=slices, folder=self._folder)
                     )
             except Exception as error:
                 raise NotBegun(describe(error)) from error
@@ -282,7 +283,7 @@ class Publishing:
             try:
                 if path is not None:
                     return self._run_by_files(job, path, slices)
-                return self._run(job, claim, placed, slices)
+                return self._run(job, claim, routed, slices)
             except Exception as error:
                 refused = refused_write(error, table=self._tables.events)
                 if refused is None or sign is None or not sign.exists():
@@ -301,11 +302,11 @@ class Publishing:
         mib = int(heap[1]) * (1024 if heap[2] == "g" else 1)
         return max(1, mib // _TASK_MIB)
 
-    def _run(self, job: worker.Job, claim: Claim, placed: pa.Table, slices: int) -> pa.Table:
+    def _run(self, job: worker.Job, claim: Claim, routed: pa.Table, slices: int) -> pa.Table:
         from pyspark.sql import functions as sf
 
         traced = ("metadata",) if self._tracing else ()
-        batch = sf.broadcast(self._spark.createDataFrame(placed))
+        batch = sf.broadcast(self._spark.createDataFrame(routed))
         content = self._spark.sql(
             "select event_id, event_type, ordering_key, partition_key, created_at, available_at, "
             f"appended_at, ordinal, payload, {', '.join(('headers', *traced))}, "
@@ -318,18 +319,18 @@ class Publishing:
             batch,
             (content["event_id"] == batch["id"]) & (content["arrival"] == batch["at_arrival"]),
         )
-        order = ["place"]
+        order = ["position"]
         if pc.any(claim.deliveries["ambiguous"]).as_py():
             # Several rows of one id in one commit: the first of them, content last, is the event.
             text = self._statements.fill("order_of_contents", content="_c").replace("_c.", "")
             rows = rows.selectExpr(
-                "*", f"row_number() over (partition by place order by {text}) as copy"
+                "*", f"row_number() over (partition by position order by {text}) as copy"
             ).where("copy = 1")
         rows = (
             rows.repartitionById(slices, "slice")
             .sortWithinPartitions(*order)
             .select(
-                "place",
+                "position",
                 "destination",
                 "scope",
                 "event_id",
@@ -350,13 +351,13 @@ class Publishing:
             )
         )
 
-        with self._seats.taken() as seat:
-            return self._send(replace(job, seat=seat), rows)
+        with self._slots.taken() as slot:
+            return self._send(replace(job, producer_slot=slot), rows)
 
     def _run_by_files(self, job: worker.Job, path: str, slices: int) -> pa.Table:
         """Let each worker read what it sends from the files of the log."""
-        with self._seats.taken() as seat:
-            sending = replace(job, seat=seat)
+        with self._slots.taken() as slot:
+            sending = replace(job, producer_slot=slot)
 
             def publish(given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 for _ in given:  # a worker that leaves something of its input unread is not reused
@@ -397,7 +398,9 @@ class Publishing:
 
     def _note_not_opened(self, answers: pa.Table, claim: Claim) -> None:
         there = answers.filter(pc.equal(answers["code"], worker.NOT_OPENED))
-        for at, error in zip(there["place"].to_pylist(), there["error"].to_pylist(), strict=True):
+        for at, error in zip(
+            there["position"].to_pylist(), there["error"].to_pylist(), strict=True
+        ):
             self.not_opened.setdefault(claim.deliveries["destination"][at].as_py(), error)
 
 
@@ -409,22 +412,22 @@ def results_of(
     Args:
         answers: columns of `slice.RESULTS`, in any order.
         claim: what was published.
-        unsent: results by place of what was not given to the workers.
+        unsent: results by position of what was not given to the workers.
     """
     size = len(claim)
     delivered = mask_of(pc.equal(answers["code"], worker.DELIVERED))
-    places = answers["place"].to_numpy()
+    positions = answers["position"].to_numpy()
     row = np.full(size, -1)  # of each delivery, the answer that says that it was delivered
-    row[places[delivered]] = np.flatnonzero(delivered)
+    row[positions[delivered]] = np.flatnonzero(delivered)
     others: dict[int, EndOfClaim] = dict.fromkeys(np.flatnonzero(row < 0).tolist(), _UNANSWERED)
     others.update(unsent)
-    told = answers.filter(pa.array(~delivered)).select(["place", "code", "error", "retry_after"])
+    told = answers.filter(pa.array(~delivered)).select(["position", "code", "error", "retry_after"])
     for at, code, error, retry_after in zip(*told.to_pydict().values(), strict=True):
         others[at] = _result(code, error, retry_after)
     row[list(others)] = -1
     rows = pa.array(row, mask=row < 0)
-    said = {name: answers[name].combine_chunks().take(rows) for name in SAID}
-    return Results(size, dict(sorted(others.items())), said)
+    receipts = {name: answers[name].combine_chunks().take(rows) for name in RECEIPT_COLUMNS}
+    return Results(size, dict(sorted(others.items())), receipts)
 
 
 def _result(code: str, error: str, retry_after: float | None) -> EndOfClaim:

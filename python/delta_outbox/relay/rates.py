@@ -23,7 +23,6 @@ class Bucket:
     """
 
     def __init__(self, rate: float, *, now: float) -> None:
-        """Fill it."""
         self._rate = rate
         self._size = max(1.0, rate * BURST_SECONDS)
         self._tokens = self._size
@@ -75,7 +74,6 @@ class KeyBuckets:
     """
 
     def __init__(self, rate: float) -> None:
-        """Know no key yet."""
         self._rate = rate
         self._buckets: dict[str, Bucket] = {}
 

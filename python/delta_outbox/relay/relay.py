@@ -20,7 +20,7 @@ import pyarrow as pa
 from delta_outbox.claims import Claim, claim_rows, ending_rows, results_without_sending, still_live
 from delta_outbox.columns import shared_texts
 from delta_outbox.errors import LaneClosed, SequenceTaken
-from delta_outbox.few_rows import expect_many_rows
+from delta_outbox.few_rows import use_large_query_mode
 from delta_outbox.heartbeat import Heartbeat
 from delta_outbox.lifecycle import State
 from delta_outbox.log import TransitionLog
@@ -29,28 +29,28 @@ from delta_outbox.presence import Presence
 from delta_outbox.publishers.protocol import NotSent
 from delta_outbox.relay.choosing import Choosing
 from delta_outbox.relay.flight import Flight, Held
-from delta_outbox.relay.hold_up import HoldUp
+from delta_outbox.relay.hold_up import PublishingPause
 from delta_outbox.relay.isolation import Isolation
 from delta_outbox.relay.lane_change import LaneChange
-from delta_outbox.relay.lost import settle_results, settled_part
-from delta_outbox.relay.outlets import Outlets
+from delta_outbox.relay.lost import resolve_results, resolved_part
+from delta_outbox.relay.outlets import Destinations
 from delta_outbox.relay.planning import BATCHES_PER_PLAN, Planning
 from delta_outbox.relay.publishing import margin_seconds
 from delta_outbox.relay.schedule import Kind
 from delta_outbox.relay.summary import Mode, Summary
 from delta_outbox.relay.timing import NEWS_SECONDS
-from delta_outbox.relay.waiting import came_back
+from delta_outbox.relay.waiting import requeued
 from delta_outbox.results import Results
 from delta_outbox.scopes import scopes_of
-from delta_outbox.settling import Outcome
-from delta_outbox.tails import MANY
+from delta_outbox.settling import PublishResult
+from delta_outbox.tails import LARGE_QUERY_ROWS
 
 logger = logging.getLogger(__name__)
 
 QUEUE_SHARE: Final = 0.25  # of a lease: what waits so long, and then takes as long, has half left
-ENDING_SECONDS: Final = 0.5  # between looks at what others have still claimed, as an epoch ends
-HELD_UP_SECONDS: Final = 1.0  # between looks whether this machine can publish again
-LANDING_SECONDS: Final = 1.0  # between looks at the rest while something is in flight
+ENDING_SECONDS: Final = 0.5  # between polls of what others have still claimed, as an epoch ends
+PAUSE_POLL_SECONDS: Final = 1.0  # between two checks whether this machine can publish again
+COMPLETION_SECONDS: Final = 1.0  # between polls of the other lanes while something is in flight
 
 
 class Relay:
@@ -63,7 +63,6 @@ class Relay:
     """
 
     def __init__(self, outbox: Outbox, *, limit: int | None = None) -> None:
-        """Check nothing and claim nothing yet."""
         self._outbox = outbox
         self._clock = outbox.clock
         settings = outbox.settings.relay
@@ -90,13 +89,17 @@ class Relay:
             batch_size=self._batch_size,
             limit=limit,
         )
-        self._outlets = Outlets(outbox, self._isolation, forget_plan=self._planning.forget)
+        self._destinations = Destinations(
+            outbox, self._isolation, forget_plan=self._planning.forget
+        )
         # Decided, by the lane of the claim and its position there.
         self._endings: list[tuple[TransitionLog, int, pa.Table]] = []
         self._change = LaneChange(outbox)
         self._summary = Summary()
         self._taken = False
-        self._hold_up = HoldUp(lambda: self._outlets.publishing, outbox.clock)
+        self._publishing_pause = PublishingPause(
+            lambda: self._destinations.publishing, outbox.clock
+        )
 
     def run(
         self,
@@ -125,7 +128,7 @@ class Relay:
         """
         stop = stop or threading.Event()
         started = self._clock.monotonic()
-        self._outlets.prepare()
+        self._destinations.prepare()
         self._planning.start()
         self._heart.beat("started")
         try:
@@ -152,55 +155,55 @@ class Relay:
     ) -> None:
         while not stop.is_set():
             self._beat()
-            self._land(on_progress)
+            self._complete(on_progress)
             self._flight.overtake()
-            self._outlets.check_opened()
+            self._destinations.check_opened()
             if stop.is_set():
                 return
             done = mode is Mode.ONCE and self._taken
-            is_held_up = self._hold_up.lasts()
-            may_claim = not (done or self._is_ending or is_held_up)
+            is_paused = self._publishing_pause.lasts()
+            may_claim = not (done or self._is_ending or is_paused)
             if self._endings and may_claim:
-                self._planning.look_for_news(alive=self._alive(), ahead=_ahead(mode))
+                self._planning.plan_new_events(alive=self._alive(), ahead=_ahead(mode))
             claims = self._choose(once=mode is Mode.ONCE) if may_claim else []
             if claims or self._endings:
                 self._append(claims)
             elif self._flight:
                 is_idle = self._choosing.is_idle(self._planning.schedule)
                 if may_claim and self._planning.is_low(is_idle=is_idle):
-                    self._look(mode, is_idle=is_idle)
+                    self._poll(mode, is_idle=is_idle)
                 else:
-                    self._flight.wait(LANDING_SECONDS)
+                    self._flight.wait(COMPLETION_SECONDS)
             elif done or not self._has_epoch(mode, max_wait, stop):
                 return
-            elif is_held_up or (
+            elif is_paused or (
                 self._planning.is_fresh and self._choosing.is_held_back(self._planning.schedule)
             ):
-                if not self._waited(mode, max_wait, stop, is_held_up=is_held_up):
+                if not self._waited(mode, max_wait, stop, is_paused=is_paused):
                     return
             else:
-                self._look(mode)
+                self._poll(mode)
                 if self._planning.schedule is None and not self._planning.to_end.num_rows:
                     if mode is Mode.ONCE or (mode is Mode.DRAIN and self._is_drained(max_wait)):
                         return
                     self._pause(stop)
 
     def _waited(
-        self, mode: Mode, max_wait: float, stop: threading.Event, *, is_held_up: bool
+        self, mode: Mode, max_wait: float, stop: threading.Event, *, is_paused: bool
     ) -> bool:
         """Wait a little for this machine, or for destinations; False if the run does not wait."""
-        if is_held_up:
-            seconds, pause = self._hold_up.seconds, HELD_UP_SECONDS
+        if is_paused:
+            seconds, pause = self._publishing_pause.seconds, PAUSE_POLL_SECONDS
         else:
             seconds = self._isolation.wait()
-            pause = min(max(seconds, 0.01), LANDING_SECONDS)
+            pause = min(max(seconds, 0.01), COMPLETION_SECONDS)
         if mode is Mode.ONCE or (mode is Mode.DRAIN and seconds > max_wait):
             return False
         stop.wait(pause)
         return True
 
     def _pause(self, stop: threading.Event) -> None:
-        """Wait until another look may be of use, or until something new can be seen at no cost."""
+        """Wait until another poll may be of use, or until something new can be seen at no cost."""
         until = time.monotonic() + self._planning.pause()
         while (left := until - time.monotonic()) > 0 and not self._planning.has_news():
             if stop.wait(min(left, NEWS_SECONDS)):
@@ -209,15 +212,15 @@ class Relay:
     def _finish(self, on_progress: Callable[[Summary], None] | None) -> None:
         """Finish what is in flight, release what waits for it, and record both."""
         try:
-            waiting = self._flight.take_back()
+            waiting = self._flight.withdraw()
             if waiting is not None:
-                self._settle(waiting, [NotSent()] * len(waiting.claim))
+                self._end(waiting, [NotSent()] * len(waiting.claim))
             failed: Exception | None = None
             while self._flight:
-                self._flight.wait(LANDING_SECONDS)
+                self._flight.wait(COMPLETION_SECONDS)
                 try:
-                    self._land(on_progress)
-                except Exception as error:  # noqa: BLE001 - what else has landed is recorded first
+                    self._complete(on_progress)
+                except Exception as error:  # noqa: BLE001 - what else has completed is recorded first
                     failed = failed or error
                 self._heart.beat()
             if failed is not None:
@@ -245,7 +248,7 @@ class Relay:
     @property
     def _is_ending(self) -> bool:
         """Say whether nothing may be claimed any more: the lanes are being changed."""
-        return self._outbox.logs.generation.is_ending
+        return self._outbox.logs.epoch.is_ending
 
     def _has_epoch(self, mode: Mode, max_wait: float, stop: threading.Event) -> bool:
         """Finish a change of the lanes, if there is one, with nothing of ours in flight: whoever
@@ -259,17 +262,17 @@ class Relay:
             self._beat()
         return True
 
-    def _look(self, mode: Mode, *, is_idle: bool = False) -> None:
-        self._outlets.prepare()
+    def _poll(self, mode: Mode, *, is_idle: bool = False) -> None:
+        self._destinations.prepare()
         self._plan(mode, is_idle=is_idle)
-        if self._outlets.prepare_former(self._planning.schedule):
+        if self._destinations.prepare_former(self._planning.schedule):
             self._plan(mode, is_idle=is_idle)
         schedule = self._planning.schedule
-        if schedule is not None and len(schedule) >= MANY:
-            expect_many_rows(self._outbox.spark)
+        if schedule is not None and len(schedule) >= LARGE_QUERY_ROWS:
+            use_large_query_mode(self._outbox.spark)
 
     def _plan(self, mode: Mode, *, is_idle: bool) -> None:
-        self._planning.look(
+        self._planning.poll(
             alive=self._alive(),
             ahead=_ahead(mode),
             takes_over=mode is Mode.ONCE or self._summary.claimed > 0,
@@ -281,7 +284,7 @@ class Relay:
         return {held.claim.claim_id for held in self._flight.held()}
 
     def _is_drained(self, max_wait: float) -> bool:
-        return self._planning.is_settled or self._planning.seconds_to_wait() > max_wait
+        return self._planning.is_all_done or self._planning.seconds_to_wait() > max_wait
 
     # --- claims ------------------------------------------------------------------------------
 
@@ -290,34 +293,34 @@ class Relay:
         chosen: list[Held] = []
         schedule = self._planning.schedule
         if schedule is not None:
-            self._outlets.publishing.warm_up()
+            self._destinations.publishing.warm_up()
         ends = self._planning.take_ends(self._room(chosen))
         if ends.num_rows:
             chosen.append(self._held(None, self._outbox.new_claim(ends)))
         if schedule is None:
             return chosen
-        if self._isolation.is_apart:
+        if self._isolation.is_isolated:
             if not (once and chosen):
                 self._choosing.choose(schedule, chosen, once=once)
             return chosen
-        for kind in (Kind.TROUBLED, Kind.NEW):
-            other = Kind.NEW if kind is Kind.TROUBLED else Kind.TROUBLED
+        for kind in (Kind.RETRY, Kind.FIRST_ATTEMPT):
+            other = Kind.FIRST_ATTEMPT if kind is Kind.RETRY else Kind.RETRY
             admitted = self._flight.admits(kind)
-            waits = kind is Kind.NEW and not admitted and not once and self._may_queue()
+            waits = kind is Kind.FIRST_ATTEMPT and not admitted and not once and self._may_queue()
             if not (admitted or waits):
                 continue
             room = self._room(chosen)
-            if kind is Kind.TROUBLED and other not in self._flight and schedule.has(other):
+            if kind is Kind.RETRY and other not in self._flight and schedule.has(other):
                 room = (room + 1) // 2  # of a limit, a half is for the others
             if not room or (once and chosen):
                 continue
-            busy = {
+            in_flight = {
                 scope
                 for held in (*self._flight.held(), *chosen)
                 if not (waits and held.kind is kind)
                 for scope in held.scopes
             }
-            batch = schedule.take(kind, min(room, self._batch_size), busy=busy)
+            batch = schedule.take(kind, min(room, self._batch_size), blocked=in_flight)
             if batch.num_rows:
                 claim = self._outbox.new_claim(batch)
                 chosen.append(self._held(kind, claim, waits=waits))
@@ -381,10 +384,10 @@ class Relay:
             lease = held.claim.lease_seconds
             held.until = claimed_at + lease - margin_seconds(lease)
             held.sequence = log.sequence
-            if held.is_put_back:
-                self._settle(held, [NotSent()] * len(held.claim))
+            if held.is_released:
+                self._end(held, [NotSent()] * len(held.claim))
             elif held.kind is None:
-                self._settle(held, results_without_sending(held.claim))
+                self._end(held, results_without_sending(held.claim))
             elif held.waits:
                 self._flight.queue(held)
             else:
@@ -393,7 +396,7 @@ class Relay:
                 self._flight.start(held)
 
     def _live_endings(self, log: TransitionLog) -> list[pa.Table]:
-        """Keep the endings of a lane whose claims are still ours, and return them."""
+        """Keep the endings of a lane whose claims are still live, and return them."""
         kept = []
         for its, at, rows in self._endings:
             live = rows if its is not log else log.without_void(rows, claimed=at)
@@ -406,36 +409,36 @@ class Relay:
 
     # --- publishing --------------------------------------------------------------------------
 
-    def _publish(self, held: Held) -> Results[Outcome]:
+    def _publish(self, held: Held) -> Results[PublishResult]:
         seconds = held.until - self._clock.monotonic()
-        results = self._outlets.publishing.publish(
+        results = self._destinations.publishing.publish(
             held.claim,
             seconds=seconds,
-            is_alone=self._flight.in_the_air < 2,
+            is_alone=self._flight.being_published < 2,
             tasks=held.tasks,
-            barred=held.barred,
+            blocked=held.blocked,
         )
-        return settle_results(
-            self._outbox.settling,
+        return resolve_results(
+            self._outbox.unknown_results,
             held.claim,
             results,
             wait_until_over=lambda: self._clock.sleep(held.until - self._clock.monotonic()),
         )
 
-    def _land(self, on_progress: Callable[[Summary], None] | None) -> None:
+    def _complete(self, on_progress: Callable[[Summary], None] | None) -> None:
         """Decide the endings of what has been published."""
-        for held, results in self._flight.landed():
-            self._settle(held, results)
-            if self._isolation.landed(held.claim, results):
+        for held, results in self._flight.completed():
+            self._end(held, results)
+            if self._isolation.completed(held.claim, results):
                 self._planning.forget()
             if on_progress:
                 on_progress(self._summary)
 
-    def _settle(self, held: Held, outcomes: Sequence[Outcome]) -> None:
+    def _end(self, held: Held, published: Sequence[PublishResult]) -> None:
         """Decide how a claim ends; the endings go with the next append."""
         size = len(held.claim)
-        held, results = settled_part(held, outcomes)
-        if len(results) < size:  # the rest stays claimed: the next look asks again
+        held, results = resolved_part(held, published)
+        if len(results) < size:  # the rest stays claimed: the next poll asks again
             self._planning.forget()
             if not results:
                 return
@@ -446,8 +449,8 @@ class Relay:
         self._summary = self._summary.plus(len(held.claim), endings)
         open_ = endings.where(lambda ending: ending.to_state is State.PENDING)
         dead = endings.where(lambda ending: ending.to_state is State.DEAD)
-        self._planning.take_back(came_back(held.claim.deliveries, rows))
-        self._planning.close(
+        self._planning.requeue(requeued(held.claim.deliveries, rows))
+        self._planning.block(
             waits={held.scopes[place] for place in open_},
             dead={held.scopes[place] for place in dead},
         )

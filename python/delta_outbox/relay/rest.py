@@ -1,4 +1,4 @@
-"""What is open on the lanes of others, where there are several."""
+"""The backlog of other lanes, where there are several."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class Rest:
+class OtherLanes:
     """What one relay, with nothing to do on its own lanes, has seen of the others.
 
     Args:
         outbox: the store.
         share: which lanes are its own.
-        timing: of its looks; told when something here may become takeable.
+        timing: of its polls; told when something here may become eligible.
     """
 
     def __init__(self, outbox: Outbox, share: LaneShare, timing: Timing) -> None:
-        """Have looked at nothing yet."""
         self._outbox = outbox
         self._share = share
         self._timing = timing
@@ -32,46 +31,46 @@ class Rest:
         """Deliveries."""
         self.due = 0
         """Those that may be claimed now, and claims, which may be left to us."""
-        self._heads: Mapping[str, int] = {}
+        self._versions: Mapping[str, int] = {}
         self._quiet_until = float("-inf")  # monotonic seconds
 
     def forget(self) -> None:
         """Know nothing any more: the lanes are others."""
         self.open = self.due = 0
-        self.look_again()
+        self.poll_again()
 
-    def look_again(self) -> None:
-        """Note that another look is of use at once."""
+    def poll_again(self) -> None:
+        """Note that another poll is of use at once."""
         self._quiet_until = float("-inf")
 
     def seconds_quiet(self) -> float:
-        """Return the seconds until another look may be of use."""
+        """Return the seconds until another poll may be of use."""
         return self._quiet_until - self._outbox.clock.monotonic()
 
-    def is_quiet(self, heads: Mapping[str, int]) -> bool:
-        """Say whether another look would probably show the same.
+    def is_quiet(self, latest: Mapping[str, int]) -> bool:
+        """Say whether another poll would probably show the same.
 
         Args:
-            heads: of the logs.
+            latest: version of each log.
         """
         return self.seconds_quiet() > 0 and all(
-            heads[name] == self._heads[name] for name in ("events", "commands")
+            latest[name] == self._versions[name] for name in ("events", "commands")
         )
 
-    def look(self, picture: DataFrame, heads: Mapping[str, int]) -> None:
-        """Look at them, once it is known when something of our own lanes may become takeable.
+    def poll(self, read_view: DataFrame, latest: Mapping[str, int]) -> None:
+        """Poll them, once it is known when something of our own lanes may become eligible.
 
         Args:
-            picture: what is open on all lanes.
-            heads: of the logs that it was taken from.
+            read_view: what is open on all lanes.
+            latest: version of each log that it was taken from.
         """
         now = self._outbox.clock.monotonic()
         self.open = self.due = 0
-        self._heads = heads
+        self._versions = latest
         self._quiet_until = now + min(STANDBY_SECONDS, max(0.0, self._timing.next_due - now))
         if self._share.has_all:
             return
-        found = self._outbox.deliveries.overview(self._share.rest(picture))
+        found = self._outbox.deliveries.overview(self._share.others(read_view))
         self.open, self.due = found.open, found.due + len(found.claims)
         if found.next_due is not None and not self.due:
             self._timing.due_no_later(self._timing.instant_of(found.next_due))

@@ -27,7 +27,7 @@ class Rows:
     """Deliveries of a slice, in order; each column has a value per delivery.
 
     Args:
-        places: of the deliveries in their claim.
+        positions: of the deliveries in their claim.
         destinations: by name.
         scopes: their order scopes, None where one neither waits nor blocks.
         events: what a publisher is to see.
@@ -37,7 +37,7 @@ class Rows:
         are_plain: nothing is unfit, every header may be sent, and every payload goes as it is.
     """
 
-    places: list[int]
+    positions: list[int]
     destinations: Sequence[str]
     scopes: Sequence[str | None]
     events: list[Event]
@@ -64,7 +64,7 @@ def rows_of(batch: pa.RecordBatch, *, claim_id: str) -> Rows:
     columns |= {name: shared_texts(batch[name]) for name in _FEW}
     unfit = _unfit(batch)
     return Rows(
-        places=batch["place"].to_pylist(),
+        positions=batch["position"].to_pylist(),
         destinations=cast("list[str]", shared_texts(batch["destination"])),
         scopes=shared_texts(batch["scope"]),
         events=events_of(

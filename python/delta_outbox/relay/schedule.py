@@ -1,4 +1,4 @@
-"""Which takeable deliveries go into the next claim. Pure: no Spark, no clock.
+"""Cuts claims from eligible deliveries. Pure: no Spark, no clock.
 
 Order is kept by construction: a claim holds a prefix of what is left of each order scope, of one
 kind only, and nothing of a scope that is being published elsewhere or in which something failed.
@@ -18,7 +18,7 @@ from delta_outbox.byte_bounds import fitting, told_sizes
 from delta_outbox.lifecycle import suspect_claim_limit
 
 _FREE: Final = -1  # code of a delivery without an order scope
-_NEW: Final = -2  # group of deliveries that nothing has happened to; others: their suspicion
+_FIRST_ATTEMPT: Final = -2  # group of deliveries that have not failed; others: their suspicion
 
 Allowed = Callable[[pa.Table], npt.NDArray[np.bool_]]
 
@@ -28,12 +28,12 @@ class Kind(StrEnum):
     to fail delays nothing that is well.
     """
 
-    NEW = "new"
-    TROUBLED = "troubled"  # failed before, or under suspicion of killing its worker
+    FIRST_ATTEMPT = "first attempt"
+    RETRY = "retry"  # failed before, or under suspicion of killing its worker
 
 
 class Schedule:
-    """Takeable deliveries, from which claims are cut.
+    """Eligible deliveries, from which claims are cut.
 
     Args:
         deliveries: columns of `claims.DELIVERIES`, in the order in which they are taken.
@@ -41,7 +41,7 @@ class Schedule:
         batch_size: deliveries per claim, at most; suspects get smaller ones.
         batch_bytes: of the payloads of a claim, at most, but for one that is larger; a payload of
             unknown size counts as so many. None for any number.
-        to: the destinations of each, where they are kept apart.
+        to: the destinations of each, where they are isolated.
         lanes: the lane of each, where there are several; those of an order scope share one.
     """
 
@@ -55,7 +55,6 @@ class Schedule:
         to: pa.StringArray | None = None,
         lanes: Sequence[int] | None = None,
     ) -> None:
-        """Look at each delivery once."""
         self._lanes = None if lanes is None else np.array(lanes, dtype=np.int32)
         self._deliveries = deliveries
         self._batch_size = batch_size
@@ -69,7 +68,7 @@ class Schedule:
         suspect = deliveries["suspect"].to_numpy()
         failed = deliveries["publish_attempts"].to_numpy()
         self._group: npt.NDArray[np.int64] = np.where(
-            suspect > 0, suspect, np.where(failed > 0, 0, _NEW)
+            suspect > 0, suspect, np.where(failed > 0, 0, _FIRST_ATTEMPT)
         ).astype(np.int64)
         self._destinations: list[str] = [""]
         self._to: npt.NDArray[np.int32] = np.zeros(deliveries.num_rows, dtype=np.int32)
@@ -78,7 +77,7 @@ class Schedule:
             self._destinations = parted.dictionary.to_pylist()
             self._to = parted.indices.to_numpy(zero_copy_only=False)
         self._left = np.ones(deliveries.num_rows, dtype=bool)
-        self._closed = np.zeros(len(self._codes) + 1, dtype=bool)  # the last one is for _FREE
+        self._blocked = np.zeros(len(self._codes) + 1, dtype=bool)  # the last one is for _FREE
 
     @property
     def claimed_for(self) -> set[str]:
@@ -86,36 +85,39 @@ class Schedule:
         return set(self._deliveries["destination"].unique().drop_null().to_pylist())
 
     def __len__(self) -> int:
-        return int(np.count_nonzero(self._left & ~self._closed[self._scope]))
+        return int(np.count_nonzero(self._left & ~self._blocked[self._scope]))
 
     def left(self) -> pa.Table:
-        """Return what was not taken, closed or not, in order: columns of the deliveries."""
+        """Return what was not taken, blocked or not, in order: columns of the deliveries."""
         return self._deliveries.filter(pa.array(self._left))
 
-    def destinations(self, *, busy: Iterable[str | None] = ()) -> list[str]:
+    def destinations(self, *, blocked: Iterable[str | None] = ()) -> list[str]:
         """Return where what is left goes to, those first whose first delivery comes first.
 
         Args:
-            busy: order scopes of which something else is in flight, so that they do not count.
+            blocked: order scopes of which something else is in flight, so that they do not count.
         """
-        left = self._to[self._left & ~self._barred(busy)[self._scope]]
+        left = self._to[self._left & ~self._all_blocked(blocked)[self._scope]]
         codes, first = np.unique(left, return_index=True)
         return [self._destinations[code] for code in codes[np.argsort(first)]]
 
     def has(self, kind: Kind, *, to: str | None = None) -> bool:
-        """Say whether something of a kind is left, takeable at once or not.
+        """Say whether something of a kind is left, eligible at once or not.
 
         Args:
             kind: what a claim would be made of.
             to: its destinations; any if left out.
         """
-        left = self._left & ~self._closed[self._scope]
+        left = self._left & ~self._blocked[self._scope]
         if to is not None:
             left = left & self._is_to(to)
-        return bool(np.any(left & ((self._group == _NEW) == (kind is Kind.NEW))))
+        return bool(
+            np.any(left & ((self._group == _FIRST_ATTEMPT) == (kind is Kind.FIRST_ATTEMPT)))
+        )
 
-    def close(self, scopes: Iterable[str | None]) -> bool:
-        """Take nothing more of some scopes: what was to come first has not been delivered.
+    def block(self, scopes: Iterable[str | None]) -> bool:
+        """Block some scopes, for what was to come first has not been delivered: take nothing more
+        of them.
 
         Args:
             scopes: order scopes; unknown ones and None are passed over.
@@ -124,7 +126,7 @@ class Schedule:
             Whether something of them is left.
         """
         codes = self._codes_of(scopes)
-        self._closed[codes] = True
+        self._blocked[codes] = True
         return bool(codes) and bool(np.any(self._left & np.isin(self._scope, codes)))
 
     def take(
@@ -132,7 +134,7 @@ class Schedule:
         kind: Kind,
         size: int,
         *,
-        busy: Iterable[str | None] = (),
+        blocked: Iterable[str | None] = (),
         to: str | None = None,
         allowed: Allowed | None = None,
         one_per_scope: bool = False,
@@ -142,7 +144,7 @@ class Schedule:
         Args:
             kind: what it is made of.
             size: deliveries at most.
-            busy: order scopes of which something else is in flight.
+            blocked: order scopes of which something else is in flight.
             to: for these destinations only; for any if left out.
             allowed: says of deliveries which of them may be taken now; all if left out.
             one_per_scope: take no more than the first of each order scope.
@@ -150,8 +152,12 @@ class Schedule:
         Returns:
             Columns of `claims.DELIVERIES`, in order; no rows if there is nothing to take.
         """
-        open_ = self._left & ~self._barred(busy)[self._scope]
-        of_kind = (self._group == _NEW) if kind is Kind.NEW else (self._group != _NEW)
+        open_ = self._left & ~self._all_blocked(blocked)[self._scope]
+        of_kind = (
+            (self._group == _FIRST_ATTEMPT)
+            if kind is Kind.FIRST_ATTEMPT
+            else (self._group != _FIRST_ATTEMPT)
+        )
         if to is not None:
             of_kind = of_kind & self._is_to(to)
         # The oldest one says which group has its turn; suspects of a degree share a claim.
@@ -182,10 +188,10 @@ class Schedule:
         same: npt.NDArray[np.bool_] = self._lanes[places] == self._lanes[places[0]]
         return places.compress(same)
 
-    def _barred(self, busy: Iterable[str | None]) -> npt.NDArray[np.bool_]:
-        barred = self._closed.copy()
-        barred[self._codes_of(busy)] = True
-        return barred
+    def _all_blocked(self, also: Iterable[str | None]) -> npt.NDArray[np.bool_]:
+        blocked = self._blocked.copy()
+        blocked[self._codes_of(also)] = True
+        return blocked
 
     def _codes_of(self, scopes: Iterable[str | None]) -> list[int]:
         found = (self._codes.get(scope) for scope in scopes if scope is not None)
@@ -216,7 +222,7 @@ class Schedule:
         behind = self._left & (self._scope != _FREE)
         behind[places] = False
         others = np.flatnonzero(behind)
-        first_other = np.full(len(self._closed), self._left.size, dtype=np.int64)
+        first_other = np.full(len(self._blocked), self._left.size, dtype=np.int64)
         first_other[self._scope[others][::-1]] = others[::-1]  # of a scope, the last one counts
         first_other[_FREE] = self._left.size
         result: npt.NDArray[np.bool_] = places < first_other[self._scope[places]]

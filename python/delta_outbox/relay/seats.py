@@ -1,4 +1,4 @@
-"""Who sends: a few names for all claims of a relay, no two of them in use at once."""
+"""Gives each claim in flight a producer slot: a name to send under, none used twice at once."""
 
 from __future__ import annotations
 
@@ -8,22 +8,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class Seats:
-    """The seats of one relay; claims that are published at the same time have different ones.
+class ProducerSlots:
+    """The slots of one relay; claims that are published at the same time have different ones.
 
     Args:
         worker_id: of the relay, which no other has.
     """
 
     def __init__(self, worker_id: str) -> None:
-        """Have all seats free."""
         self._worker_id = worker_id
         self._lock = threading.Lock()
         self._in_use: set[int] = set()
 
     @contextmanager
     def taken(self) -> Iterator[str]:
-        """Hold the first seat that is free for a block, and give its name."""
+        """Hold the first slot that is free for a block, and give its name."""
         with self._lock:
             number = next(one for one in itertools.count() if one not in self._in_use)
             self._in_use.add(number)

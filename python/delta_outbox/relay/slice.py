@@ -1,4 +1,4 @@
-"""What an executor does: publish its slice of a claim, once, in order, before the deadline."""
+"""Publishes a slice of a claim in a worker: once, in order, before the deadline."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from delta_outbox.event_files import UnreadableFile
 from delta_outbox.failpoints import reach
-from delta_outbox.publishers.cloudevents import CloudEventForm
+from delta_outbox.publishers.cloudevents import CloudEventFormat
 from delta_outbox.publishers.cloudevents_transport import Mode
 from delta_outbox.publishers.echo import without_echo
 from delta_outbox.publishers.protocol import (
@@ -58,7 +58,7 @@ _JSON_ALREADY: Final = {JsonText, type(None)}
 
 RESULTS: Final = pa.schema(
     [
-        ("place", pa.int32()),
+        ("position", pa.int32()),
         ("code", pa.string()),
         ("error", pa.string()),
         ("retry_after", pa.float64()),
@@ -67,10 +67,10 @@ RESULTS: Final = pa.schema(
         ("outcome_data", pa.string()),
     ]
 )
-"""One row per delivery; place: its position in the claim."""
+"""One row per delivery; position: in the claim."""
 
 RESULTS_DDL: Final = (
-    "place int, code string, error string, retry_after double, receipt string, outcome string, "
+    "position int, code string, error string, retry_after double, receipt string, outcome string, "
     "outcome_data string"
 )
 
@@ -82,12 +82,12 @@ class Job:
     Args:
         claim_id: the claim.
         destinations: name to (publisher type, prepared settings).
-        forms: name to the form of CloudEvents, for destinations that have one.
+        payload_formats: name to the format of CloudEvents, for destinations that have one.
         deadline: after it nothing may be sent.
         budget: seconds that a slice may take from its own start, whatever the clocks say.
         folders: where publishers are imported from that a worker does not find by itself.
         tracing: whether publish attempts become spans; then rows have `metadata`.
-        seat: who publishes; no other claim has it at the same time.
+        producer_slot: who publishes; no other claim has it at the same time.
         unbegun: a file on this machine that is removed before anything is sent.
     """
 
@@ -95,10 +95,10 @@ class Job:
     destinations: Mapping[str, tuple[str, Mapping[str, object]]] = field(repr=False)
     deadline: Deadline
     budget: float
-    forms: Mapping[str, CloudEventForm] = field(default_factory=dict)
+    payload_formats: Mapping[str, CloudEventFormat] = field(default_factory=dict)
     folders: tuple[str, ...] = ()
     tracing: bool = False
-    seat: str = "seat"
+    producer_slot: str = "slot"
     unbegun: str | None = None
 
     def deadline_here(self) -> float:
@@ -113,7 +113,7 @@ def publish_slice(
 
     Args:
         job: what holds for the whole claim.
-        batches: rows in order of `place`, with payload, as `contents.with_contents` yields them.
+        batches: rows in order of `position`, with payload, as `contents.with_contents` yields them.
         attempt_number: of the task. Above 0 somebody has begun this slice before and nobody
             knows how far it came, so nothing is published (one publish per claim).
         part: number of the slice within its claim.
@@ -121,7 +121,7 @@ def publish_slice(
     if attempt_number > 0:
         for batch in batches:
             answers = _Answers()
-            answers.add_all(batch["place"].to_pylist(), CRASHED, "worker lost")
+            answers.add_all(batch["position"].to_pylist(), CRASHED, "worker lost")
             yield answers.as_batch()
         return
     make_importable(job.folders)
@@ -171,7 +171,7 @@ def publish_from_files(
     except UnreadableFile as error:
         # What a file lacks it lacks for every worker that reads it, but Spark may know better.
         left = _Answers()
-        left.add_all(rows["place"].to_pylist()[answered:], NOT_READ, f"cannot read {error}")
+        left.add_all(rows["position"].to_pylist()[answered:], NOT_READ, f"cannot read {error}")
         yield left.as_batch()
 
 
@@ -180,12 +180,12 @@ class _Slice:
 
     def __init__(self, job: Job, *, part: int) -> None:
         self._job = job
-        self._seat = f"{job.seat}.{part}"
+        self._slot = f"{job.producer_slot}.{part}"
         self._deadline = job.deadline_here()
         self._publishers: dict[str, Publisher] = {}
         self._not_opened: dict[str, str] = {}
         self._blocked: dict[str, str] = {}  # scope -> the event that failed first
-        self._last_place = -1
+        self._last_position = -1
         self._tracing = open_tracing(job.destinations) if job.tracing else None
 
     def publish(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -204,28 +204,28 @@ class _Slice:
             return call
         sent = []
         for row in call:
-            event, place, format_ = rows.events[row], rows.places[row], rows.formats[row]
+            event, position, format_ = rows.events[row], rows.positions[row], rows.formats[row]
             if not self._may_go(rows.scopes[row], event):
-                answers.add(place, NOT_SENT)
+                answers.add(position, NOT_SENT)
             elif (fault := rows.unfit.get(row) or header_fault(event.headers)) is not None:
-                answers.add(place, REJECTED, fault)
+                answers.add(position, REJECTED, fault)
                 self._block(rows, [row])
-            elif format_ is not None and (refused := self._reform(rows, row, format_)) is not None:
-                answers.add(place, *refused)
+            elif format_ is not None and (refused := self._convert(rows, row, format_)) is not None:
+                answers.add(position, *refused)
                 self._block(rows, [row])
             else:
                 sent.append(row)
         return sent
 
-    def _reform(self, rows: Rows, row: int, format_: str) -> tuple[str, str] | None:
+    def _convert(self, rows: Rows, row: int, format_: str) -> tuple[str, str] | None:
         """Give a row payload and headers of a CloudEvent; return the answer if it can have none."""
         destination = rows.destinations[row]
-        form, mode = self._job.forms.get(destination), Mode(format_)
-        if form is None or mode not in form.transport.modes:
+        payload_format, mode = self._job.payload_formats.get(destination), Mode(format_)
+        if payload_format is None or mode not in payload_format.transport.modes:
             # Its destination is that of its first claim, and the policy has changed since.
             return FAILED, f"the destination {destination!r} does not write {mode}"
         try:
-            made = form.write(rows.events[row], mode)
+            made = payload_format.write(rows.events[row], mode)
         except ValueError as error:
             return REJECTED, f"it has no form as a CloudEvent: {error}"
         rows.events[row] = replace(rows.events[row], payload=made.payload, headers=made.headers)
@@ -233,10 +233,10 @@ class _Slice:
 
     def _firsts(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Leave out later rows of the same id in the same commit: the first one is the event."""
-        places = batch["place"].to_numpy()
-        first = np.diff(places, prepend=places.dtype.type(self._last_place)) != 0
-        if places.size:
-            self._last_place = int(places[-1])
+        positions = batch["position"].to_numpy()
+        first = np.diff(positions, prepend=positions.dtype.type(self._last_position)) != 0
+        if positions.size:
+            self._last_position = int(positions[-1])
         return batch if first.all() else batch.filter(pa.array(first))
 
     def _ordered(self, destination: str) -> bool:
@@ -261,46 +261,46 @@ class _Slice:
     def _call(self, rows: Rows, call: list[int], answers: _Answers) -> None:
         """Call a publisher once; whatever it does, every row gets an answer."""
         destination = rows.destinations[call[0]]
-        places = [rows.places[row] for row in call]
+        positions = [rows.positions[row] for row in call]
         if destination not in self._job.destinations:
             # That of its first claim, which neither policies nor settings name any more.
             self._block(rows, call)
-            said = f"the settings no longer have the destination {destination!r}"
-            answers.add_all(places, FAILED, said)
+            message = f"the settings no longer have the destination {destination!r}"
+            answers.add_all(positions, FAILED, message)
             return
         publisher = self._publisher(destination)
         if publisher is None:
             self._block(rows, call)
-            answers.add_all(places, NOT_OPENED, self._not_opened[destination])
+            answers.add_all(positions, NOT_OPENED, self._not_opened[destination])
             return
         if time.monotonic() >= self._deadline:
             self._block(rows, call)
-            answers.add_all(places, NOT_SENT)
+            answers.add_all(positions, NOT_SENT)
             return
         events = EventBatch(
             [rows.events[row] for row in call],
             deadline=self._deadline,
             destination=destination,
-            seat=self._seat,
+            producer_slot=self._slot,
         )
         started = time.time_ns()
         try:
             results: list[Result] = publisher.publish(events)
         except Exception as error:  # noqa: BLE001 - anybody's code; how far it came nobody knows
-            said = f"publisher raised {describe(error)}"
+            message = f"publisher raised {describe(error)}"
             for event in events:
-                said = without_echo(said, event)
-            results = [Unknown(error=said)] * len(call)
+                message = without_echo(message, event)
+            results = [Unknown(error=message)] * len(call)
         if len(results) != len(call):
             wrong = f"publisher answered {len(results)} results for {len(call)} events"
             results = [Unknown(error=wrong)] * len(call)
         if set(map(type, results)) == {Delivered}:
-            answers.add_delivered(places, cast("list[Delivered]", results))
+            answers.add_delivered(positions, cast("list[Delivered]", results))
         else:
-            for row, place, event, result in zip(call, places, events, results, strict=True):
+            for row, position, event, result in zip(call, positions, events, results, strict=True):
                 if not isinstance(result, Delivered):
                     self._block(rows, [row])
-                answers.add(place, *_coded(result, event))
+                answers.add(position, *_coded(result, event))
         if self._tracing is not None:
             traced = [{"destination": destination, "metadata": rows.metadata[row]} for row in call]
             self._tracing.record(traced, events, results, started=started)
@@ -333,7 +333,7 @@ class _Answers:
 
     def add(
         self,
-        place: int,
+        position: int,
         code: str,
         error: str | None = None,
         retry_after: float | None = None,
@@ -341,19 +341,19 @@ class _Answers:
         outcome: str | None = None,
         outcome_data: str | None = None,
     ) -> None:
-        answer = (place, code, error, retry_after, receipt, outcome, outcome_data)
+        answer = (position, code, error, retry_after, receipt, outcome, outcome_data)
         for column, value in zip(self._columns, answer, strict=True):
             column.append(value)
 
-    def add_all(self, places: list[int], code: str, error: str | None = None) -> None:
-        for place in places:
-            self.add(place, code, error)
+    def add_all(self, positions: list[int], code: str, error: str | None = None) -> None:
+        for position in positions:
+            self.add(position, code, error)
 
-    def add_delivered(self, places: list[int], results: list[Delivered]) -> None:
-        count = len(places)
+    def add_delivered(self, positions: list[int], results: list[Delivered]) -> None:
+        count = len(positions)
         nothing = [None] * count
         answers: tuple[list[Any], ...] = (
-            places,
+            positions,
             [DELIVERED] * count,
             nothing,
             nothing,

@@ -1,4 +1,4 @@
-"""Whether a relay leaves the only lane to one that was there before it.
+"""Says whether a relay leaves the only lane to another one that was there before.
 
 Advice, as all ownership is: a wrong guess costs time, not events.
 """
@@ -15,7 +15,7 @@ from delta_outbox.relay.leases import LeaseWatch
 
 logger = logging.getLogger(__name__)
 
-STANDBY_SECONDS: Final = 3.0  # between looks at a lane on which another relay works
+STANDBY_SECONDS: Final = 3.0  # between polls of a lane on which another relay works
 OWNER_SECONDS: Final = 10.0  # while the log stands still, its owner's doings are looked at so often
 
 
@@ -29,12 +29,11 @@ class Standby:
     """
 
     def __init__(self, outbox: Outbox, heart: Heartbeat, leases: LeaseWatch) -> None:
-        """Stand by for nobody."""
         self._outbox = outbox
         self._heart = heart
         self._leases = leases
         self._owner = ""
-        self._look_again = 0.0  # monotonic seconds; until then nothing need be looked at
+        self._poll_again_at = 0.0  # monotonic seconds; until then nothing need be looked at
         # A version of the log, and the monotonic seconds at which it was first seen.
         self._at_rest = -1, 0.0
 
@@ -44,7 +43,7 @@ class Standby:
         return self._at_rest[1]
 
     def saw(self, version: int, *, at: float) -> bool:
-        """Note the head of the transition log; say whether it has moved.
+        """Note the latest version of the transition log; say whether it has moved.
 
         Args:
             version: of its last commit.
@@ -56,7 +55,7 @@ class Standby:
         return True
 
     def goes_on(self, *, moved: bool, now: float) -> bool:
-        """Say whether to go on standing by without another look at what is open.
+        """Say whether to go on standing by without another poll of what is open.
 
         While the log moves somebody is at work. While it stands still nothing can have changed but
         that a lease has run out, or that the owner has left.
@@ -66,18 +65,18 @@ class Standby:
             now: monotonic seconds.
         """
         if moved:
-            self._look_again = now + self._outbox.policies_in_force.shortest_lease
+            self._poll_again_at = now + self._outbox.policies_in_force.shortest_lease
             return not self._heart.is_gone(self._owner)
-        return now < self._look_again and bool(self._heart.earlier())
+        return now < self._poll_again_at and bool(self._heart.earlier())
 
-    def looked(self, leases: Iterable[float]) -> None:
-        """Note that what is open has been looked at.
+    def polled(self, leases: Iterable[float]) -> None:
+        """Note that what is open has been polled.
 
         Args:
             leases: seconds that are left of each.
         """
         now = self._outbox.clock.monotonic()
-        self._look_again = now + min([OWNER_SECONDS, *leases])
+        self._poll_again_at = now + min([OWNER_SECONDS, *leases])
 
     def has_owner(self, claims: Sequence[Mapping[str, object]]) -> bool:
         """Say whether another living relay was here first.
@@ -87,7 +86,7 @@ class Standby:
         Args:
             claims: those that are live, as they were observed.
         """
-        if self._outbox.lost_claims.is_alone:  # what others have said need not be read
+        if self._outbox.expired_claims.is_alone:  # what others have said need not be read
             return False
         stalled = {
             claim["claimed_by"]
@@ -95,7 +94,7 @@ class Standby:
             if self._leases.remaining(str(claim["claim_id"])) <= 0
         }
         for other in self._heart.earlier():
-            if other not in stalled and not self._outbox.lost_claims.is_gone(other):
+            if other not in stalled and not self._outbox.expired_claims.is_gone(other):
                 self._owner = other
                 logger.info("standing_by", extra={"owner": other})
                 return True

@@ -1,4 +1,4 @@
-"""What a relay is asked to do, and what it says it did."""
+"""The mode of a run of a relay, and its summary."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Summary:
         published: acknowledged by the destination.
         retried: to be tried again after a failure, an unknown answer or a crash.
         dead: ended for good.
-        released: given back without an attempt.
-        waiting: open at the end and not takeable by this run.
+        released: PENDING again without an attempt.
+        waiting: open at the end and not eligible by this run.
         duration_seconds: of the run.
     """
 

@@ -1,4 +1,4 @@
-"""When a relay looks at the logs again: for how long a look holds, and when it may be of use."""
+"""Says when a relay polls the logs again."""
 
 from __future__ import annotations
 
@@ -8,32 +8,31 @@ from typing import Final
 from delta_outbox.clock import Clock
 
 STALE_SECONDS: Final = 5.0  # a plan older than this is made anew: retries, operators, policies
-STALE_FACTOR: Final = 10.0  # but looking takes at most this share of the time
+STALE_FACTOR: Final = 10.0  # but polling takes at most this share of the time
 LOW_SECONDS: Final = 1.0  # with nothing planned any more, what is new is asked for so often
 NEWS_SECONDS: Final = 0.1  # and where that is all that has to be asked
 
 
 class Timing:
-    """Remembers when one relay has looked. All instants are monotonic seconds.
+    """Remembers when one relay has polled. All instants are monotonic seconds.
 
     Args:
         clock: the relay's.
     """
 
     def __init__(self, clock: Clock) -> None:
-        """Have looked never."""
         self._clock = clock
         self.next_due = 0.0
-        """When something may become takeable, as far as is known."""
+        """When something may become eligible, as far as is known."""
         self._stale_at = self._low_at = self._fresh_until = float("-inf")
 
     @property
     def is_fresh(self) -> bool:
-        """Say whether another look would probably show the same."""
+        """Say whether another poll would probably show the same."""
         return self._clock.monotonic() < self._fresh_until
 
     def is_over(self, *, has_plan: bool) -> bool:
-        """Say whether it is time for another look.
+        """Say whether it is time for another poll.
 
         Args:
             has_plan: something of the last one is left to be claimed.
@@ -42,13 +41,13 @@ class Timing:
         return self._clock.monotonic() >= at
 
     def begin(self) -> float:
-        """Note that a look begins, and return when."""
+        """Note that a poll begins, and return when."""
         started = self._clock.monotonic()
         self._low_at = self._fresh_until = started + LOW_SECONDS
         return started
 
     def end(self, started: float, *, is_cheap: bool = False) -> None:
-        """Note for how long a look holds that has just been made.
+        """Note for how long a poll holds that has just been made.
 
         Args:
             started: when it began.
@@ -62,7 +61,7 @@ class Timing:
             self._low_at = started + NEWS_SECONDS
 
     def extend(self, started: float) -> None:
-        """Note that a look has found all as it was.
+        """Note that a poll has found all as it was.
 
         Args:
             started: when it began.
@@ -78,7 +77,7 @@ class Timing:
         return self._clock.monotonic() + (at - self._clock.now()).total_seconds()
 
     def due_no_later(self, than: float) -> None:
-        """Note that something may become takeable at an instant.
+        """Note that something may become eligible at an instant.
 
         Args:
             than: the instant.

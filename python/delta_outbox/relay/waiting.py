@@ -1,4 +1,4 @@
-"""Open deliveries that only this relay decides about, and what of them may be planned. Pure."""
+"""Keeps open deliveries that only this relay decides about, until they may be planned. Pure."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ ScopesOf = Callable[[pa.Table], pa.StringArray]
 
 
 class Waiting:
-    """What is open, in no claim, and not planned: it has failed, was given back, or is not due."""
+    """What is open, in no claim, and not planned: it was requeued, or is not due."""
 
     def __init__(self) -> None:
-        """Know of nothing."""
         self._rows = DELIVERIES.empty_table()
         self.due_at: datetime | None = None
         """When the first of them may be due, or something planned go on; None if there is none."""
@@ -35,7 +34,7 @@ class Waiting:
         """Add deliveries.
 
         Args:
-            deliveries: columns of `claims.DELIVERIES`, and of `event_files.PLACED` where it is
+            deliveries: columns of `claims.DELIVERIES`, and of `event_files.LOCATED` where it is
                 known where they lie.
         """
         if not deliveries.num_rows:
@@ -100,12 +99,12 @@ def _goes_first(scopes: pa.StringArray, waits: npt.NDArray[np.bool_]) -> npt.NDA
     first = np.full(max(1, len(encoded.dictionary)), len(scopes), dtype=np.int64)
     holding = np.flatnonzero(waits & has_scope)
     np.minimum.at(first, code[holding], holding)
-    held_up = has_scope & (np.arange(len(scopes)) > first[code])
-    goes: npt.NDArray[np.bool_] = ~(waits | held_up)
+    blocked = has_scope & (np.arange(len(scopes)) > first[code])
+    goes: npt.NDArray[np.bool_] = ~(waits | blocked)
     return goes
 
 
-def came_back(deliveries: pa.Table, endings: pa.Table) -> pa.Table:
+def requeued(deliveries: pa.Table, endings: pa.Table) -> pa.Table:
     """Return the deliveries of a claim that are open again, as they are after it.
 
     Args:

@@ -13,7 +13,7 @@ from tests.faults.conftest import REPOSITORY
 
 pytestmark = pytest.mark.rest
 
-# Claims of a relay, at most: one that is being recorded, one that is being sent, and troubled ones
+# Claims of a relay, at most: one that is being recorded, one that is being sent, and retries
 # beside them.
 IN_FLIGHT = 3
 

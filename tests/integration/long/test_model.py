@@ -27,7 +27,7 @@ from delta_outbox.home import Home
 from delta_outbox.lifecycle import State
 from delta_outbox.outbox import Outbox
 from delta_outbox.policy import PolicySet
-from delta_outbox.progress import NumberedPlan
+from delta_outbox.progress import NumberedWrite
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,7 +62,7 @@ class MortalStore(DeltaStore):
     def replay(self, event_ids: Sequence[str], *, state: State) -> None:
         """Replay at once, as a command does that finds no relay alive."""
         super().replay(event_ids, state=state)
-        self._outbox().carry_out_commands()
+        self._outbox().apply_commands()
 
     def claim_and_die(self, worker: str, limit: int) -> Held | None:
         """Claim, and die before it is known that it worked."""
@@ -93,7 +93,7 @@ class MortalStore(DeltaStore):
         """Plan a refresh, and die before its rows are written."""
         outbox: Outbox = self._outbox()
 
-        def die(plan: NumberedPlan) -> bool:
+        def die(plan: NumberedWrite) -> bool:
             raise Died
 
         outbox.projection._refreshing._apply = die  # type: ignore[method-assign]

@@ -34,7 +34,7 @@ def store(spark: SparkSession, home: Home) -> Iterator[Store]:
 def test_operators_are_heard_beside_a_busy_relay_and_a_producer(
     store: Store, tmp_path: Path
 ) -> None:
-    """A replay and a kill are carried out while a relay works without a pause and a producer
+    """A replay and a kill are applied while a relay works without a pause and a producer
     appends; what the producer appends is delivered once.
     """
     relay, producer, operator = (store.outbox(tmp_path, publisher=PUBLISHER) for _ in range(3))

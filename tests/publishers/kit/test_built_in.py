@@ -38,7 +38,7 @@ def test_built_in_publishers_keep_the_rules(findings: dict[str, Finding], name: 
 
 def test_what_is_not_asked_is_named(findings: dict[str, Finding]):
     """Checks are left out only for want of a server to disturb or of a `probe`, and say so."""
-    left_out = {one.said for one in findings.values() if one.verdict is Verdict.NOT_ASKED}
+    left_out = {one.message for one in findings.values() if one.verdict is Verdict.NOT_ASKED}
     assert WITHOUT_SERVER <= left_out
     rest = {part for said in left_out - WITHOUT_SERVER for part in said.split("; ")}
     lacking = {"without probe", "without freeze, thaw", "probe", "stop, start"}
@@ -53,7 +53,7 @@ def test_a_publisher_that_raises_has_not_passed():
 
     findings = check(Crashes(), ["what_is_well_is_delivered", "good_settings_are_accepted"])
     assert [Verdict.CRASHED, Verdict.FAILED] == [finding.verdict for finding in findings]
-    assert "the only setting is `name`" in findings[0].said
+    assert "the only setting is `name`" in findings[0].message
     assert len(complaints(findings)) == 2
     with pytest.raises(AssertionError, match="P-03 what is well is delivered: crashed"):
         findings[0].demand()
@@ -67,7 +67,7 @@ def test_an_adapter_that_sees_nothing_is_told_what_it_lacks():
 
     [finding] = check(Sees(), ["what_is_well_is_delivered"])
     assert finding.verdict is Verdict.CRASHED
-    assert "Sees: an adapter needs `received`" in finding.said
+    assert "Sees: an adapter needs `received`" in finding.message
 
 
 def test_what_a_transport_cannot_carry_must_be_rejected():
@@ -78,7 +78,7 @@ def test_what_a_transport_cannot_carry_must_be_rejected():
 
     [finding] = check(Excludes(), ["an_empty_payload_arrives"])
     assert finding.verdict is Verdict.FAILED
-    assert "expected <class 'delta_outbox.publishers.protocol.Rejected'>" in finding.said
+    assert "expected <class 'delta_outbox.publishers.protocol.Rejected'>" in finding.message
 
 
 def test_names_of_checks_are_checked():
@@ -127,7 +127,7 @@ def test_a_way_around_the_proxy_is_noticed():
         findings = check(adapter, names)
         adapter.close()
     assert [Verdict.FAILED] * 2 == [finding.verdict for finding in findings]
-    assert "no answer was lost" in findings[0].said
+    assert "no answer was lost" in findings[0].message
 
 
 def test_a_call_without_end_is_helped_out():

@@ -145,7 +145,7 @@ def a_step_is_whole(seen: Life) -> None:
 
 @LIFE.check()
 def several_relays_take_turns(seen: Life) -> None:
-    """What one relay gave back, another one takes and delivers."""
+    """What one relay released, another one takes and delivers."""
     missing = set(RETRIED) - set(seen.again)
     holds(not missing, f"the second relay does not get {sorted(missing)}")
     for name in RETRIED:

@@ -97,9 +97,9 @@ def a_failure_is_followed_by_a_pause(seen: Life) -> None:
 
 @LIFE.check()
 def what_was_not_sent_is_eligible_at_once(seen: Life) -> None:
-    """An event that its worker gives back unsent waits for nothing."""
-    same("PENDING", seen.ended["released"].state, "state of an event that was given back")
-    holds("released" in seen.left, "an event that was given back is not eligible")
+    """An event that its worker releases unsent waits for nothing."""
+    same("PENDING", seen.ended["released"].state, "state of an event that was released")
+    holds("released" in seen.left, "an event that was released is not eligible")
 
 
 @LIFE.check()

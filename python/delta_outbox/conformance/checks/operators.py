@@ -23,7 +23,7 @@ class Kills:
     Args:
         hidden: eligible after the kills.
         in_work: a look after the kills, while one of the killed is in work.
-        killed: a look when that one was given back and what is due has been ended.
+        killed: a look when that one was released and what is due has been ended.
         taken: claimed after the kills.
         final: a look when the scheduled one was due and has been ended.
         history: steps by event; empty without a history.
@@ -144,7 +144,7 @@ def a_killed_event_ends_dead(seen: Kills) -> None:
     """What an operator kills ends in DEAD, and stays."""
     for look in (seen.killed, seen.final):
         same("DEAD", look["waiting"].state, "state of a killed event")
-    same("DEAD", seen.final["in-work"].state, "state of an event killed in work, given back")
+    same("DEAD", seen.final["in-work"].state, "state of an event killed in work, released")
 
 
 @KILLS.check()

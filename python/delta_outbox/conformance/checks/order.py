@@ -26,7 +26,7 @@ class Order:
         beside: claimed by another relay while that one holds the head.
         stalled: eligible after the head and p1 have failed, and p2 was appended.
         second: taken after the pause, in order.
-        blocked: eligible after the second of key a has failed and the third was given back.
+        blocked: eligible after the second of key a has failed and the third was released.
         third: taken after that pause.
         tail: taken when the scheduled head of key c is due.
         final: the last look.
@@ -70,13 +70,13 @@ def play(stage: Stage) -> Order:
     stage.append(NewEvent(event_id="p2", partition_key="p"))
     stalled = stage.retrieve()
     stage.store.advance(stage.terms.backoff_seconds)
-    troubled: dict[str, Result] = {"a2": Failed(error="refused"), "a3": NotSent()}
+    unsuccessful: dict[str, Result] = {"a2": Failed(error="refused"), "a3": NotSent()}
     second = stage.take("relay-1", "a1", "p1", "p2")
-    stage.end(second, troubled)
+    stage.end(second, unsuccessful)
     taken = second.names
     if "a2" not in taken:  # a store may give new events later than those that have failed
         rest = stage.take("relay-1", "a2", "a3")
-        stage.end(rest, troubled)
+        stage.end(rest, unsuccessful)
         taken += rest.names
     blocked = stage.retrieve()
     stage.store.advance(stage.terms.backoff_seconds)

@@ -42,7 +42,7 @@ DEFECTS: Final = numbered(
     ),
     (
         DEFECT,
-        "What a worker gives back unsent waits like a failure.",
+        "What a worker releases unsent waits like a failure.",
         ending.what_was_not_sent_is_eligible_at_once,
     ),
     (DEFECT, "A bad event stops its neighbours.", ending.a_bad_event_does_not_stop_its_neighbours),

@@ -140,7 +140,7 @@ STORE_CONTRACT: Final = numbered(
         MAY,
         "Retrieval knows about order.",
         order.a_failed_event_holds_its_key,
-        "An event is takeable when every earlier one of its key is; DEAD lets the key go on.",
+        "An event is eligible when every earlier one of its key is; DEAD lets the key go on.",
     ),
     (
         SHOULD,

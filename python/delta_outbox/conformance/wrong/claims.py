@@ -48,7 +48,7 @@ class OneRelayOnly(MemoryStore):
     _first: str | None = None
 
     def claim(self, worker: str, limit: int) -> Held | None:
-        """Take what is takeable, for the first relay."""
+        """Take what is eligible, for the first relay."""
         self._first = self._first or worker
         return super().claim(worker, limit) if worker == self._first else None
 

@@ -165,7 +165,6 @@ class KeepsCopies(MemoryStore):
     """Takes an id that is appended again for another event."""
 
     def __init__(self) -> None:
-        """Begin empty."""
         super().__init__()
         self._copies: dict[str, int] = {}
 
@@ -180,11 +179,11 @@ class KeepsCopies(MemoryStore):
         return [one for one in event_ids for _ in range(self._copies.get(one, 1))]
 
     def retrieve(self, limit: int) -> Sequence[str]:
-        """Return what is takeable, copies too."""
+        """Return what is eligible, copies too."""
         return self._all(super().retrieve(limit))
 
     def claim(self, worker: str, limit: int) -> Held | None:
-        """Take what is takeable, copies too."""
+        """Take what is eligible, copies too."""
         held = super().claim(worker, limit)
         return replace(held, event_ids=tuple(self._all(held.event_ids))) if held else None
 

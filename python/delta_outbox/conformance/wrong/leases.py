@@ -64,22 +64,21 @@ class _KnowsTheFormer(MemoryStore):
 class BarsTheSameRelay(_KnowsTheFormer):
     """Never gives an event to the same relay twice."""
 
-    def _takeable(self) -> list[Row]:
-        return [row for row in super()._takeable() if self._former(row) != self._worker]
+    def _eligible(self) -> list[Row]:
+        return [row for row in super()._eligible() if self._former(row) != self._worker]
 
 
 class KeepsToOneRelay(_KnowsTheFormer):
     """Gives an event to its first relay only."""
 
-    def _takeable(self) -> list[Row]:
-        return [row for row in super()._takeable() if self._former(row) in (None, self._worker)]
+    def _eligible(self) -> list[Row]:
+        return [row for row in super()._eligible() if self._former(row) in (None, self._worker)]
 
 
 class LosesTheCrashed(MemoryStore):
     """Shows and takes nothing any more whose worker has died."""
 
     def __init__(self) -> None:
-        """Begin empty."""
         super().__init__()
         self._lost: set[str] = set()
 

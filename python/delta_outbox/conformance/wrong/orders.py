@@ -10,8 +10,8 @@ from delta_outbox.lifecycle import State
 class NewestFirst(MemoryStore):
     """Takes what came last first."""
 
-    def _takeable(self) -> list[Row]:
-        return super()._takeable()[::-1]
+    def _eligible(self) -> list[Row]:
+        return super()._eligible()[::-1]
 
 
 class LetsOthersIn(MemoryStore):

@@ -61,7 +61,7 @@ class KeepsNoRecordOfExpiry(MemoryStore):
 
 
 class SkipsTheClaim(MemoryStore):
-    """Buries an event that it has set free before."""
+    """Buries an event that it has requeued before."""
 
     def _step(self, row: Row, to_state: State, reason: Reason) -> None:
         if to_state is State.DEAD and row.state is State.CLAIMED:

@@ -13,8 +13,8 @@ from delta_outbox.lifecycle import State
 class PassesOver(MemoryStore):
     """Never finds every third event."""
 
-    def _takeable(self) -> list[Row]:
-        return [row for row in super()._takeable() if row.arrival % 3]
+    def _eligible(self) -> list[Row]:
+        return [row for row in super()._eligible() if row.arrival % 3]
 
 
 class WantsATime(MemoryStore):
@@ -42,7 +42,7 @@ class RetrievesTheDone(MemoryStore):
     """Retrieves what is over, too."""
 
     def retrieve(self, limit: int) -> Sequence[str]:
-        """Return what is takeable, and what is over."""
+        """Return what is eligible, and what is over."""
         over = [
             row.event.event_id
             for row in self.rows.values()
@@ -79,7 +79,7 @@ class CountsTheDeadIn(MemoryStore):
     """Cuts at the limit first, then looks which of those are not dead."""
 
     def retrieve(self, limit: int) -> Sequence[str]:
-        """Return what is takeable among the first that are not delivered."""
+        """Return what is eligible among the first that are not delivered."""
         ids = [row.event.event_id for row in self.rows.values() if row.published_at is None]
         return [one for one in super().retrieve(limit) if one in ids[:limit]]
 
@@ -90,10 +90,10 @@ class ClaimsWhatItSaw(MemoryStore):
     _seen: Sequence[Row] = ()
 
     def retrieve(self, limit: int) -> Sequence[str]:
-        """Return what is takeable, and remember it."""
+        """Return what is eligible, and remember it."""
         found = super().retrieve(limit)
         self._seen = [self.rows[event_id] for event_id in found]
         return found
 
-    def _takeable(self) -> list[Row]:
-        return list(self._seen) or super()._takeable()
+    def _eligible(self) -> list[Row]:
+        return list(self._seen) or super()._eligible()

@@ -44,8 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for finding in findings:
         console.print(str(finding), markup=False)
     counts = Counter(finding.verdict for finding in findings)
-    said = ", ".join(f"{counts[one]} {one}" for one in Verdict if counts[one])
-    console.print(f"{adapter.publisher.__qualname__}: {said}", markup=False)
+    message = ", ".join(f"{counts[one]} {one}" for one in Verdict if counts[one])
+    console.print(f"{adapter.publisher.__qualname__}: {message}", markup=False)
     return 0 if all(finding.good for finding in findings) else 1
 
 

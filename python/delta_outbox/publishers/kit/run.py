@@ -33,13 +33,13 @@ class Finding:
         number: of the check.
         name: of the check.
         verdict: in a word.
-        said: what was expected and seen; what crashed; what the adapter or publisher lacks.
+        message: what was expected and seen; what crashed; what the adapter or publisher lacks.
     """
 
     number: str
     name: str
     verdict: Verdict
-    said: str = ""
+    message: str = ""
 
     @property
     def good(self) -> bool:
@@ -56,8 +56,8 @@ class Finding:
             raise AssertionError(str(self))
 
     def __str__(self) -> str:
-        said = f": {self.said}" if self.said else ""
-        return f"{self.number} {self.name.replace('_', ' ')}: {self.verdict}{said}"
+        message = f": {self.message}" if self.message else ""
+        return f"{self.number} {self.name.replace('_', ' ')}: {self.verdict}{message}"
 
 
 def check(adapter: Adapter, names: Collection[str] | None = None) -> list[Finding]:
@@ -102,8 +102,8 @@ def _play(adapter: Adapter, scenario: Scenario[object], checks: Sequence[Check])
         seen = scenario.play(stage)
     except Exception as error:
         logger.warning("scenario_crashed", exc_info=True, extra={"scenario": scenario.name})
-        said = f"{scenario.name}: {type(error).__name__}: {error}"
-        return findings + [_finding(one, Verdict.CRASHED, said) for one in asked]
+        message = f"{scenario.name}: {type(error).__name__}: {error}"
+        return findings + [_finding(one, Verdict.CRASHED, message) for one in asked]
     finally:
         stage.close()
     return findings + [_judge(one, seen) for one in asked]
@@ -123,5 +123,5 @@ def _not_asked(one: Check, lacking: Collection[Capability]) -> Finding:
     return _finding(one, Verdict.NOT_ASKED, f"without {'; '.join(sorted(lacking))}")
 
 
-def _finding(one: Check, verdict: Verdict, said: str = "") -> Finding:
-    return Finding(number=one.number, name=one.name, verdict=verdict, said=said)
+def _finding(one: Check, verdict: Verdict, message: str = "") -> Finding:
+    return Finding(number=one.number, name=one.name, verdict=verdict, message=message)

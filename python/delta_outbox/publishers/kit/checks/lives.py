@@ -138,8 +138,8 @@ def the_class_is_found_by_its_name(seen: Elsewhere) -> None:
         timeout=_TIMEOUT,
         check=False,
     )
-    said = ended.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-    holds(ended.returncode == 0, f"another process cannot import it: {said}")
+    message = ended.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+    holds(ended.returncode == 0, f"another process cannot import it: {message}")
 
 
 @ELSEWHERE.check()

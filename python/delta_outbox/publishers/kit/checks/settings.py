@@ -75,9 +75,12 @@ def an_unknown_setting_is_refused(seen: Validated) -> None:
     """`validate` refuses a setting that does not exist: one sentence that names it."""
     error = seen.unknown.error
     holds(isinstance(error, ValueError | TypeError), f"expected a ValueError, saw {error!r:.80}")
-    said = str(error)
-    holds(said.strip() and "\n" not in said and len(said) <= _LONGEST, "it is not one sentence")
-    holds(_UNKNOWN in said, "the sentence does not name the setting")
+    message = str(error)
+    holds(
+        message.strip() and "\n" not in message and len(message) <= _LONGEST,
+        "it is not one sentence",
+    )
+    holds(_UNKNOWN in message, "the sentence does not name the setting")
 
 
 @VALIDATED.check()

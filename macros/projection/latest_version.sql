@@ -1,4 +1,4 @@
-{% macro head_version(log) -%}
+{% macro latest_version(log) -%}
     {#- The latest commit version of a log. -#}
     {{ return((run_query("describe history " ~ log ~ " limit 1") | list)[0]["version"]) }}
 {%- endmacro %}

@@ -1,4 +1,4 @@
-{% macro picture(state, news="ertmcd", events_tail="outbox_events_tail", transitions_tail="outbox_transitions_tail", known_events="outbox_known_events", commands_tail="outbox_commands_tail") -%}
+{% macro read_view(state, news="ertmcd", events_tail="outbox_events_tail", transitions_tail="outbox_transitions_tail", known_events="outbox_known_events", commands_tail="outbox_commands_tail") -%}
     {#-
         The open deliveries now: the projection, with the deliveries that the tails touch replaced by their fold.
 

@@ -1,6 +1,6 @@
-{% macro eligible_apart(deliveries, policy_rows, now, unavailable, each) -%}
+{% macro eligible_per_destination(deliveries, policy_rows, now, unavailable, each) -%}
     {#-
-        What is takeable where destinations are kept apart: nothing for those that are unavailable, and of each set of
+        What is eligible where destinations are isolated: nothing for those that are unavailable, and of each set of
         destinations no more than some, so that one that is slow or far behind fills no plan.
 
         A limit always cuts a prefix: nothing is taken of a key behind one that its own destinations' limit has cut off.

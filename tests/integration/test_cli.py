@@ -78,11 +78,24 @@ def order(event_id: str, **given: object) -> dict[str, object]:
     }
 
 
+def pausing(run: Run, destination: str) -> tuple[object, ...]:
+    """Return whether a destination is paused, by whom and why, as `status` says it."""
+    rows = run("status")[1]["destinations"]
+    (found,) = (row for row in rows if row["destination"] == destination)
+    return found["paused"], found["paused_by"], found["pause_reason"]
+
+
 def test_from_file_to_delivery(run: Run, tmp_path: Path, home: Home) -> None:
-    """Append, look, relay, look again: each command sees all that came before it."""
+    """Append, look, relay, look again: each command sees all that came before it. An id stands for
+    one content.
+    """
     file = lines(tmp_path / "e.jsonl", order("flow-1", ordering_key="k"), order("flow-2"))
     assert (0, {"appended": 2, "already_present": 0, "rejected": []}) == run("append", file)
     assert (0, {"appended": 0, "already_present": 2, "rejected": []}) == run("append", file)
+    other = lines(tmp_path / "other.jsonl", order("flow-1", payload="another"))
+    code, report = run("append", other)
+    assert (1, 0) == (code, report["appended"])
+    assert ["same_id_same_content"] == [one["rule"] for one in report["rejected"]]
 
     code, status = run("status")
     assert 0 == code
@@ -160,13 +173,8 @@ def test_dead_events_end_a_relay_with_1(
 def test_a_destination_is_paused_and_resumed(
     run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A pause holds from the command on and says who asked for it and why, to the letter; what is
-    wrong is refused, and the destination stays as it was.
-    """
-
-    def shown() -> tuple[object, ...]:
-        [found] = [row for row in run("status")[1]["destinations"] if row["destination"] == here]
-        return found["paused"], found["paused_by"], found["pause_reason"]
+    """A pause holds from the command on and says who asked for it and why, to the letter."""
+    here, reason = "default", "x' or '1'='1\"; -- \\' {{ 7*7 }} ü"
 
     def asked(command_id: str) -> tuple[object, ...]:
         code, document = run("show", command_id)
@@ -174,23 +182,12 @@ def test_a_destination_is_paused_and_resumed(
         [row] = command["deliveries"]
         return code, command["kind"], command["actor"], command["reason"], row["destination"]
 
-    here, reason = "default", "x' or '1'='1\"; -- \\' {{ 7*7 }} ü"
-    refused = (
-        ("UNKNOWN_DESTINATION", "elsewhere' or '1'='1", "why", "ann"),
-        ("UNKNOWN_DESTINATION", "", "why", "ann"),
-        *(("WRONG_USAGE", here, text, "ann") for text in ("", " ", "two\nlines", "x" * 501)),
-        ("WRONG_USAGE", here, "why", "\x1b[2J"),
-    )
     run("append", lines(tmp_path / "e.jsonl", order("pause-1")))
     code, document = run("pause", here, "--reason", reason, "--actor", "O'Brien")
     command_id = document["command_id"]
     said = {"kind": "pause", "destination": here, "command_id": command_id, "status": "done"}
     assert (0, said) == (code, document)
-    for kind in ("pause", "resume"):
-        for error, destination, why, who in refused:
-            code, document = run(kind, destination, "--reason", why, "--actor", who)
-            assert (2, error) == (code, document["error"]["code"]), (kind, destination, why, who)
-    assert (True, "O'Brien", reason) == shown()
+    assert (True, "O'Brien", reason) == pausing(run, here)
     assert (0, "pause", "O'Brien", reason, here) == asked(command_id)
     for words, text in ((["status"], "O'Brien"), (["show", command_id], "pause")):
         assert 0 == main(words)
@@ -200,10 +197,31 @@ def test_a_destination_is_paused_and_resumed(
 
     code, document = run("resume", here, "--actor", "ann")
     assert (0, "done") == (code, document["status"])
-    assert (False, None, None) == shown()
+    assert (False, None, None) == pausing(run, here)
     assert (0, "resume", "ann", "not given", here) == asked(document["command_id"])
     assert run("relay", "--once")[1]["published"]
     assert "PUBLISHED" == run("show", "pause-1")[1]["event"]["state"]
+
+
+@pytest.mark.rest
+def test_a_wrong_pause_changes_nothing(run: Run) -> None:
+    """A pause, and its end, that is not well asked for is refused, and the destination stays as it
+    was.
+    """
+    here = "default"
+    refused = (
+        ("UNKNOWN_DESTINATION", "elsewhere' or '1'='1", "why", "ann"),
+        ("UNKNOWN_DESTINATION", "", "why", "ann"),
+        *(("WRONG_USAGE", here, text, "ann") for text in ("", " ", "two\nlines", "x" * 501)),
+        ("WRONG_USAGE", here, "why", "\x1b[2J"),
+    )
+    assert 0 == run("pause", here, "--reason", "why", "--actor", "bob")[0]
+    for kind in ("pause", "resume"):
+        for error, destination, why, who in refused:
+            code, document = run(kind, destination, "--reason", why, "--actor", who)
+            assert (2, error) == (code, document["error"]["code"]), (kind, destination, why, who)
+    assert (True, "bob", "why") == pausing(run, here)
+    assert 0 == run("resume", here, "--actor", "bob")[0]
 
 
 def test_errors_of_spark_are_a_sentence(

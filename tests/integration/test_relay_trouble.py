@@ -27,7 +27,7 @@ from delta_outbox.relay.standby import STANDBY_SECONDS
 
 GIVES_UP_SOON = {
     "max_attempts": "2",
-    "lease_seconds": "30",
+    "lease_seconds": "120",
     "backoff_initial_seconds": "0.01",
     "backoff_jitter": "0",
 }

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
+SHARED_SCHEMA = "t_shared"
+
 THROUGH_CONNECT = os.environ.get("OUTBOX_TESTS_THROUGH") == "connect"
 
 _numbers = itertools.count(1)
@@ -104,7 +106,7 @@ def spark(home: Home, remote_url: str | None) -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def shared_store(spark: SparkSession, home: Home) -> Iterator[Store]:
     """Return an outbox for all files whose tests leave nothing open; each has ids of its own."""
-    with open_store(spark, home, "t_shared") as store:
+    with open_store(spark, home, SHARED_SCHEMA) as store:
         yield store
 
 

@@ -170,11 +170,28 @@ def test_dead_events_end_a_relay_with_1(
     assert [("dead-1", "never")] == [(r["event_id"], r["last_error"]) for r in listed["events"]]
 
 
-def test_a_destination_is_paused_and_resumed(
-    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_destination_is_paused_and_resumed(run: Run, tmp_path: Path) -> None:
     """A pause holds from the command on and says who asked for it and why, to the letter."""
     here, reason = "default", "x' or '1'='1\"; -- \\' {{ 7*7 }} ü"
+    run("append", lines(tmp_path / "e.jsonl", order("pause-1")))
+    code, document = run("pause", here, "--reason", reason, "--actor", "O'Brien")
+    command_id = document["command_id"]
+    said = {"kind": "pause", "destination": here, "command_id": command_id, "status": "done"}
+    assert (0, said) == (code, document)
+    assert (True, "O'Brien", reason) == pausing(run, here)
+    assert 0 == run("relay", "--once")[1]["published"]
+
+    code, document = run("resume", here, "--actor", "ann")
+    assert (0, "done") == (code, document["status"])
+    assert run("relay", "--once")[1]["published"]
+    assert "PUBLISHED" == run("show", "pause-1")[1]["event"]["state"]
+
+
+@pytest.mark.rest
+def test_a_pause_is_on_record(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    """A pause and its end are commands that `show` tells to the letter; a person reads who asked;
+    one that is not well asked for is refused, and the destination stays as it was.
+    """
 
     def asked(command_id: str) -> tuple[object, ...]:
         code, document = run("show", command_id)
@@ -182,46 +199,26 @@ def test_a_destination_is_paused_and_resumed(
         [row] = command["deliveries"]
         return code, command["kind"], command["actor"], command["reason"], row["destination"]
 
-    run("append", lines(tmp_path / "e.jsonl", order("pause-1")))
-    code, document = run("pause", here, "--reason", reason, "--actor", "O'Brien")
-    command_id = document["command_id"]
-    said = {"kind": "pause", "destination": here, "command_id": command_id, "status": "done"}
-    assert (0, said) == (code, document)
-    assert (True, "O'Brien", reason) == pausing(run, here)
-    assert (0, "pause", "O'Brien", reason, here) == asked(command_id)
-    for words, text in ((["status"], "O'Brien"), (["show", command_id], "pause")):
-        assert 0 == main(words)
-        assert text in capsys.readouterr().out
-    assert 0 == run("relay", "--once")[1]["published"]
-    assert "PENDING" == run("show", "pause-1")[1]["event"]["state"]
-
-    code, document = run("resume", here, "--actor", "ann")
-    assert (0, "done") == (code, document["status"])
-    assert (False, None, None) == pausing(run, here)
-    assert (0, "resume", "ann", "not given", here) == asked(document["command_id"])
-    assert run("relay", "--once")[1]["published"]
-    assert "PUBLISHED" == run("show", "pause-1")[1]["event"]["state"]
-
-
-@pytest.mark.rest
-def test_a_wrong_pause_changes_nothing(run: Run) -> None:
-    """A pause, and its end, that is not well asked for is refused, and the destination stays as it
-    was.
-    """
-    here = "default"
+    here, reason = "default", "x' or '1'='1\"; -- \\' {{ 7*7 }} ü"
     refused = (
         ("UNKNOWN_DESTINATION", "elsewhere' or '1'='1", "why", "ann"),
         ("UNKNOWN_DESTINATION", "", "why", "ann"),
         *(("WRONG_USAGE", here, text, "ann") for text in ("", " ", "two\nlines", "x" * 501)),
         ("WRONG_USAGE", here, "why", "\x1b[2J"),
     )
-    assert 0 == run("pause", here, "--reason", "why", "--actor", "bob")[0]
+    command_id = run("pause", here, "--reason", reason, "--actor", "O'Brien")[1]["command_id"]
+    assert (0, "pause", "O'Brien", reason, here) == asked(command_id)
+    for words, text in ((["status"], "O'Brien"), (["show", command_id], "pause")):
+        assert 0 == main(words)
+        assert text in capsys.readouterr().out
     for kind in ("pause", "resume"):
         for error, destination, why, who in refused:
             code, document = run(kind, destination, "--reason", why, "--actor", who)
             assert (2, error) == (code, document["error"]["code"]), (kind, destination, why, who)
-    assert (True, "bob", "why") == pausing(run, here)
-    assert 0 == run("resume", here, "--actor", "bob")[0]
+    assert (True, "O'Brien", reason) == pausing(run, here)
+    command_id = run("resume", here, "--actor", "ann")[1]["command_id"]
+    assert (False, None, None) == pausing(run, here)
+    assert (0, "resume", "ann", "not given", here) == asked(command_id)
 
 
 def test_errors_of_spark_are_a_sentence(

@@ -30,10 +30,10 @@ demo-kafka: setup ## The same through a real Kafka, started and stopped here
 test-unit: .venv/.installed ## Run the tests that need no Java, in seconds
 	@OUTBOX_TESTS_EXAMPLES=20 .venv/bin/python scripts/run_tests.py unit
 
-test: setup ## Try every promise once, on real servers, in about 20 minutes
+test: setup ## Try every promise once, on real servers, in about ten minutes
 	@.venv/bin/python scripts/run_tests.py
 
-test-all: setup ## Run every test, which takes more than half an hour
+test-all: setup ## Run every test, which takes about an hour
 	@.venv/bin/python scripts/run_tests.py --all
 
 test-part: setup ## Run a part of what only test-all has (PART=3; if left out, that of .ci/landing)

@@ -1,9 +1,9 @@
 """Run the tests, one pytest process per folder, and let nothing pass that did not run.
 
-A folder of tests is a process, because a process holds one SparkSession. As many run beside each
-other as the memory allows, up to three Sparks: each uses half a core, because it waits for the
-processes that it starts. A skipped or expected failure counts as a failure, because a promise that
-was not tried is not kept. What pytest prints is in build/tests.
+A folder of tests is a process, because a process holds one SparkSession. As many Sparks run beside
+each other as there are cores and memory, up to three; beside them, one after the other, the folders
+without Spark. A skipped or expected failure counts as a failure, because a promise that was not
+tried is not kept. What pytest prints is in build/tests.
 """
 
 from __future__ import annotations
@@ -32,11 +32,9 @@ from delta_outbox.java import find_java
 from delta_outbox.spark_settings import class_archive
 
 MEMORY = 5 * 1024**3  # bytes: a Spark, a broker, Python
-AT_ONCE = 3  # of these; with more, integration, the longest, got too little of two cores
-# Their files are shared out to two workers; the tests of other folders start many processes.
-SHARED = ("integration", "publishers", "publishers/kit")
-# They start no Spark.
-LIGHT = ("publishers", "publishers/kit", "railway", "conformance", "mutants")
+AT_ONCE = 3  # of these
+# They start no Spark; in this order, so that whoever broke a unit test knows soon.
+LIGHT = ("unit", "publishers", "publishers/kit", "railway", "conformance", "mutants")
 # Of the others, those that take longest, so that they begin first.
 LONG = (
     "integration",
@@ -44,6 +42,7 @@ LONG = (
     "faults/crashes",
     "faults/soak",
     "faults/exactly_once",
+    "faults/interrupts",
     "faults/served",
 )
 # Of the unit tests, those that mostly wait.
@@ -54,9 +53,17 @@ SLOWEST = 10  # tests that are named at the end
 
 def room() -> int:
     """Return how many Sparks may run beside each other on this machine."""
-    if (os.cpu_count() or 1) < 2:
-        return 1
-    return max(1, min(AT_ONCE, psutil.virtual_memory().available // MEMORY))
+    cores = os.cpu_count() or 1
+    return max(1, min(AT_ONCE, cores, psutil.virtual_memory().available // MEMORY))
+
+
+def is_for_two(suite: Suite) -> bool:
+    """Say whether two workers share the files of a suite; the tests of other folders start many
+    processes. Of integration `make test` holds so few that a second JVM costs more to become warm
+    than it saves.
+    """
+    is_long = suite.name == "integration" and suite.tier is not Tier.FIRST
+    return is_long or suite.name in ("publishers", "publishers/kit")
 
 
 def processes_of(suite: Suite, *, shared: bool) -> list[Process]:
@@ -75,7 +82,7 @@ def processes_of(suite: Suite, *, shared: bool) -> list[Process]:
         working = [file for file in suite.files if file.name not in WAITING_FILES]
         waiting = [file for file in suite.files if file.name in WAITING_FILES]
         shares = [share for share in (working[::2], working[1::2], waiting) if share]
-    elif shared and suite.name in SHARED:
+    elif shared and is_for_two(suite):
         options = ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
     named = suite.name.replace("/", "-")
     return [
@@ -135,19 +142,16 @@ class Run:
             process.stop()
 
     def go(self) -> None:
-        """Run them all: the unit tests first, so that whoever broke one knows soon."""
-        light = [one for one in self._suites if one[0].name in LIGHT]
-        heavy = [one for one in self._suites if one[0].name not in (*LIGHT, "unit")]
+        """Run them all: those with Spark, the longest first, beside those without."""
+        light = [one for name in LIGHT for one in self._suites if one[0].name == name]
+        heavy = [one for one in self._suites if one[0].name not in LIGHT]
         heavy.sort(key=lambda one: LONG.index(one[0].name) if one[0].name in LONG else len(LONG))
-        unit = [one for one in self._suites if one[0].name == "unit"]
         teller = threading.Thread(target=self._tell)
         teller.start()
         try:
             with ThreadPoolExecutor(1) as beside:
                 begun = beside.map(self._try, light if self._room > 1 else ())
-                for one in unit:
-                    self._try(one)
-                self._fill(heavy if self._room > 1 else heavy + light)
+                self._fill(heavy if self._room > 1 else light + heavy)
                 list(begun)
         finally:
             self._over.set()
@@ -299,7 +303,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if empty or not chosen:
         say(f"tests: {', '.join(empty) or 'everywhere'}: there are no tests of this kind")
         return 1
-    if any(suite.name not in (*LIGHT, "unit") for suite in chosen):
+    if any(suite.name not in LIGHT for suite in chosen):
         prepare()
     LOGS.mkdir(parents=True, exist_ok=True)
     run = Run(chosen)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import socket
 import subprocess
@@ -20,14 +22,19 @@ PATIENCE = 600.0  # seconds for one run on a busy machine
 def test_kafka_demo_proves_itself(
     repository: Path, strangers_environment: dict[str, str], tmp_path: Path
 ) -> None:
-    """With a real Kafka the demo delivers and proves it, and its broker ends with it."""
+    """With a real Kafka the demo delivers and proves it, and its broker ends with it; the event
+    that it says to look at is there.
+    """
+    commands = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**strangers_environment, "PYTHONPATH": str(repository / "python")}
+    environment["PATH"] = commands
     run = subprocess.run(
         [
             *(sys.executable, "-m", "delta_outbox.demo"),
             *("--days", str(DAYS), "--publisher", "kafka"),
         ],
         cwd=tmp_path,
-        env={**strangers_environment, "PYTHONPATH": str(repository / "python")},
+        env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -42,3 +49,8 @@ def test_kafka_demo_proves_itself(
     with socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.1", int(address[1]))) != 0
     assert [tmp_path / ".outbox-kafka"] == list(tmp_path.iterdir())
+    advised = re.search(r"^ *(\S.* show (\S+))$", text, re.MULTILINE)
+    assert advised is not None, text
+    words = ["bash", "-c", f"{advised[1]} --json"]
+    shown = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, check=True)
+    assert advised[2] == json.loads(shown.stdout)["event"]["event_id"]

@@ -18,7 +18,7 @@ from tests.acceptance.told import number, said
 
 DAYS = "3"  # of the README's demo: some 2,700 events, in seconds
 PATIENCE = 1500.0  # seconds for a document, a set-up from nothing included, on a busy machine
-END_LIMIT = 15.0  # seconds; from the death of a driver to the end of all that it started
+END_LIMIT = 60.0  # seconds; from the death of a driver to the end of all that it started
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 STEP = re.compile(r"^=== step \d+, after \d+ s$\n", re.MULTILINE)
 
@@ -128,12 +128,8 @@ def test_the_quick_start_of_the_readme_works(
     """
     blocks = blocks_of(set_up_clone / "README.md")
     assert len(blocks) == 3
-    advised = re.search(r"^ *(\S+ show (\S+))$", proven, re.MULTILINE)
-    assert advised is not None, proven
     # In a shell of its own: a reader may come back another day.
-    looked, life = follow(
-        [blocks[1], f"{advised[1]} --json\n"], folder=set_up_clone, environment=readers_environment
-    )
+    (looked,) = follow([blocks[1]], folder=set_up_clone, environment=readers_environment)
 
     expected = number(proven, "expected")
     assert said(proven, "appended") == 0
@@ -142,7 +138,6 @@ def test_the_quick_start_of_the_readme_works(
     assert (number(proven, "missing"), number(proven, "unexpected")) == (0, 0)
     assert (number(proven, "altered"), number(proven, "out of order")) == (0, 0)
     assert "PUBLISHED" in looked
-    assert json.loads(life)["event"]["event_id"] == advised[2]
 
 
 @pytest.mark.rest

@@ -20,12 +20,13 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from scripts import environment
 from tests.faults.oracle import Row, histories_of, rows_of
+from tests.faults.prepared import OUTBOX, new_home
 
 from delta_outbox.demo.kafka_server import KafkaServer
+from delta_outbox.home import Home
 from delta_outbox.spark_settings import SHORT_LIVED
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-COMMAND = "import sys; from delta_outbox.cli.main import main; sys.exit(main())"
 
 KEYS = 40
 BATCH_SIZE = 500
@@ -90,7 +91,7 @@ class House:
         """Start a command and leave it running; its answers are JSON."""
         with self.errors.open("a") as errors:
             return subprocess.Popen(
-                [sys.executable, "-c", COMMAND, *words, "--json"],
+                [sys.executable, "-c", OUTBOX, *words, "--json"],
                 env={**self.environment, **environment},
                 cwd=self.root.parent,
                 stdout=subprocess.PIPE,
@@ -143,6 +144,15 @@ class House:
 def plain_environment() -> dict[str, str]:
     """Return the environment for another process."""
     return {**environment.plain(), "SPARK_SUBMIT_OPTS": " ".join(SHORT_LIVED)}
+
+
+@pytest.fixture(scope="session")
+def made_home(
+    plain_environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[Path], Home]:
+    """Return a function that makes a home with an outbox in which nothing has happened."""
+    keep = tmp_path_factory.mktemp("prepared")
+    return lambda root: new_home(root, environment=plain_environment, keep=keep)
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import pytest
 from scripts import environment
 from tests.integration.serving import served
+from tests.integration.store import Store, open_store
 
 from delta_outbox.dbt import check_result, run_dbt
 from delta_outbox.home import Home, find_home
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+
+SHARED_SCHEMA = "t_shared"
 
 THROUGH_CONNECT = os.environ.get("OUTBOX_TESTS_THROUGH") == "connect"
 
@@ -98,6 +101,13 @@ def spark(home: Home, remote_url: str | None) -> Iterator[SparkSession]:
     yield session
     stop_session()
     home.lock.release()
+
+
+@pytest.fixture(scope="session")
+def shared_store(spark: SparkSession, home: Home) -> Iterator[Store]:
+    """Return an outbox for all files whose tests leave nothing open; each has ids of its own."""
+    with open_store(spark, home, SHARED_SCHEMA) as store:
+        yield store
 
 
 @pytest.fixture

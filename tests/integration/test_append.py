@@ -18,6 +18,8 @@ from delta_outbox.outbox import Outbox
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.rest
+
 
 @pytest.fixture(scope="module")
 def store(spark: SparkSession, home: Home) -> Iterator[Store]:
@@ -86,7 +88,6 @@ def test_a_given_order_is_kept(store: Store, outbox: Outbox) -> None:
     assert turned["event_id"].to_pylist() == [one for one in taken if one.startswith("order")]
 
 
-@pytest.mark.rest
 def test_a_scheduled_event_waits(store: Store, outbox: Outbox) -> None:
     """An event is not eligible before its `available_at`, and holds the later ones of its key."""
     due = datetime.now(UTC) + timedelta(days=1)
@@ -104,7 +105,6 @@ def test_a_scheduled_event_waits(store: Store, outbox: Outbox) -> None:
     assert ["wait-3"] == [one for one in taken if one.startswith("wait")]
 
 
-@pytest.mark.rest
 def test_a_data_frame_is_taken_too(store: Store, outbox: Outbox) -> None:
     """A DataFrame is appended like an Arrow table."""
     frame = outbox.spark.createDataFrame(events("frame", 2))

@@ -78,11 +78,24 @@ def order(event_id: str, **given: object) -> dict[str, object]:
     }
 
 
+def pausing(run: Run, destination: str) -> tuple[object, ...]:
+    """Return whether a destination is paused, by whom and why, as `status` says it."""
+    rows = run("status")[1]["destinations"]
+    (found,) = (row for row in rows if row["destination"] == destination)
+    return found["paused"], found["paused_by"], found["pause_reason"]
+
+
 def test_from_file_to_delivery(run: Run, tmp_path: Path, home: Home) -> None:
-    """Append, look, relay, look again: each command sees all that came before it."""
+    """Append, look, relay, look again: each command sees all that came before it. An id stands for
+    one content.
+    """
     file = lines(tmp_path / "e.jsonl", order("flow-1", ordering_key="k"), order("flow-2"))
     assert (0, {"appended": 2, "already_present": 0, "rejected": []}) == run("append", file)
     assert (0, {"appended": 0, "already_present": 2, "rejected": []}) == run("append", file)
+    other = lines(tmp_path / "other.jsonl", order("flow-1", payload="another"))
+    code, report = run("append", other)
+    assert (1, 0) == (code, report["appended"])
+    assert ["same_id_same_content"] == [one["rule"] for one in report["rejected"]]
 
     code, status = run("status")
     assert 0 == code
@@ -157,16 +170,28 @@ def test_dead_events_end_a_relay_with_1(
     assert [("dead-1", "never")] == [(r["event_id"], r["last_error"]) for r in listed["events"]]
 
 
-def test_a_destination_is_paused_and_resumed(
-    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A pause holds from the command on and says who asked for it and why, to the letter; what is
-    wrong is refused, and the destination stays as it was.
-    """
+def test_a_destination_is_paused_and_resumed(run: Run, tmp_path: Path) -> None:
+    """A pause holds from the command on and says who asked for it and why, to the letter."""
+    here, reason = "default", "x' or '1'='1\"; -- \\' {{ 7*7 }} ü"
+    run("append", lines(tmp_path / "e.jsonl", order("pause-1")))
+    code, document = run("pause", here, "--reason", reason, "--actor", "O'Brien")
+    command_id = document["command_id"]
+    said = {"kind": "pause", "destination": here, "command_id": command_id, "status": "done"}
+    assert (0, said) == (code, document)
+    assert (True, "O'Brien", reason) == pausing(run, here)
+    assert 0 == run("relay", "--once")[1]["published"]
 
-    def shown() -> tuple[object, ...]:
-        [found] = [row for row in run("status")[1]["destinations"] if row["destination"] == here]
-        return found["paused"], found["paused_by"], found["pause_reason"]
+    code, document = run("resume", here, "--actor", "ann")
+    assert (0, "done") == (code, document["status"])
+    assert run("relay", "--once")[1]["published"]
+    assert "PUBLISHED" == run("show", "pause-1")[1]["event"]["state"]
+
+
+@pytest.mark.rest
+def test_a_pause_is_on_record(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    """A pause and its end are commands that `show` tells to the letter; a person reads who asked;
+    one that is not well asked for is refused, and the destination stays as it was.
+    """
 
     def asked(command_id: str) -> tuple[object, ...]:
         code, document = run("show", command_id)
@@ -181,29 +206,19 @@ def test_a_destination_is_paused_and_resumed(
         *(("WRONG_USAGE", here, text, "ann") for text in ("", " ", "two\nlines", "x" * 501)),
         ("WRONG_USAGE", here, "why", "\x1b[2J"),
     )
-    run("append", lines(tmp_path / "e.jsonl", order("pause-1")))
-    code, document = run("pause", here, "--reason", reason, "--actor", "O'Brien")
-    command_id = document["command_id"]
-    said = {"kind": "pause", "destination": here, "command_id": command_id, "status": "done"}
-    assert (0, said) == (code, document)
-    for kind in ("pause", "resume"):
-        for error, destination, why, who in refused:
-            code, document = run(kind, destination, "--reason", why, "--actor", who)
-            assert (2, error) == (code, document["error"]["code"]), (kind, destination, why, who)
-    assert (True, "O'Brien", reason) == shown()
+    command_id = run("pause", here, "--reason", reason, "--actor", "O'Brien")[1]["command_id"]
     assert (0, "pause", "O'Brien", reason, here) == asked(command_id)
     for words, text in ((["status"], "O'Brien"), (["show", command_id], "pause")):
         assert 0 == main(words)
         assert text in capsys.readouterr().out
-    assert 0 == run("relay", "--once")[1]["published"]
-    assert "PENDING" == run("show", "pause-1")[1]["event"]["state"]
-
-    code, document = run("resume", here, "--actor", "ann")
-    assert (0, "done") == (code, document["status"])
-    assert (False, None, None) == shown()
-    assert (0, "resume", "ann", "not given", here) == asked(document["command_id"])
-    assert run("relay", "--once")[1]["published"]
-    assert "PUBLISHED" == run("show", "pause-1")[1]["event"]["state"]
+    for kind in ("pause", "resume"):
+        for error, destination, why, who in refused:
+            code, document = run(kind, destination, "--reason", why, "--actor", who)
+            assert (2, error) == (code, document["error"]["code"]), (kind, destination, why, who)
+    assert (True, "O'Brien", reason) == pausing(run, here)
+    command_id = run("resume", here, "--actor", "ann")[1]["command_id"]
+    assert (False, None, None) == pausing(run, here)
+    assert (0, "resume", "ann", "not given", here) == asked(command_id)
 
 
 def test_errors_of_spark_are_a_sentence(

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from dbt.cli.main import dbtRunnerResult
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.rest
+
 SCHEMA = "t_threads"
 SHOP = "t_threads_shop"
 MODELS = [f"small_{number:02}" for number in range(14)]
@@ -146,7 +148,7 @@ def numbered_by(spark: SparkSession, table: str) -> set[str]:
     ("kind", "options"),
     [
         ("profile", ()),
-        pytest.param("option", ("--target", "alone", "--threads", "4"), marks=pytest.mark.rest),
+        pytest.param("option", ("--target", "alone", "--threads", "4")),
     ],
 )
 def test_strangers_lose_nothing(

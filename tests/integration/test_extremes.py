@@ -26,6 +26,8 @@ from delta_outbox.relay.lane_change import LaneChange, LaneRequest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.rest
+
 WELL: Final = {
     "event_id": "''",
     "event_type": "'order.x'",
@@ -186,7 +188,6 @@ def look_at_everything(store: Store, folder: Path) -> None:
     purge.close()
 
 
-@pytest.mark.rest
 def test_every_extreme_of_each_column(store: Store, tmp_path: Path) -> None:
     """The extremes of each column's SQL type are refused by the log, by the rule that they break,
     or delivered like their neighbours, in one attempt each.
@@ -242,7 +243,6 @@ def test_what_an_old_log_holds_is_rejected_by_itself(old: Store, tmp_path: Path)
     assert len(BEYOND) == Relay(outbox).run(Mode.DRAIN).dead
 
 
-@pytest.mark.rest
 def test_operators_meet_extremes(store: Store, tmp_path: Path) -> None:
     """A claim of events with extreme instants is released, the lanes are changed while they are
     open, and what is old of them is purged for good.

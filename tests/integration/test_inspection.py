@@ -23,6 +23,8 @@ from delta_outbox.publishers.protocol import Delivered, Failed, Rejected
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.rest
+
 SCHEMA = "t_inspection"
 START = datetime(2025, 3, 1, 12, tzinfo=UTC)
 LATER = datetime.now(UTC).replace(microsecond=0) + timedelta(days=365)

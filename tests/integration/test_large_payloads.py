@@ -7,21 +7,18 @@ import resource
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
 import pytest
-from tests.integration.store import Store, events, open_store
+from tests.integration.store import Store, events
 
-from delta_outbox.home import Home, find_home
+from delta_outbox.home import find_home
 from delta_outbox.publishers.protocol import Delivered, EventBatch, Rejected, Result
 from delta_outbox.relay import Mode, Relay
 from delta_outbox.relay.lookup import with_sizes
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 MIB = 1024**2
 LARGE = 875 * 1024  # bytes of a payload
@@ -66,11 +63,10 @@ class Weighing:
         """Have nothing to release."""
 
 
-@pytest.fixture(scope="module")
-def store(spark: SparkSession, home: Home) -> Iterator[Store]:
-    """Return an outbox that the tests of this file share; each leaves nothing open."""
-    with open_store(spark, home, "t_large") as store:
-        yield store
+@pytest.fixture
+def store(shared_store: Store) -> Store:
+    """Return an outbox in which nothing is open; each test leaves it so."""
+    return shared_store
 
 
 def insert(store: Store, prefix: str, count: int, size: int) -> None:
@@ -91,26 +87,37 @@ def claims(store: Store, prefix: str) -> list[int]:
     return list(found.values())
 
 
-@pytest.mark.parametrize("read", ["by Spark", pytest.param("from files", marks=pytest.mark.rest)])
-def test_a_commit_of_large_payloads_is_delivered(store: Store, tmp_path: Path, read: str) -> None:
+@pytest.mark.parametrize(
+    ("read", "count"),
+    [
+        ("by Spark", 200),
+        pytest.param("by Spark", 600, marks=pytest.mark.rest),
+        pytest.param("from files", 600, marks=pytest.mark.rest),
+    ],
+)
+def test_a_commit_of_large_payloads_is_delivered(
+    store: Store, tmp_path: Path, read: str, count: int
+) -> None:
     """Half a gigabyte in one commit, which no claim by number would cut, is delivered in one
     attempt each, in claims and calls of so many bytes, and no worker takes more than its memory.
     """
-    prefix = read.replace(" ", "-")
-    insert(store, prefix, 600, LARGE)
+    prefix = f"{read}-{count}".replace(" ", "-")
+    insert(store, prefix, count, LARGE)
     outbox = store.outbox(
         tmp_path, publisher=f"{__name__}:Weighing", further={"size": LARGE}, batch_size=1_000_000
     )
     if read == "by Spark":
         outbox.refresh()
     summary = Relay(outbox).run(Mode.DRAIN)
-    assert (600, 600, 0) == (summary.claimed, summary.published, summary.waiting)
-    assert [74] * 8 + [8] == sorted(claims(store, prefix), reverse=True)
+    assert (count, count, 0) == (summary.claimed, summary.published, summary.waiting)
+    whole, left = divmod(count, 74)
+    assert [74] * whole + [left] == sorted(claims(store, prefix), reverse=True)
     said = [json.loads(r["outcome_data"]) for r in store.transitions(prefix) if r["outcome_data"]]
     assert WORKER_MIB > max(one["mib"] for one in said)
     assert 16 * MIB >= max(one["call"] for one in said)
 
 
+@pytest.mark.rest
 def test_a_size_that_no_row_says_is_looked_up(store: Store) -> None:
     """Of deliveries whose sizes nobody knows, as in a log of format 1, the payloads are looked at;
     what is known stays as it is.

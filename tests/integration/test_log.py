@@ -12,6 +12,7 @@ from tests.integration.store import empty_logs, new_transition_log
 
 from delta_outbox.errors import LaneClosed, LogRewound, SequenceTaken
 from delta_outbox.home import Home
+from delta_outbox.instants import LAST_INSTANT
 from delta_outbox.log import TransitionLog
 from delta_outbox.tables import Tables
 
@@ -137,6 +138,25 @@ def test_a_restored_log_is_noticed(spark: SparkSession, tables: Tables) -> None:
     assert 1 == fresh.sequence
     with pytest.raises(LogRewound, match="number 2 "):
         fresh.append(claim_of("b"))
+
+
+@pytest.mark.parametrize(
+    ("rule", "column", "value"),
+    [
+        ("text_not_too_long", "event_id", "repeat('e', 513)"),
+        ("instants_in_range", "created_at", f"timestamp_micros({LAST_INSTANT + 1})"),
+    ],
+)
+def test_what_no_relay_could_read_is_refused(
+    spark: SparkSession, empty: Tables, rule: str, column: str, value: str
+) -> None:
+    """The table of the events refuses a text that is too long, and an instant beyond the year
+    9999, whoever writes it.
+    """
+    values = {"event_id": "'e'", "event_type": "'t'", "payload": "x'00'", column: value}
+    insert = f"insert into {empty.events} ({', '.join(values)}) values "
+    with pytest.raises(Exception, match=rule):
+        spark.sql(f"{insert}({', '.join(values.values())})")
 
 
 def test_an_illegal_transition_is_refused(spark: SparkSession, tables: Tables) -> None:

@@ -214,6 +214,7 @@ def test_broken_rows_keep_the_last_good_ones_also_after_a_restart(
     assert SHIPPED_VERSION == running.policies().version
 
 
+@pytest.mark.rest
 def test_a_running_relay_takes_new_policies_and_refuses_those_it_cannot_serve(
     store: Store, tmp_path: Path
 ):

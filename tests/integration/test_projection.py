@@ -330,6 +330,7 @@ def rewrite(store: Store) -> None:
         store.spark.conf.unset(check)
 
 
+@pytest.mark.rest
 def test_refreshers_beside_each_other(store: Store, tmp_path: Path) -> None:
     """Refreshes beside each other never fail and write nothing twice."""
     outboxes = [store.outbox(tmp_path) for _ in range(2)]

@@ -4,33 +4,27 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JJavaError
-from tests.integration.store import Store, check_lives, delivered, events, open_store
+from tests.integration.store import Store, check_lives, delivered, events
 
 from delta_outbox.claims import Claim
-from delta_outbox.home import Home
 from delta_outbox.lifecycle import EndOfClaim
 from delta_outbox.publishers.protocol import Delivered
 from delta_outbox.relay import Mode, Relay, Summary
 from delta_outbox.relay.publishing import Publishing
 from delta_outbox.results import Results
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
-
-@pytest.fixture(scope="module")
-def store(spark: SparkSession, home: Home) -> Iterator[Store]:
-    """Return an outbox that the tests of this file share; each leaves nothing open."""
-    with open_store(spark, home, "t_relay") as store:
-        yield store
+@pytest.fixture
+def store(shared_store: Store) -> Store:
+    """Return an outbox in which nothing is open; each test leaves it so."""
+    return shared_store
 
 
 def _in_order(lines: list[dict[str, Any]]) -> None:

@@ -7,18 +7,16 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 from cloudevents.core.bindings.http import HTTPMessage, from_http_event
-from tests.integration.store import Store, check_lives, delivered, events, open_store
+from tests.integration.store import Store, check_lives, delivered, events
 
 from delta_outbox.claims import Claim
 from delta_outbox.conformance.clock import ManualClock
 from delta_outbox.errors import BadSettings
 from delta_outbox.heartbeat import Heartbeat
-from delta_outbox.home import Home
 from delta_outbox.lost_claims import WORKERS
 from delta_outbox.publishers.protocol import Delivered, Failed, NotSent
 from delta_outbox.relay import Mode, Relay
@@ -27,23 +25,19 @@ from delta_outbox.relay.planning import Planning
 from delta_outbox.relay.publishing import Publishing
 from delta_outbox.relay.standby import STANDBY_SECONDS
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 GIVES_UP_SOON = {
     "max_attempts": "2",
-    "lease_seconds": "30",
+    "lease_seconds": "120",
     "backoff_initial_seconds": "0.01",
     "backoff_jitter": "0",
 }
 
 
 @pytest.fixture(scope="module")
-def store(spark: SparkSession, home: Home) -> Iterator[Store]:
-    """Return an outbox that the tests of this file share; each leaves nothing open."""
-    with open_store(spark, home, "t_relay_trouble") as store:
-        store.add_policy("trouble.*", **GIVES_UP_SOON)
-        yield store
+def store(shared_store: Store) -> Store:
+    """Return an outbox in which nothing is open; each test leaves it so."""
+    shared_store.add_policy("trouble.*", **GIVES_UP_SOON)
+    return shared_store
 
 
 def test_late_ending_is_void(store: Store, tmp_path: Path) -> None:
@@ -249,6 +243,7 @@ def test_first_copy_is_delivered(store: Store, tmp_path: Path) -> None:
     assert first == payloads
 
 
+@pytest.mark.rest
 @pytest.mark.local
 def test_claim_of_a_gone_worker_is_ended(store: Store, tmp_path: Path) -> None:
     """A claim whose worker is gone is ended with one attempt more, and its events are delivered."""

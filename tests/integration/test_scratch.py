@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.integration.disk import SmallDisk
-from tests.integration.store import Store, check_lives, events, open_store
+from tests.integration.store import Store, check_lives, events
 
 from delta_outbox.home import Home
 from delta_outbox.relay import Mode, Relay
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-
-@pytest.fixture(scope="module")
-def store(spark: SparkSession, home: Home) -> Iterator[Store]:
-    """Return an outbox of its own."""
-    with open_store(spark, home, "t_scratch") as store:
-        yield store
 
 
 class _Mending(logging.Handler):
@@ -41,7 +29,7 @@ class _Mending(logging.Handler):
 
 
 @pytest.mark.local
-def test_a_full_disk_costs_no_event_anything(store: Store, tmp_path: Path) -> None:
+def test_a_full_disk_costs_no_event_anything(shared_store: Store, tmp_path: Path) -> None:
     """An event alone in its claim waits while the disk of the machine is full; the relay says so,
     and delivers it as soon as there is room, without an attempt or a crash on its account.
     """
@@ -54,7 +42,7 @@ def test_a_full_disk_costs_no_event_anything(store: Store, tmp_path: Path) -> No
     relay_log.setLevel(logging.INFO)
     try:
         disk.fill()
-        outbox = replace(store, home=machine).outbox(tmp_path / "d")
+        outbox = replace(shared_store, home=machine).outbox(tmp_path / "d")
         outbox.append(events("alone", 1)).raise_if_rejected()
         summary = Relay(outbox).run(Mode.DRAIN)
     finally:
@@ -62,7 +50,7 @@ def test_a_full_disk_costs_no_event_anything(store: Store, tmp_path: Path) -> No
         relay_log.setLevel(level)
         disk.close()
     assert (1, 0, 0) == (summary.published, summary.dead, summary.waiting)
-    rows = store.transitions("alone")
+    rows = shared_store.transitions("alone")
     check_lives(rows)
     assert ["claimed", "released", "claimed", "delivered"] == [row["reason"] for row in rows]
     assert {(0, 0)} == {(row["crashes"], row["publish_attempts"]) for row in rows}

@@ -75,10 +75,11 @@ def store(spark: SparkSession, home: Home) -> Iterator[Store]:
 
 
 @pytest.fixture(scope="module")
-def manifest(store: Store) -> dict[str, Any]:
+def manifest(shared_store: Store) -> dict[str, Any]:
     """Return what dbt knows of the project."""
-    check_result(run_dbt(["parse"], home=store.home, schema=SCHEMA))
-    text = (store.home.dbt_target / SCHEMA / "manifest.json").read_text(encoding="utf-8")
+    schema = shared_store.tables.schema
+    check_result(run_dbt(["parse"], home=shared_store.home, schema=schema))
+    text = (shared_store.home.dbt_target / schema / "manifest.json").read_text(encoding="utf-8")
     found: dict[str, Any] = json.loads(text)
     return found
 
@@ -86,11 +87,11 @@ def manifest(store: Store) -> dict[str, Any]:
 # --- what is promised and documented -----------------------------------------------------------
 
 
-def test_views_have_the_columns_of_the_contract(store: Store) -> None:
+def test_views_have_the_columns_of_the_contract(shared_store: Store) -> None:
     """Each view has at least the columns that users rely on."""
     for view, columns in CONTRACT.items():
         promised = {*columns, *(() if view in WITHOUT_EVENTS else COLUMNS_OF_EVENT_VIEWS)}
-        assert promised <= set(store.spark.table(store.tables[view]).columns), view
+        assert promised <= set(shared_store.spark.table(shared_store.tables[view]).columns), view
 
 
 def test_views_are_public_and_enforced(manifest: dict[str, Any]) -> None:
@@ -115,7 +116,7 @@ def test_views_are_public_and_enforced(manifest: dict[str, Any]) -> None:
     assert "model.delta_outbox.outbox_state" in exposures["relay"]
 
 
-def test_every_column_is_described(store: Store, manifest: dict[str, Any]) -> None:
+def test_every_column_is_described(shared_store: Store, manifest: dict[str, Any]) -> None:
     """No column of a log, of the projection or of a view is without its meaning."""
     described = {
         node["name"]: {
@@ -130,7 +131,8 @@ def test_every_column_is_described(store: Store, manifest: dict[str, Any]) -> No
         *("outbox_events", "outbox_transitions", "outbox_commands"),
         *("outbox_progress", "outbox_relays", "outbox_purged"),
     ):
-        assert set(store.spark.table(store.tables[name]).columns) == described[name], name
+        columns = shared_store.spark.table(shared_store.tables[name]).columns
+        assert set(columns) == described[name], name
 
 
 @pytest.mark.rest

@@ -7,15 +7,15 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from order_compensation import order_compensation
 from order_creation import order_creation
 from scripts.hatch_build import REQUIRED
-from tests.integration.conftest import REPOSITORY
+from tests.integration.conftest import REPOSITORY, SHARED_SCHEMA
 from tests.integration.other_project import run_in
-from tests.integration.store import Store, open_store
+from tests.integration.store import Store
 from tests.unit.railway_workflow import Check, graph
 
 from delta_outbox.clock import SystemClock
@@ -27,10 +27,7 @@ from delta_outbox.railway.generated import files_of, write
 from delta_outbox.railway.graph import Graph
 from delta_outbox.railway.rows import COLUMNS, from_csv, to_csv
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-SCHEMA, SHOP = "t_workflows", "t_workflows_shop"
+SHOP = "t_workflows_shop"
 PROJECT = """\
 name: shop
 version: "1.0"
@@ -49,11 +46,10 @@ ODD = "it's \"50%\" \\n \\' {{ tea }} ${env:HOME} 🍵, {% do %}"
 
 
 @pytest.fixture(scope="module")
-def store(spark: SparkSession, home: Home) -> Iterator[Store]:
-    """Return an outbox for the tests of this file."""
-    with open_store(spark, home, SCHEMA) as store:
-        yield store
-        spark.sql(f"drop schema if exists {SHOP} cascade")
+def store(shared_store: Store) -> Iterator[Store]:
+    """Return an outbox in which nobody has put workflows into force."""
+    yield shared_store
+    shared_store.spark.sql(f"drop schema if exists {SHOP} cascade")
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +80,7 @@ def dbt(folder: Path, *words: str) -> list[str]:
         if event.info.level == "warn":
             warned.append(event.info.msg)
 
-    variables = {"outbox_schema": SCHEMA}
+    variables = {"outbox_schema": SHARED_SCHEMA}
     check_result(run_in(folder, words, variables=variables, listeners=[listen]))
     return warned
 

@@ -30,6 +30,7 @@ from delta_outbox.demo.kafka_reader import consume_all
 from delta_outbox.demo.kafka_server import KafkaServer
 from delta_outbox.publishers import Delivered, Event, Result, Unknown
 from delta_outbox.publishers.kafka import KafkaPublisher
+from delta_outbox.spark_settings import SHORT_LIVED
 
 USER, PASSWORD = "outbox", "canary-of-the-broker"
 
@@ -56,7 +57,9 @@ def authority() -> trustme.CA:
 def kafka(
     network: Proxy, authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[KafkaServer]:
-    """Start one broker for all tests; none may leave it stopped."""
+    """Start one broker for all tests; none may leave it stopped. Its JVM is started often and lives
+    for a minute or two, in which an optimising compiler does not pay off.
+    """
     keys = tmp_path_factory.mktemp("kafka-tls") / "broker.pem"
     certificate = authority.issue_cert("localhost")
     key = load_pem_private_key(certificate.private_key_pem.bytes(), None)
@@ -76,9 +79,11 @@ def kafka(
             "org.apache.kafka.common.security.scram.ScramLoginModule required;"
         ),
     }
-    with KafkaServer(settings=AUTHORIZER, proxy_port=network.port, secure=secure) as server:
-        network.target = server.behind_proxy
-        yield server
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JDK_JAVA_OPTIONS", " ".join(SHORT_LIVED))
+        with KafkaServer(settings=AUTHORIZER, proxy_port=network.port, secure=secure) as server:
+            network.target = server.behind_proxy
+            yield server
 
 
 @pytest.fixture(scope="session")

@@ -48,7 +48,7 @@ class Front:
     def __init__(self, target: str) -> None:
         self._target = target
         self.answer: Callable[[dict[str, Any]], Answer | None] = lambda _: None
-        self.before_answer: Callable[[], None] = lambda: None
+        self.before_answer: Callable[[], object] = lambda: None
         self.trickle_seconds = 0.0
         self.requests: list[dict[str, Any]] = []
         front = self

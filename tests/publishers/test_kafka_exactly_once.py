@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from confluent_kafka import Producer
+from tests.publishers.timing import MIDDLE
 
 from delta_outbox.errors import PublisherUnavailable
 from delta_outbox.publishers import (
@@ -145,7 +146,7 @@ def test_a_committed_call_without_answer_is_found(
 
     one._client.producer = _With(producer, commit_transaction=commit)
     events = [new_event(topic, claim_id="deaf") for _ in range(20)]
-    assert set(kinds(send(one, events, seconds=3))) == {Unknown}
+    assert set(kinds(send(one, events, seconds=MIDDLE))) == {Unknown}
     proxy.heal()
     found = recovered("deaf")
     assert set(found) == {event.event_id for event in events}
@@ -215,7 +216,7 @@ def test_nothing_is_committed_by_who_marks_too_late(
         return client
 
     monkeypatch.setattr(one, "_client_for", client_for)
-    seconds = 3.0
+    seconds = 2 * MIDDLE  # to connect as well
     deadline = time.monotonic() + seconds
     results = send(one, [new_event(topic, claim_id=claim) for _ in range(20)], seconds=seconds)
     assert {0: 1} == asked
@@ -254,7 +255,7 @@ def test_an_open_transaction_of_somebody_else_is_waited_for(
     events = [new_event(new_topic(), claim_id="behind")]
     assert kinds(send(open_one(), events)) == [Delivered]
     with pytest.raises(ConnectionError, match="still open"):
-        recovered("behind", timeout=3)
+        recovered("behind", timeout=MIDDLE)
     other.abort_transaction(30)
     assert {events[0].event_id} == set(recovered("behind"))
 
@@ -303,6 +304,7 @@ def test_a_batch_too_long_for_its_deadline_is_not_seen(
     assert 1 == len(ids(topic))
 
 
+@pytest.mark.rest
 def test_a_broker_that_is_away_cannot_say(running, settings, recovered):
     """As long as no broker answers nothing is said about a claim, soon enough."""
     running.stop()

@@ -6,7 +6,7 @@ import os
 import time
 
 import pytest
-from tests.publishers.timing import GRACE
+from tests.publishers.timing import GRACE, MIDDLE
 
 from delta_outbox.publishers import Delivered, Failed, NotSent, Unknown
 
@@ -51,8 +51,8 @@ def test_a_broker_too_slow_for_the_deadline(
     publish(one, events[:KEYS])
     proxy.bytes_per_second = 100_000
     start = time.monotonic()
-    results = publish(one, events[KEYS:], seconds=3)
-    assert time.monotonic() - start < 3 + GRACE
+    results = publish(one, events[KEYS:], seconds=MIDDLE)
+    assert time.monotonic() - start < MIDDLE + GRACE
     proxy.heal()
     assert kinds_of(results) == {Delivered, Unknown, NotSent}
     check_answers(events[KEYS:], results)
@@ -91,7 +91,7 @@ def test_connections_that_are_reset_until_the_deadline(
     one = publisher(bootstrap_servers=proxy.address)
     publish(one, batch(new_topic(), 1))
     proxy.reset_replies(10**6)
-    results = publish(one, events, seconds=3)
+    results = publish(one, events, seconds=MIDDLE)
     assert proxy.resets > 0
     proxy.heal()
     arrived = check_answers(events, results)
@@ -115,8 +115,8 @@ def test_a_flush_with_a_remainder(proxy, new_topic, publisher, publish, batch, c
     proxy.holds_replies = True
     remainder = batch(silent, 10)
     start = time.monotonic()
-    results += publish(one, remainder, seconds=2)
-    assert 2 <= time.monotonic() - start < 2 + GRACE
+    results += publish(one, remainder, seconds=MIDDLE)
+    assert MIDDLE <= time.monotonic() - start < MIDDLE + GRACE
     proxy.heal()
     assert [type(result) for result in results] == [Delivered] * 100 + [Unknown] * 10
     check_answers([*answered, *remainder], results)
@@ -143,8 +143,8 @@ def test_a_full_queue_ends_at_the_deadline(
     publish(one, [new_event(topic)])
     proxy.holds_replies = True
     start = time.monotonic()
-    results = publish(one, events, seconds=2)
-    assert 2 <= time.monotonic() - start < 2 + GRACE
+    results = publish(one, events, seconds=MIDDLE)
+    assert MIDDLE <= time.monotonic() - start < MIDDLE + GRACE
     proxy.heal()
     assert [type(result) for result in results] == [Unknown] * 100 + [NotSent] * 400
     check_answers(events, results)

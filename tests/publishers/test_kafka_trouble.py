@@ -8,7 +8,7 @@ import time
 import traceback
 
 import pytest
-from tests.publishers.timing import GRACE
+from tests.publishers.timing import GRACE, MIDDLE
 
 from delta_outbox.errors import PublisherUnavailable
 from delta_outbox.publishers import Delivered, Failed, NotSent, Rejected, Unknown
@@ -33,6 +33,7 @@ def test_a_topic_outside_the_allow_list_is_rejected(new_topic, publisher, new_ev
     assert len(read(topic)) == 1
 
 
+@pytest.mark.rest
 def test_a_broker_that_restarts_is_survived(
     running, new_topic, publisher, new_event, publish, read
 ):
@@ -82,11 +83,11 @@ def test_a_frozen_broker_leaves_events_unknown(
     assert 3 <= took < 3 + GRACE
     assert {type(result) for result in results} == {Unknown, NotSent}
     # What the operating system had taken may arrive; the queue behind it must not.
-    time.sleep(1)
-    after = len(read(topic))
+    before, after = -1, len(read(topic))
+    while before != after:
+        time.sleep(1)
+        before, after = after, len(read(topic))
     assert after < 1000
-    time.sleep(1)
-    assert len(read(topic)) == after
 
 
 def test_a_publisher_goes_on_after_a_frozen_broker(
@@ -114,8 +115,8 @@ def test_the_deadline_ends_a_long_call(new_topic, publisher, new_event, publish,
     topic = new_topic()
     events = [new_event(topic, f"k{n}", payload=b"x" * 512) for n in range(100_000)]
     start = time.monotonic()
-    results = publish(publisher(), events, seconds=0.4)
-    assert time.monotonic() - start < 0.4 + GRACE
+    results = publish(publisher(), events, seconds=0.2)
+    assert time.monotonic() - start < 0.2 + GRACE
     kinds = {type(result) for result in results}
     assert NotSent in kinds
     assert kinds <= {Delivered, Unknown, NotSent}
@@ -156,9 +157,9 @@ def test_a_refused_login_shows_no_password(
     settings = {"bootstrap.servers": kafka.bootstrap, "topics": ["*"], **login}
     with caplog.at_level(logging.DEBUG):
         given = {name.replace(".", "_"): value for name, value in login.items()}
-        [result] = publish(publisher(**given), [new_event("test")], seconds=3)
+        [result] = publish(publisher(**given), [new_event("test")], seconds=MIDDLE)
         with pytest.raises(PublisherUnavailable) as caught:
-            probe(KafkaPublisher, settings, destination="default", timeout=3)
+            probe(KafkaPublisher, settings, destination="default", timeout=MIDDLE)
     assert isinstance(result, Failed)
     assert kafka.bootstrap in result.error
     said = [result.error, "".join(traceback.format_exception(caught.value)), caplog.text]

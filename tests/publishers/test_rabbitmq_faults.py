@@ -7,7 +7,7 @@ from collections import defaultdict
 
 import pytest
 from tests.publishers.rabbitmq_server import PASSWORD, USER
-from tests.publishers.timing import GRACE, once
+from tests.publishers.timing import GRACE, MIDDLE, once
 
 from delta_outbox.publishers import Delivered, Failed, NotSent, Unknown
 from delta_outbox.publishers.rabbitmq import RabbitPublisher
@@ -60,8 +60,8 @@ def test_frozen_ends_at_the_deadline(
     events = [new_event(queue, f"k{number % 4000}") for number in range(20_000)]
     start = time.monotonic()
     with once(lambda: depth(queue) > 100, running_rabbit.pause):
-        results = publish(one, events, seconds=2)
-    assert 2 <= time.monotonic() - start < 2 + GRACE
+        results = publish(one, events, seconds=MIDDLE)
+    assert MIDDLE <= time.monotonic() - start < MIDDLE + GRACE
     assert {Unknown, NotSent} <= kinds_of(results) <= {Delivered, Unknown, NotSent}
     assert sum(type(result) is Unknown for result in results) <= WINDOW
     running_rabbit.resume()
@@ -85,7 +85,7 @@ def test_frozen_before_the_call(running_rabbit, new_queue, open_rabbit, new_even
     assert kinds_of(publish(one, [new_event(queue)])) == {Delivered}
 
 
-@pytest.mark.parametrize("how", ["stop", "kill"])
+@pytest.mark.parametrize("how", [pytest.param("stop", marks=pytest.mark.rest), "kill"])
 def test_stopped_in_the_middle(
     how, running_rabbit, new_queue, open_rabbit, new_event, publish, check, depth
 ):
@@ -106,6 +106,7 @@ def test_stopped_in_the_middle(
     assert kinds_of(publish(one, [new_event(queue)])) == {Delivered}
 
 
+@pytest.mark.rest
 def test_stopped_between_two_calls(running_rabbit, new_queue, open_rabbit, new_event, publish):
     """A broker that was restarted between two calls costs no event an attempt."""
     queue, one = new_queue(), open_rabbit()

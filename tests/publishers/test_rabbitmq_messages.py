@@ -110,6 +110,7 @@ def test_order_of_every_key_is_kept(new_queue, open_rabbit, new_event, publish, 
         assert mine == sorted(mine), f"seed {seed}"
 
 
+@pytest.mark.rest
 def test_ten_thousand_events(new_queue, open_rabbit, new_event, publish, received):
     """10,000 events without a key are confirmed, many at once."""
     queue = new_queue()

@@ -5,7 +5,10 @@ from __future__ import annotations
 import ipaddress
 
 import psutil
+import pytest
 from tests.publishers.rabbitmq_server import RabbitServer
+
+pytestmark = pytest.mark.rest
 
 
 def test_it_listens_on_loopback_only_and_leaves_nothing():

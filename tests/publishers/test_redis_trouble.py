@@ -6,7 +6,7 @@ import time
 
 from tests.publishers.proxy import Proxy
 from tests.publishers.redis_server import check_answers
-from tests.publishers.timing import GRACE, once
+from tests.publishers.timing import GRACE, MIDDLE, once
 
 from delta_outbox.publishers import Delivered, Failed, NotSent, Unknown
 
@@ -51,8 +51,8 @@ def test_answers_that_never_come_are_unknown(running_redis, open_redis, new_even
         events = [new_event("t", f"k{n % 300}", payload=b"x" * 50) for n in range(20_000)]
         start = time.monotonic()
         with once(lambda: proxy.carried > AT_WORK, lambda: setattr(proxy, "holds_replies", True)):
-            results = publish(one, events, seconds=2)
-        assert 2 <= time.monotonic() - start < 2 + GRACE
+            results = publish(one, events, seconds=MIDDLE)
+        assert MIDDLE <= time.monotonic() - start < MIDDLE + GRACE
         check_answers(running_redis, events, results, "t")
         assert {Unknown, NotSent} <= {type(result) for result in results}
 
@@ -86,10 +86,10 @@ def test_a_server_that_freezes_leaves_events_unknown(running_redis, open_redis, 
         running_redis.client() as client,
         once(lambda: client.xlen("t") > 1000, running_redis.pause),
     ):
-        results = publish(one, events, seconds=2)
+        results = publish(one, events, seconds=MIDDLE)
     took = time.monotonic() - start
     running_redis.resume()
-    assert 2 <= took < 2 + GRACE
+    assert MIDDLE <= took < MIDDLE + GRACE
     time.sleep(0.5)
     found = check_answers(running_redis, events, results, "t")
     assert {Delivered, Unknown, NotSent} == {type(result) for result in results}

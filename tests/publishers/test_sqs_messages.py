@@ -199,6 +199,7 @@ def test_requests_of_ten_and_a_mebibyte(front, new_sqs_queue, open_sqs, new_even
     assert len(taken(queue)) == 33
 
 
+@pytest.mark.rest
 def test_many_events_of_many_queues(new_sqs_queue, open_sqs, new_event, publish, sqs_client):
     """2,500 events of 50 queues, far more than one request takes, are delivered once."""
     queues = [new_sqs_queue() for _ in range(50)]

@@ -11,6 +11,9 @@ from typing import Final
 # Seconds. On a busy machine a process may not run for some; a call that ignores its deadline waits
 # for a server that is frozen, or says nothing, for ever.
 GRACE: Final = 20.0
+# Seconds. In these a call that has its connection comes to its middle on a busy machine: the
+# deadline of one that is to end there.
+MIDDLE: Final = 4.0
 LOOK: Final = 0.002  # seconds between two questions
 
 

@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -206,10 +205,8 @@ def test_help_is_fast() -> None:
         "import sys; from delta_outbox.cli.main import main; main(['--help']);"
         "sys.exit(bool({'pyspark', 'pyarrow', 'dbt', 'rich'} & set(sys.modules)))"
     )
-    started = time.monotonic()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert 0 == done.returncode, done.stderr
-    assert time.monotonic() - started < 10  # a second when nothing else runs
 
 
 def test_no_outbox_here(

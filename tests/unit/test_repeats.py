@@ -50,6 +50,7 @@ def test_one_long_text_costs_itself_alone(monkeypatch: pytest.MonkeyPatch):
     it is found twice, and its neighbours keep their numbers.
     """
     monkeypatch.setattr(repeats, "ROWS", 50_000)
+    monkeypatch.setattr(repeats, "MOST", 100_000)
     ids = [f"event-{n:09}" for n in range(50_000)]
     long = "long" * 100_000
     column = pa.chunked_array([[*ids, long]], pa.string())

@@ -8,13 +8,12 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from tests.faults.conftest import KEYS, TOPIC, House, event_id, wait_for
 
-from delta_outbox.home import Home, find_home
+from delta_outbox.home import Home
 from delta_outbox.outbox import Outbox
 from delta_outbox.publishers.jsonl import read_lines
 from delta_outbox.served import find_served
@@ -145,24 +144,19 @@ def killed(process: subprocess.Popen[str]) -> None:
 
 @contextmanager
 def served_house(
-    root: Path, environment: dict[str, str], **of_the_server: str
+    home: Home, environment: dict[str, str], **of_the_server: str
 ) -> Iterator[ServedHouse]:
-    """Serve a new home for a block.
+    """Serve a home for a block.
 
     Args:
-        root: the home.
+        home: with an outbox in which nothing has happened.
         environment: of every command in it.
-        of_the_server: the same, for the server alone; it gets an outbox that is there already.
+        of_the_server: the same, for the server alone.
     """
-    home = find_home(environ={"OUTBOX_HOME": str(root)}, create=True)
-    house = House(root=root, environment={**environment, "OUTBOX_HOME": str(root)})
+    house = House(root=home.root, environment={**environment, "OUTBOX_HOME": str(home.root)})
     house.settings('type = "jsonl"\npath = "delivered"')
-    if of_the_server:
-        assert 0 == house.run("init")[0]
     server = started(house, home, **of_the_server)
     try:
-        if not of_the_server:
-            assert (0, {"home": str(root), "schema": "outbox"}) == house.run("init")
         yield ServedHouse(house=house, home=home, server=server)
     finally:
         killed(server)

@@ -7,8 +7,9 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from tests.faults.served.house import ServedHouse, killed, served_house, session
 from delta_outbox import lasting_session
 from delta_outbox.demo.ports import free_ports
 from delta_outbox.errors import SessionClosed
+from delta_outbox.home import Home
 from delta_outbox.inspection import list_deliveries
 from delta_outbox.inspection_filter import Filter
 from delta_outbox.lifecycle import State
@@ -42,12 +44,14 @@ LOOK = 3.0  # seconds between two looks through the server, which cost a process
 
 @pytest.fixture(scope="module")
 def served(
-    tmp_path_factory: pytest.TempPathFactory, plain_environment: dict[str, str]
+    made_home: Callable[[Path], Home],
+    tmp_path_factory: pytest.TempPathFactory,
+    plain_environment: dict[str, str],
 ) -> Iterator[ServedHouse]:
     """Return a house that such a server serves."""
-    root = tmp_path_factory.mktemp("idle") / "home"
+    home = made_home(tmp_path_factory.mktemp("idle") / "home")
     forgetful = " ".join(f"-D{name}={value}" for name, value in FORGETFUL.items())
-    with served_house(root, plain_environment, JDK_JAVA_OPTIONS=forgetful) as house:
+    with served_house(home, plain_environment, JDK_JAVA_OPTIONS=forgetful) as house:
         yield house
 
 

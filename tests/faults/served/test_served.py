@@ -37,16 +37,18 @@ LAUNCHER = "from delta_outbox.dbt import launcher_main; exit(launcher_main())"
 BACKLOG = 3000  # events that two relays share
 SHARED = 400  # events for relays that share the lanes, with both alive and with one
 LOOK = 3.0  # seconds between two looks through the server, which cost a processor
-END_LIMIT = 10.0  # seconds from the death of `outbox serve` to the end of all that it started
+END_LIMIT = 30.0  # seconds from the death of `outbox serve` to the end of all that it started
 
 
 @pytest.fixture(scope="module")
 def served(
-    tmp_path_factory: pytest.TempPathFactory, plain_environment: dict[str, str]
+    made_home: Callable[[Path], Home],
+    tmp_path_factory: pytest.TempPathFactory,
+    plain_environment: dict[str, str],
 ) -> Iterator[ServedHouse]:
-    """Return a house that is served; the outbox in it was made through the server."""
-    root = tmp_path_factory.mktemp("served") / "home"
-    with served_house(root, plain_environment) as house:
+    """Return a house that is served."""
+    home = made_home(tmp_path_factory.mktemp("served") / "home")
+    with served_house(home, plain_environment) as house:
         yield house
 
 

@@ -90,6 +90,21 @@ class HomeInUse(OutboxError):
         self.pid = pid
 
 
+class NoLocks(OutboxError):
+    """The file system takes no locks: let the home lie on a disk of this machine."""
+
+    code = "NO_LOCKS"
+    remedy = (
+        "Let OUTBOX_HOME (for what lies below OUTBOX_CACHE, that one) name a folder on a disk of "
+        "this machine: only a lock keeps a second process away from what it holds. On NFS the "
+        "lock service of client and server must run."
+    )
+
+    def __init__(self, *, file: object, cause: str, remedy: str | None = None) -> None:
+        """Name the file that was to be locked, and what the system said."""
+        super().__init__(f"{file}: its file system takes no lock: {cause}.", remedy=remedy)
+
+
 class ServerUnreachable(OutboxError):
     """The Spark Connect server does not answer: start it, or unset its address."""
 

@@ -17,6 +17,7 @@ EXAMPLES: list[OutboxError] = [
     errors.NoJava(found="11"),
     errors.NoOutboxHere(where=".outbox"),
     errors.HomeInUse(home=".outbox", pid=42),
+    errors.NoLocks(file=".outbox/lock", cause="No locks available"),
     errors.ServerUnreachable(address="sc://localhost:15002", cause="connection refused"),
     errors.SessionClosed(),
     errors.StoragePrecondition("two writers on file://"),

@@ -7,7 +7,7 @@ of the class (`retryable`), and so is the exit code of a command that ends with 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 
 def _listed(names: Iterable[object]) -> str:
@@ -371,6 +371,33 @@ class LogRewound(OutboxError):
         super().__init__(
             f"{table}: number {number} of {writer} is used, but no rows carry it: "
             "the table was rewound.",
+            remedy=remedy,
+        )
+
+
+PLANS_LOST: Final = (
+    "After a power cut run `outbox refresh --rebuild`: the projection is derived anew. If the "
+    "table has lost rows by a RESTORE or a DELETE: Restore it to its version before that "
+    "(`describe history` shows which), then run the command again."
+)
+"""The remedy where the plan that the projection stands at is gone."""
+
+
+class CommitsLost(OutboxError):
+    """A log has lost commits that the projection was derived from: rebuild the projection."""
+
+    code = "COMMITS_LOST"
+    remedy = (
+        "Run `outbox refresh --rebuild`, before anything is appended. What somebody's INSERT put "
+        "there seconds before the machine lost its power has to be inserted again; where files "
+        "were moved or removed by hand, restore the home from a back-up."
+    )
+
+    def __init__(self, *, table: str, version: int, head: int, remedy: str | None = None) -> None:
+        """Name the log, the version that was read of it, and the one at which it ends now."""
+        super().__init__(
+            f"{table}: its commits up to {version} were folded into the projection, but it ends "
+            f"at {head}: it has lost the last ones.",
             remedy=remedy,
         )
 

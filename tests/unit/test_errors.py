@@ -37,6 +37,7 @@ EXAMPLES: list[OutboxError] = [
     errors.SequenceTaken(writer="outbox/0/0", number=7),
     errors.LaneClosed(writer="outbox/0/0", number=7, lane=0),
     errors.LogRewound(table="outbox_transitions", writer="outbox/0/0", number=7),
+    errors.CommitsLost(table="outbox_events", version=12, head=11),
     errors.FormatTooNew(table="outbox_events", found=2, supported=1),
     errors.FormatTooOld(table="outbox_events", found=1, needed=2),
     errors.ChangeFeedGone(table="outbox_events", version=12),

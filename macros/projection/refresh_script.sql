@@ -48,6 +48,7 @@ begin
     declare commands_after bigint;
     declare commands_to bigint;
 
+    declare there bigint;
     declare is_empty boolean;
     declare events_source string;
     declare transitions_source string;
@@ -93,12 +94,28 @@ begin
                 and number = (select max(number) from {{ progress }} where writer = 'projection')
         );
 
-        if plan_number < expected_number then
-            set plan_number = raise_error('LOG_REWOUND: outbox_progress has lost plans of the projection; restore it to the version before');
+        if plan_number < expected_number or (plan_number < applied and not rebuild_wanted) then
+            set plan_number = raise_error('LOG_REWOUND: outbox_progress has lost plans of the projection. After a power cut run outbox refresh --rebuild; after a RESTORE or a DELETE restore it to the version before');
         end if;
         -- Nothing says where the projection stands: it was restored, or made anew.
         if applied = 0 and plan_number > 0 and not planned then
             set rebuild_wanted = true;
+        end if;
+
+        -- Another refresher has planned further meanwhile, or a log has lost what was planned: what comes in its place would be
+        -- taken for it.
+        if
+            not rebuild_wanted
+            and (events_to > {{ latest_events }} or transitions_to > {{ latest_transitions }} or commands_to > {{ latest_commands }})
+        then
+            begin
+                declare exit handler for sqlexception begin
+                    set plan_number = raise_error('COMMITS_LOST: a log has lost commits that the projection was derived from. Run outbox refresh --rebuild');
+                end;
+                execute immediate 'select count(*) from {{ events }} version as of ' || events_to into there;
+                execute immediate 'select count(*) from {{ transitions }} version as of ' || transitions_to into there;
+                execute immediate 'select count(*) from {{ commands }} version as of ' || commands_to into there;
+            end;
         end if;
 
         -- Write the rows of the newest plan, whoever made it. Where somebody was faster, Delta skips them. A rebuild needs
@@ -264,15 +281,15 @@ begin
                         'rebuild', rebuild_wanted or plan_number = 0,
                         'events', named_struct(
                             'after', if(rebuild_wanted, -1, events_to),
-                            'to', greatest(events_to, {{ latest_events }})
+                            'to', greatest(if(rebuild_wanted, -1, events_to), {{ latest_events }})
                         ),
                         'transitions', named_struct(
                             'after', if(rebuild_wanted, -1, transitions_to),
-                            'to', greatest(transitions_to, {{ latest_transitions }})
+                            'to', greatest(if(rebuild_wanted, -1, transitions_to), {{ latest_transitions }})
                         ),
                         'commands', named_struct(
                             'after', if(rebuild_wanted, -1, commands_to),
-                            'to', greatest(commands_to, {{ latest_commands }})
+                            'to', greatest(if(rebuild_wanted, -1, commands_to), {{ latest_commands }})
                         )
                     )
                 );
@@ -284,7 +301,7 @@ begin
                         'projection', __number__, '__plan__', {{ delta_outbox.now_utc() }},
                         {{ delta_outbox.text_literal("dbt " ~ invocation_id) }}
                     )",
-                    '__number__', cast(plan_number + 1 as string)),
+                    '__number__', cast(greatest(plan_number, applied) + 1 as string)),
                     '__plan__', plan_text);  -- names, numbers and truth values: nothing ends the literal
                 begin
                     declare exit handler for sqlstate '2D521' begin set lost = true; end;
@@ -292,7 +309,7 @@ begin
                 end;
                 if not lost then
                     set planned = true;
-                    set expected_number = plan_number + 1;
+                    set expected_number = greatest(plan_number, applied) + 1;
                     set rebuild_wanted = false;
                 end if;
             end if;

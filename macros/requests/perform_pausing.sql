@@ -23,6 +23,7 @@
             {%- do exceptions.raise_compiler_error(kind ~ ": " ~ problems | join("; ") ~ ".") -%}
         {%- endif -%}
 
+        {%- do delta_outbox.check_storage(source("outbox", "outbox_commands").schema) -%}
         {%- set command_id = invocation_id | replace("-", "") -%}
         {%- do run_query(delta_outbox.append_pausing(
             source("outbox", "outbox_commands"),

@@ -14,6 +14,7 @@
             {%- do exceptions.raise_compiler_error(kind ~ ": " ~ problems | join("; ") ~ ".") -%}
         {%- endif -%}
 
+        {%- do delta_outbox.check_storage(source("outbox", "outbox_commands").schema) -%}
         {%- set command_id = invocation_id | replace("-", "") -%}
         {%- set version = delta_outbox.refresh_now() -%}
         {%- set state = ref("outbox_state") ~ " version as of " ~ version -%}

@@ -1,16 +1,15 @@
 {% macro create_logs() %}
     {#-
-        Create the schema, the logs and the record of what was purged from them, as far as they are missing; never alter
-        data. Runs before every dbt command that reaches the warehouse, and is idempotent.
+        Create the schema, the logs and the record of what was purged from them, as far as they are missing, and stop where
+        they lie on a store that lets two drivers win; never alter data. Runs before every dbt command that reaches the
+        warehouse, and is idempotent.
     -#}
     {%- if execute and flags.WHICH in ("build", "run", "seed", "run-operation", "test", "snapshot", "retry") -%}
         {%- set schema = delta_outbox.schema_name(var("outbox_schema", env_var("OUTBOX_SCHEMA", "") or "outbox")) -%}
         {%- do delta_outbox.check_schema(schema) -%}
         {%- set known = [] -%}
         {%- for row in run_query("show schemas like '" ~ schema ~ "'") -%}
-            {%- for table in run_query("show tables in " ~ schema) -%}
-                {%- do known.append(table["tableName"]) -%}
-            {%- endfor -%}
+            {%- do known.extend(delta_outbox.check_storage(schema)) -%}
         {%- endfor -%}
         {%- if "outbox_events" in known -%}
             {%- do delta_outbox.check_format(schema ~ ".outbox_events") -%}
@@ -21,6 +20,7 @@
                 {%- set ddl = delta_outbox["ddl_" ~ name[7:]] -%}
                 {%- do run_query(ddl(schema ~ "." ~ name)) -%}
             {%- endfor -%}
+            {%- do delta_outbox.check_storage(schema) -%}
         {%- endif -%}
     {%- endif -%}
 {% endmacro %}

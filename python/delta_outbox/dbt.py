@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from delta_outbox import __version__
 from delta_outbox.disk import sync_path
-from delta_outbox.errors import BadPolicy, DbtFailed
+from delta_outbox.errors import BadPolicy, DbtFailed, StoragePrecondition
 from delta_outbox.home import Home
 from delta_outbox.ownership import write_own
 
@@ -157,15 +157,18 @@ def check_result(result: dbtRunnerResult) -> None:
 
     Raises:
         BadPolicy: the policy seed was refused.
+        StoragePrecondition: the logs lie where two drivers can both win a commit.
         DbtFailed: the run failed.
     """
     if result.success:
         return
     if result.exception is not None:
+        _check_precondition(result.exception)
         raise DbtFailed(f"dbt: {_brief(result.exception)}") from result.exception
     nodes: Any = getattr(result.result, "results", ())
     failed = [node for node in nodes if str(node.status) in ("error", "fail", "runtime error")]
     for node in failed:
+        _check_precondition(node.message)
         # The check of the policy seed (macros/policies/check_policies.sql).
         _, mark, problems = str(node.message).partition("BAD_POLICY: ")
         if mark:
@@ -174,6 +177,13 @@ def check_result(result: dbtRunnerResult) -> None:
     if len(failed) > len(shown):
         shown.append(f"and {len(failed) - len(shown)} more")
     raise DbtFailed("dbt: " + ("; ".join(shown) or "it gave no reason"))
+
+
+def _check_precondition(message: object) -> None:
+    """Raise what macros/storage/check_storage.sql says."""
+    _, mark, problem = " ".join(str(message).split()).partition("STORAGE_PRECONDITION: ")
+    if mark:
+        raise StoragePrecondition(problem)
 
 
 def _brief(message: object) -> str:

@@ -66,12 +66,17 @@ def sync_below(folders: Iterable[Path]) -> None:
             if _sync_file_system(descriptor):
                 devices.add(device)
                 continue
-        for found, _, names in os.walk(folder):
+        for found, _, names in os.walk(folder, onerror=_unless_gone):
             for path in (*(Path(found, name) for name in names), Path(found)):
                 try:
                     sync_path(path)
                 except FileNotFoundError:
                     continue
+
+
+def _unless_gone(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def checksum_of(path: Path) -> Path:

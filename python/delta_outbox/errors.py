@@ -7,7 +7,7 @@ of the class (`retryable`), and so is the exit code of a command that ends with 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 
 def _listed(names: Iterable[object]) -> str:
@@ -85,6 +85,21 @@ class HomeInUse(OutboxError):
         holder = f"process {pid}" if pid is not None else "an unknown process"
         super().__init__(f"The home {home} is in use by {holder}.", remedy=remedy)
         self.pid = pid
+
+
+class NoLocks(OutboxError):
+    """The file system takes no locks: let the home lie on a disk of this machine."""
+
+    code = "NO_LOCKS"
+    remedy = (
+        "Let OUTBOX_HOME (for what lies below OUTBOX_CACHE, that one) name a folder on a disk of "
+        "this machine: only a lock keeps a second process away from what it holds. On NFS the "
+        "lock service of client and server must run."
+    )
+
+    def __init__(self, *, file: object, cause: str, remedy: str | None = None) -> None:
+        """Name the file that was to be locked, and what the system said."""
+        super().__init__(f"{file}: its file system takes no lock: {cause}.", remedy=remedy)
 
 
 class ServerUnreachable(OutboxError):
@@ -341,6 +356,33 @@ class LogRewound(OutboxError):
         super().__init__(
             f"{table}: number {number} of {writer} is used, but no rows carry it: "
             "the table was rewound.",
+            remedy=remedy,
+        )
+
+
+PLANS_LOST: Final = (
+    "After a power cut run `outbox refresh --rebuild`: the projection is derived anew. If the "
+    "table has lost rows by a RESTORE or a DELETE: Restore it to its version before that "
+    "(`describe history` shows which), then run the command again."
+)
+"""The remedy where the plan that the projection stands at is gone."""
+
+
+class CommitsLost(OutboxError):
+    """A log has lost commits that the projection was derived from: rebuild the projection."""
+
+    code = "COMMITS_LOST"
+    remedy = (
+        "Run `outbox refresh --rebuild`, before anything is appended. What somebody's INSERT put "
+        "there seconds before the machine lost its power has to be inserted again; where files "
+        "were moved or removed by hand, restore the home from a back-up."
+    )
+
+    def __init__(self, *, table: str, version: int, head: int, remedy: str | None = None) -> None:
+        """Name the log, the version that was read of it, and the one at which it ends now."""
+        super().__init__(
+            f"{table}: its commits up to {version} were folded into the projection, but it ends "
+            f"at {head}: it has lost the last ones.",
             remedy=remedy,
         )
 

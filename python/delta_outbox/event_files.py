@@ -128,12 +128,18 @@ def with_locations(deliveries: pa.Table, files: Mapping[int, Sequence[AddedFile]
     is_clear = ~np.asarray(deliveries["ambiguous"])
     for version, of_commit in files.items():
         its = np.flatnonzero((arrival == version) & is_clear)
-        ids = deliveries["event_id"].take(pa.array(its))
+        asked = deliveries["event_id"].take(pa.array(its)).combine_chunks().dictionary_encode()
+        # What is asked for is hashed, not what the files hold, which may be ten times as much.
+        file_of_id = np.full(len(asked.dictionary), -1, np.int32)
+        row_of_id = np.full(len(asked.dictionary), -1, np.int64)
         for file in of_commit:
-            rows = pc.index_in(ids, value_set=read_columns(file, ("event_id",))["event_id"])
-            there = np.flatnonzero(np.asarray(rows.is_valid()))
-            of_file[its[there]] = number[str(file.path)]
-            of_row[its[there]] = rows.drop_null().to_numpy()
+            held = read_columns(file, ("event_id",))["event_id"]
+            places = pc.index_in(held, value_set=asked.dictionary)
+            known_ids = places.drop_null().to_numpy()
+            file_of_id[known_ids] = number[str(file.path)]
+            row_of_id[known_ids] = np.flatnonzero(np.asarray(places.is_valid()))
+        of_id = asked.indices.to_numpy()
+        of_file[its], of_row[its] = file_of_id[of_id], row_of_id[of_id]
     unknown = of_row < 0
     files_of_rows = pa.DictionaryArray.from_arrays(
         pa.array(of_file, pa.int32(), mask=unknown), pa.array(paths, pa.string())

@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from delta_outbox.errors import HomeInUse
+from delta_outbox.file_lock import lock
 from delta_outbox.ownership import open_own
 
 # A holder that is alive is reported at once. A JVM whose driver is gone ends within seconds:
@@ -78,6 +79,7 @@ class HomeLock:
 
         Raises:
             HomeInUse: somebody else has it; the message holds the process id.
+            NoLocks: the file system of the home takes no locks.
         """
         with self._guard:
             if self._descriptor is not None:
@@ -136,7 +138,7 @@ class HomeLock:
         started = time.monotonic()
         while True:
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, path=self._path)
                 return
             except BlockingIOError:
                 pass
@@ -208,11 +210,12 @@ def is_free(path: Path) -> bool:
 
     Raises:
         FileNotFoundError: there is none.
+        NoLocks: its file system takes no locks.
     """
     descriptor = os.open(path, os.O_RDONLY)
     try:
         # Shared: two processes that only ask do not see each other.
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        lock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB, path=path)
     except BlockingIOError:
         return False
     finally:

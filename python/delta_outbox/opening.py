@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from delta_outbox.clock import Clock, SystemClock
 from delta_outbox.config import load_settings
@@ -15,16 +16,21 @@ from delta_outbox.errors import FormatTooNew, FormatTooOld, NoOutboxHere
 from delta_outbox.home import Home, find_home
 from delta_outbox.outbox import Outbox
 from delta_outbox.served import find_served, remote_address
-from delta_outbox.session import local_session, stop_session, using_server
+from delta_outbox.session import local_session, spark_here, stop_session, using_server
 from delta_outbox.statements import INLINE, Statements
-from delta_outbox.storage_places import Place, check_places, places_of
-from delta_outbox.synced import know_places, sync_folder
+from delta_outbox.storage_places import LOCAL, places_of
+from delta_outbox.synced import sync_folder
 from delta_outbox.tables import FORMAT_PROPERTY, FORMAT_VERSION, LOGS, PROJECTION, Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = logging.getLogger(__name__)
+
+MADE: Final = (*LOGS, PROJECTION, "delivery_policies", "policy_rows", "invariant_violations")
+"""The tables that dbt makes."""
+
+_OF_COMMIT: Final = re.compile(r"\d{20}\.(?:json|checkpoint)")
 
 
 @contextlib.contextmanager
@@ -58,6 +64,7 @@ def open_outbox(
         TornCommit: the newest commit of a log is not whole.
         FormatTooNew: a newer release wrote the logs.
         FormatTooOld: an older release wrote the logs, and they are not to be created.
+        StoragePrecondition: the logs lie where two drivers can both win a commit.
         BadSettings: a setting breaks a rule.
     """
     home = home or find_home(create=create)
@@ -73,14 +80,9 @@ def open_outbox(
     ) as spark:
         tables = Tables(schema=default_schema())
         if create:
-            create_outbox(spark, home, tables)
+            single_driver = settings.storage.single_driver
+            create_outbox(spark, home, tables, single_driver=single_driver)
         check_logs(spark, tables)
-        places = check_storage(
-            spark,
-            tables,
-            home=home if address is None or is_own else None,
-            single_driver=settings.storage.single_driver,
-        )
         outbox = Outbox(
             spark,
             tables=tables,
@@ -89,7 +91,6 @@ def open_outbox(
             clock=clock,
             home=home,
             exclusive=address is None,
-            location=places["outbox_events"].location,
         )
         try:
             yield outbox
@@ -109,7 +110,9 @@ def _local(
         home.lock.release()
 
 
-def create_outbox(spark: SparkSession, home: Home, tables: Tables) -> None:
+def create_outbox(
+    spark: SparkSession, home: Home, tables: Tables, *, single_driver: bool = False
+) -> None:
     """Create what is missing: the logs, the projection and the views; bring logs that are there to
     the present format, with the constraints that all their rows keep. What the logs hold stays.
 
@@ -117,19 +120,38 @@ def create_outbox(spark: SparkSession, home: Home, tables: Tables) -> None:
         spark: the session that dbt uses; the one of this process.
         home: takes dbt's files.
         tables: the names of the relations.
+        single_driver: the operator has promised that one driver alone writes.
 
     Raises:
         DbtFailed: dbt ended with errors.
         FormatTooNew: a newer release wrote the logs.
+        StoragePrecondition: the logs lie where two drivers can both win a commit.
     """
+    _drop_unmade(spark, tables)
     with contextlib.suppress(NoOutboxHere):
         try:
             check_logs(spark, tables)
         except FormatTooOld as error:
             logger.info("migrating", extra={"from": error.args[0]})
         check_result(run_dbt(MIGRATE, home=home, schema=tables.schema))
-    check_result(run_dbt(CREATE, home=home, schema=tables.schema))
+    promise = {"single_driver": True} if single_driver else {}
+    check_result(run_dbt(CREATE, home=home, schema=tables.schema, variables=promise))
     sync_folder(home.root, what=home.root)
+
+
+def _drop_unmade(spark: SparkSession, tables: Tables) -> None:
+    """Drop tables that the catalog has and of which not even the first commit is there, because the
+    power was lost while they were made: nobody would make them again.
+    """
+    if spark_here(spark) is None or not spark.catalog.databaseExists(tables.schema):
+        return
+    for place in places_of(spark, schema=tables.schema, names=MADE).values():
+        log = place.path / "_delta_log"
+        if place.scheme != LOCAL or not log.is_dir():  # a path that was misread would look as empty
+            continue
+        if not any(_OF_COMMIT.match(file.name) for file in log.iterdir()):
+            logger.warning("unmade_table_dropped", extra={"table": place.table})
+            spark.sql(f"drop table {place.table}")
 
 
 def load_statements(home: Home, tables: Tables) -> Statements:
@@ -140,34 +162,6 @@ def load_statements(home: Home, tables: Tables) -> Statements:
         tables: the names of the relations.
     """
     return Statements.parse(compile_sql(INLINE, home=home, schema=tables.schema))
-
-
-def check_storage(
-    spark: SparkSession, tables: Tables, *, home: Home | None, single_driver: bool
-) -> Mapping[str, Place]:
-    """Refuse logs that lie where two drivers can both win a commit.
-
-    Args:
-        spark: the session.
-        tables: the names of the relations.
-        home: whose lock keeps other drivers away; None for a Spark of somebody else.
-        single_driver: the operator has promised that one driver alone writes.
-
-    Returns:
-        Where they lie, by name.
-
-    Raises:
-        StoragePrecondition: they do.
-    """
-    places = places_of(spark, schema=tables.schema, names=(*LOGS, PROJECTION))
-    check_places(
-        places.values(),
-        own_warehouse=None if home is None else home.warehouse,
-        setting=lambda name: spark.conf.get(name, None),
-        single_driver=single_driver,
-    )
-    know_places(spark, schema=tables.schema, places=places.values())
-    return places
 
 
 def check_logs(spark: SparkSession, tables: Tables) -> None:

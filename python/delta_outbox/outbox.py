@@ -55,6 +55,8 @@ from delta_outbox.session import end_own_session, own_session
 from delta_outbox.settings import Settings
 from delta_outbox.settling import UnknownResults
 from delta_outbox.statements import Statements
+from delta_outbox.storage_places import checked_places
+from delta_outbox.synced import know_places
 from delta_outbox.tables import Tables
 
 if TYPE_CHECKING:
@@ -93,7 +95,11 @@ class Outbox:
         home: where relative paths of the settings start.
         exclusive: this process has the home's lock, so workers of other processes are gone.
         worker_id: who claims; unique per instance.
-        location: where the event log lies, as the catalog has it; None if nobody has asked.
+        location: where the event log lies, as the catalog has it, if whoever opens this has
+            checked that; else it is asked, and refused where two drivers can both win a commit.
+
+    Raises:
+        StoragePrecondition: the logs lie on such a store.
     """
 
     def __init__(
@@ -109,10 +115,12 @@ class Outbox:
         worker_id: str | None = None,
         location: str | None = None,
     ) -> None:
-        """Open sessions and read nothing yet."""
-        self.spark = own_session(spark)
+        """Check where the logs lie, open sessions, and read nothing yet."""
         self.tables = tables or Tables()
         self.settings = settings or Settings()
+        if location is None:
+            location = self._checked_location(spark, home)
+        self.spark = own_session(spark)
         self.statements = statements
         self.clock: Clock = clock or SystemClock()
         self.home = home
@@ -138,6 +146,14 @@ class Outbox:
         # Claim -> the log of its lane and its sequence there, for `end`.
         self._claimed_at: dict[str, tuple[TransitionLog, int]] = {}
         WORKERS.add(self.worker_id)
+
+    def _checked_location(self, spark: SparkSession, home: Home | None) -> str:
+        schema = self.tables.schema
+        places = checked_places(
+            spark, schema=schema, home=home, single_driver=self.settings.storage.single_driver
+        )
+        know_places(spark, schema=schema, places=places.values())
+        return places["outbox_events"].location
 
     def close(self) -> None:
         """End the sessions of this store; nothing of it works any more."""

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+from delta_outbox.file_lock import lock
 from delta_outbox.home import PRIVATE_FILE, PRIVATE_FOLDER
 from delta_outbox.homelock import is_free
 from delta_outbox.ownership import open_own
@@ -53,7 +54,7 @@ class Presence:
                     path.unlink()
         path = self._path(relay_id)
         descriptor = open_own(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        lock(descriptor, fcntl.LOCK_EX, path=path)
         os.ftruncate(descriptor, 0)
         os.write(descriptor, json.dumps(says or {}).encode())
         self._own = path, descriptor

@@ -35,7 +35,7 @@ class NumberedWrite:
     """A plan and its place.
 
     Args:
-        number: from 1, without gaps within a writer.
+        number: from 1, growing within a writer.
         plan: what was planned.
         planned_at: when.
     """
@@ -134,7 +134,12 @@ class NumberedWrites:
         raise SequenceTaken(writer=self.app_id, number=number)
 
     def append_after(
-        self, last: NumberedWrite | None, plan: Mapping[str, Any], *, planned_by: str
+        self,
+        last: NumberedWrite | None,
+        plan: Mapping[str, Any],
+        *,
+        planned_by: str,
+        beyond: int = 0,
     ) -> NumberedWrite | None:
         """Append a plan right after another, and return it; None if another writer was faster.
 
@@ -142,13 +147,14 @@ class NumberedWrites:
             last: the plan that it follows, None for the first.
             plan: what is planned.
             planned_by: who plans, for the record.
+            beyond: a number up to which what was derived carries the numbers of plans, of which
+                the log may have lost the last ones; none of them is used again.
 
         Raises:
             LogRewound: the number counts as used and nobody's plan carries it.
         """
-        new = NumberedWrite(
-            number=last.number + 1 if last else 1, plan=plan, planned_at=self._clock.now()
-        )
+        number = max(last.number if last else 0, beyond) + 1
+        new = NumberedWrite(number=number, plan=plan, planned_at=self._clock.now())
         return new if self._write(new, planned_by) else None
 
     def _write(self, new: NumberedWrite, planned_by: str) -> bool:

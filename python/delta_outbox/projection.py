@@ -12,11 +12,17 @@ from typing import TYPE_CHECKING
 from delta_outbox.clock import Clock
 from delta_outbox.commit_history import CommitHistory
 from delta_outbox.conflicts import is_feed_gone
-from delta_outbox.errors import ChangeFeedGone, LogRewound, NoOutboxHere
+from delta_outbox.errors import PLANS_LOST, ChangeFeedGone, LogRewound, NoOutboxHere
 from delta_outbox.lifecycle import OPEN_STATES
 from delta_outbox.literals import listed
 from delta_outbox.progress import NumberedWrite, NumberedWrites
-from delta_outbox.refreshing import PLAN_APP_ID, WRITER, Refreshing, newest_refresh
+from delta_outbox.refreshing import (
+    PLAN_APP_ID,
+    WRITER,
+    Refreshing,
+    check_reach,
+    newest_refresh,
+)
 from delta_outbox.session import kept, own_session
 from delta_outbox.statements import Statements
 from delta_outbox.tables import Tables
@@ -112,15 +118,20 @@ class Projection:
 
         Raises:
             ChangeFeedGone: the feed of a log no longer reaches back to the watermark.
+            CommitsLost: a log has lost commits that the projection was derived from.
+            LogRewound: the plan that the projection stands at is no longer there.
             SequenceTaken: other writers were faster many times in a row.
         """
         with self._lock:  # the session has one set of views and numbers
             latest = self.latest_versions() if latest is None else latest
             known = self._known
-            seen = self.watermark(known.plan if known is not None else None)
-            if seen is not None and seen.covers(latest) and not (rebuild or touch):
-                self._known = seen
-                return seen.plan.number
+            # A rebuild asks nothing of what is there: it is to help whatever that is.
+            seen = None if rebuild else self.watermark(known.plan if known is not None else None)
+            if seen is not None:
+                self._check_reach(seen, latest)
+                if seen.covers(latest) and not touch:
+                    self._known = seen
+                    return seen.plan.number
             plan = self._refreshing.run(
                 latest,
                 applied=seen.plan if seen is not None else None,
@@ -187,7 +198,12 @@ class Projection:
         if plan is None or plan.number != newest.plan:
             plan = self._plans.numbered(newest.plan)
         if plan is None:
-            raise LogRewound(table=self._tables.progress, writer=PLAN_APP_ID, number=newest.plan)
+            raise LogRewound(
+                table=self._tables.progress,
+                writer=PLAN_APP_ID,
+                number=newest.plan,
+                remedy=PLANS_LOST,
+            )
         return Watermark(version=newest.version, plan=plan)
 
     def is_anything_open(self, seen: Watermark) -> bool:
@@ -222,6 +238,15 @@ class Projection:
         """
         return self._must_know().tail(latest)
 
+    def _check_reach(self, seen: Watermark, latest: Mapping[str, int]) -> None:
+        """Refuse a projection that was derived from commits that a log has lost.
+
+        Raises:
+            CommitsLost: it was.
+        """
+        if any(latest[log] < version for log, version in seen.versions.items()):
+            check_reach(self._spark, self._tables, seen.plan)  # or somebody has refreshed since
+
     def _must_know(self) -> Watermark:
         seen = self.known_watermark()
         if seen is None:
@@ -244,6 +269,7 @@ class Projection:
         Raises:
             NoOutboxHere: the projection was never refreshed.
             ChangeFeedGone: the feed of a log no longer reaches back to the projection.
+            CommitsLost: a log has lost commits that the projection was derived from.
         """
         try:
             return self._read_view(with_holding, latest)
@@ -267,6 +293,7 @@ class Projection:
     ) -> tuple[DataFrame, int]:
         seen = self._must_know()
         latest = self.latest_versions() if latest is None else latest
+        self._check_reach(seen, latest)
         state = f"{self._tables.state} version as of {seen.version}"
         states = OPEN_STATES + (("DEAD",) if with_holding else ())
         if seen.covers(latest):

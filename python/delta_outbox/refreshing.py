@@ -21,7 +21,7 @@ import pyarrow as pa
 from delta_outbox.clock import Clock
 from delta_outbox.commit_history import CommitHistory
 from delta_outbox.conflicts import is_conflict, is_feed_gone
-from delta_outbox.errors import ChangeFeedGone, SequenceTaken
+from delta_outbox.errors import ChangeFeedGone, CommitsLost, SequenceTaken
 from delta_outbox.failpoints import reach
 from delta_outbox.file_appends import FileAppends
 from delta_outbox.frames import frame_of
@@ -120,13 +120,14 @@ class Refreshing:
             applied: a plan whose rows are known to be there; None if there is none, and then
                 everything is derived anew.
             planned_by: who asks, for the record.
-            rebuild: derive everything anew.
+            rebuild: derive everything anew, whatever is there.
 
         Returns:
             The plan that the projection stands at.
 
         Raises:
             ChangeFeedGone: the feed of a log no longer reaches back to the last plan.
+            CommitsLost: a log has lost commits that the last plan is about.
             SequenceTaken: other writers were faster many times in a row.
         """
         done = applied.number if applied else 0
@@ -137,11 +138,16 @@ class Refreshing:
                 logger.warning("projection_unknown", extra={"plan": last.number})
                 rebuild = True
             # A plan that somebody left unfinished is finished first; a rebuild needs none.
-            if last is not None and last.number > done and not rebuild and self._apply(last):
-                done = self._stands_at(last)
+            if last is not None and last.number > done and not rebuild:
+                check_reach(self._spark, self._tables, last)
+                if self._apply(last):
+                    done = self._stands_at(last)
             if last is None or last.number <= done or rebuild:
                 new = self._plans.append_after(
-                    last, _plan(last, latest, rebuild=rebuild), planned_by=planned_by
+                    last,
+                    _plan(last, latest, rebuild=rebuild),
+                    planned_by=planned_by,
+                    beyond=self._used() if rebuild else 0,
                 )
                 if new is not None:  # else somebody else planned, perhaps less than we need
                     rebuild = False
@@ -151,6 +157,13 @@ class Refreshing:
                             return new
             last = next(self._plans.last(), None)
         raise SequenceTaken(writer=APP_ID, number=done + 1)
+
+    def _used(self) -> int:
+        """Return the number of the plan that the projection stands at, there or lost; 0 if nothing
+        says so.
+        """
+        newest = newest_refresh(self._spark, self._tables.state)
+        return 0 if newest is None else newest.plan
 
     def _apply(self, plan: NumberedWrite) -> bool:
         """Write the rows of a plan, whoever made it; False if another writer came in between.
@@ -317,6 +330,26 @@ def newest_refresh(spark: SparkSession, state: str) -> RefreshCommit | None:
     return None
 
 
+def check_reach(spark: SparkSession, tables: Tables, plan: NumberedWrite) -> None:
+    """Refuse a plan of which a log has lost commits; those that came in their place would be taken
+    for them.
+
+    Args:
+        spark: the session to read with.
+        tables: the names of the relations.
+        plan: read before this call.
+
+    Raises:
+        CommitsLost: a log ends before the plan does.
+    """
+    for log in LOGS:
+        table, to = tables[f"outbox_{log}"], int(plan.plan[log]["to"])
+        newest = CommitHistory(spark).newest(table)
+        head = newest.version if newest is not None else -1
+        if head < to:
+            raise CommitsLost(table=table, version=to, head=head)
+
+
 def _has_rows(plan: NumberedWrite) -> bool:
     """Say whether a plan is more than the word that there is nothing new."""
     ranges = plan.plan
@@ -328,10 +361,14 @@ def _has_rows(plan: NumberedWrite) -> bool:
 def _plan(
     last: NumberedWrite | None, latest: Mapping[str, int], *, rebuild: bool
 ) -> dict[str, Any]:
-    """Return the plan that follows: from where the last one ended, or from the beginning."""
+    """Return the plan that follows: from where the last one ended, or from the beginning.
+
+    One from the beginning goes as far as the logs do, whatever the last one says: where they have
+    lost commits it went further.
+    """
     anew = rebuild or last is None
     plan: dict[str, Any] = {"rebuild": anew}
     for log in LOGS:
-        done = int(last.plan[log]["to"]) if last else -1
-        plan[log] = {"after": -1 if anew else done, "to": max(done, latest[log])}
+        done = int(last.plan[log]["to"]) if last and not anew else -1
+        plan[log] = {"after": done, "to": max(done, latest[log])}
     return plan

@@ -47,6 +47,17 @@ if TYPE_CHECKING:
 CONNECT_PORT = 15002
 CONNECT_TIMEOUT = 5.0  # seconds
 CONNECT_RETRIES = 5  # about 3 s together
+# A connection that something between us and the server has dropped without a word (a firewall that
+# forgets it, a machine that is gone) looks as if the server were still thinking. After so long
+# without a word in a request the client asks the other end whether it is there. Not more often: a
+# server ends the connection of whoever asks within five minutes (gRPC's own rule).
+KEEPALIVE = {
+    "grpc.keepalive_time_ms": 320_000,
+    "grpc.keepalive_timeout_ms": 20_000,  # until what was sent is acknowledged (TCP_USER_TIMEOUT)
+    "grpc.http2.ping_timeout_ms": 20_000,  # until the answer
+}
+"""Settings of the channel to a server; with them a request waits for six minutes at most."""
+
 # By the server; by the client, once it was told that the server has begun anew.
 FORGOTTEN = (
     "INVALID_HANDLE.SESSION_CLOSED",
@@ -264,7 +275,6 @@ def remote_session(url: str) -> SparkSession:
         ServerUnreachable: nobody answers there, or the server refuses us.
     """
     from pyspark.errors import PySparkException
-    from pyspark.sql import SparkSession
 
     parts = urlparse(url)
     if parts.scheme != "sc" or not parts.hostname:
@@ -274,7 +284,7 @@ def remote_session(url: str) -> SparkSession:
         # The client would try for minutes; a closed port is known at once.
         probe = (parts.hostname, parts.port or CONNECT_PORT)
         socket.create_connection(probe, timeout=CONNECT_TIMEOUT).close()
-        spark: SparkSession = SparkSession.builder.remote(url).create()
+        spark = _connected(url)
         keep_apart(_client(spark))
         try:
             with _quick_to_give_up(spark):
@@ -291,6 +301,20 @@ def remote_session(url: str) -> SparkSession:
     except PySparkException as error:
         raise ServerUnreachable(address=address, cause=_first_line(error)) from error
     check_session(spark)
+    return spark
+
+
+def _connected(url: str) -> SparkSession:
+    """Return a new session at an address, as `SparkSession.builder.remote` does, which takes no
+    settings of the channel.
+    """
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+    from pyspark.sql.connect.session import SparkSession as RemoteSession
+
+    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
+    channel = DefaultChannelBuilder(url, channelOptions=list(KEEPALIVE.items()))
+    remote: Any = RemoteSession.builder.channelBuilder(channel).create()
+    spark: SparkSession = remote
     return spark
 
 

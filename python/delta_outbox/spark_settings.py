@@ -163,6 +163,8 @@ def local_settings(
         "spark.default.parallelism": str(_cores()),
         "spark.scheduler.mode": "FAIR",
         "spark.app.name": app_name,
+        # By it dbt knows a Spark that holds the lock of a home (macros/storage/check_storage.sql).
+        "spark.outbox.home": str(home.root),
         "spark.driver.memory": _driver_memory(),
         "spark.driver.extraJavaOptions": " ".join(java_options),
         "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in jars.resolve()),

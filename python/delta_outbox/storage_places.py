@@ -3,13 +3,15 @@
 A commit of Delta is a file that must not be there yet. Some stores put a file only where there is
 none; on others two drivers that put the same commit both believe that they have won, and an
 acknowledged event is gone. What decides is where the logs lie, not where the warehouse of the
-session is: a schema or a table may have a location of its own.
+session is: a schema or a table may have a location of its own. dbt says the same of each run that
+writes (macros/storage/check_storage.sql).
 """
 
 from __future__ import annotations
 
 import os
 import re
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +19,12 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from delta_outbox.errors import StoragePrecondition
+from delta_outbox.home import Home
+from delta_outbox.session import Machine, is_remote, spark_here
+from delta_outbox.tables import LOGS, PROJECTION
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 LOCAL: Final = "file"
@@ -40,8 +46,8 @@ _OWN_HOME: Final = (
 _PROMISE: Final = (
     "Use HDFS, or give Delta a log store for it that puts a commit only where there is none "
     "(spark.delta.logStore.{scheme}.impl). If one Spark driver, and never a second one, writes to "
-    "these tables, promise it: `single_driver = true` below [storage] in outbox.toml; "
-    "`outbox status` shows the promise."
+    "these tables, promise it: `single_driver = true` below [storage] in outbox.toml, and the "
+    "variable `single_driver: true` of dbt; `outbox status` shows the promise."
 )
 
 
@@ -68,6 +74,67 @@ class Place:
         """Return the path of a place on a local disk."""
         bare = re.sub(r"^[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*(?=/))?", "", self.location)
         return Path(bare)
+
+
+def check_storage(
+    spark: SparkSession, *, schema: str, home: Home | None, single_driver: bool
+) -> Mapping[str, Place]:
+    """Refuse logs that lie where two drivers can both win a commit.
+
+    Args:
+        spark: the session.
+        schema: of the outbox.
+        home: whose Spark it may be; None for a Spark of somebody else.
+        single_driver: the operator has promised that one driver alone writes.
+
+    Returns:
+        Where they lie, by name.
+
+    Raises:
+        StoragePrecondition: they do.
+    """
+    places = places_of(spark, schema=schema, names=(*LOGS, PROJECTION))
+    check_places(
+        places.values(),
+        own_warehouse=home.warehouse if home is not None and _is_of(spark, home) else None,
+        setting=lambda name: spark.conf.get(name, None),
+        single_driver=single_driver,
+    )
+    return places
+
+
+_checked: weakref.WeakKeyDictionary[
+    SparkContext | Machine, dict[tuple[str, Home | None, bool], Mapping[str, Place]]
+] = weakref.WeakKeyDictionary()
+
+
+def checked_places(
+    spark: SparkSession, *, schema: str, home: Home | None, single_driver: bool
+) -> Mapping[str, Place]:
+    """Return what `check_storage` does; of a Spark on this machine it is asked once.
+
+    Args:
+        spark: the session.
+        schema: of the outbox.
+        home: whose Spark it may be; None for a Spark of somebody else.
+        single_driver: the operator has promised that one driver alone writes.
+
+    Raises:
+        StoragePrecondition: the logs lie where two drivers can both win a commit.
+    """
+    here = spark_here(spark)
+    known = {} if here is None else _checked.setdefault(here, {})
+    key = schema, home, single_driver
+    if key not in known:
+        known[key] = check_storage(spark, schema=schema, home=home, single_driver=single_driver)
+    return known[key]
+
+
+def _is_of(spark: SparkSession, home: Home) -> bool:
+    """Say whether the lock of a home keeps other drivers away: this process holds it, or the
+    server of the home, with which it talks.
+    """
+    return spark_here(spark) is not None if is_remote(spark) else home.lock.held
 
 
 def check_places(
@@ -137,14 +204,21 @@ def places_of(spark: SparkSession, *, schema: str, names: Iterable[str]) -> Mapp
         spark: the session.
         schema: of the outbox.
         names: of the tables.
+
+    Raises:
+        StoragePrecondition: the catalog does not say where one lies.
     """
     wanted = set(names)
     rows = spark.sql(f"show table extended in {schema} like '{'|'.join(sorted(wanted))}'").collect()
     found: dict[str, Place] = {}
     for row in rows:
         if row["tableName"] in wanted:
+            table = f"{schema}.{row['tableName']}"
             location = re.search(r"^Location: (.+)$", row["information"], re.MULTILINE)
-            if location is not None:
-                table = f"{schema}.{row['tableName']}"
-                found[row["tableName"]] = Place(table=table, location=location[1].strip())
+            if location is None:
+                raise StoragePrecondition(
+                    f"{table}: must be a table of which the catalog says where it lies. It does "
+                    "not.",
+                )
+            found[row["tableName"]] = Place(table=table, location=location[1].strip())
     return found

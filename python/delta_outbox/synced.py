@@ -7,6 +7,7 @@ it: of what was acknowledged, everything that it rests on is on the disk as well
 
 from __future__ import annotations
 
+import re
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,7 +27,7 @@ from delta_outbox.commit_history import (
     last_checkpoint,
 )
 from delta_outbox.disk import checksum_of, sync_below, sync_path
-from delta_outbox.errors import NotSynced, OutboxError
+from delta_outbox.errors import NotSynced
 from delta_outbox.session import Machine, spark_here
 from delta_outbox.storage import refused_write
 from delta_outbox.storage_places import LOCAL, Place, places_of
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+_COMMIT: Final = re.compile(r"(\d{20})\.json")
 MOST_FILES: Final = 100  # synced one by one; of more, the whole file system is synced at once
 
 
@@ -62,9 +64,12 @@ class _Known:
     marks: dict[Path, _Mark] = field(default_factory=dict)
     folders: set[Path] = field(default_factory=set)  # whose names are on the disk
     files: set[Path] = field(default_factory=set)  # on the disk before a commit names them
-    failed: dict[str, str] = field(default_factory=dict)  # the cause, by the schema
     turns: threading.Lock = field(default_factory=threading.Lock)
 
+
+_failed: list[str] = []
+"""Why the disk did not take something of this process: the system has forgotten what that was, and
+would call it synced the next time."""
 
 _of_sparks: weakref.WeakKeyDictionary[SparkContext | Machine, _Known] = weakref.WeakKeyDictionary()
 
@@ -76,10 +81,15 @@ def know_places(spark: SparkSession, *, schema: str, places: Iterable[Place]) ->
         spark: the session.
         schema: of the outbox.
         places: of its logs and its projection.
+
+    Raises:
+        NotSynced: the folder of one is not there.
     """
     here = spark_here(spark)
     if here is not None:
-        _of_sparks.setdefault(here, _Known()).logs[schema] = _logs_at(places)
+        logs = _of_sparks.setdefault(here, _Known()).logs
+        if schema not in logs:
+            logs[schema] = _logs_at(places)
 
 
 def sync_outbox(spark: SparkSession, schema: str) -> None:
@@ -106,16 +116,8 @@ def sync_outbox(spark: SparkSession, schema: str) -> None:
             known.logs[schema] = _logs_at(
                 places_of(spark, schema=schema, names=(*LOGS, PROJECTION)).values()
             )
-        if schema in known.failed:  # the system has forgotten what it did not take
-            raise NotSynced(what=schema, cause=known.failed[schema])
-        try:
-            with _syncing(schema):
-                _sync(known, known.logs[schema])
-        except OutboxError as error:
-            cause = error.__cause__
-            if isinstance(cause, OSError) and cause.filename is None:  # it was open already
-                known.failed[schema] = str(cause.strerror)
-            raise
+        with _syncing(schema):
+            _sync(known, known.logs[schema])
 
 
 def sync_table(spark: SparkSession, table: str) -> None:
@@ -164,23 +166,45 @@ def sync_files(spark: SparkSession, table: Path, files: Sequence[Path]) -> None:
     here = spark_here(spark)
     assert here is not None
     known = _of_sparks.setdefault(here, _Known())
-    with known.turns, _syncing(table):
-        _sync_each(known, [(table, file) for file in files])
+    with known.turns:
+        with _syncing(table, are_named=False):
+            for file in files:
+                sync_path(file)
+        with _syncing(table):
+            _sync_names(known, [(table, file) for file in files])
         known.files.update(files)
 
 
 @contextmanager
-def _syncing(what: object) -> Iterator[None]:
+def _syncing(what: object, *, are_named: bool = True) -> Iterator[None]:
+    """Sync within the block.
+
+    Args:
+        what: to call it in an error.
+        are_named: whether anything may rest on it already: after a failure nothing is believed.
+    """
+    if _failed:
+        raise NotSynced(what=what, cause=_failed[0])
     try:
         yield
     except OSError as error:
         cause = error.strerror or type(error).__name__
+        if are_named and error.filename is None:  # else it could not even be opened
+            _failed.append(cause)
         raise refused_write(error, table=str(what)) or NotSynced(what=what, cause=cause) from error
 
 
 def _logs_at(places: Iterable[Place]) -> Sequence[Path]:
-    found = (place.path / "_delta_log" for place in places if place.scheme == LOCAL)
-    return [log if log.is_dir() else Path(unquote(str(log))) for log in found]
+    found = []
+    for place in places:
+        if place.scheme == LOCAL:
+            log = place.path / "_delta_log"
+            if not log.is_dir():
+                log = Path(unquote(str(log)))
+            if not log.is_dir():  # else it would never be synced, and nobody would know
+                raise NotSynced(what=place.table, cause=f"{log} is not there")
+            found.append(log)
+    return found
 
 
 def _sync(known: _Known, logs: Sequence[Path]) -> None:
@@ -195,19 +219,18 @@ def _sync(known: _Known, logs: Sequence[Path]) -> None:
             files = None
         else:
             files += found
-    if files is None:
+    if files is None or not _sync_each(known, files):
         sync_below(log.parent for log in moved)
-    else:
-        _sync_each(known, files)
     known.marks.update(moved)
 
 
 def _mark_after(log: Path, before: _Mark | None) -> _Mark:
     """Return the mark at the newest commit of a log."""
-    if before is not None and identity_of(commit_file(log, before.version)) == before.file:
+    if before is not None and before.file is not None and _is_there(log, before):
         version = before.version
     else:  # the first time; or another table has taken the place of the one that we knew
-        version = last_checkpoint(log)
+        named = (_COMMIT.fullmatch(file.name) for file in log.iterdir())
+        version = max((int(one[1]) for one in named if one), default=-1)
     while commit_file(log, version + 1).exists():
         version += 1
     return _Mark(
@@ -217,12 +240,16 @@ def _mark_after(log: Path, before: _Mark | None) -> _Mark:
     )
 
 
+def _is_there(log: Path, mark: _Mark) -> bool:
+    return identity_of(commit_file(log, mark.version)) == mark.file
+
+
 def _written(log: Path, before: _Mark, now: _Mark) -> list[tuple[Path, Path]] | None:
     """Return the files that came to a table, each with the folder of the table.
 
     None where the commits do not tell them.
     """
-    if identity_of(commit_file(log, before.version)) != before.file:
+    if not _is_there(log, before):
         return None
     table = log.parent
     found: list[Path] = []
@@ -244,22 +271,29 @@ def _written(log: Path, before: _Mark, now: _Mark) -> list[tuple[Path, Path]] | 
     return [(table, path) for path in found]
 
 
-def _sync_each(known: _Known, files: Sequence[tuple[Path, Path]]) -> None:
-    """Sync files, and the names of those that are new."""
-    folders: dict[Path, None] = {}
-    for table, path in files:
-        if path not in known.files:
-            try:
-                sync_path(path)
-            except FileNotFoundError:  # VACUUM has removed what was replaced
-                continue
-            with suppress(FileNotFoundError):
-                sync_path(checksum_of(path))
-            folders.update(dict.fromkeys(_to_sync(known, table, path)))
+def _sync_each(known: _Known, files: Sequence[tuple[Path, Path]]) -> bool:
+    """Sync files that commits name, and the names of those that are new; False if one is not where
+    it was looked for: VACUUM has removed it, or its commit means another place.
+    """
+    new = [(table, path) for table, path in files if path not in known.files]
+    for _, path in new:
+        try:
+            sync_path(path)
+        except FileNotFoundError:
+            return False
+        with suppress(FileNotFoundError):
+            sync_path(checksum_of(path))
+    _sync_names(known, new)
+    known.files.difference_update(path for _, path in files)
+    return True
+
+
+def _sync_names(known: _Known, files: Sequence[tuple[Path, Path]]) -> None:
+    """Sync the folders in which new files have their names."""
+    folders = dict.fromkeys(folder for one in files for folder in _to_sync(known, *one))
     for folder in folders:
         sync_path(folder)
     known.folders.update(folders)
-    known.files.difference_update(path for _, path in files)
 
 
 def _to_sync(known: _Known, table: Path, path: Path) -> Iterator[Path]:

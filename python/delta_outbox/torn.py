@@ -11,6 +11,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
@@ -28,6 +29,7 @@ from delta_outbox.tables import LOGS
 
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
 _CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\.parquet")
+WRITTEN_OUT: Final = 600.0  # seconds after which the system has written out what it was given
 _PARQUET: Final = b"PAR1"  # how such a file ends
 _CHECKSUMS: Final = b"crc\0"  # how Hadoop's begin, then bytes of each chunk; four are of a chunk
 _CHUNK: Final = 512  # bytes
@@ -68,14 +70,13 @@ def torn_commits(log: Path) -> Sequence[int]:
 
     What was acknowledged is synced, with all that came before it: behind a commit that is torn,
     nothing was. But an empty one that others have followed was taken, by Delta and by us, for one
-    that did nothing; and what is older than the last checkpoint is not read any more.
+    that did nothing. What is older than the last checkpoint, and was written minutes before the
+    newest commit, was on the disk when the power was lost.
 
     Args:
         log: the folder where Delta keeps the log of a table.
     """
-    since = last_checkpoint(log)
-    named = (_COMMIT.fullmatch(name) for name in _names(log))
-    versions = sorted(version for one in named if one and (version := int(one[1])) >= since)
+    versions = _doubtful(log)
     read = {version: _actions(log, version) for version in versions}
     replaced = {
         action["remove"]["path"]
@@ -89,6 +90,29 @@ def torn_commits(log: Path) -> Sequence[int]:
     while read.get(first - 1) == []:
         first -= 1
     return first, versions[-1]
+
+
+def _doubtful(log: Path) -> Sequence[int]:
+    """Return the commits of which something may not have been on the disk, in order.
+
+    A checkpoint that was made in the last seconds says what commits did, not that their files are
+    whole.
+    """
+    named = (_COMMIT.fullmatch(name) for name in _names(log))
+    versions = sorted((int(one[1]) for one in named if one), reverse=True)
+    if not versions:
+        return ()
+    since = last_checkpoint(log)
+    recent = _written_at(log, versions[0]) - WRITTEN_OUT
+    kept = takewhile(lambda one: one >= since or _written_at(log, one) >= recent, versions)
+    return [*kept][::-1]
+
+
+def _written_at(log: Path, version: int) -> float:
+    try:
+        return commit_file(log, version).stat().st_mtime
+    except FileNotFoundError:  # Delta has just removed what is old
+        return 0.0
 
 
 def _names(log: Path) -> Iterable[str]:
@@ -153,6 +177,11 @@ def _remedy(home: Home, log: Path, *files: Path) -> str:
     moved = (
         f"mkdir -p {away} && find {shlex.quote(str(log))} \\( {told} \\) -exec mv {{}} {away} \\;"
     )
+    if commit_file(log, 0) in files:
+        return (
+            f"End whatever uses this home. Then `{moved}`, and `outbox init`, which makes the "
+            "table again: the power was lost while it was made."
+        )
     return (
         f"End whatever uses this home. Then `{moved}`, and `outbox refresh --rebuild`. Nothing of "
         "it was acknowledged by `outbox`; what somebody's INSERT put there seconds before the "

@@ -23,7 +23,7 @@ from delta_outbox.globs import glob_to_regex
 from delta_outbox.home import Home
 from delta_outbox.outbox import Outbox
 from delta_outbox.publishers.jsonl import read_lines
-from delta_outbox.session import is_remote
+from delta_outbox.session import is_remote, spark_here
 from delta_outbox.settings import PublisherSettings, RelaySettings, SecretMapping, Settings
 from delta_outbox.statements import Statements
 from delta_outbox.tables import Tables
@@ -84,6 +84,8 @@ class Store:
             settings: of the outbox.
             given: more for `Outbox`.
         """
+        if spark_here(self.spark) is None:  # stands for a server elsewhere
+            given.setdefault("location", "elsewhere")
         return Outbox(
             self.spark,
             tables=self.tables,

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.integration.power import Disk, remembered
-from tests.integration.store import Store, events, open_store
+from tests.integration.store import Store, check_derived, empty_logs, events, open_store
 
 from delta_outbox import synced
-from delta_outbox.errors import TornCommit
+from delta_outbox.dbt import check_result, run_dbt
+from delta_outbox.errors import CommitsLost, DbtFailed, LogRewound, OutboxError, TornCommit
 from delta_outbox.home import Home
 from delta_outbox.inbox import Inbox
 from delta_outbox.log_store import LogStore
 from delta_outbox.maintenance.maintain import Maintenance
+from delta_outbox.opening import create_outbox, load_statements
 from delta_outbox.operating.pausing import append_pausing, pausing_request
 from delta_outbox.outbox import Outbox
 from delta_outbox.publishers.protocol import Delivered
@@ -212,6 +214,113 @@ def test_an_inbox_never_knows_more_than_was_done(
         )
     assert (1, [[]]) == (done, seen)
     assert [] == disk.unsynced(folder)
+
+
+def commits_of(store: Store) -> dict[str, set[Path]]:
+    """Return the commits of each table of an outbox."""
+    logs = folder_of(store).glob("*/_delta_log")
+    return {log.parent.name: set(log.glob("*.json")) for log in logs}
+
+
+def take(store: Store, names: Sequence[str], *, since: dict[str, set[Path]]) -> None:
+    """Take the commits of tables that came since, with all that Delta has left beside them."""
+    for name in names:
+        new = commits_of(store)[name] - since[name]
+        assert new
+        for commit in new:
+            for file in commit.parent.glob(f"*{commit.stem}.*"):
+                file.unlink()
+    jvm: Any = store.spark.sparkContext._jvm
+    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+
+def build_state(store: Store, *more: str) -> None:
+    """Let dbt refresh the projection."""
+    args = ["run", "--select", "outbox_state", *more]
+    check_result(run_dbt(args, home=store.home, schema=store.tables.schema))
+
+
+EVENTS, PLANS, STATE = "outbox_events", "outbox_progress", "outbox_state"
+
+
+@pytest.mark.parametrize(
+    ("way", "lost", "error"),
+    [
+        ("store", (PLANS,), LogRewound),
+        *(
+            pytest.param(way, lost, error, marks=pytest.mark.rest)
+            for way, lost, error in (
+                ("dbt", (PLANS,), LogRewound),
+                ("dbt", (EVENTS,), CommitsLost),
+                ("store", (EVENTS, STATE), None),
+                ("store", (EVENTS, PLANS), LogRewound),
+                ("dbt", (PLANS, STATE), None),
+                ("store", (STATE,), None),
+                ("store", (EVENTS, PLANS, STATE), None),
+            )
+        ),
+    ],
+)
+def test_the_remedy_helps_whatever_a_power_cut_takes(
+    store: Store, tmp_path: Path, way: str, lost: Sequence[str], error: type[OutboxError] | None
+) -> None:
+    """Whichever of the commits a power cut takes that came with a refresh of dbt, nothing of what
+    is left is taken for something else: either all goes on, or every way says what is lost, and
+    after the rebuild of the remedy what is there and what comes is in the projection.
+    """
+    outbox, prefix = store.outbox(tmp_path), f"{way}-{'-'.join(lost)}"
+    store.insert((f"{prefix}-kept", "x", "p"))
+    outbox.refresh()
+    before = commits_of(store)
+    store.insert((f"{prefix}-last", "x", "p"))
+    if way == "dbt":
+        build_state(store)
+    else:
+        outbox.refresh()  # writes the same, and syncs it, which here means nothing
+    take(store, lost, since=before)
+    meanwhile = set()
+    if EVENTS not in lost:  # what a plan of the lost number would be about as well
+        store.insert((f"{prefix}-meanwhile", "x", "p"))
+        meanwhile = {"last", "meanwhile"}
+    late = store.outbox(tmp_path)
+    if error is not None:
+        with pytest.raises(error) as said:
+            late.refresh()
+        assert "`outbox refresh --rebuild`" in said.value.remedy
+        with pytest.raises(error):
+            late.retrieve(1)
+        if way == "dbt":
+            with pytest.raises(DbtFailed, match=f"{error.code}.*outbox refresh --rebuild"):
+                build_state(store)
+        if lost == (EVENTS,):
+            build_state(store, "--full-refresh")
+        else:
+            late.refresh(rebuild=True)
+    store.insert((f"{prefix}-after", "x", "p"))
+    late.refresh()
+    expected = {"kept", "after"} | meanwhile
+    assert {f"{prefix}-{one}": "PENDING" for one in expected} == store.states(prefix)
+    check_derived(store)
+
+
+@pytest.mark.rest
+def test_an_init_that_lost_its_power_is_repeated(
+    spark: SparkSession, home: Home, tmp_path: Path
+) -> None:
+    """Where the power was lost while tables were made, so that of some not even the first commit is
+    there, the next `outbox init` makes them, and leaves the others as they are.
+    """
+    with empty_logs(spark, home, "t_power_init") as tables:
+        store = Store(
+            spark=spark, home=home, tables=tables, statements=load_statements(home, tables)
+        )
+        store.insert(("kept", "order.created", "x"))
+        unmade = ("outbox_relays", "outbox_purged")
+        take(store, unmade, since={name: set() for name in unmade})
+        create_outbox(spark, home, tables)
+        outbox = store.outbox(tmp_path / "delivered")
+        assert 1 == Relay(outbox).run(Mode.DRAIN).published
+        outbox.close()
 
 
 @pytest.mark.rest

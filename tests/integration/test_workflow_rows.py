@@ -21,7 +21,6 @@ from tests.unit.railway_workflow import Check, graph
 from delta_outbox.clock import SystemClock
 from delta_outbox.dbt import check_result
 from delta_outbox.errors import DbtFailed
-from delta_outbox.home import Home
 from delta_outbox.progress import NumberedWrites
 from delta_outbox.railway.generated import files_of, write
 from delta_outbox.railway.graph import Graph

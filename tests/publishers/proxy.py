@@ -24,6 +24,7 @@ class Proxy:
         target: the port that connections are passed on to.
         bytes_per_second: how fast a client may send; None: as fast as it likes.
         holds_replies: let no answer of the broker through.
+        accepted: connections that were made so far.
         carried: bytes that clients have sent so far.
     """
 
@@ -34,6 +35,9 @@ class Proxy:
         self.holds_replies = False
         self.resets = 0  # that were made
         self.carried = 0  # bytes that clients have sent
+        self.accepted = 0
+        self._forgotten = 0  # connections that carry nothing any more
+        self._closed = 0  # connections that were closed
         self._requests_to_reset = 0
         self._replies_to_reset = 0
         self._lock = threading.Lock()
@@ -73,6 +77,16 @@ class Proxy:
         """
         self._replies_to_reset, self.resets = times, 0
 
+    def forget(self) -> None:
+        """Carry nothing any more over the connections that there are, without a word to either end,
+        as a firewall does that has forgotten them; new ones are well.
+        """
+        self._forgotten = self.accepted
+
+    def close(self) -> None:
+        """Close the connections that there are, as a server does that has waited long enough."""
+        self._closed = self.accepted
+
     def heal(self) -> None:
         """Let everything through again."""
         self._requests_to_reset = self._replies_to_reset = 0
@@ -87,13 +101,18 @@ class Proxy:
                 except OSError:  # as if nobody listened here
                     client.close()
                     continue
-                threading.Thread(target=self._serve, args=(client, broker), daemon=True).start()
+                self.accepted += 1
+                ends = (client, broker, self.accepted)
+                threading.Thread(target=self._serve, args=ends, daemon=True).start()
 
-    def _serve(self, client: socket.socket, broker: socket.socket) -> None:
+    def _serve(self, client: socket.socket, broker: socket.socket, number: int) -> None:
         # One thread for both directions: a thread that waits in `recv` would keep the RST back.
         with client, broker, contextlib.suppress(OSError):
             carried = 0
-            while not self._ended:
+            while not self._ended and number > self._closed:
+                if number <= self._forgotten:
+                    time.sleep(_LOOK)
+                    continue
                 sides = [client] if self.holds_replies else [client, broker]
                 ready, _, _ = select.select(sides, [], [], _LOOK)
                 if client in ready:

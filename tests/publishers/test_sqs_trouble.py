@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import threading
 import time
+from urllib.parse import urlparse
 
 import pytest
+from tests.publishers.proxy import Proxy
 from tests.publishers.sqs_server import refusal
 from tests.publishers.timing import GRACE, MIDDLE
 
@@ -202,6 +204,46 @@ def test_stopped_and_started(running_moto, sqs_client, new_sqs_queue, open_sqs, 
     running_moto.start()
     sqs_client.create_queue(QueueName=queue)
     assert kinds_of(publish(one, [new_event(queue)])) == {Delivered}
+
+
+@pytest.fixture
+def kept(front):
+    """Return a proxy before a server that keeps its connections, as Amazon's does."""
+    with Proxy() as proxy:
+        proxy.target = urlparse(front.url).port
+        yield proxy
+
+
+def test_an_idle_connection(kept, new_sqs_queue, open_sqs, new_event, publish, taken):
+    """A connection that the server has closed between two calls is replaced before anything is
+    sent: nothing is lost, nothing unknown.
+    """
+    queue, one = new_sqs_queue(), open_sqs(endpoint_url=f"http://{kept.address}", concurrency=2)
+    for times in range(1, 4):
+        events = [new_event(queue) for _ in range(20)]
+        assert kinds_of(publish(one, events, seconds=5)) == {Delivered}
+        assert len(taken(queue)) == 20
+        assert kept.accepted >= times
+        kept.close()
+        time.sleep(0.2)  # until both ends know
+
+
+def test_a_connection_that_was_dropped_without_a_word(
+    kept, new_sqs_queue, open_sqs, new_event, publish
+):
+    """Where something between has forgotten an idle connection and says so to nobody, the call ends
+    with its deadline, and the next one is well.
+    """
+    queue, one = new_sqs_queue(), open_sqs(endpoint_url=f"http://{kept.address}")
+    # As long as the next one, for which the SDK has the same connections.
+    assert kinds_of(publish(one, [new_event(queue)], seconds=5)) == {Delivered}
+    before = kept.accepted
+    kept.forget()
+    start = time.monotonic()
+    assert kinds_of(publish(one, [new_event(queue)], seconds=5)) == {Unknown}
+    assert time.monotonic() - start < 5 + GRACE
+    assert kinds_of(publish(one, [new_event(queue)], seconds=5)) == {Delivered}
+    assert kept.accepted > before
 
 
 def test_nothing_is_sent_after_the_deadline(front, new_sqs_queue, open_sqs, new_event, publish):

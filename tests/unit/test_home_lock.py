@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from delta_outbox import homelock
-from delta_outbox.errors import HomeInUse
+from delta_outbox.errors import HomeInUse, NoLocks, OutboxError
+from delta_outbox.file_lock import file_locked
 from delta_outbox.home import Home
+from delta_outbox.presence import Presence
 
 ANSWER_LIMIT = 5.0  # seconds; the contract's
 
@@ -147,3 +152,36 @@ def test_same_process_takes_it_once(home: Home):
     assert not home.lock.held
     with holder(home) as (_, said):
         assert "held" == said
+
+
+@pytest.mark.parametrize("number", ["ENOLCK", "EOPNOTSUPP", "ENOSYS"])
+def test_a_file_system_without_locks_is_named(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: str
+):
+    """Where the file system takes no locks, as NFS without its lock service, whoever needs one is
+    told so, with what to do, and holds nothing; what is there keeps as it is.
+    """
+    home.lock.acquire()
+    home.lock.release()
+    before = home.lock_file.read_bytes()
+
+    def refused(*_: Any) -> None:
+        raise OSError(getattr(errno, number), os.strerror(getattr(errno, number)))
+
+    monkeypatch.setattr(fcntl, "flock", refused)
+    ways = (
+        home.lock.acquire,
+        home.lock.other_holder,
+        lambda: Presence(home.relays).enter("relay-1"),
+        lambda: file_locked(tmp_path / "cache" / "lock").__enter__(),
+    )
+    for way in ways:
+        with pytest.raises(NoLocks, match="takes no lock: ") as caught:
+            way()
+        assert isinstance(caught.value, OutboxError)
+        assert "on a disk of this machine" in caught.value.remedy
+    assert not home.lock.held
+    assert before == home.lock_file.read_bytes()
+    monkeypatch.undo()
+    with home.locked():
+        assert home.lock.held

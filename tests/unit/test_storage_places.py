@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from tests.unit.macro_namespace import Macros
 
 from delta_outbox.errors import StoragePrecondition
 from delta_outbox.storage_places import Place, check_places
@@ -120,3 +121,48 @@ def test_every_log_is_looked_at(tmp_path: Path):
     ]
     with pytest.raises(StoragePrecondition, match=r"outbox\.outbox_relays: .*/elsewhere/"):
         check_places(places, own_warehouse=warehouse, setting=lambda _: None, single_driver=False)
+
+
+HOMES = "/homes/of/ann/warehouse"
+LOCATIONS = [
+    f"file:{HOMES}/outbox.db/outbox_events",
+    f"file://{HOMES}/outbox.db/outbox_events",
+    f"{HOMES}/outbox.db/outbox_events",
+    f"file:{HOMES}2/outbox.db/outbox_events",
+    "file:/elsewhere/outbox_events",
+    "s3a://bucket/outbox_events",
+    "S3A://bucket/outbox_events",
+    "hdfs://host/outbox_events",
+    "abfss://host/outbox_events",
+    "viewfs://host/outbox_events",
+]
+STORES = [
+    None,
+    *(DYNAMO, SINGLE, "com.example.ConditionalPut", "io.delta.storage.HDFSLogStore"),
+    "org.apache.spark.sql.delta.storage.LocalLogStore",
+]
+
+
+@pytest.mark.parametrize("single_driver", [False, True])
+@pytest.mark.parametrize("warehouse", [None, HOMES])
+@pytest.mark.parametrize("location", LOCATIONS)
+def test_dbt_says_the_same(location: str, warehouse: str | None, single_driver: bool):
+    """A dbt that nobody has started for a home takes and refuses the same places as a command, in
+    the same words.
+    """
+    macros = Macros("storage")
+    for store in STORES:
+        said = ""
+        try:
+            check(
+                location,
+                home=None if warehouse is None else Path(warehouse),
+                settings={} if store is None else {"spark.delta.logStore.class": store},
+                single_driver=single_driver,
+            )
+        except StoragePrecondition as error:
+            said = f"{error} {error.remedy}"
+        own = None if warehouse is None else f"file:{warehouse}"
+        assert said == macros.storage_problem(
+            "outbox.outbox_events", location, own, store, single_driver
+        )

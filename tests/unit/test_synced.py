@@ -31,6 +31,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "_delta_log").mkdir(parents=True)
     machine = Machine()
     monkeypatch.setattr(synced, "spark_here", lambda _: machine)
+    monkeypatch.setattr(synced, "_failed", [])
     place = Place(table="outbox.outbox_events", location=f"file:{folder}")
     synced.know_places(SPARK, schema="outbox", places=[place])
     return folder
@@ -143,12 +144,18 @@ def _another(table: Path) -> None:
     commit(table, 0)
 
 
-@pytest.mark.parametrize("change", [_many, _vector, _elsewhere, _another])
+def _not_there(table: Path) -> None:
+    commit(table, 1, "a.parquet")
+    (table / "a.parquet").unlink()
+
+
+@pytest.mark.parametrize("change", [_many, _vector, _elsewhere, _another, _not_there])
 def test_what_is_not_told_file_by_file_is_synced_as_a_whole(
     table: Path, calls: Synced, change: Callable[[Path], None]
 ) -> None:
-    """Very many files, files that a commit does not name by a path in the table, or another table
-    in the place of the one that was known, are synced with the whole file system.
+    """Very many files, files that a commit does not name by a path in the table, or that are not
+    there, or another table in the place of the one that was known, are synced with the whole file
+    system.
     """
     commit(table, 0)
     sync(calls)
@@ -177,6 +184,68 @@ def test_after_a_failure_nothing_is_believed(
         synced.sync_outbox(SPARK, "outbox")
     with pytest.raises(again, match=os.strerror(number)):
         synced.sync_outbox(SPARK, "outbox")
+
+
+@pytest.mark.parametrize("way", ["names of new files", "folder"])
+def test_after_any_failure_nothing_is_believed(table: Path, calls: Synced, way: str) -> None:
+    """Whatever it was that the disk did not take, from then on nothing of this process is called
+    synced; a new data file that no commit names yet is nobody's loss.
+    """
+    commit(table, 0)
+    sync(calls)
+    file = table / "a.parquet"
+    file.write_text("rows")
+    fsync = os.fsync
+
+    def fails(descriptor: int) -> None:
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        if path.is_dir() or way != "names of new files":
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        fsync(descriptor)
+
+    def all_fails(_: int) -> bool:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with (
+        mock.patch.object(os, "fsync", side_effect=OSError(errno.EIO, "x")),
+        pytest.raises(NotSynced),
+    ):
+        synced.sync_files(SPARK, table, [file])
+    assert [] == sync(calls)
+    ways = {
+        "names of new files": lambda: synced.sync_files(SPARK, table, [file]),
+        "folder": lambda: synced.sync_folder(table, what=table),
+        "outbox": lambda: synced.sync_outbox(SPARK, "outbox"),
+    }
+    with (
+        mock.patch.object(os, "fsync", fails),
+        mock.patch.object(disk, "_sync_file_system", all_fails),
+        pytest.raises(NotSynced),
+    ):
+        ways[way]()
+    for again in ways.values():
+        with pytest.raises(NotSynced, match=os.strerror(errno.EIO)):
+            again()
+
+
+def test_a_log_whose_checkpoint_tells_nothing_is_followed(table: Path, calls: Synced) -> None:
+    """Where Delta has removed the first commits, and the file that names the last checkpoint cannot
+    be read, what comes is synced all the same.
+    """
+    for version in (7, 8):
+        commit(table, version)
+    (table / "_delta_log" / "_last_checkpoint").write_text("")
+    assert [EVERYTHING] == sync(calls)
+    commit(table, 9, "a.parquet")
+    assert "a.parquet" in sync(calls)
+    assert [] == sync(calls)
+
+
+def test_a_folder_that_is_not_there_is_said(table: Path) -> None:
+    """A table whose folder is not where the catalog says is never taken for one that is synced."""
+    place = Place(table="outbox.outbox_state", location=f"file:{table}/elsewhere")
+    with pytest.raises(NotSynced, match=r"outbox_state.*elsewhere"):
+        synced.know_places(SPARK, schema="other", places=[place])
 
 
 def test_a_server_elsewhere_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:

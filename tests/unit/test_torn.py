@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +15,7 @@ import pytest
 from delta_outbox.commit_history import actions_of, commit_file
 from delta_outbox.errors import TornCommit
 from delta_outbox.home import Home
-from delta_outbox.torn import check_commits, torn_commits
+from delta_outbox.torn import WRITTEN_OUT, check_commits, torn_commits
 
 PARQUET = b"PAR1 rows PAR1"
 
@@ -106,6 +108,18 @@ def test_what_is_torn_is_named_and_its_remedy_helps(
     assert 6 == len(list((home.root / "torn" / "outbox_events").iterdir()))
 
 
+def test_a_table_that_was_being_made_is_made_again(home: Home, log: Path) -> None:
+    """Where the first commit of a table is torn, the remedy is to make the table again."""
+    _zeros(commit_file(log, 0))
+    with pytest.raises(TornCommit) as caught:
+        check_commits(home)
+    [_, command, then, *_] = re.split(r"`(?:, and `)?", caught.value.remedy)
+    assert "outbox init" == then
+    subprocess.run(["bash", "-ec", command], check=True)
+    check_commits(home)
+    assert [] == list(log.iterdir())
+
+
 @pytest.mark.parametrize("tear", [_empty, _zeros, _cut])
 @pytest.mark.parametrize("what", ["itself", "checksums"])
 def test_a_torn_checkpoint_is_named_and_its_remedy_takes_nothing_else(
@@ -143,14 +157,37 @@ def test_what_was_replaced_may_be_gone(log: Path) -> None:
     assert () == torn_commits(log)
 
 
-def test_only_what_is_read_is_looked_at(log: Path) -> None:
-    """Before the last checkpoint nothing is looked at; one that is torn itself names none."""
+def test_what_was_written_long_ago_is_not_looked_at(log: Path) -> None:
+    """Before the last checkpoint nothing is looked at but what was written minutes before the
+    newest commit at most; a checkpoint that is torn itself names none.
+    """
     _zeros(commit_file(log, 1))
     assert (1, 3) == torn_commits(log)
     (log / "_last_checkpoint").write_text(json.dumps({"version": 2}))
+    assert (1, 3) == torn_commits(log)
+    newest = commit_file(log, 3).stat().st_mtime
+    for version in (0, 1):
+        os.utime(commit_file(log, version), (newest, newest - 2 * WRITTEN_OUT))
     assert () == torn_commits(log)
     (log / "_last_checkpoint").write_bytes(b"")
     assert (1, 3) == torn_commits(log)
+
+
+def test_a_checkpoint_hides_no_torn_data_file(home: Home, log: Path) -> None:
+    """A checkpoint of the last seconds names data files as whole that are torn: the commit of such
+    a file is named, and its remedy takes the checkpoint as well.
+    """
+    for name in (f"{3:020}.checkpoint.parquet", f"{1:020}.checkpoint.parquet"):
+        (log / name).write_bytes(PARQUET)
+    (log / "_last_checkpoint").write_text(json.dumps({"version": 3}))
+    check_commits(home)
+    _empty(log.parent / "day=1/part 2.parquet")
+    with pytest.raises(TornCommit, match=commit_file(log, 2).name) as caught:
+        check_commits(home)
+    [_, command, *_] = caught.value.remedy.split("`")
+    subprocess.run(["bash", "-ec", command], check=True)
+    check_commits(home)
+    assert [f"{1:020}.checkpoint.parquet"] == sorted(map(_name, log.glob("*checkpoint*")))
 
 
 @pytest.mark.parametrize("tear", [_empty, _zeros, _cut])

@@ -8,15 +8,18 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlparse
 
 import pytest
-from tests.faults.conftest import wait_for
+from tests.faults.conftest import PATIENCE, wait_for
 from tests.faults.served.house import ServedHouse, killed, served_house, sessions_of
+from tests.publishers.proxy import Proxy
 
-from delta_outbox import lasting_session
+from delta_outbox import lasting_session, session
 from delta_outbox.demo.ports import free_ports
 from delta_outbox.errors import SessionClosed
 from delta_outbox.home import Home
@@ -164,6 +167,34 @@ def test_a_session_of_the_user_is_not_guessed(
         own.stop()
         with pytest.raises(SessionClosed, match="was not used for longer"):
             own_session(spark)
+
+
+def test_a_connection_that_was_dropped_without_a_word(
+    served: ServedHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where something between us and a server has forgotten the connection and says so to nobody, a
+    request waits as long as the settings of the channel say, and goes on over a new connection: it
+    is carried out once.
+    """
+    sooner = {name: given // 80 for name, given in session.KEEPALIVE.items()}
+    monkeypatch.setattr(session, "KEEPALIVE", sooner)
+    server = urlparse(served.url)
+    with Proxy() as proxy, ThreadPoolExecutor(1) as aside:
+        assert server.port is not None
+        proxy.target = server.port
+        with using_server(served.url.replace(f":{server.port}", f":{proxy.port}")) as spark:
+            own = own_session(spark)
+            insert = "insert into outbox.outbox_events (event_id, event_type, payload) values"
+            for number, one in enumerate((spark, own)):
+                assert 1 == one.range(1).count()
+                before = proxy.accepted
+                proxy.forget()
+                text = f"{insert} ('dropped-{number}', 'x', cast('x' as binary))"
+                aside.submit(one.sql, text).result(PATIENCE)  # an INSERT is carried out at once
+                assert proxy.accepted > before
+            own.stop()
+    found = "select count(*) from outbox.outbox_events where startswith(event_id, 'dropped-')"
+    assert [2] == served.numbers(found)
 
 
 def test_a_server_that_began_anew_is_met_again(served: ServedHouse) -> None:

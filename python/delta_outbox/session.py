@@ -51,7 +51,11 @@ CONNECT_RETRIES = 5  # about 3 s together
 # forgets it, a machine that is gone) looks as if the server were still thinking. After so long
 # without a word in a request the client asks the other end whether it is there. Not more often: a
 # server ends the connection of whoever asks within five minutes (gRPC's own rule).
-KEEPALIVE = {"grpc.keepalive_time_ms": 320_000, "grpc.keepalive_timeout_ms": 20_000}
+KEEPALIVE = {
+    "grpc.keepalive_time_ms": 320_000,
+    "grpc.keepalive_timeout_ms": 20_000,  # until what was sent is acknowledged (TCP_USER_TIMEOUT)
+    "grpc.http2.ping_timeout_ms": 20_000,  # until the answer
+}
 """Settings of the channel to a server; with them a request waits for six minutes at most."""
 
 # By the server; by the client, once it was told that the server has begun anew.

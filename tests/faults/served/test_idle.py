@@ -176,8 +176,7 @@ def test_a_connection_that_was_dropped_without_a_word(
     request waits as long as the settings of the channel say, and goes on over a new connection: it
     is carried out once.
     """
-    sooner = {name: given // 80 for name, given in session.KEEPALIVE.items()}
-    monkeypatch.setattr(session, "KEEPALIVE", sooner)
+    monkeypatch.setattr(session, "KEEPALIVE", dict.fromkeys(session.KEEPALIVE, 4_000))
     server = urlparse(served.url)
     with Proxy() as proxy, ThreadPoolExecutor(1) as aside:
         assert server.port is not None

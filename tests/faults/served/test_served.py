@@ -109,7 +109,8 @@ def test_two_relays_share_the_lanes(served: ServedHouse) -> None:
     first, second = (served.house.start("relay", "--continuous") for _ in range(2))
     # Of one lane, one of them is the owner.
     wait_for(lambda: [1, 1] == served.shares(), interval=LOOK)
-    code, changed = served.house.run("lanes", "--to", "4", *who, "--apply")
+    wait = ("--max-wait", f"{PATIENCE:g}")
+    code, changed = served.house.run("lanes", "--to", "4", *who, *wait, "--apply")
     assert (0, 1, 4, True) == (code, *(changed[name] for name in ("epoch", "lanes", "begun")))
     wait_for(lambda: [2, 2] == served.shares(), interval=LOOK)
     served.append(SHARED)

@@ -359,6 +359,7 @@ def provide(settings):
         (PROVIDE.replace("(None)", "(settings['invoicing'])"), "no third party 'invoicing'"),
         (PROVIDE.replace("(None)", "(1 / 0)"), "failed with ZeroDivisionError"),
         (PROVIDE.replace("def", "async def"), "failed with TypeError"),
+        (PROVIDE.replace("return", "made ="), "provide returned None."),
         (
             "def provide(settings):\n    raise ValueError(settings['warehouse']['token'])\n",
             "ValueErr",
@@ -384,21 +385,43 @@ def test_check_calls_provide(
 
 
 def test_the_example_makes_its_clients_of_its_settings(tmp_path: Path, capsys, monkeypatch) -> None:
-    """The example's module gives every task of both workflows its client, once all tokens are set;
-    a token that is missing is named.
+    """The example's module gives every task of both workflows its client; a check needs no token,
+    and names those that are not set.
     """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OUTBOX_CONFIG", str(ORDERS / "outbox.toml"))
     names = re.findall(r"\$\{(\w+)\}", (ORDERS / "outbox.toml").read_text(encoding="utf-8"))
-    for name in names[1:]:
+    for name in names[2:]:
         monkeypatch.setenv(name, f"s3cr3t of {name}")
     code, document = run(capsys, "check")
-    assert (2, "BAD_SETTINGS") == (code, document["error"]["code"])
-    assert names[0] in document["error"]["message"]
-    monkeypatch.setenv(names[0], "s3cr3t")
+    (warning,) = document["warnings"]
+    assert 0 == code
+    assert warning.startswith(f"{names[0]}, {names[1]}: not set in the environment.")
+    for name in names:
+        monkeypatch.setenv(name, "s3cr3t")
     code, document = run(capsys, "check")
     assert (0, []) == (code, document["warnings"])
     assert 2 == len(document["workflows"])
+
+
+@pytest.mark.parametrize("command", ["list", "draw", "build"])
+def test_commands_that_call_nobody_need_no_secret(project: Path, capsys, command: str) -> None:
+    """A variable of a third party that is not set stops no command that calls nobody."""
+    with (project / "outbox.toml").open("a") as settings:
+        settings.write('[third_parties.warehouse]\ntoken = "${NOT_SET_ANYWHERE}"\n')
+    assert 0 == run(capsys, command)[0]
+
+
+def test_a_provide_that_needs_a_value_says_what_is_not_set(project: Path, capsys) -> None:
+    """Where `provide` fails over a text that stands for a variable, the variable is named."""
+    file = project / "order_compensation.py"
+    call = "(int(settings['warehouse']['port']))"
+    file.write_text(file.read_text(encoding="utf-8") + PROVIDE.replace("(None)", call))
+    with (project / "outbox.toml").open("a") as settings:
+        settings.write('[third_parties.warehouse]\nport = "${WAREHOUSE_PORT}"\n')
+    code, document = run(capsys, "check", "order_compensation")
+    assert (2, "BAD_WORKFLOW_MODULE") == (code, document["error"]["code"])
+    assert document["error"]["remedy"].endswith("Not set: WAREHOUSE_PORT.")
 
 
 def test_a_third_party_that_nobody_calls_is_warned_of(project: Path, capsys) -> None:

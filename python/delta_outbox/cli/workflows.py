@@ -33,8 +33,8 @@ def check(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     settings = cache(partial(_settings, args))
     modules = _modules(args, settings)
     workflows = load(modules, _folder())
-    check_providers(modules, lambda: settings().third_parties)
-    warned = [str(one) for one in warnings(workflows)]
+    unset = check_providers(modules, lambda: settings().third_parties)
+    warned = [*map(str, warnings(workflows)), *unset]
     if not args.module:
         warned += uncalled(workflows, settings().third_parties)
     files = _files(args, workflows)

@@ -38,7 +38,7 @@ def test_the_tutorial_works_as_it_stands(tmp_path: Path) -> None:
         assert 0 == done.returncode, done.stdout
         told.append(done.stdout)
     new, _, looked, forgetful, tested, lagging = told
-    assert "2 passed" in new
+    assert "3 passed" in new
     assert "ticket_return: 4 tasks, nothing wrong." in looked
     assert "Written: docs/workflows/ticket_return.md" in looked
     assert "ticket_return.give_money_back: [settles_within_missing]" in forgetful

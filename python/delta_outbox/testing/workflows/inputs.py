@@ -6,11 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from delta_outbox.railway import State, Task, ToDo, Trigger
+from delta_outbox.testing.workflows.errors import KitError
 from delta_outbox.testing.workflows.third_parties import ThirdParty
-
-
-class KitError(Exception):
-    """The kit was asked for something that cannot be."""
 
 
 def check_given_task(task: object, trigger: object) -> None:

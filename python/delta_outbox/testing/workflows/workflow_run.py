@@ -13,7 +13,8 @@ from delta_outbox.railway import Decided, Exit, Item, Never, Outcome, State, Tas
 from delta_outbox.railway.graph import Event, Graph
 from delta_outbox.railway.names import duration
 from delta_outbox.testing.workflows.clock import VirtualClock
-from delta_outbox.testing.workflows.inputs import KitError, check_object, check_third_parties
+from delta_outbox.testing.workflows.errors import KitError
+from delta_outbox.testing.workflows.inputs import check_object, check_third_parties
 from delta_outbox.testing.workflows.promises import BrokenPromise, broken_promises
 from delta_outbox.testing.workflows.task_run import TaskRun, moment, run_task
 from delta_outbox.testing.workflows.third_parties import ThirdParty

@@ -33,6 +33,10 @@ class Unset(FromEnvironment):
 
     __slots__ = ("_file", "_where", "variable")
 
+    variable: str
+    _where: str
+    _file: Path | None
+
     def __new__(cls, text: str, *, variable: str, where: str, file: Path | None) -> Unset:
         """Keep the text, the variable, and where it is referred to."""
         made = super().__new__(cls, text)

@@ -136,9 +136,9 @@ def test_build_writes_pages_and_names_stale_ones(project: Path, capsys, monkeypa
     monkeypatch.chdir(project)
     assert (1, {"stale": pages}) == run(capsys, "build", "--check")
     assert not (project / "docs").exists()
-    assert (0, {"written": pages}) == run(capsys, "build")
+    assert (0, {"written": pages, "removed_rows": {}}) == run(capsys, "build")
     assert (0, {"stale": []}) == run(capsys, "build", "--check")
-    assert (0, {"written": []}) == run(capsys, "build")
+    assert (0, {"written": [], "removed_rows": {}}) == run(capsys, "build")
     page = project / pages[1]
     page.write_text(page.read_text() + "by hand\n")
     assert (1, {"stale": pages[1:]}) == run(capsys, "build", "--check")
@@ -269,7 +269,9 @@ def test_a_workflow_that_is_gone_takes_its_page_and_its_rows_along(project: Path
     assert 1 == code
     assert {page, *BESIDE} - {"seeds/railway.yml", BESIDE[5], ROWS[3]} == set(names)
     assert 0 == main(["workflow", "build"])
-    assert f"Removed: {page}" in " ".join(capsys.readouterr().out.split())
+    told = " ".join(capsys.readouterr().out.split())
+    assert f"Removed: {page}" in told
+    assert "rows of order_compensation, which has no class any more." in told
     assert not (project / page).exists()
     assert "order_compensation" not in (project / ROWS[1]).read_text(encoding="utf-8")
     assert (project / "docs" / "workflows" / "notes.md").exists()
@@ -277,17 +279,60 @@ def test_a_workflow_that_is_gone_takes_its_page_and_its_rows_along(project: Path
 
 def test_rows_that_were_written_by_hand_stay(project: Path, capsys) -> None:
     """A workflow without a hash has no classes: `build` leaves its rows as they are."""
-    by_hand = rows_of(graph())
-    by_hand["railway_workflows"][0]["hash"] = ""
-    (project / "seeds").mkdir()
-    for seed, rows in by_hand.items():
-        (project / "seeds" / f"{seed}.csv").write_text(to_csv(seed, rows), encoding="utf-8")
+    by_hand = written_by_hand(project)
     assert 0 == run(capsys, "build")[0]
     for seed, rows in by_hand.items():
         found = from_csv((project / "seeds" / f"{seed}.csv").read_text(encoding="utf-8"))
         assert rows == [row for row in found if row["workflow"] == "shipping"]
         assert seed == "railway_contracts" or len(found) > len(rows)
     assert (0, []) == stale(capsys)
+
+
+def written_by_hand(project: Path) -> dict[str, list[dict[str, str]]]:
+    """Write rows of a workflow without a hash, and return them."""
+    by_hand = rows_of(graph())
+    by_hand["railway_workflows"][0]["hash"] = ""
+    (project / "seeds").mkdir()
+    for seed, rows in by_hand.items():
+        (project / "seeds" / f"{seed}.csv").write_text(to_csv(seed, rows), encoding="utf-8")
+    return by_hand
+
+
+def test_rows_by_hand_stay_whose_workflow_is_misspelt(project: Path, capsys) -> None:
+    """Rows that `build` has not written are dbt's to complain of, and never removed."""
+    by_hand = written_by_hand(project)
+    workflows = project / ROWS[0]
+    workflows.write_text(workflows.read_text(encoding="utf-8").replace("shipping,", "shippng,"))
+    code, document = run(capsys, "build")
+    assert (0, {}) == (code, document["removed_rows"])
+    for name in ROWS[1:]:
+        found = from_csv((project / name).read_text(encoding="utf-8"))
+        kept = [row for row in found if row["workflow"] == "shipping"]
+        assert by_hand[Path(name).stem] == kept
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "says"),
+    [
+        (ROWS[0], ("shipping,", "order_creation,"), "order_creation has no hash, so its rows"),
+        (ROWS[1], ("expires_seconds", "expires_second"), "a cell in the column 'expires_second'"),
+        (ROWS[2], (",label,", ",label,x,x,x,x,"), "in the column 'no name, behind the last one'"),
+        (ROWS[1], ("Label", "\xc9tiquette"), "the file must be UTF-8"),
+    ],
+)
+def test_nothing_that_was_written_by_hand_is_lost(
+    project: Path, capsys, name: str, change: tuple[str, str], says: str
+) -> None:
+    """What `build` could not write again as it was read stops it, before anything is written."""
+    written_by_hand(project)
+    text = (project / name).read_text(encoding="utf-8").replace(*change)
+    (project / name).write_text(text, encoding="latin-1")
+    for command in ("build", "check"):
+        code, document = run(capsys, command)
+        assert (2, "BAD_SETTINGS") == (code, document["error"]["code"])
+        assert says in document["error"]["message"]
+    assert text == (project / name).read_text(encoding="latin-1")
+    assert not (project / "docs").exists()
 
 
 def test_where_seeds_and_models_are_is_what_the_project_says(project: Path, capsys) -> None:
@@ -338,9 +383,8 @@ def test_a_project_file_that_is_no_yaml_is_named(project: Path, capsys) -> None:
 
 def test_named_modules_have_pages_alone(project: Path, capsys) -> None:
     """Rows are of all workflows together, so a part of them writes none."""
-    assert (0, {"written": ["docs/workflows/order_creation.md"]}) == run(
-        capsys, "build", "order_creation"
-    )
+    code, document = run(capsys, "build", "order_creation")
+    assert (0, ["docs/workflows/order_creation.md"]) == (code, document["written"])
 
 
 PROVIDE = """

@@ -115,11 +115,12 @@ def draw(args: argparse.Namespace, invocation: Invocation) -> Outcome:
 
 def build(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     """Write what follows from the workflows; with --check only say what is stale."""
-    from delta_outbox.railway.generated import write
+    from delta_outbox.railway.generated import removed_rows, write
 
     del invocation
     files = _files(args, _workflows(args))
     behind = _Behind(files, _folder())
+    removed = removed_rows(files)
     if not args.check:
         write(files)
 
@@ -127,12 +128,15 @@ def build(args: argparse.Namespace, invocation: Invocation) -> Outcome:
         from delta_outbox.cli.render import sentence
 
         yield from map(sentence, behind.words("Stale" if args.check else "Written"))
+        for name, rows in removed.items() if not args.check else ():
+            yield sentence(f"Removed: {rows} rows of {name}, which has no class any more.")
         if not behind.names:
             yield sentence("Everything is as the workflows say.")
 
-    key = "stale" if args.check else "written"
-    code = TO_LOOK_AT if args.check and behind.names else 0
-    return Outcome(document={key: behind.names}, text=text, exit_code=code)
+    if args.check:
+        code = TO_LOOK_AT if behind.names else 0
+        return Outcome(document={"stale": behind.names}, text=text, exit_code=code)
+    return Outcome(document={"written": behind.names, "removed_rows": removed}, text=text)
 
 
 class _Behind:

@@ -429,9 +429,14 @@ def test_a_task_is_checked_with_all_that_it_calls(task, parties, says: str) -> N
 
 
 def test_a_trigger_is_an_object() -> None:
-    """The class of a trigger, or a start event in place of it, is refused."""
+    """The class of a trigger, or a start event in place of it, is refused; so is a wrong start."""
     printer = Printer()
-    for trigger, says in ((Trigger, "Trigger is a class"), (START, "is no Trigger")):
+    cases = (
+        (Trigger, "Trigger is a class"),
+        (START, "is no Trigger"),
+        (Trigger(instance="p-1", start={"parcel_id": "p-1"}), r"`trigger\.start`: .* is no Parcel"),
+    )
+    for trigger, says in cases:
         with pytest.raises(KitError, match=says):
             check_task(SWAPPED, Labels(printer), trigger, [printer])  # type: ignore[arg-type]
 
@@ -442,8 +447,18 @@ def test_a_task_whose_third_party_is_not_named_is_explored_too() -> None:
     def build(script):
         return Labels(Printer(script)), Printer()
 
-    with pytest.raises(BrokenPromise, match="2 effects"):
+    with pytest.raises(BrokenPromise, match="2 effects") as error:
         explore(SWAPPED, build, PARCEL, depth=1)
+    assert "Printer (remembers no keys: it was made without `remembers_keys=True`)" in str(
+        error.value
+    )
+
+
+def everybody_with_a_silent_pager() -> tuple[Any, Any, dict[str, Any]]:
+    """Return tasks, a start event and the rest for an answer that is no object of the contract."""
+    tasks, parties = everybody(pager=Pager([Trouble.ACTS_SILENTLY]))
+    data: Any = {"x": 1}
+    return tasks, START, {"third_parties": parties, "people": [Answer(task=Check, data=data)]}
 
 
 def test_a_workflow_runs_with_all_that_it_calls() -> None:
@@ -463,6 +478,16 @@ def test_a_workflow_runs_with_all_that_it_calls() -> None:
             "no class among the tasks of shipping",
         ),
         (tasks, start, {"third_parties": parties, "people": [Answer]}, "Answer is a class"),
+        (
+            tasks,
+            start,
+            {"third_parties": parties, "people": [Answer(task=Check, data=finding, after=3)]},  # type: ignore[arg-type]
+            r"write `after=timedelta\(\.\.\.\)`",
+        ),
+        (
+            *everybody_with_a_silent_pager(),
+            r"`data` is \{'x': 1\}; give an object, `Finding\(\.\.\.\)`",
+        ),
     ]
     for given, event, more, says in cases:
         with pytest.raises(KitError, match=says):

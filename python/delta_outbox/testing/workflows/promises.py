@@ -12,6 +12,7 @@ from delta_outbox.railway import (
     AtLeastOnce,
     BlackBox,
     Exit,
+    Idempotent,
     OptimisticLock,
     Outcome,
     State,
@@ -30,6 +31,7 @@ from delta_outbox.testing.workflows.task_run import TaskRun, _finished, run_task
 from delta_outbox.testing.workflows.third_parties import TROUBLES, ThirdParty, Trouble, WorkerDied
 
 MOST_SCRIPTS = 20_000
+_FORGETS = " (remembers no keys: it was made without `remembers_keys=True`)"
 
 
 class BrokenPromise(AssertionError):
@@ -155,7 +157,7 @@ def check_task(
         KitError: the task calls nobody, or somebody whose ledger was not given; it raises
             before it has called anybody; or a script has troubles to which no call came.
     """
-    check_given_task(task, trigger)
+    check_given_task(workflow, task, trigger)
     check_third_parties([task], third_parties)
     before = _calls(third_parties)
     run = _checked(workflow, task, trigger, third_parties)
@@ -221,7 +223,7 @@ def explore(
     for length in range(depth + 1):
         for script in product(troubles, repeat=length):
             task, party = build(script)
-            check_given_task(task, trigger)
+            check_given_task(workflow, task, trigger)
             others = [one for _, one in held_by(task) if one is not party]
             check_third_parties([task], [party, *others])
             every = [party, *others]
@@ -253,5 +255,6 @@ def _message(
     lines = [f"{run.task_id} ({run.task.category.business_name}):", *broken, ""]
     for party, script in zip(third_parties, scripts, strict=True):
         words = "; ".join(script) or "answers every call"
-        lines.append(f"{party.title}: {words}")
+        forgets = isinstance(run.task, Idempotent) and not party.remembers_keys
+        lines.append(f"{party.title}{_FORGETS if forgets else ''}: {words}")
     return "\n".join([*lines, "", run.trace])

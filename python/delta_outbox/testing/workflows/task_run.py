@@ -133,7 +133,7 @@ def run_task(
             raises before it has called anybody, or holds a scripted third party that was not
             given.
     """
-    check_given_task(task, trigger)
+    check_given_task(workflow, task, trigger)
     check_third_parties([task], third_parties, needed=False)
     clock = clock or VirtualClock()
     for one in third_parties:

@@ -129,6 +129,11 @@ def run_workflow(
                 f"An answer is for {answer.task!r}, which is no class among the tasks of "
                 f"{workflow.name}: write `Answer(task=Class, ...)` with one of them."
             )
+        if not isinstance(answer.after, timedelta) or answer.after < timedelta(0):
+            raise KitError(
+                f"The answer for {answer.task.__name__} comes after {answer.after!r}: "
+                "write `after=timedelta(...)`, not negative."
+            )
     check_third_parties(tasks, third_parties)
     clock = clock or VirtualClock()
     for one in third_parties:
@@ -261,7 +266,8 @@ class _Instance:
     def decided(self, task: ToDo[Any, Any, Any, Any], item: Item[Any], answer: Answer) -> Passed:
         data = answer.data(item.task_id) if callable(answer.data) else answer.data
         if not isinstance(data, task.contract):
-            raise KitError(f"{item.task_id}: {data!r} is no {task.contract.__name__}.")
+            name = task.contract.__name__
+            raise KitError(f"{item.task_id}: `data` is {data!r}; give an object, `{name}(...)`.")
         # As it would arrive: through JSON, checked against the contract.
         data = task.contract.model_validate_json(data.model_dump_json())
         about = task.correlate(data)

@@ -95,6 +95,8 @@ def test_a_bad_module_is_named(project: Path, capsys, module: str, code: str, sa
         ("\n\ndef f(:\n", 3),
         ("import json\n\njson.loads('{')\n", 3),
         ("from delta_outbox.railway import Wrkflow\n", 1),
+        ("from order_creation import *\n\nStock.ENOGH\n", 3),
+        ("from order_creation import *\n\n\n{route(MakeOrder, {})}\n", 4),
     ],
 )
 def test_a_module_that_fails_is_told_with_file_and_line(
@@ -109,11 +111,23 @@ def test_a_module_that_fails_is_told_with_file_and_line(
     assert f"The module was found and fails: mend {where}." == document["error"]["remedy"]
 
 
+def test_what_is_looked_for_is_named(project: Path, capsys) -> None:
+    """Who misspells an outcome reads its members; who misspells a module, where it was sought."""
+    (project / "fails.py").write_text("from order_creation import Stock\n\nStock.ENOGH\n")
+    _, document = run(capsys, "check", "fails")
+    assert "Stock has ENOUGH, NOT_ENOUGH" in document["error"]["message"]
+    _, document = run(capsys, "check", "nowhere")
+    assert document["error"]["message"].endswith(
+        f"Looked for in {project}, and among what is installed."
+    )
+
+
 def test_without_modules_the_remedy_is_said(project: Path, capsys) -> None:
     """Whoever has named no module is told where to name one."""
     (project / "outbox.toml").write_text("")
     code, document = run(capsys, "list")
     assert (2, "BAD_SETTINGS") == (code, document["error"]["code"])
+    assert f"{project / 'outbox.toml'} has none" in document["error"]["message"]
     assert "[workflows] modules" in document["error"]["remedy"]
 
 
@@ -473,8 +487,9 @@ def test_a_third_party_that_nobody_calls_is_warned_of(project: Path, capsys) -> 
     with (project / "outbox.toml").open("a") as settings:
         settings.write("[third_parties.warehous]\n[third_parties.warehouse]\n")
     _, document = run(capsys, "check")
-    (warning,) = document["warnings"]
-    assert warning.startswith("[third_parties.warehous] of the settings: no task calls it.")
+    misspelt, nobody = document["warnings"]
+    assert misspelt.startswith("[third_parties.warehous] of the settings: no task calls it.")
+    assert "no module a function `provide`" in nobody
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def check(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     """Import the workflows and say what is wrong with them."""
     from delta_outbox.railway.generated import is_ours
     from delta_outbox.railway.modules import load, warnings
-    from delta_outbox.railway.providers import check_providers, uncalled
+    from delta_outbox.railway.providers import check_providers, has_provider, uncalled
 
     del invocation
     settings = cache(partial(_settings, args))
@@ -37,6 +37,11 @@ def check(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     warned = [*map(str, warnings(workflows)), *unset]
     if not args.module:
         warned += uncalled(workflows, settings().third_parties)
+        if settings().third_parties and not has_provider(modules):
+            warned.append(
+                "The settings have tables of third parties, and no module a function `provide` "
+                "that takes them."
+            )
     files = _files(args, workflows)
     built = any(map(is_ours, files))
     behind = _Behind(files, _folder()) if built else None
@@ -176,7 +181,10 @@ def new(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     compromise = args.compromise
     if category == "BlackBox":
         compromise = compromise or _ask(
-            invocation, "When it may have happened?", list(scaffold.COMPROMISES), "--compromise"
+            invocation,
+            "What follows when it may have happened?",
+            list(scaffold.COMPROMISES),
+            "--compromise",
         )
         concerns = _ask_concerns(args, invocation)
     answers = scaffold.Answers(
@@ -252,8 +260,10 @@ def _workflows(args: argparse.Namespace) -> list[Workflow[Any]]:
 def _modules(args: argparse.Namespace, settings: Callable[[], Settings]) -> Sequence[str]:
     names: Sequence[str] = args.module or settings().workflows.modules
     if not names:
+        source = settings().source
+        read = f"{source} has none" if source else f"there is no outbox.toml in {Path.cwd()}"
         raise BadSettings(
-            "No module of workflows is named.",
+            f"No module of workflows is named: {read}.",
             remedy='Add `[workflows] modules = ["..."]` to outbox.toml, or name modules here.',
         )
     return names

@@ -46,8 +46,9 @@ def provided(
         missing = error.args[0] if isinstance(error, KeyError) and error.args else None
         if missing in called_by(workflows) and missing not in settings:
             raise BadWorkflowModule(
-                f"{name}: the settings have no third party '{missing}'.",
-                remedy=f"Add [third_parties.{missing}] to outbox.toml.",
+                f"{name}: the settings have no third party '{missing}'. "
+                f"They have {', '.join(sorted(settings)) or 'none'}.",
+                remedy=f"Add [third_parties.{missing}] to outbox.toml, or rename the misspelt one.",
             ) from None
         where = where_raised(error)
         raise BadWorkflowModule(
@@ -125,6 +126,15 @@ def check_providers(
     names = ", ".join(unset)
     says = "not set in the environment. `provide` was called with the texts as they are written."
     return [f"{names}: {says}"] if unset else []
+
+
+def has_provider(names: Sequence[str]) -> bool:
+    """Say whether one of the modules has a function `provide`.
+
+    Args:
+        names: of modules that are imported.
+    """
+    return any(hasattr(sys.modules[name], "provide") for name in names)
 
 
 def uncalled(workflows: Sequence[Graph[Any]], settings: Mapping[str, Any]) -> list[str]:

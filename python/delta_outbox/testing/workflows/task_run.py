@@ -328,18 +328,18 @@ class _Running:
     def back_off(self, error: Exception | None) -> timedelta | None:
         attempts = self.history.attempts + 1
         try:
-            pause: timedelta | None = asked(
+            pause: object = asked(
                 self.task, "back_off", attempts, self.trigger, self.task_id, error
             )
         except Exception as raised:  # noqa: BLE001 - the default counts then
             self.say(f"back_off raised {_named(raised)}: the default counts")
             return State.back_off(self.task, attempts, self.trigger, self.task_id, error)
-        if pause is not None and not (isinstance(pause, timedelta) and pause >= timedelta(0)):
-            raise KitError(
-                f"{self.task_id}: back_off returned {pause!r}. "
-                "It must return a timedelta that is not negative, or None to try no more."
-            )
-        return pause
+        if pause is None or (isinstance(pause, timedelta) and pause >= timedelta(0)):
+            return pause
+        raise KitError(
+            f"{self.task_id}: back_off returned {pause!r}. "
+            "It must return a timedelta that is not negative, or None to try no more."
+        )
 
     def needed(self) -> bool:
         try:

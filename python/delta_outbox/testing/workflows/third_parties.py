@@ -193,14 +193,16 @@ class ThirdParty:
         finally:
             self._rehearsed = None
 
-    def _checked(self, script: Sequence[Trouble]) -> list[Trouble]:
-        is_list = isinstance(script, Iterable) and not isinstance(script, str)
-        troubles = list(script) if is_list else []
-        wrong = [one for one in troubles if not isinstance(one, Trouble)]
-        if wrong or not is_list:
+    def _checked(self, script: object) -> list[Trouble]:
+        given = [script]
+        if is_list := isinstance(script, Iterable) and not isinstance(script, str):
+            given = [*script]
+        troubles = [one for one in given if isinstance(one, Trouble)]
+        if not is_list or len(troubles) < len(given):
+            wrong = next((one for one in given if not isinstance(one, Trouble)), script)
             raise KitError(
                 f"{self.title}: a script is a list of members of Trouble, such as "
-                f"`[Trouble.ACTS_SILENTLY]`. Got: {wrong[0] if wrong else script!r}."
+                f"`[Trouble.ACTS_SILENTLY]`. Got: {wrong!r}."
             )
         return troubles
 

@@ -150,9 +150,9 @@ def test_build_writes_pages_and_names_stale_ones(project: Path, capsys, monkeypa
     monkeypatch.chdir(project)
     assert (1, {"stale": pages}) == run(capsys, "build", "--check")
     assert not (project / "docs").exists()
-    assert (0, {"written": pages, "removed_rows": {}}) == run(capsys, "build")
+    assert (0, {"written": pages, "removed_rows": {}, "warnings": []}) == run(capsys, "build")
     assert (0, {"stale": []}) == run(capsys, "build", "--check")
-    assert (0, {"written": [], "removed_rows": {}}) == run(capsys, "build")
+    assert (0, {"written": [], "removed_rows": {}, "warnings": []}) == run(capsys, "build")
     page = project / pages[1]
     page.write_text(page.read_text() + "by hand\n")
     assert (1, {"stale": pages[1:]}) == run(capsys, "build", "--check")
@@ -265,6 +265,20 @@ def test_check_names_stale_rows(project: Path, capsys) -> None:
     assert f"Stale: {ROWS[1]} (order_creation.reserve_stock)" in told
     assert 0 == run(capsys, "build")[0]
     assert (0, []) == stale(capsys)
+
+
+def test_routes_that_change_without_their_version_are_warned_of(project: Path, capsys) -> None:
+    """A route that has changed while its version has not is warned of until it is built."""
+    run(capsys, "build")
+    routes = project / ROWS[2]
+    text = routes.read_text(encoding="utf-8")
+    routes.write_text(text.replace(",order.cancelled", ",order.confirmed", 1), encoding="utf-8")
+    for command, expected in (("check", 1), ("build", 1), ("check", 0)):
+        warnings = run(capsys, command)[1]["warnings"]
+        assert expected == len(warnings)
+        assert all(
+            "its routes have changed, and its version is 1 as before" in one for one in warnings
+        )
 
 
 def stale(capsys) -> tuple[int, list[str]]:

@@ -25,7 +25,7 @@ def workflow(args: argparse.Namespace, invocation: Invocation) -> Outcome:
 
 def check(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     """Import the workflows and say what is wrong with them."""
-    from delta_outbox.railway.generated import is_ours
+    from delta_outbox.railway.generated import is_ours, same_versions
     from delta_outbox.railway.modules import load, warnings
     from delta_outbox.railway.providers import check_providers, has_provider, uncalled
 
@@ -43,6 +43,7 @@ def check(args: argparse.Namespace, invocation: Invocation) -> Outcome:
                 "that takes them."
             )
     files = _files(args, workflows)
+    warned += same_versions(files)
     built = any(map(is_ours, files))
     behind = _Behind(files, _folder()) if built else None
     document = {
@@ -120,12 +121,12 @@ def draw(args: argparse.Namespace, invocation: Invocation) -> Outcome:
 
 def build(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     """Write what follows from the workflows; with --check only say what is stale."""
-    from delta_outbox.railway.generated import removed_rows, write
+    from delta_outbox.railway.generated import removed_rows, same_versions, write
 
     del invocation
     files = _files(args, _workflows(args))
     behind = _Behind(files, _folder())
-    removed = removed_rows(files)
+    removed, warned = removed_rows(files), same_versions(files)
     if not args.check:
         write(files)
 
@@ -135,13 +136,15 @@ def build(args: argparse.Namespace, invocation: Invocation) -> Outcome:
         yield from map(sentence, behind.words("Stale" if args.check else "Written"))
         for name, rows in removed.items() if not args.check else ():
             yield sentence(f"Removed: {rows} rows of {name}, which has no class any more.")
+        yield from (sentence(f"Warning: {words}") for words in warned)
         if not behind.names:
             yield sentence("Everything is as the workflows say.")
 
     if args.check:
         code = TO_LOOK_AT if behind.names else 0
         return Outcome(document={"stale": behind.names}, text=text, exit_code=code)
-    return Outcome(document={"written": behind.names, "removed_rows": removed}, text=text)
+    document = {"written": behind.names, "removed_rows": removed, "warnings": warned}
+    return Outcome(document=document, text=text)
 
 
 class _Behind:

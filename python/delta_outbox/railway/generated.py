@@ -108,6 +108,39 @@ def removed_rows(files: Mapping[Path, str | None]) -> dict[str, int]:
     return {name: rows for name, rows in sorted(there.items()) if name not in stay}
 
 
+def same_versions(files: Mapping[Path, str | None]) -> list[str]:
+    """Return a sentence for each workflow whose routes have changed, and its version has not.
+
+    Args:
+        files: by file its text, None if it is to go.
+    """
+    seeds = {file.stem: file for file in files if file.suffix == ".csv"}
+    if not seeds:
+        return []
+
+    def rows(seed: str, *, wanted: bool) -> list[Row]:
+        return from_csv((files[seeds[seed]] if wanted else _text_of(seeds[seed])) or "")
+
+    there = {
+        row["workflow"]: row for row in rows("railway_workflows", wanted=False) if "workflow" in row
+    }
+    found = []
+    for row in rows("railway_workflows", wanted=True):
+        name, version = row["workflow"], row["version"]
+        if there.get(name, {}).get("version") != version:
+            continue
+        before, after = (
+            [one for one in rows("railway_routes", wanted=wanted) if one.get("workflow") == name]
+            for wanted in (False, True)
+        )
+        if before and before != after:
+            found.append(
+                f"{name}: its routes have changed, and its version is {version} as before. Raise "
+                "`version`: an instance follows the routes of the version that it started with."
+            )
+    return found
+
+
 def write(files: Mapping[Path, str | None]) -> list[Path]:
     """Write the files that are not as they should be, and return them.
 

@@ -129,7 +129,8 @@ def run_workflow(
                 f"An answer is for {answer.task!r}, which is no class among the tasks of "
                 f"{workflow.name}: write `Answer(task=Class, ...)` with one of them."
             )
-        if not isinstance(answer.after, timedelta) or answer.after < timedelta(0):
+        after: object = answer.after
+        if not isinstance(after, timedelta) or after < timedelta(0):
             raise KitError(
                 f"The answer for {answer.task.__name__} comes after {answer.after!r}: "
                 "write `after=timedelta(...)`, not negative."

@@ -70,7 +70,7 @@
         {%- if workflow["row"]["hash"] != delta_outbox.workflow_hash(rows, name) -%}
             {%- do delta_outbox.workflow_problem(
                 problems, name, "rows_changed", "its rows are not those that `outbox workflow build` wrote.",
-                "Run it again; or, to write rows by hand, leave the column hash empty."
+                "Run it again; to go on by hand, take its module out of `[workflows] modules` and empty the column hash."
             ) -%}
         {%- endif -%}
     {%- endfor -%}

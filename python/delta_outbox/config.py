@@ -30,8 +30,10 @@ from delta_outbox.settings import (
     SecretMapping,
     Settings,
     StorageSettings,
+    Unset,
     WorkflowSettings,
     dotted,
+    unset_in,
 )
 
 __all__ = [
@@ -146,7 +148,9 @@ def _warn_of_readers(file: Path, settings: Settings) -> None:
     }
     tables |= {f"third_parties.{name}": table for name, table in settings.third_parties.items()}
     names = [
-        f"{where}.{name}" for where, table in tables.items() for name in literal_secrets(table)
+        f"{where}.{name}"
+        for where, table in tables.items()
+        for name in literal_secrets(table.as_written())
     ]
     with contextlib.suppress(OSError):
         if names and stat.S_IMODE(file.stat().st_mode) & 0o044:
@@ -217,7 +221,7 @@ class _Reader:
             came = _kind(table["type"]) if "type" in table else "nothing"
             self._refuse(f"`{where}.type` must be the name of a publisher, a text. Got: {came}.")
         own = {
-            key: self._filled(f"{where}.{key}", entry)
+            key: self._own(f"{where}.{key}", entry)
             for key, entry in table.items()
             if key != "type" and key not in LIMITS
         }
@@ -240,7 +244,7 @@ class _Reader:
             where = f"third_parties.{name}"
             table = self._table(where, value)
             made[name] = SecretMapping(
-                {key: self._filled(f"{where}.{key}", entry) for key, entry in table.items()}
+                {key: self._own(f"{where}.{key}", entry) for key, entry in table.items()}
             )
         return made
 
@@ -253,37 +257,51 @@ class _Reader:
         return DestinationLimits(**self._checked(where, given, LIMITS))
 
     def _below_home(self, where: str, value: object) -> str:
+        if isinstance(value, Unset):
+            return value
         if not isinstance(value, str) or not value:
             self._refuse(f"`{where}` must be a path, a text. Got: {_kind(value)}.")
         return str((self.home.absolute() if self.home else Path()) / Path(value).expanduser())
 
     def _filled(self, where: str, value: object) -> Any:
         """Replace `${NAME}` by that variable and `$$` by `$`, in every text below the value."""
+        filled = self._own(where, value)
+        for unset in unset_in(filled):
+            raise unset.error()
+        return filled
+
+    def _own(self, where: str, value: object) -> Any:
+        """Do the same for a table that somebody else uses: what is not set is missed by him."""
         if isinstance(value, str):
-            filled = _REFERENCE.sub(lambda match: self._variable(where, match), value)
-            refers = any(not match["escaped"] for match in _REFERENCE.finditer(value))
-            return FromEnvironment(filled) if refers else filled
+            return self._text(where, value)
         if isinstance(value, list):
-            return [self._filled(f"{where}[{n}]", entry) for n, entry in enumerate(value)]
+            return [self._own(f"{where}[{n}]", entry) for n, entry in enumerate(value)]
         if isinstance(value, dict):
-            return {key: self._filled(f"{where}.{key}", entry) for key, entry in value.items()}
+            return {key: self._own(f"{where}.{key}", entry) for key, entry in value.items()}
         return value
 
+    def _text(self, where: str, value: str) -> str:
+        names = [
+            self._variable(where, match)
+            for match in _REFERENCE.finditer(value)
+            if not match["escaped"]
+        ]
+        for name in names:
+            if name not in self.environ:
+                return Unset(value, variable=name, where=where, file=self.source)
+        filled = _REFERENCE.sub(
+            lambda match: "$" if match["escaped"] else self.environ[match["name"]], value
+        )
+        return FromEnvironment(filled) if names else filled
+
     def _variable(self, where: str, match: re.Match[str]) -> str:
-        if match["escaped"]:
-            return "$"
         name = match["name"]
         if not match["closed"] or not _VARIABLE.fullmatch(name):
             self._refuse(
                 f"`{where}` holds a reference that is not of the form ${{NAME}} "
                 "(a literal `$` before a brace is written `$$`)."
             )
-        if name not in self.environ:
-            self._refuse(
-                f"`{where}` refers to the environment variable {name}, which is not set.",
-                remedy=f"Set {name} in the environment, or correct `{where}`.",
-            )
-        return self.environ[name]
+        return name
 
     def _table(self, where: str, value: object) -> dict[str, object]:
         if not isinstance(value, dict):

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from delta_outbox.errors import BadSettings
+
 DEFAULT_EVENT_TYPE_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,254}"
 
 
@@ -26,15 +28,71 @@ class FromEnvironment(str):
     __slots__ = ()
 
 
+class Unset(FromEnvironment):
+    """A text of the settings as it is written, because a variable that it refers to is not set."""
+
+    __slots__ = ("_file", "_where", "variable")
+
+    variable: str
+    _where: str
+    _file: Path | None
+
+    def __new__(cls, text: str, *, variable: str, where: str, file: Path | None) -> Unset:
+        """Keep the text, the variable, and where it is referred to."""
+        made = super().__new__(cls, text)
+        made.variable, made._where, made._file = variable, where, file
+        return made
+
+    def error(self) -> BadSettings:
+        """Return what is raised where the text is used."""
+        file = f"{self._file}: " if self._file else ""
+        return BadSettings(
+            f"{file}`{self._where}` refers to the environment variable {self.variable}, "
+            "which is not set.",
+            remedy=f"Set {self.variable} in the environment, or correct `{self._where}`.",
+        )
+
+
+def unset_in(value: object) -> Iterator[Unset]:
+    """Yield the texts below a value that refer to a variable which is not set.
+
+    Args:
+        value: of the settings.
+    """
+    if isinstance(value, Unset):
+        yield value
+    elif isinstance(value, Mapping):
+        for entry in value.values():
+            yield from unset_in(entry)
+    elif isinstance(value, list):
+        for entry in value:
+            yield from unset_in(entry)
+
+
 class SecretMapping(Mapping[str, object]):
-    """A mapping that shows its names and never its values."""
+    """A mapping that shows its names and never its values.
+
+    Whoever reads a value for which an environment variable is missing gets BadSettings.
+    """
 
     def __init__(self, values: Mapping[str, object] | None = None) -> None:
         """Copy the values, so that nobody changes them later."""
         self._values = dict(values or {})
 
     def __getitem__(self, name: str) -> object:
-        return self._values[name]
+        value = self._values[name]
+        for unset in unset_in(value):
+            raise unset.error()
+        return value
+
+    @property
+    def unset(self) -> list[str]:
+        """Return the environment variables that the values refer to and that are not set."""
+        return [one.variable for one in unset_in(self._values)]
+
+    def as_written(self) -> SecretMapping:
+        """Return the same, but a text whose variable is not set is what stands in the file."""
+        return SecretMapping({name: _as_written(value) for name, value in self._values.items()})
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
@@ -45,6 +103,16 @@ class SecretMapping(Mapping[str, object]):
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}: ***" for name in self._values)
         return f"{type(self).__name__}({{{shown}}})"
+
+
+def _as_written(value: object) -> object:
+    if isinstance(value, Unset):
+        return FromEnvironment(value)
+    if isinstance(value, Mapping):
+        return {name: _as_written(entry) for name, entry in value.items()}
+    if isinstance(value, list):
+        return [_as_written(entry) for entry in value]
+    return value
 
 
 @dataclass(frozen=True, kw_only=True)

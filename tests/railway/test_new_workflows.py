@@ -61,6 +61,30 @@ def test_a_new_workflow_is_right_as_it_stands(tool: str, project: Path) -> None:
     assert 0 == done.returncode, done.stdout + done.stderr
 
 
+def test_a_new_test_notices_a_task_that_calls_nobody(tmp_path: Path) -> None:
+    """Tests fail for a misspelt client, and for a call that was left out."""
+    answers = Answers(name="pay", category="BlackBox", third_party="bank")
+    for name, text in files(answers).items():
+        (tmp_path / name).write_text(text)
+    module = tmp_path / "pay.py"
+    right = module.read_text()
+    call = 'self.client.act(task_id, trigger.start.id, "done")'
+    cases = {
+        call.replace("client", "clent"): ("3 failed", "before it had called bank"),
+        "pass": ("3 failed", "so nothing was tested"),
+    }
+    for wrong, says in cases.items():
+        module.write_text(right.replace(call, wrong))
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *TOOLS["pytest"]],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert all(one in done.stdout for one in says), done.stdout
+
+
 def test_the_questions_are_those_of_the_decision_tree() -> None:
     """The first yes decides, and without one the task is opaque."""
     assert ["ToDo", "Idempotent", "PessimisticLock", "BlackBox"] == list(CATEGORIES.values())

@@ -38,7 +38,7 @@ def test_the_tutorial_works_as_it_stands(tmp_path: Path) -> None:
         assert 0 == done.returncode, done.stdout
         told.append(done.stdout)
     new, _, looked, forgetful, tested, lagging = told
-    assert "2 passed" in new
+    assert "3 passed" in new
     assert "ticket_return: 4 tasks, nothing wrong." in looked
     assert "Written: docs/workflows/ticket_return.md" in looked
     assert "ticket_return.give_money_back: [settles_within_missing]" in forgetful
@@ -56,6 +56,35 @@ def test_the_tutorial_works_as_it_stands(tmp_path: Path) -> None:
     number = int(done.stdout)
     assert f"it has tried {number} scripts" in page
     assert f"the first one is {number} tests" in page
+
+
+def test_the_module_of_two_pages_works_as_it_stands(tmp_path: Path) -> None:
+    """The module of tasks.md is checked with its settings, and tested by what testing.md shows."""
+    text = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("tasks.md", "testing.md"))
+    for name in ("stock.py", "test_stock.py"):
+        parts = [one["text"] for one in BLOCK.finditer(text) if one["text"].startswith(f"# {name}")]
+        assert 4 <= len(parts)
+        (tmp_path / name).write_text("\n\n".join(parts))
+    orders = DOCS.parents[1] / "examples" / "orders"
+    for name in ("http_clients.py", "order_creation.py"):
+        (tmp_path / name).write_text((orders / name).read_text(encoding="utf-8"))
+    (settings,) = re.findall(r"^```toml\n(\[third_parties.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (tmp_path / "outbox.toml").write_text(f'{settings}[workflows]\nmodules = ["stock"]\n')
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "LANG": "C.UTF-8"}
+    for words, says in (
+        (["outbox", "workflow", "check"], "WAREHOUSE_TOKEN: not set"),
+        (["pytest", "-q", "-p", "no:cacheprovider"], "5 passed"),
+    ):
+        done = subprocess.run(
+            [str(Path(sys.executable).parent / words[0]), *words[1:]],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert 0 == done.returncode, done.stdout + done.stderr
+        assert says in done.stdout
 
 
 def test_the_links_of_the_pages_lead_somewhere() -> None:

@@ -95,6 +95,8 @@ def test_a_bad_module_is_named(project: Path, capsys, module: str, code: str, sa
         ("\n\ndef f(:\n", 3),
         ("import json\n\njson.loads('{')\n", 3),
         ("from delta_outbox.railway import Wrkflow\n", 1),
+        ("from order_creation import *\n\nStock.ENOGH\n", 3),
+        ("from order_creation import *\n\n\n{route(MakeOrder, {})}\n", 4),
     ],
 )
 def test_a_module_that_fails_is_told_with_file_and_line(
@@ -109,11 +111,23 @@ def test_a_module_that_fails_is_told_with_file_and_line(
     assert f"The module was found and fails: mend {where}." == document["error"]["remedy"]
 
 
+def test_what_is_looked_for_is_named(project: Path, capsys) -> None:
+    """Who misspells an outcome reads its members; who misspells a module, where it was sought."""
+    (project / "fails.py").write_text("from order_creation import Stock\n\nStock.ENOGH\n")
+    _, document = run(capsys, "check", "fails")
+    assert "Stock has ENOUGH, NOT_ENOUGH" in document["error"]["message"]
+    _, document = run(capsys, "check", "nowhere")
+    assert document["error"]["message"].endswith(
+        f"Looked for in {project}, and among what is installed."
+    )
+
+
 def test_without_modules_the_remedy_is_said(project: Path, capsys) -> None:
     """Whoever has named no module is told where to name one."""
     (project / "outbox.toml").write_text("")
     code, document = run(capsys, "list")
     assert (2, "BAD_SETTINGS") == (code, document["error"]["code"])
+    assert f"{project / 'outbox.toml'} has none" in document["error"]["message"]
     assert "[workflows] modules" in document["error"]["remedy"]
 
 
@@ -136,9 +150,9 @@ def test_build_writes_pages_and_names_stale_ones(project: Path, capsys, monkeypa
     monkeypatch.chdir(project)
     assert (1, {"stale": pages}) == run(capsys, "build", "--check")
     assert not (project / "docs").exists()
-    assert (0, {"written": pages}) == run(capsys, "build")
+    assert (0, {"written": pages, "removed_rows": {}, "warnings": []}) == run(capsys, "build")
     assert (0, {"stale": []}) == run(capsys, "build", "--check")
-    assert (0, {"written": []}) == run(capsys, "build")
+    assert (0, {"written": [], "removed_rows": {}, "warnings": []}) == run(capsys, "build")
     page = project / pages[1]
     page.write_text(page.read_text() + "by hand\n")
     assert (1, {"stale": pages[1:]}) == run(capsys, "build", "--check")
@@ -253,6 +267,20 @@ def test_check_names_stale_rows(project: Path, capsys) -> None:
     assert (0, []) == stale(capsys)
 
 
+def test_routes_that_change_without_their_version_are_warned_of(project: Path, capsys) -> None:
+    """A route that has changed while its version has not is warned of until it is built."""
+    run(capsys, "build")
+    routes = project / ROWS[2]
+    text = routes.read_text(encoding="utf-8")
+    routes.write_text(text.replace(",order.cancelled", ",order.confirmed", 1), encoding="utf-8")
+    for command, expected in (("check", 1), ("build", 1), ("check", 0)):
+        warnings = run(capsys, command)[1]["warnings"]
+        assert expected == len(warnings)
+        assert all(
+            "its routes have changed, and its version is 1 as before" in one for one in warnings
+        )
+
+
 def stale(capsys) -> tuple[int, list[str]]:
     """Return the exit code of `check`, and what it says is stale."""
     code, document = run(capsys, "check")
@@ -269,7 +297,9 @@ def test_a_workflow_that_is_gone_takes_its_page_and_its_rows_along(project: Path
     assert 1 == code
     assert {page, *BESIDE} - {"seeds/railway.yml", BESIDE[5], ROWS[3]} == set(names)
     assert 0 == main(["workflow", "build"])
-    assert f"Removed: {page}" in " ".join(capsys.readouterr().out.split())
+    told = " ".join(capsys.readouterr().out.split())
+    assert f"Removed: {page}" in told
+    assert "rows of order_compensation, which has no class any more." in told
     assert not (project / page).exists()
     assert "order_compensation" not in (project / ROWS[1]).read_text(encoding="utf-8")
     assert (project / "docs" / "workflows" / "notes.md").exists()
@@ -277,17 +307,60 @@ def test_a_workflow_that_is_gone_takes_its_page_and_its_rows_along(project: Path
 
 def test_rows_that_were_written_by_hand_stay(project: Path, capsys) -> None:
     """A workflow without a hash has no classes: `build` leaves its rows as they are."""
-    by_hand = rows_of(graph())
-    by_hand["railway_workflows"][0]["hash"] = ""
-    (project / "seeds").mkdir()
-    for seed, rows in by_hand.items():
-        (project / "seeds" / f"{seed}.csv").write_text(to_csv(seed, rows), encoding="utf-8")
+    by_hand = written_by_hand(project)
     assert 0 == run(capsys, "build")[0]
     for seed, rows in by_hand.items():
         found = from_csv((project / "seeds" / f"{seed}.csv").read_text(encoding="utf-8"))
         assert rows == [row for row in found if row["workflow"] == "shipping"]
         assert seed == "railway_contracts" or len(found) > len(rows)
     assert (0, []) == stale(capsys)
+
+
+def written_by_hand(project: Path) -> dict[str, list[dict[str, str]]]:
+    """Write rows of a workflow without a hash, and return them."""
+    by_hand = rows_of(graph())
+    by_hand["railway_workflows"][0]["hash"] = ""
+    (project / "seeds").mkdir()
+    for seed, rows in by_hand.items():
+        (project / "seeds" / f"{seed}.csv").write_text(to_csv(seed, rows), encoding="utf-8")
+    return by_hand
+
+
+def test_rows_by_hand_stay_whose_workflow_is_misspelt(project: Path, capsys) -> None:
+    """Rows that `build` has not written are dbt's to complain of, and never removed."""
+    by_hand = written_by_hand(project)
+    workflows = project / ROWS[0]
+    workflows.write_text(workflows.read_text(encoding="utf-8").replace("shipping,", "shippng,"))
+    code, document = run(capsys, "build")
+    assert (0, {}) == (code, document["removed_rows"])
+    for name in ROWS[1:]:
+        found = from_csv((project / name).read_text(encoding="utf-8"))
+        kept = [row for row in found if row["workflow"] == "shipping"]
+        assert by_hand[Path(name).stem] == kept
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "says"),
+    [
+        (ROWS[0], ("shipping,", "order_creation,"), "order_creation has no hash, so its rows"),
+        (ROWS[1], ("expires_seconds", "expires_second"), "a cell in the column 'expires_second'"),
+        (ROWS[2], (",label,", ",label,x,x,x,x,"), "in the column 'no name, behind the last one'"),
+        (ROWS[1], ("Label", "\xc9tiquette"), "the file must be UTF-8"),
+    ],
+)
+def test_nothing_that_was_written_by_hand_is_lost(
+    project: Path, capsys, name: str, change: tuple[str, str], says: str
+) -> None:
+    """What `build` could not write again as it was read stops it, before anything is written."""
+    written_by_hand(project)
+    text = (project / name).read_text(encoding="utf-8").replace(*change)
+    (project / name).write_text(text, encoding="latin-1")
+    for command in ("build", "check"):
+        code, document = run(capsys, command)
+        assert (2, "BAD_SETTINGS") == (code, document["error"]["code"])
+        assert says in document["error"]["message"]
+    assert text == (project / name).read_text(encoding="latin-1")
+    assert not (project / "docs").exists()
 
 
 def test_where_seeds_and_models_are_is_what_the_project_says(project: Path, capsys) -> None:
@@ -338,9 +411,8 @@ def test_a_project_file_that_is_no_yaml_is_named(project: Path, capsys) -> None:
 
 def test_named_modules_have_pages_alone(project: Path, capsys) -> None:
     """Rows are of all workflows together, so a part of them writes none."""
-    assert (0, {"written": ["docs/workflows/order_creation.md"]}) == run(
-        capsys, "build", "order_creation"
-    )
+    code, document = run(capsys, "build", "order_creation")
+    assert (0, ["docs/workflows/order_creation.md"]) == (code, document["written"])
 
 
 PROVIDE = """
@@ -359,6 +431,7 @@ def provide(settings):
         (PROVIDE.replace("(None)", "(settings['invoicing'])"), "no third party 'invoicing'"),
         (PROVIDE.replace("(None)", "(1 / 0)"), "failed with ZeroDivisionError"),
         (PROVIDE.replace("def", "async def"), "failed with TypeError"),
+        (PROVIDE.replace("return", "made ="), "provide returned None."),
         (
             "def provide(settings):\n    raise ValueError(settings['warehouse']['token'])\n",
             "ValueErr",
@@ -384,21 +457,43 @@ def test_check_calls_provide(
 
 
 def test_the_example_makes_its_clients_of_its_settings(tmp_path: Path, capsys, monkeypatch) -> None:
-    """The example's module gives every task of both workflows its client, once all tokens are set;
-    a token that is missing is named.
+    """The example's module gives every task of both workflows its client; a check needs no token,
+    and names those that are not set.
     """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OUTBOX_CONFIG", str(ORDERS / "outbox.toml"))
     names = re.findall(r"\$\{(\w+)\}", (ORDERS / "outbox.toml").read_text(encoding="utf-8"))
-    for name in names[1:]:
+    for name in names[2:]:
         monkeypatch.setenv(name, f"s3cr3t of {name}")
     code, document = run(capsys, "check")
-    assert (2, "BAD_SETTINGS") == (code, document["error"]["code"])
-    assert names[0] in document["error"]["message"]
-    monkeypatch.setenv(names[0], "s3cr3t")
+    (warning,) = document["warnings"]
+    assert 0 == code
+    assert warning.startswith(f"{names[0]}, {names[1]}: not set in the environment.")
+    for name in names:
+        monkeypatch.setenv(name, "s3cr3t")
     code, document = run(capsys, "check")
     assert (0, []) == (code, document["warnings"])
     assert 2 == len(document["workflows"])
+
+
+@pytest.mark.parametrize("command", ["list", "draw", "build"])
+def test_commands_that_call_nobody_need_no_secret(project: Path, capsys, command: str) -> None:
+    """A variable of a third party that is not set stops no command that calls nobody."""
+    with (project / "outbox.toml").open("a") as settings:
+        settings.write('[third_parties.warehouse]\ntoken = "${NOT_SET_ANYWHERE}"\n')
+    assert 0 == run(capsys, command)[0]
+
+
+def test_a_provide_that_needs_a_value_says_what_is_not_set(project: Path, capsys) -> None:
+    """Where `provide` fails over a text that stands for a variable, the variable is named."""
+    file = project / "order_compensation.py"
+    call = "(int(settings['warehouse']['port']))"
+    file.write_text(file.read_text(encoding="utf-8") + PROVIDE.replace("(None)", call))
+    with (project / "outbox.toml").open("a") as settings:
+        settings.write('[third_parties.warehouse]\nport = "${WAREHOUSE_PORT}"\n')
+    code, document = run(capsys, "check", "order_compensation")
+    assert (2, "BAD_WORKFLOW_MODULE") == (code, document["error"]["code"])
+    assert document["error"]["remedy"].endswith("Not set: WAREHOUSE_PORT.")
 
 
 def test_a_third_party_that_nobody_calls_is_warned_of(project: Path, capsys) -> None:
@@ -406,8 +501,9 @@ def test_a_third_party_that_nobody_calls_is_warned_of(project: Path, capsys) -> 
     with (project / "outbox.toml").open("a") as settings:
         settings.write("[third_parties.warehous]\n[third_parties.warehouse]\n")
     _, document = run(capsys, "check")
-    (warning,) = document["warnings"]
-    assert warning.startswith("[third_parties.warehous] of the settings: no task calls it.")
+    misspelt, nobody = document["warnings"]
+    assert misspelt.startswith("[third_parties.warehous] of the settings: no task calls it.")
+    assert "no module a function `provide`" in nobody
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from delta_outbox.config import SecretMapping, Settings, load_settings
 from delta_outbox.errors import BadSettings
+from delta_outbox.relay.destinations import prepare_destinations
 
 
 def load(folder: Path, text: str, **environ: str) -> Settings:
@@ -61,12 +62,52 @@ def test_references_are_filled_in_everywhere(tmp_path: Path) -> None:
     } == dict(orders.settings)
 
 
-def test_missing_variable_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("relay.batch_size = '${SECRET_KEY}'", "relay.batch_size"),
+        ("publishers.a.type = '${SECRET_KEY}'", "publishers.a.type"),
+        ("publishers.a = {type = 'null', workers = '${SECRET_KEY}'}", "publishers.a.workers"),
+    ],
+)
+def test_missing_variable_is_named(tmp_path: Path, text: str, where: str) -> None:
     """A reference to a variable that is not set names file, key and variable."""
-    text = "[publishers.a]\ntype = 'kafka'\ntls.keys = ['${SECRET_KEY}']\n"
-    message = refusal(tmp_path, text)
-    assert message.startswith("`publishers.a.tls.keys[0]` refers to the environment variable ")
-    assert message.endswith(" SECRET_KEY, which is not set.")
+    said = f"`{where}` refers to the environment variable SECRET_KEY, which is not set."
+    assert said == refusal(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "publishers.a = {type = 'kafka', host = 'h', tls = {keys = ['x', '${A}-${SECRET_KEY}']}}",
+        "third_parties.a = {host = 'h', tls = {keys = ['x', '${A}-${SECRET_KEY}']}}",
+    ],
+)
+def test_a_variable_is_missed_by_whoever_uses_it(tmp_path: Path, text: str) -> None:
+    """Commands that neither publish nor call need no secrets of publishers and third parties."""
+    found = load(tmp_path, text, A="a")
+    kind = text.partition(".")[0]
+    table = found.third_parties["a"] if kind == "third_parties" else found.publishers["a"].settings
+    assert ("h", ["host", "tls"], ["SECRET_KEY"]) == (table["host"], list(table), table.unset)
+    for use in (lambda: table["tls"], lambda: dict(table), lambda: table.get("tls")):
+        with pytest.raises(BadSettings) as caught:
+            use()
+        assert str(caught.value) == (
+            f"{tmp_path / 'given.toml'}: `{kind}.a.tls.keys[1]` refers to the environment variable "
+            "SECRET_KEY, which is not set."
+        )
+    written = table.as_written()
+    assert {"host": "h", "tls": {"keys": ["x", "${A}-${SECRET_KEY}"]}} == written
+    assert "${A}" not in repr(found)
+
+
+def test_a_relay_misses_a_variable_before_it_claims(tmp_path: Path) -> None:
+    """A destination whose secret is not set is refused when it is prepared, and no other one."""
+    lines = "{type = 'jsonl', path = '${FOLDER}'}"
+    found = load(tmp_path, f"publishers = {{a = {lines}, b = {{type = 'null'}}}}")
+    assert ["b"] == list(prepare_destinations(["b"], found, home=tmp_path))
+    with pytest.raises(BadSettings, match=r"`publishers\.a\.path` refers .* FOLDER, which is not"):
+        prepare_destinations(["a"], found, home=tmp_path)
 
 
 @pytest.mark.parametrize("value", ["${", "${}", "${A", "${A-B}", "${1A}", "${ A }"])

@@ -717,7 +717,16 @@ def test_arguments_of_another_kind_end_in_a_sentence(arguments: dict[str, Any], 
 
 def test_workflows_with_one_name_are_refused() -> None:
     """Two workflows of one name are told apart by nobody."""
-    assert {"workflow_twice"} == {one.rule for one in problems_among([graph(), graph()])}
+    (problem,) = problems_among([graph(), graph()])
+    assert "workflow_twice" == problem.rule
+    assert "in tests.unit.railway_workflow and tests.unit.railway_workflow." in problem.says
+
+
+def test_a_text_in_place_of_an_outcome_is_named_with_its_member() -> None:
+    """The text of an outcome is no outcome, and the remedy is the member to write."""
+    (problem,) = problems_of(graph(change(Pack, when_uncertain="broken")))
+    assert problem.says == "when_uncertain is the text 'broken'."
+    assert problem.remedy == "Write the member, `Packed.BROKEN`."
 
 
 def test_identifiers_of_two_workflows_do_not_meet() -> None:

@@ -25,6 +25,7 @@ from tests.unit.railway_workflow import (
     graph,
 )
 
+from delta_outbox.errors import BadSettings
 from delta_outbox.railway import (
     DEFAULT_EXIT,
     CertainlyNot,
@@ -34,6 +35,7 @@ from delta_outbox.railway import (
     Trigger,
 )
 from delta_outbox.railway.graph import Graph
+from delta_outbox.settings import SecretMapping, Unset
 from delta_outbox.testing.workflows import (
     TROUBLES,
     Answer,
@@ -427,9 +429,14 @@ def test_a_task_is_checked_with_all_that_it_calls(task, parties, says: str) -> N
 
 
 def test_a_trigger_is_an_object() -> None:
-    """The class of a trigger, or a start event in place of it, is refused."""
+    """The class of a trigger, or a start event in place of it, is refused; so is a wrong start."""
     printer = Printer()
-    for trigger, says in ((Trigger, "Trigger is a class"), (START, "is no Trigger")):
+    cases = (
+        (Trigger, "Trigger is a class"),
+        (START, "is no Trigger"),
+        (Trigger(instance="p-1", start={"parcel_id": "p-1"}), r"`trigger\.start`: .* is no Parcel"),
+    )
+    for trigger, says in cases:
         with pytest.raises(KitError, match=says):
             check_task(SWAPPED, Labels(printer), trigger, [printer])  # type: ignore[arg-type]
 
@@ -440,8 +447,18 @@ def test_a_task_whose_third_party_is_not_named_is_explored_too() -> None:
     def build(script):
         return Labels(Printer(script)), Printer()
 
-    with pytest.raises(BrokenPromise, match="2 effects"):
+    with pytest.raises(BrokenPromise, match="2 effects") as error:
         explore(SWAPPED, build, PARCEL, depth=1)
+    assert "Printer (remembers no keys: it was made without `remembers_keys=True`)" in str(
+        error.value
+    )
+
+
+def everybody_with_a_silent_pager() -> tuple[Any, Any, dict[str, Any]]:
+    """Return tasks, a start event and the rest for an answer that is no object of the contract."""
+    tasks, parties = everybody(pager=Pager([Trouble.ACTS_SILENTLY]))
+    data: Any = {"x": 1}
+    return tasks, START, {"third_parties": parties, "people": [Answer(task=Check, data=data)]}
 
 
 def test_a_workflow_runs_with_all_that_it_calls() -> None:
@@ -461,6 +478,16 @@ def test_a_workflow_runs_with_all_that_it_calls() -> None:
             "no class among the tasks of shipping",
         ),
         (tasks, start, {"third_parties": parties, "people": [Answer]}, "Answer is a class"),
+        (
+            tasks,
+            start,
+            {"third_parties": parties, "people": [Answer(task=Check, data=finding, after=3)]},  # type: ignore[arg-type]
+            r"write `after=timedelta\(\.\.\.\)`",
+        ),
+        (
+            *everybody_with_a_silent_pager(),
+            r"`data` is \{'x': 1\}; give an object, `Finding\(\.\.\.\)`",
+        ),
     ]
     for given, event, more, says in cases:
         with pytest.raises(KitError, match=says):
@@ -518,14 +545,112 @@ def test_what_was_explored_is_shown_in_a_line() -> None:
     assert "<TaskRun shipping-pack-p-1-1: packed (decided)>" == repr(found.runs[0])
 
 
-def test_the_kit_calls_provide_with_what_stands_in_for_third_parties() -> None:
-    """Tasks are made by the function that makes them in production, of scripted third parties."""
-    robot = Robot()
+def test_the_kit_calls_provide_with_tables() -> None:
+    """A test gives `provide` tables as the settings do, and hears of a variable that is not set."""
 
     def provide(settings: Any) -> list[Any]:
-        return [Packs(settings["robot"])]
+        return [Packs(settings["robot"]["url"])]
 
     only: dict[Any, Any] = {**dict.fromkeys((Label, Book, Tell, Check)), Pack: Packs}
     packing = graph(only, routes={Pack: dict.fromkeys(Packed, SENT)}, first=Pack)
-    tasks = provided(provide, [packing], {"robot": robot})
-    assert "parcel.sent" == run_workflow(packing, tasks, START, third_parties=[robot]).end
+    (task,) = provided(provide, [packing], {"robot": {"url": "https://robot.example.com"}})
+    assert isinstance(task, Packs)
+    unset = Unset("${URL}", variable="URL", where="third_parties.robot.url", file=None)
+    with pytest.raises(BadSettings, match=r"`third_parties\.robot\.url` refers to .* URL"):
+        provided(provide, [packing], {"robot": SecretMapping({"url": unset})})
+
+
+class Mistyped(Labels):
+    def attempt(self, trigger, task_id):
+        self.prnter.label(task_id)  # type: ignore[attr-defined]
+        return Decided(outcome=Labelled.LABELLED)
+
+
+class Forgetful(Labels):
+    def attempt(self, trigger, task_id):
+        self.printer.label(trigger.facts["pack"]["weight"])
+        return Decided(outcome=Labelled.LABELLED)
+
+
+class Signed(Labels):
+    def attempt(self, trigger):  # type: ignore[override]
+        self.printer.label("x")
+        return Decided(outcome=Labelled.LABELLED)
+
+
+class Finds(Packs):
+    async def lookup(self, trigger, task_id):
+        return self.robot.pakced(task_id)  # type: ignore[attr-defined]
+
+
+class Silent(Labels):
+    def attempt(self, trigger, task_id):
+        return Decided(outcome=Labelled.LABELLED)
+
+
+for made, kind in ((Mistyped, Label), (Forgetful, Label), (Signed, Label), (Finds, Pack)):
+    made.__name__ = kind.__name__
+Silent.__name__ = "Label"
+
+
+@pytest.mark.parametrize(
+    ("task", "party", "says"),
+    [
+        (Mistyped, Printer, "`attempt` raised AttributeError"),
+        (Forgetful, Printer, "`attempt` raised KeyError: 'pack'"),
+        (Signed, Printer, "`attempt` raised TypeError"),
+        (Finds, Robot, "`lookup` raised AttributeError"),
+        (Silent, Printer, "no call came to Printer|no script has led to a call of Printer"),
+    ],
+)
+def test_a_task_that_calls_nobody_is_a_mistake(task: Any, party: Any, says: str) -> None:
+    """What raises or decides before a third party was called tests nothing: it is no outcome."""
+
+    def build(script):
+        made = party(script)
+        return task(made), made
+
+    with pytest.raises(KitError, match=says):
+        explore(SWAPPED, build, PARCEL, depth=1)
+    made, called = build([])
+    with pytest.raises(KitError, match=says):
+        check_task(SWAPPED, made, PARCEL, [called])
+    if task is not Silent:
+        with pytest.raises(KitError, match=f"{says}.* before it had called (printer|robot)"):
+            run_task(SWAPPED, made, PARCEL, [called])
+
+
+def test_an_attempt_may_say_that_nothing_was_sent() -> None:
+    """Who refuses before a call says so by the exceptions that are for it."""
+
+    class Refuses(Labels):
+        def attempt(self, trigger, task_id):
+            raise CertainlyNot("the address has no street")
+
+    Refuses.__name__ = "Label"
+    printer = Printer()
+    run = check_task(SWAPPED, Refuses(printer), PARCEL, [printer])
+    assert ("faulted", []) == (run.cause, printer.calls)
+
+
+@pytest.mark.parametrize(
+    "script", [["ACTS_SILENTLY"], ["answers"], [3], Trouble.REFUSES, "ANSWERS", 3, None, [Trouble]]
+)
+def test_a_script_holds_members_of_trouble(script: Any) -> None:
+    """A script that means nothing is refused, or each call would simply be answered."""
+    with pytest.raises(KitError, match="a script is a list of members of Trouble"):
+        Printer(script)
+
+
+@pytest.mark.parametrize("pause", [10, timedelta(seconds=-5), "soon", False])
+def test_a_back_off_is_a_duration(pause: Any) -> None:
+    """A back-off that is no duration, or a negative one, is named."""
+
+    class Waits(Labels):
+        def back_off(self, attempts, trigger, task_id, error):
+            return pause
+
+    Waits.__name__ = "Label"
+    printer = Printer([Trouble.REFUSES])
+    with pytest.raises(KitError, match=r"back_off returned .* must return a timedelta"):
+        run_task(SWAPPED, Waits(printer), PARCEL, [printer])

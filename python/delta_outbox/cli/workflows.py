@@ -25,19 +25,25 @@ def workflow(args: argparse.Namespace, invocation: Invocation) -> Outcome:
 
 def check(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     """Import the workflows and say what is wrong with them."""
-    from delta_outbox.railway.generated import is_ours
+    from delta_outbox.railway.generated import is_ours, same_versions
     from delta_outbox.railway.modules import load, warnings
-    from delta_outbox.railway.providers import check_providers, uncalled
+    from delta_outbox.railway.providers import check_providers, has_provider, uncalled
 
     del invocation
     settings = cache(partial(_settings, args))
     modules = _modules(args, settings)
     workflows = load(modules, _folder())
-    check_providers(modules, lambda: settings().third_parties)
-    warned = [str(one) for one in warnings(workflows)]
+    unset = check_providers(modules, lambda: settings().third_parties)
+    warned = [*map(str, warnings(workflows)), *unset]
     if not args.module:
         warned += uncalled(workflows, settings().third_parties)
+        if settings().third_parties and not has_provider(modules):
+            warned.append(
+                "The settings have tables of third parties, and no module a function `provide` "
+                "that takes them."
+            )
     files = _files(args, workflows)
+    warned += same_versions(files)
     built = any(map(is_ours, files))
     behind = _Behind(files, _folder()) if built else None
     document = {
@@ -115,11 +121,12 @@ def draw(args: argparse.Namespace, invocation: Invocation) -> Outcome:
 
 def build(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     """Write what follows from the workflows; with --check only say what is stale."""
-    from delta_outbox.railway.generated import write
+    from delta_outbox.railway.generated import removed_rows, same_versions, write
 
     del invocation
     files = _files(args, _workflows(args))
     behind = _Behind(files, _folder())
+    removed, warned = removed_rows(files), same_versions(files)
     if not args.check:
         write(files)
 
@@ -127,12 +134,17 @@ def build(args: argparse.Namespace, invocation: Invocation) -> Outcome:
         from delta_outbox.cli.render import sentence
 
         yield from map(sentence, behind.words("Stale" if args.check else "Written"))
+        for name, rows in removed.items() if not args.check else ():
+            yield sentence(f"Removed: {rows} rows of {name}, which has no class any more.")
+        yield from (sentence(f"Warning: {words}") for words in warned)
         if not behind.names:
             yield sentence("Everything is as the workflows say.")
 
-    key = "stale" if args.check else "written"
-    code = TO_LOOK_AT if args.check and behind.names else 0
-    return Outcome(document={key: behind.names}, text=text, exit_code=code)
+    if args.check:
+        code = TO_LOOK_AT if behind.names else 0
+        return Outcome(document={"stale": behind.names}, text=text, exit_code=code)
+    document = {"written": behind.names, "removed_rows": removed, "warnings": warned}
+    return Outcome(document=document, text=text)
 
 
 class _Behind:
@@ -172,7 +184,10 @@ def new(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     compromise = args.compromise
     if category == "BlackBox":
         compromise = compromise or _ask(
-            invocation, "When it may have happened?", list(scaffold.COMPROMISES), "--compromise"
+            invocation,
+            "What follows when it may have happened?",
+            list(scaffold.COMPROMISES),
+            "--compromise",
         )
         concerns = _ask_concerns(args, invocation)
     answers = scaffold.Answers(
@@ -248,8 +263,10 @@ def _workflows(args: argparse.Namespace) -> list[Workflow[Any]]:
 def _modules(args: argparse.Namespace, settings: Callable[[], Settings]) -> Sequence[str]:
     names: Sequence[str] = args.module or settings().workflows.modules
     if not names:
+        source = settings().source
+        read = f"{source} has none" if source else f"there is no outbox.toml in {Path.cwd()}"
         raise BadSettings(
-            "No module of workflows is named.",
+            f"No module of workflows is named: {read}.",
             remedy='Add `[workflows] modules = ["..."]` to outbox.toml, or name modules here.',
         )
     return names

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import importlib
+import io
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +17,7 @@ from delta_outbox.railway.graph import Graph
 from delta_outbox.railway.modules import PROJECT_FILE
 from delta_outbox.railway.names import title
 from delta_outbox.railway.pages import HEAD, page
-from delta_outbox.railway.rows import COLUMNS, Rows, from_csv, joined, rows_of, to_csv
+from delta_outbox.railway.rows import COLUMNS, Row, Rows, from_csv, joined, rows_of, to_csv
 from delta_outbox.railway.tasks import State
 
 PAGES: Final = Path("docs") / "workflows"
@@ -35,13 +38,16 @@ def files_of(
 ) -> dict[Path, str | None]:
     """Return what follows from workflows: by file its text, None if it is to go.
 
-    Rows are written into a dbt project only. Rows of a workflow without a hash were written by
-    hand, and are left as they are.
+    Rows are written into a dbt project only. Rows of a workflow that has no hash were written by
+    hand: they stay as they are.
 
     Args:
         workflows: that keep every rule, by name.
         folder: of the project.
         whole: whether these are all workflows of the project; rows and exposures are of all.
+
+    Raises:
+        BadSettings: something that was written by hand would be lost.
     """
     files: dict[Path, str | None] = {
         folder / PAGES / f"{one.name}.md": page(one) for one in workflows
@@ -85,6 +91,54 @@ def stale_rows(file: Path, text: str | None) -> list[str]:
     changed += [row for row in wanted if row not in there]
     named = (".".join(row[key] for key in ("workflow", "task") if row.get(key)) for row in changed)
     return sorted(set(named))
+
+
+def removed_rows(files: Mapping[Path, str | None]) -> dict[str, int]:
+    """Return how many rows go of workflows that are no longer there, by workflow.
+
+    Args:
+        files: by file its text, None if it is to go.
+    """
+    there: Counter[str] = Counter()
+    stay: set[str] = set()
+    for file, text in files.items():
+        if file.suffix == ".csv":
+            there.update(row.get("workflow", "") for row in from_csv(_text_of(file) or ""))
+            stay |= {row["workflow"] for row in from_csv(text or "")}
+    return {name: rows for name, rows in sorted(there.items()) if name not in stay}
+
+
+def same_versions(files: Mapping[Path, str | None]) -> list[str]:
+    """Return a sentence for each workflow whose routes have changed, and its version has not.
+
+    Args:
+        files: by file its text, None if it is to go.
+    """
+    seeds = {file.stem: file for file in files if file.suffix == ".csv"}
+    if not seeds:
+        return []
+
+    def rows(seed: str, *, wanted: bool) -> list[Row]:
+        return from_csv((files[seeds[seed]] if wanted else _text_of(seeds[seed])) or "")
+
+    there = {
+        row["workflow"]: row for row in rows("railway_workflows", wanted=False) if "workflow" in row
+    }
+    found = []
+    for row in rows("railway_workflows", wanted=True):
+        name, version = row["workflow"], row["version"]
+        if there.get(name, {}).get("version") != version:
+            continue
+        before, after = (
+            [one for one in rows("railway_routes", wanted=wanted) if one.get("workflow") == name]
+            for wanted in (False, True)
+        )
+        if before and before != after:
+            found.append(
+                f"{name}: its routes have changed, and its version is {version} as before. Raise "
+                "`version`: an instance follows the routes of the version that it started with."
+            )
+    return found
 
 
 def write(files: Mapping[Path, str | None]) -> list[Path]:
@@ -148,15 +202,52 @@ def _folders(folder: Path) -> tuple[Path, Path]:
 
 
 def _by_hand(seeds: Path, named: set[str]) -> Rows:
-    """Return the rows of workflows that have no hash and no class."""
-    there: Rows = {}
-    for seed, columns in COLUMNS.items():
-        found = from_csv(_text_of(seeds / f"{seed}.csv") or "")
-        there[seed] = [{name: row.get(name, "") for name in columns} for row in found]
-    mine = {row["workflow"] for row in there["railway_workflows"] if not row["hash"]} - named
+    """Return the rows that `build` has not written: of no class, and of no workflow with a hash.
+
+    Raises:
+        BadSettings: something of them would be lost.
+    """
+    there = {seed: list(_rows_there(seeds / f"{seed}.csv", named)) for seed in COLUMNS}
+    written = {row["workflow"] for row in there["railway_workflows"] if row["hash"]}
+    unhashed = {row["workflow"] for row in there["railway_workflows"] if not row["hash"]}
+    for name in sorted(unhashed & named):
+        raise BadSettings(
+            f"{seeds / 'railway_workflows.csv'}: {name} has no hash, so its rows were written by "
+            "hand; a class has this name too.",
+            remedy=(
+                "To keep the rows, take its module out of `[workflows] modules`; to have those of "
+                "the class, remove them. Nothing was written."
+            ),
+        )
     return {
-        seed: [row for row in found if row["workflow"] in mine] for seed, found in there.items()
+        seed: [row for row in found if row["workflow"] not in written | named]
+        for seed, found in there.items()
     }
+
+
+def _rows_there(file: Path, named: set[str]) -> Iterator[Row]:
+    """Yield the rows of a seed; refuse those by hand that have cells which nobody reads."""
+    columns = COLUMNS[file.stem]
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return
+    except UnicodeDecodeError:
+        raise BadSettings(f"{file}: the file must be UTF-8. Nothing was written.") from None
+    reader = csv.DictReader(io.StringIO(text), restkey="")
+    if "workflow" not in (reader.fieldnames or ()):
+        return  # somebody else's: `write` says so
+    for row in reader:
+        made = {name: row.get(name) or "" for name in columns}
+        strange = [name for name, cell in row.items() if cell and name not in columns]
+        if strange and made["workflow"] not in named and not made.get("hash"):
+            where = strange[0] or "no name, behind the last one"
+            raise BadSettings(
+                f"{file}: a row of {made['workflow']} has a cell in the column '{where}', "
+                "which nobody reads.",
+                remedy=f"The columns are {', '.join(columns)}. Nothing was written.",
+            )
+        yield made
 
 
 def _seeds() -> Iterator[str]:

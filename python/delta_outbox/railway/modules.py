@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from delta_outbox.errors import OutboxError
 from delta_outbox.railway.checks import problems_among, problems_of
+from delta_outbox.railway.outcomes import Outcome
 from delta_outbox.railway.problems import BadWorkflow, Problem
 from delta_outbox.railway.workflow import Workflow
 
@@ -54,7 +55,8 @@ def load(names: Sequence[str], folder: Path) -> list[Workflow[Any]]:
         sys.path.insert(0, str(folder))
     found: dict[int, Workflow[Any]] = {}
     for name in names:
-        workflows = [one for one in vars(_imported(name)).values() if isinstance(one, Workflow)]
+        module = _imported(name, folder)
+        workflows = [one for one in vars(module).values() if isinstance(one, Workflow)]
         if not workflows:
             raise BadWorkflowModule(f"The module {name} holds no workflow.")
         found |= {id(one): one for one in workflows}
@@ -65,7 +67,7 @@ def load(names: Sequence[str], folder: Path) -> list[Workflow[Any]]:
     return workflows
 
 
-def _imported(name: str) -> ModuleType:
+def _imported(name: str, folder: Path) -> ModuleType:
     try:
         return importlib.import_module(name)
     except OutboxError:
@@ -74,7 +76,11 @@ def _imported(name: str) -> ModuleType:
         text = (str(error).strip().splitlines() or [""])[0]
         says = f"The module {name} cannot be imported: {type(error).__name__}: {text}"
         if isinstance(error, ModuleNotFoundError) and _is_part(error.name, name):
-            raise BadWorkflowModule(says) from error
+            raise BadWorkflowModule(
+                f"{says}. Looked for in {folder}, and among what is installed."
+            ) from error
+        if isinstance(error, AttributeError) and isinstance(error.obj, type(Outcome)):
+            says += f". {error.obj.__name__} has {', '.join(error.obj.__members__)}"
         where = where_raised(error)
         raise BadWorkflowModule(
             f"{says} ({where})", remedy=f"The module was found and fails: mend {where}."
@@ -97,7 +103,7 @@ def where_raised(error: Exception) -> str:
     frames = [
         one
         for one in traceback.extract_tb(error.__traceback__)
-        if not one.filename.startswith(("<frozen ", *_LIBRARIES))
+        if not one.filename.startswith(("<", *_LIBRARIES))
     ]
     return f"{frames[-1].filename}, line {frames[-1].lineno}" if frames else "its code"
 

@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import iscoroutine
 from typing import Any
 
+from delta_outbox.errors import BadSettings
 from delta_outbox.railway.graph import Graph
 from delta_outbox.railway.modules import BadWorkflowModule, where_raised
 from delta_outbox.railway.tasks import State, Task
+from delta_outbox.settings import SecretMapping
 
 Provide = Callable[[Mapping[str, Any]], Iterable[Task[Any, Any]]]
 """Makes the tasks of a module, of the tables `[third_parties.NAME]` by name."""
@@ -26,29 +28,38 @@ def provided(
     Args:
         provide: of a module.
         workflows: of the same module.
-        settings: by third party, its table of outbox.toml; in a test, what stands in its place.
+        settings: by third party, its table of outbox.toml.
 
     Raises:
         BadWorkflowModule: it fails, or a task is missing, is there twice, or is of no workflow.
+        BadSettings: it needs an environment variable that is not set.
     """
     name = f"{provide.__module__}.{provide.__qualname__}"
     try:
         given: Any = provide(settings)
         if iscoroutine(given):
             given.close()
-        tasks = list(given)
+        tasks = None if given is None else list(given)
+    except BadSettings:
+        raise
     except Exception as error:  # noqa: BLE001 - whatever it is, its author is told where
         missing = error.args[0] if isinstance(error, KeyError) and error.args else None
         if missing in called_by(workflows) and missing not in settings:
             raise BadWorkflowModule(
-                f"{name}: the settings have no third party '{missing}'.",
-                remedy=f"Add [third_parties.{missing}] to outbox.toml.",
+                f"{name}: the settings have no third party '{missing}'. "
+                f"They have {', '.join(sorted(settings)) or 'none'}.",
+                remedy=f"Add [third_parties.{missing}] to outbox.toml, or rename the misspelt one.",
             ) from None
         where = where_raised(error)
         raise BadWorkflowModule(
             f"{name} failed with {type(error).__name__} ({where}).",
             remedy=f"It takes the tables of [third_parties] and returns tasks: mend {where}.",
         ) from None
+    if tasks is None:
+        raise BadWorkflowModule(
+            f"{name} returned None.",
+            remedy="Return a list of tasks, such as `[ReserveStock(client)]`.",
+        )
     strange = [one for one in tasks if not isinstance(one, Task)]
     if strange:
         raise BadWorkflowModule(
@@ -77,22 +88,53 @@ def called_by(workflows: Iterable[Graph[Any]]) -> set[str]:
     return {task.third_party for one in workflows for task in one.tasks if issubclass(task, State)}
 
 
-def check_providers(names: Sequence[str], settings: Callable[[], Mapping[str, Any]]) -> None:
+def check_providers(
+    names: Sequence[str], settings: Callable[[], Mapping[str, SecretMapping]]
+) -> list[str]:
     """Call `provide` of each module that has one, and refuse what is not all of its tasks.
+
+    A check needs no secrets: what refers to a variable that is not set is given as it is written.
 
     Args:
         names: of modules that are imported.
         settings: returns the tables of third parties; asked if they are needed.
 
+    Returns:
+        A sentence to warn with, if variables are not set.
+
     Raises:
         BadWorkflowModule: a `provide` fails, or leaves a task out.
     """
+    unset: dict[str, None] = {}
     for name in names:
         module = sys.modules[name]
         provide = getattr(module, "provide", None)
-        if provide is not None:
-            workflows = [one for one in vars(module).values() if isinstance(one, Graph)]
-            provided(provide, workflows, settings())
+        if provide is None:
+            continue
+        tables = settings()
+        unset |= dict.fromkeys(one for table in tables.values() for one in table.unset)
+        workflows = [one for one in vars(module).values() if isinstance(one, Graph)]
+        written = {party: table.as_written() for party, table in tables.items()}
+        try:
+            provided(provide, workflows, written)
+        except BadWorkflowModule as error:
+            if unset:
+                raise BadWorkflowModule(
+                    str(error), remedy=f"{error.remedy} Not set: {', '.join(unset)}."
+                ) from None
+            raise
+    names = ", ".join(unset)
+    says = "not set in the environment. `provide` was called with the texts as they are written."
+    return [f"{names}: {says}"] if unset else []
+
+
+def has_provider(names: Sequence[str]) -> bool:
+    """Say whether one of the modules has a function `provide`.
+
+    Args:
+        names: of modules that are imported.
+    """
+    return any(hasattr(sys.modules[name], "provide") for name in names)
 
 
 def uncalled(workflows: Sequence[Graph[Any]], settings: Mapping[str, Any]) -> list[str]:

@@ -356,7 +356,10 @@ RULES: Final[Mapping[str, tuple[str, str]]] = {
             "The rows have a hash, and are not those of which it was made: they were changed by "
             "hand, or rows of two builds were mixed."
         ),
-        "Run `outbox workflow build` again; to write rows by hand, leave the column hash empty.",
+        (
+            "Run `outbox workflow build` again; to go on by hand, take its module out of "
+            "`[workflows] modules` and empty the column hash."
+        ),
     ),
     "task_name": (
         "The name stands in rows, in event types and in identifiers.",

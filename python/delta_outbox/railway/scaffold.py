@@ -108,15 +108,25 @@ def test(answers: Answers) -> str:
     Args:
         answers: to the questions.
     """
-    text, names = _TEST, ["Finding", f"Review{answers.kind}", "Start", answers.kind]
+    kind = answers.kind
+    text, names = _TEST, ["Finding", f"Review{kind}", "Start", kind, f"{kind}Outcome"]
     if answers.category == "ToDo":
-        text, names = _TO_DO_TEST, ["Reply", "Start", answers.kind]
+        text, names = _TO_DO_TEST, ["Reply", "Start", kind]
     keys = ", remembers_keys=True" if answers.category == "Idempotent" else ""
     imports = "".join(f"    {one},\n" for one in [*sorted(names), answers.name])
     script = "[Trouble.ACTS_SILENTLY] * 200"
     if answers.category == "PessimisticLock":  # which looks up first
         script = f"[Trouble.ANSWERS] + {script}"
-    return text.format(**_words(answers), keys=keys, imports=imports, script=script)
+    outcomes = [f"{kind}Outcome.DONE", "DEFAULT_EXIT"]
+    if answers.category == "BlackBox":  # two calls that leave it uncertain are enough
+        outcomes.insert(1, f"{kind}Outcome.NOBODY_KNOWS")
+    return text.format(
+        **_words(answers),
+        keys=keys,
+        imports=imports,
+        script=script,
+        outcomes="".join(f"        {one},\n" for one in outcomes),
+    )
 
 
 def _words(answers: Answers) -> dict[str, str]:
@@ -337,11 +347,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from delta_outbox.railway import Trigger
+from delta_outbox.railway import DEFAULT_EXIT, Trigger
 from delta_outbox.testing.workflows import (
     Answer,
     ThirdParty,
     Trouble,
+    check_task,
     explore,
     run_workflow,
 )
@@ -350,6 +361,7 @@ from {name} import (
 {imports})
 
 START = Start(id="1")
+TRIGGER = Trigger(instance="1", start=START)
 
 
 def build(script: Sequence[Trouble]) -> tuple[{kind}, ThirdParty]:
@@ -358,9 +370,18 @@ def build(script: Sequence[Trouble]) -> tuple[{kind}, ThirdParty]:
     return {kind}(party), party
 
 
+def test_it_is_done_once() -> None:
+    """What is asked for stands in the ledger of the third party."""
+    task, party = build([])
+    run = check_task({name}, task, TRIGGER, [party])
+    assert run.outcome == {kind}Outcome.DONE
+    assert party.effects("{dashed}-1") == ["1"]
+
+
 def test_whatever_happens_it_keeps_its_promise() -> None:
-    """All scripts of two troubles end with an outcome and break no promise."""
-    assert explore({name}, build, Trigger(instance="1", start=START)).runs
+    """Scripts of two troubles break no promise, and lead to these outcomes."""
+    assert explore({name}, build, TRIGGER).outcomes == {{
+{outcomes}    }}
 
 
 def test_when_nobody_knows_a_person_looks() -> None:

@@ -29,7 +29,14 @@ def fallbacks(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
                     f"its {_NOUNS[cause]} leads nowhere: the workflow has no default exit.",
                     f"Write `when_{cause}`, or give the workflow a `default_exit`.",
                 )
-        elif not isinstance(chosen, Outcome) or not isinstance(chosen, task.outcomes()):
+        elif not isinstance(chosen, Outcome) and chosen in members:
+            member = task.outcomes()(chosen)
+            yield (
+                "wrong_outcome",
+                f"when_{cause} is the text {chosen!r}.",
+                f"Write the member, `{type(member).__name__}.{member.name}`.",
+            )
+        elif not isinstance(chosen, task.outcomes()):
             yield (
                 "wrong_outcome",
                 f"when_{cause} is '{chosen}', which it cannot decide.",

@@ -18,16 +18,22 @@ def problems_among(workflows: Sequence[AnyWorkflow]) -> Iterator[Problem]:
     """
     named: dict[str, AnyWorkflow] = {}
     for one in workflows:
-        if named.setdefault(one.name, one) is not one:
+        other = named.setdefault(one.name, one)
+        if other is not one:
             yield Problem(
                 workflow=one.name,
                 task=None,
                 rule="workflow_twice",
-                says="two workflows have this name.",
+                says=f"two workflows have this name, in {_module(other)} and {_module(one)}.",
                 remedy="Rename one of them.",
             )
     yield from meeting_identifiers(list(named.values()), across=True)
     yield from circles(list(named.values()))
+
+
+def _module(workflow: AnyWorkflow) -> str:
+    """Return where a workflow seems to be declared: the module of its first task."""
+    return workflow.first.__module__
 
 
 def meeting_identifiers(

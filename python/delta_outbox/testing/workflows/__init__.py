@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from delta_outbox.railway.providers import provided
 from delta_outbox.testing.workflows.clock import VirtualClock
-from delta_outbox.testing.workflows.inputs import KitError
+from delta_outbox.testing.workflows.errors import KitError
 from delta_outbox.testing.workflows.promises import (
     BrokenPromise,
     Explored,

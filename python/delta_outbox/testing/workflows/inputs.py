@@ -6,17 +6,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from delta_outbox.railway import State, Task, ToDo, Trigger
+from delta_outbox.railway.graph import Graph
+from delta_outbox.testing.workflows.errors import KitError
 from delta_outbox.testing.workflows.third_parties import ThirdParty
 
 
-class KitError(Exception):
-    """The kit was asked for something that cannot be."""
-
-
-def check_given_task(task: object, trigger: object) -> None:
-    """Refuse what is no object of a task that calls somebody, or no trigger.
+def check_given_task(workflow: Graph[Any], task: object, trigger: object) -> None:
+    """Refuse what is no object of a task that calls somebody, or no trigger of its workflow.
 
     Args:
+        workflow: to which it belongs.
         task: that is to be run.
         trigger: of it.
 
@@ -29,6 +28,8 @@ def check_given_task(task: object, trigger: object) -> None:
             f"{type(task).__name__}: a To-Do calls nobody; use run_workflow with `people=`."
         )
     check_object("trigger", trigger, Trigger)
+    assert isinstance(trigger, Trigger)
+    check_object("trigger.start", trigger.start, workflow.start)
 
 
 def check_object(name: str, value: object, kind: type[Any]) -> None:

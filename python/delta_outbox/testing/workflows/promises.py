@@ -12,6 +12,7 @@ from delta_outbox.railway import (
     AtLeastOnce,
     BlackBox,
     Exit,
+    Idempotent,
     OptimisticLock,
     Outcome,
     State,
@@ -20,8 +21,8 @@ from delta_outbox.railway import (
 )
 from delta_outbox.railway.graph import Graph
 from delta_outbox.testing.workflows.clock import VirtualClock
+from delta_outbox.testing.workflows.errors import KitError
 from delta_outbox.testing.workflows.inputs import (
-    KitError,
     check_given_task,
     check_third_parties,
     held_by,
@@ -30,6 +31,7 @@ from delta_outbox.testing.workflows.task_run import TaskRun, _finished, run_task
 from delta_outbox.testing.workflows.third_parties import TROUBLES, ThirdParty, Trouble, WorkerDied
 
 MOST_SCRIPTS = 20_000
+_FORGETS = " (remembers no keys: it was made without `remembers_keys=True`)"
 
 
 class BrokenPromise(AssertionError):
@@ -152,12 +154,19 @@ def check_task(
 
     Raises:
         BrokenPromise: with the trace.
-        KitError: the task calls nobody, or somebody whose ledger was not given; or a script has
-            troubles to which no call came.
+        KitError: the task calls nobody, or somebody whose ledger was not given; it raises
+            before it has called anybody; or a script has troubles to which no call came.
     """
-    check_given_task(task, trigger)
+    check_given_task(workflow, task, trigger)
     check_third_parties([task], third_parties)
+    before = _calls(third_parties)
     run = _checked(workflow, task, trigger, third_parties)
+    if run.cause == "decided" and _calls(third_parties) == before:
+        raise KitError(
+            f"{run.task_id}: no call came to {_titles(third_parties)}, so nothing was tested. Mend "
+            "the task; one that may decide without a call is run by `run_task`."
+            f"\n{run.trace}"
+        )
     for party in third_parties:
         if party.script:
             raise KitError(
@@ -204,20 +213,37 @@ def explore(
 
     Raises:
         BrokenPromise: with the trace of the shortest script that breaks one.
-        KitError: there are too many scripts.
+        KitError: there are too many scripts, or no script has led to a call.
     """
     number = sum(len(troubles) ** length for length in range(depth + 1))
     if number > MOST_SCRIPTS:
         raise KitError(f"{number} scripts are more than {MOST_SCRIPTS}: choose a smaller depth.")
     runs = []
+    called, parties = 0, ""
     for length in range(depth + 1):
         for script in product(troubles, repeat=length):
             task, party = build(script)
-            check_given_task(task, trigger)
+            check_given_task(workflow, task, trigger)
             others = [one for _, one in held_by(task) if one is not party]
             check_third_parties([task], [party, *others])
-            runs.append(_checked(workflow, task, trigger, [party, *others]))
+            every = [party, *others]
+            before = _calls(every)
+            runs.append(_checked(workflow, task, trigger, every))
+            called, parties = called + _calls(every) - before, _titles(every)
+    if not called:
+        raise KitError(
+            f"{workflow.name}: no script has led to a call of {parties}, so nothing was tested. "
+            f"Mend the task.\n{runs[0].trace}"
+        )
     return Explored(runs=tuple(runs))
+
+
+def _calls(third_parties: Sequence[ThirdParty]) -> int:
+    return sum(len(one.calls) for one in third_parties)
+
+
+def _titles(third_parties: Sequence[ThirdParty]) -> str:
+    return " or ".join(one.title for one in third_parties)
 
 
 def _message(
@@ -229,5 +255,6 @@ def _message(
     lines = [f"{run.task_id} ({run.task.category.business_name}):", *broken, ""]
     for party, script in zip(third_parties, scripts, strict=True):
         words = "; ".join(script) or "answers every call"
-        lines.append(f"{party.title}: {words}")
+        forgets = isinstance(run.task, Idempotent) and not party.remembers_keys
+        lines.append(f"{party.title}{_FORGETS if forgets else ''}: {words}")
     return "\n".join([*lines, "", run.trace])

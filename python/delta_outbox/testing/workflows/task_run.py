@@ -49,12 +49,14 @@ from delta_outbox.railway.algorithms.steps import (
 from delta_outbox.railway.algorithms.table import conclude
 from delta_outbox.railway.decisions import asked
 from delta_outbox.railway.graph import Graph
+from delta_outbox.railway.modules import where_raised
 from delta_outbox.railway.names import duration
 from delta_outbox.testing.workflows.clock import VirtualClock
+from delta_outbox.testing.workflows.errors import KitError
 from delta_outbox.testing.workflows.inputs import (
-    KitError,
     check_given_task,
     check_third_parties,
+    held_by,
 )
 from delta_outbox.testing.workflows.third_parties import ThirdParty, WorkerDied
 from delta_outbox.testing.workflows.trace import Line, table
@@ -127,15 +129,16 @@ def run_task(
         clock: one that others use too; a new one if left out.
 
     Raises:
-        KitError: the task never ends, decides what is not among its outcomes, calls nobody, or
-            holds a scripted third party that was not given.
+        KitError: the task never ends, decides what is not among its outcomes, calls nobody,
+            raises before it has called anybody, or holds a scripted third party that was not
+            given.
     """
-    check_given_task(task, trigger)
+    check_given_task(workflow, task, trigger)
     check_third_parties([task], third_parties, needed=False)
     clock = clock or VirtualClock()
     for one in third_parties:
         one.clock = clock
-    return _Running(workflow, task, trigger, clock).run()
+    return _Running(workflow, task, trigger, clock, third_parties).run()
 
 
 class _Running:
@@ -145,6 +148,7 @@ class _Running:
         task: State[Any, Any],
         trigger: Trigger[Any],
         clock: VirtualClock,
+        third_parties: Sequence[ThirdParty],
     ) -> None:
         self.workflow, self.task, self.trigger, self.clock = workflow, task, trigger, clock
         self.task_id = workflow.task_id(type(task), trigger)
@@ -152,6 +156,9 @@ class _Running:
         self.history = History(triggered_at=clock.now)
         self.lines: list[Line] = []
         self.error: Exception | None = None
+        held = [party for _, party in held_by(task)]
+        # A client that the kit cannot see through may fail before its call comes.
+        self.parties = [*held, *third_parties] if held else []
 
     def run(self) -> TaskRun:
         for _ in range(MOST_STEPS):
@@ -218,11 +225,27 @@ class _Running:
     # --- calls -----------------------------------------------------------------------------
 
     def invoke(self, function: str, *more: Any) -> Any:
-        value = getattr(self.task, function)(self.trigger, self.task_id, *more)
-        if isawaitable(value):
-            value = _finished(value)
+        calls = self.calls()
+        try:
+            value = getattr(self.task, function)(self.trigger, self.task_id, *more)
+            if isawaitable(value):
+                value = _finished(value)
+        except (CertainlyNot, ConnectionRefusedError, NotDue, KitError):
+            raise
+        except Exception as error:
+            if self.parties and calls == self.calls():
+                raise KitError(
+                    f"{self.task_id}: `{function}` raised {_named(error)} "
+                    f"({where_raised(error)}) before it had called {self.task.third_party}. Mend "
+                    "it; where nothing shall be sent, raise CertainlyNot or FinallyRefused."
+                ) from error
+            raise
         self.clock.pass_for(ANSWERED)
         return value
+
+    def calls(self) -> int:
+        """Return how many calls have come to scripted third parties, if the task holds one."""
+        return sum(len(one.calls) for one in self.parties)
 
     def call(self, words: str, function: str, wrap: Any, *more: Any) -> Result | Begun:
         whom = self.task.third_party
@@ -238,6 +261,8 @@ class _Running:
             self.say(f"{words} {whom}: nothing was sent ({error})")
             self.clock.pass_for(timedelta(seconds=1))
             return NotSent()
+        except KitError:
+            raise
         except Exception as error:  # noqa: BLE001 - whatever it is, nobody knows what was done
             if isinstance(error, TimeoutError):
                 self.clock.pass_for(self.task.time_limit)
@@ -264,6 +289,8 @@ class _Running:
         whom = self.task.third_party
         try:
             value = self.invoke(function)
+        except KitError:
+            raise
         except Exception as error:  # noqa: BLE001 - a look-up may fail in any way
             if isinstance(error, TimeoutError):
                 self.clock.pass_for(self.task.time_limit)
@@ -288,6 +315,8 @@ class _Running:
     def undo(self, reference: str) -> bool:
         try:
             self.invoke("undo", reference)
+        except KitError:
+            raise
         except Exception as error:  # noqa: BLE001 - a step that may stand still is not undone
             self.say(f"undoes {reference}: not certain ({_named(error)})")
             return False
@@ -299,13 +328,18 @@ class _Running:
     def back_off(self, error: Exception | None) -> timedelta | None:
         attempts = self.history.attempts + 1
         try:
-            pause: timedelta | None = asked(
+            pause: object = asked(
                 self.task, "back_off", attempts, self.trigger, self.task_id, error
             )
         except Exception as raised:  # noqa: BLE001 - the default counts then
             self.say(f"back_off raised {_named(raised)}: the default counts")
             return State.back_off(self.task, attempts, self.trigger, self.task_id, error)
-        return pause
+        if pause is None or (isinstance(pause, timedelta) and pause >= timedelta(0)):
+            return pause
+        raise KitError(
+            f"{self.task_id}: back_off returned {pause!r}. "
+            "It must return a timedelta that is not negative, or None to try no more."
+        )
 
     def needed(self) -> bool:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 from delta_outbox.railway import CertainlyNot, FinallyRefused
 from delta_outbox.testing.workflows.clock import VirtualClock
+from delta_outbox.testing.workflows.errors import KitError
 
 A = TypeVar("A")
 LATE = timedelta(seconds=10)
@@ -83,6 +84,9 @@ class ThirdParty:
         script: what goes wrong with each call, in order; what comes after it is answered.
         remembers_keys: whether it acts once per key.
         remembers_for: how long it remembers a key, None for ever.
+
+    Raises:
+        KitError: the script holds something else than members of `Trouble`.
     """
 
     name = ""
@@ -95,7 +99,7 @@ class ThirdParty:
         remembers_keys: bool = False,
         remembers_for: timedelta | None = None,
     ) -> None:
-        self.script = list(script)
+        self.script = self._checked(script)
         self.remembers_keys = remembers_keys
         self.remembers_for = remembers_for
         self.clock = VirtualClock()
@@ -188,6 +192,19 @@ class ThirdParty:
             yield self._rehearsed
         finally:
             self._rehearsed = None
+
+    def _checked(self, script: object) -> list[Trouble]:
+        given = [script]
+        if is_list := isinstance(script, Iterable) and not isinstance(script, str):
+            given = [*script]
+        troubles = [one for one in given if isinstance(one, Trouble)]
+        if not is_list or len(troubles) < len(given):
+            wrong = next((one for one in given if not isinstance(one, Trouble)), script)
+            raise KitError(
+                f"{self.title}: a script is a list of members of Trouble, such as "
+                f"`[Trouble.ACTS_SILENTLY]`. Got: {wrong!r}."
+            )
+        return troubles
 
     def _next(self, key: str, what: Any, *, acting: bool) -> Trouble:
         trouble = self.script.pop(0) if self.script else Trouble.ANSWERS

@@ -13,7 +13,8 @@ from delta_outbox.railway import Decided, Exit, Item, Never, Outcome, State, Tas
 from delta_outbox.railway.graph import Event, Graph
 from delta_outbox.railway.names import duration
 from delta_outbox.testing.workflows.clock import VirtualClock
-from delta_outbox.testing.workflows.inputs import KitError, check_object, check_third_parties
+from delta_outbox.testing.workflows.errors import KitError
+from delta_outbox.testing.workflows.inputs import check_object, check_third_parties
 from delta_outbox.testing.workflows.promises import BrokenPromise, broken_promises
 from delta_outbox.testing.workflows.task_run import TaskRun, moment, run_task
 from delta_outbox.testing.workflows.third_parties import ThirdParty
@@ -127,6 +128,12 @@ def run_workflow(
             raise KitError(
                 f"An answer is for {answer.task!r}, which is no class among the tasks of "
                 f"{workflow.name}: write `Answer(task=Class, ...)` with one of them."
+            )
+        after: object = answer.after
+        if not isinstance(after, timedelta) or after < timedelta(0):
+            raise KitError(
+                f"The answer for {answer.task.__name__} comes after {answer.after!r}: "
+                "write `after=timedelta(...)`, not negative."
             )
     check_third_parties(tasks, third_parties)
     clock = clock or VirtualClock()
@@ -260,7 +267,8 @@ class _Instance:
     def decided(self, task: ToDo[Any, Any, Any, Any], item: Item[Any], answer: Answer) -> Passed:
         data = answer.data(item.task_id) if callable(answer.data) else answer.data
         if not isinstance(data, task.contract):
-            raise KitError(f"{item.task_id}: {data!r} is no {task.contract.__name__}.")
+            name = task.contract.__name__
+            raise KitError(f"{item.task_id}: `data` is {data!r}; give an object, `{name}(...)`.")
         # As it would arrive: through JSON, checked against the contract.
         data = task.contract.model_validate_json(data.model_dump_json())
         about = task.correlate(data)

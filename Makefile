@@ -45,10 +45,10 @@ test-connect: setup ## Run the integration tests through Spark Connect
 	@OUTBOX_TESTS_THROUGH=connect .venv/bin/python scripts/run_tests.py --all integration
 
 conformance: setup ## Put three stores to the rules of the specification; writes docs/conformance*.md
-	@.venv/bin/python -m delta_outbox.conformance --docs docs \
-		--store delta_outbox.conformance.memory:MemoryStores \
+	@.venv/bin/python -m delta_outbox.testing.conformance --docs docs \
+		--store delta_outbox.testing.conformance.memory:MemoryStores \
 		--store tests.conformance.postgres_store:PostgresStores \
-		--store delta_outbox.conformance.delta:DeltaStores
+		--store delta_outbox.testing.conformance.delta:DeltaStores
 
 mutants: setup ## Put deliberate faults into the code and see each noticed; writes docs/mutants.md
 	@.venv/bin/python scripts/run_mutants.py --docs docs

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from delta_outbox.demo.kafka_reader import consume_all
 from delta_outbox.demo.kafka_server import KafkaServer
-from delta_outbox.publishers.kafka_settings import parse_settings
+from delta_outbox.publishers.kafka.settings import parse_settings
 
 PARTITIONS: Final = 4
 _LOG_LEVEL: Final = 3  # errors; librdkafka warns of settings that it calls experimental

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from delta_outbox.publishers import Event, EventBatch, Failed, NotSent, Result
-from delta_outbox.publishers.kafka import KafkaPublisher
+from delta_outbox.publishers.kafka.publisher import KafkaPublisher
 
 ONE_IN: Final = 20
 

@@ -19,7 +19,7 @@ from multiprocessing.synchronize import Barrier
 
 from delta_outbox.demo.kafka_server import KafkaServer
 from delta_outbox.publishers import Delivered, Event, EventBatch
-from delta_outbox.publishers.kafka import KafkaPublisher
+from delta_outbox.publishers.kafka.publisher import KafkaPublisher
 
 TOPIC, MARKERS = "events", "markers"
 PARTITIONS = 4

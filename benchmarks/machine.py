@@ -14,7 +14,7 @@ from scripts.soak.report import commit, processor
 
 from delta_outbox import __version__
 from delta_outbox.demo.kafka_jars import KAFKA_VERSION
-from delta_outbox.java import find_java
+from delta_outbox.runtime.java import find_java
 
 _PACKAGES: Final = ("pyspark", "delta-spark", "dbt-core", "pyarrow", "psycopg", "procrastinate")
 

@@ -15,13 +15,12 @@ from benchmarks.messages import Stream
 from benchmarks.results import BenchmarkFailed
 from tests.integration.store import Store
 
-from delta_outbox.dbt import check_result, run_dbt
-from delta_outbox.home import find_home
-from delta_outbox.opening import open_outbox
-from delta_outbox.outbox import Outbox
+from delta_outbox.api import Outbox, open_outbox
+from delta_outbox.core.settings import PublisherSettings, SecretMapping
 from delta_outbox.relay import Mode, Relay
-from delta_outbox.settings import PublisherSettings, SecretMapping
-from delta_outbox.spark_settings import DRIVER_MEMORY_VARIABLE
+from delta_outbox.runtime.dbt import check_result, run_dbt
+from delta_outbox.runtime.home import find_home
+from delta_outbox.runtime.spark_settings import DRIVER_MEMORY_VARIABLE
 
 DRIVER_MEMORY: Final = "2g"
 APPENDED_AT_ONCE: Final = 100_000  # rows per commit

@@ -15,7 +15,7 @@ import psutil
 from benchmarks.results import BenchmarkFailed
 
 from delta_outbox.cli.logs import quieten_pyspark
-from delta_outbox.errors import OutboxError
+from delta_outbox.core.errors import OutboxError
 
 P = ParamSpec("P")
 T = TypeVar("T")

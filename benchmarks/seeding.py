@@ -14,7 +14,7 @@ from benchmarks import ours
 from benchmarks.messages import Stream, shares
 from benchmarks.progress import say
 
-from delta_outbox.outbox import Outbox
+from delta_outbox.api import Outbox
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

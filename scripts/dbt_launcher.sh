@@ -6,8 +6,8 @@ here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd) || exit 2
 exec "$here/python" -P -c '
 import sys
 
-from delta_outbox.dbt import launcher_main
+from delta_outbox.cli.dbt_launcher import main
 
 sys.argv[0] = "dbt"
-sys.exit(launcher_main())
+sys.exit(main())
 ' "$@"

@@ -23,7 +23,7 @@ from scripts.soak.report import commit, page, report_of, this_machine
 from scripts.soak.run import Soak
 
 from delta_outbox.cli.logs import quieten_pyspark
-from delta_outbox.errors import OutboxError
+from delta_outbox.core.errors import OutboxError
 
 SHORT = 3  # kills: a JVM, a worker, a relay
 INTERRUPTED = 130

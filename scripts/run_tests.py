@@ -28,8 +28,8 @@ if __name__ == "__main__":
 from scripts.tiers.process import LOGS, Process, Test
 from scripts.tiers.suites import FOLDERS, LONG_FOLDERS, PARTS, Suite, Tier, suites
 
-from delta_outbox.java import find_java
-from delta_outbox.spark_settings import class_archive
+from delta_outbox.runtime.java import find_java
+from delta_outbox.runtime.spark_settings import class_archive
 
 MEMORY = 5 * 1024**3  # bytes: a Spark, a broker, Python
 AT_ONCE = 3  # of these

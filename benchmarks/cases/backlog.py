@@ -13,7 +13,7 @@ from benchmarks.processes import MIB, Memory, in_own_process
 from benchmarks.progress import say
 from benchmarks.results import BenchmarkFailed
 
-from delta_outbox.outbox import Outbox
+from delta_outbox.api import Outbox
 from delta_outbox.relay import Mode, Relay, Summary
 
 BACKLOGS: Final = (1_000_000, 5_000_000, 10_000_000)

@@ -18,7 +18,7 @@ from benchmarks.messages import Stream
 from benchmarks.processes import in_own_process
 from tests.publishers.http_server import OK, SECRET, RawServer, read_request
 
-from delta_outbox.outbox import Outbox
+from delta_outbox.api import Outbox
 from delta_outbox.relay import Mode, Relay
 from delta_outbox.relay.summary import Summary
 

@@ -16,10 +16,15 @@ from benchmarks.processes import in_own_process
 from benchmarks.results import BenchmarkFailed
 from benchmarks.seeding import write_history
 
-from delta_outbox.dbt import BUILD, check_result, run_dbt
-from delta_outbox.event_life import show_event
-from delta_outbox.inspection import counts, freshness, oldest_pending_seconds, relays_alive
-from delta_outbox.outbox import Outbox
+from delta_outbox.api import Outbox
+from delta_outbox.operations.event_life import show_event
+from delta_outbox.operations.inspection import (
+    counts,
+    freshness,
+    oldest_pending_seconds,
+    relays_alive,
+)
+from delta_outbox.runtime.dbt import BUILD, check_result, run_dbt
 
 PAST: Final = 10_000_000
 EVENTS: Final = 100_000

@@ -19,8 +19,9 @@ from benchmarks.processes import MIB, Memory, in_own_process
 from benchmarks.progress import say
 from benchmarks.results import BenchmarkFailed
 
-from delta_outbox.outbox import Outbox
-from delta_outbox.publishers.protocol import Delivered, EventBatch, Rejected, Result
+from delta_outbox.api import Outbox
+from delta_outbox.lifecycle.results import Delivered, Rejected, Result
+from delta_outbox.publishers.protocol import EventBatch
 from delta_outbox.relay import Mode, Relay
 
 KINDS: Final[Mapping[str, tuple[int, int]]] = {  # payload bytes, and how many at full size

@@ -14,7 +14,7 @@ from benchmarks.processes import MIB, in_own_process
 from benchmarks.results import BenchmarkFailed
 from benchmarks.seeding import write_history
 
-from delta_outbox.outbox import Outbox
+from delta_outbox.api import Outbox
 
 PAST: Final = 10_000_000
 FRESH: Final = 10_000

@@ -19,7 +19,7 @@ from benchmarks.processes import in_own_process
 from benchmarks.progress import say
 from benchmarks.results import BenchmarkFailed
 
-from delta_outbox.outbox import Outbox
+from delta_outbox.api import Outbox
 
 ROUTE: Final = "bench-events"
 EVENTS: Final = 100_000

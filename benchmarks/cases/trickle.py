@@ -21,7 +21,7 @@ from benchmarks.figures import drift, percentile, ratio, rounded, scaled
 from benchmarks.messages import Stream
 from benchmarks.processes import in_own_process
 
-from delta_outbox.outbox import Outbox
+from delta_outbox.api import Outbox
 from delta_outbox.relay import Mode, Relay
 
 PER_SECOND: Final = 200

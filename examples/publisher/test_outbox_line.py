@@ -8,7 +8,7 @@ from line_server import LineServer
 from outbox_line import LinePublisher
 
 from delta_outbox.publishers import Event
-from delta_outbox.publishers.kit import NAMES, Arrival, Finding, TcpAdapter, check
+from delta_outbox.testing.publishers import NAMES, Arrival, Finding, TcpAdapter, check
 
 
 class LineAdapter(TcpAdapter):

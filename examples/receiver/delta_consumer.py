@@ -4,7 +4,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
 
-from delta_outbox.inbox import Inbox, insert_new
+from delta_outbox.consumer import Inbox, insert_new
 
 INBOX = Inbox(table="shop.payments_inbox", horizon_days=7)
 # Of the query: its checkpoint is named so. A new checkpoint counts batches from 0 again, and what
@@ -35,7 +35,7 @@ def arrivals(spark: SparkSession, folder: str) -> DataFrame:
         "lifecycle",
         sf.col("key").alias("customer"),
         sf.get_json_object("payload", "$.cents").cast("bigint").alias("cents"),
-        # Of Kafka: delta_outbox.inbox.with_identity(messages) instead.
+        # Of Kafka: delta_outbox.consumer.with_identity(messages) instead.
         sf.col("_metadata.file_modification_time").alias("sent_at"),
     )
 

@@ -1,7 +1,7 @@
 {% macro refresh_script(state, fold, rebuild=false) -%}
     {#-
         One SQL script that brings the projection up to the latest versions of the logs; dbt runs it as the model
-        `outbox_state`. The relay and the command line take the same steps with the same macros (python/delta_outbox/refreshing.py), so that
+        `outbox_state`. The relay and the command line take the same steps with the same macros (python/delta_outbox/projection/refresh.py), so that
         they can keep the folded rows between the steps, which a script cannot.
 
         The projection is a numbered derived writer: plan k (a range of each log) is appended to `outbox_progress` at the

@@ -1,6 +1,6 @@
 {% macro check_storage(schema) -%}
     {#-
-        Stop unless all logs lie where a commit has one winner (storage_places.py, docs/security.md). A folder of a disk is taken
+        Stop unless all logs lie where a commit has one winner (delta/storage_places.py, docs/security.md). A folder of a disk is taken
         below the warehouse of a Spark that was started for a home, and so holds its lock. The variable `single_driver` is the
         promise of the operator that one driver alone writes.
 

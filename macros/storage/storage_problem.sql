@@ -1,6 +1,6 @@
 {% macro storage_problem(table, location, warehouse, store, single_driver) -%}
     {#-
-        Why a log may not lie where it lies, in the words of storage_places.py; nothing where it may.
+        Why a log may not lie where it lies, in the words of delta/storage_places.py; nothing where it may.
 
         Arguments:
             table: its full name

@@ -1,7 +1,65 @@
-"""A transactional outbox for the lakehouse: Delta logs, dbt projection, Spark relay."""
+"""A transactional outbox for the lakehouse: Delta logs, dbt projection, Spark relay.
+
+Public are these names, and those of `delta_outbox.publishers`, `.consumer`, `.railway` and
+`.testing` (docs/api.md). Each is imported when it is first asked for: a worker, a publisher or a
+workflow does not import the product.
+"""
 
 from __future__ import annotations
 
-__all__ = ["__version__"]
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+from delta_outbox.core.version import __version__
+
+if TYPE_CHECKING:
+    from delta_outbox.api import Outbox, open_outbox
+    from delta_outbox.core import errors
+    from delta_outbox.core.errors import OutboxError
+    from delta_outbox.producer.append import AppendReport
+    from delta_outbox.publishers.protocol import Event
+    from delta_outbox.relay.relay import Relay
+    from delta_outbox.relay.summary import Mode, Summary
+
+__all__ = [
+    "AppendReport",
+    "Event",
+    "Mode",
+    "Outbox",
+    "OutboxError",
+    "Relay",
+    "Summary",
+    "__version__",
+    "errors",
+    "open_outbox",
+]
+
+_HOMES = {
+    "AppendReport": "producer.append",
+    "Event": "publishers.protocol",
+    "Mode": "relay.summary",
+    "Outbox": "api",
+    "OutboxError": "core.errors",
+    "Relay": "relay.relay",
+    "Summary": "relay.summary",
+    "errors": "core",
+    "open_outbox": "api",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import what is asked for first.
+
+    Args:
+        name: of `__all__`.
+    """
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = f"{__name__}.{_HOMES[name]}"
+    if name == "errors":
+        return import_module(f"{home}.{name}")
+    return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

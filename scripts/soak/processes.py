@@ -17,8 +17,8 @@ import psutil
 from scripts import environment
 from scripts.soak.folder import Folder
 
-from delta_outbox.home import Home
-from delta_outbox.served import find_served
+from delta_outbox.runtime.home import Home
+from delta_outbox.runtime.served_home import find_served
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 COMMAND = "import sys; from delta_outbox.cli.main import main; sys.exit(main())"

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pyspark.errors import PySparkException
 from scripts.soak.folder import Folder
 
-from delta_outbox.errors import OutboxError
-from delta_outbox.session import remote_session
+from delta_outbox.core.errors import OutboxError
+from delta_outbox.runtime.session import remote_session
 
 TOPIC = "order.changed"  # also the event type: the route is empty
 KEYS = 500

@@ -22,7 +22,7 @@ from scripts.soak.plan import strikes
 from scripts.soak.processes import REPOSITORY
 from scripts.soak.producer import LEASE
 
-from delta_outbox.java import find_java
+from delta_outbox.runtime.java import find_java
 
 EXAMPLES = 10  # of each kind of violation
 NAMES = {

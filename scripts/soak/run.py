@@ -24,7 +24,7 @@ from scripts.soak.producer import POLICY, TOPIC, Producer, event_id
 from scripts.soak.reading import event_log, read_appended, read_copies, read_steps, transition_log
 
 from delta_outbox.demo.kafka_server import KafkaServer
-from delta_outbox.session import using_server
+from delta_outbox.runtime.session import using_server
 
 PARTITIONS = 4
 FREEZE_LIMIT = 1.5  # seconds; a claim may publish for 4 of its lease of 10

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from delta_outbox.spark_settings import SHORT_LIVED
+from delta_outbox.runtime.spark_settings import SHORT_LIVED
 
 
 @pytest.fixture(scope="session")

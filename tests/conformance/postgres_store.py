@@ -13,7 +13,9 @@ import psycopg
 from psycopg.types.json import Jsonb
 from tests.conformance.postgres_server import PostgresServer
 
-from delta_outbox.conformance.adapter import (
+from delta_outbox.lifecycle.results import Delivered, Failed, NotSent, Rejected, Result, Unknown
+from delta_outbox.lifecycle.states import State
+from delta_outbox.testing.conformance.adapter import (
     SHORT_LIVED,
     Capability,
     Change,
@@ -26,16 +28,7 @@ from delta_outbox.conformance.adapter import (
     Step,
     Terms,
 )
-from delta_outbox.conformance.clock import ManualClock
-from delta_outbox.lifecycle import State
-from delta_outbox.publishers.protocol import (
-    Delivered,
-    Failed,
-    NotSent,
-    Rejected,
-    Result,
-    Unknown,
-)
+from delta_outbox.testing.conformance.clock import ManualClock
 
 TERMS: Final = Terms(
     lease_seconds=30, backoff_seconds=60, max_attempts=3, max_crashes=2, age_seconds=600

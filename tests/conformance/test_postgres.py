@@ -8,8 +8,8 @@ import psycopg
 import pytest
 from tests.conformance.postgres_store import PostgresStores
 
-from delta_outbox.conformance.adapter import Capability, NewEvent
-from delta_outbox.conformance.run import Result, Verdict, run
+from delta_outbox.testing.conformance.adapter import Capability, NewEvent
+from delta_outbox.testing.conformance.run import Result, Verdict, run
 
 
 @pytest.fixture(scope="module")

@@ -23,8 +23,8 @@ from tests.faults.oracle import Row, histories_of, rows_of
 from tests.faults.prepared import OUTBOX, new_home
 
 from delta_outbox.demo.kafka_server import KafkaServer
-from delta_outbox.home import Home
-from delta_outbox.spark_settings import SHORT_LIVED
+from delta_outbox.runtime.home import Home
+from delta_outbox.runtime.spark_settings import SHORT_LIVED
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from tests.integration.template import FOLDER_VARIABLE
 
-from delta_outbox.file_lock import file_locked
-from delta_outbox.home import Home
+from delta_outbox.runtime.file_lock import file_locked
+from delta_outbox.runtime.home import Home
 
 OUTBOX = "import sys; from delta_outbox.cli.main import main; sys.exit(main())"
 """The command, for `python -c`."""

@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from delta_outbox.publishers.protocol import (
-    Delivered,
-    Event,
-    EventBatch,
-    Failed,
-    Rejected,
-    Result,
-    Unknown,
-)
+from delta_outbox.lifecycle.results import Delivered, Failed, Rejected, Result, Unknown
+from delta_outbox.publishers.protocol import Event, EventBatch
 
 
 class Chatterbox:

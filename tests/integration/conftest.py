@@ -21,10 +21,10 @@ from scripts import environment
 from tests.integration.serving import served
 from tests.integration.store import Store, open_store
 
-from delta_outbox.dbt import check_result, run_dbt
-from delta_outbox.home import Home, find_home
-from delta_outbox.outbox import Outbox
-from delta_outbox.session import local_session, remote_session, stop_session
+from delta_outbox.api import Outbox
+from delta_outbox.runtime.dbt import check_result, run_dbt
+from delta_outbox.runtime.home import Home, find_home
+from delta_outbox.runtime.session import local_session, remote_session, stop_session
 
 if TYPE_CHECKING:
     from dbt.cli.main import dbtRunnerResult

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from delta_outbox.log_store import LogStore
+from delta_outbox.delta.files.log_store import LogStore
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,11 +9,11 @@ from typing import Any, Final
 import pyarrow as pa
 from tests.integration.store import Store
 
-from delta_outbox.clock import SystemClock
-from delta_outbox.dbt import check_result, run_dbt
-from delta_outbox.policy import PolicySet
-from delta_outbox.projection import Projection
-from delta_outbox.tables import TRANSITIONS
+from delta_outbox.core.clock import SystemClock
+from delta_outbox.core.tables import TRANSITIONS
+from delta_outbox.lifecycle.policy import PolicySet
+from delta_outbox.projection.projection import Projection
+from delta_outbox.runtime.dbt import check_result, run_dbt
 
 BUILT: Final = ("--select", "outbox_state", "delivery_policies", "policy_rows", "tag:invariants")
 NOW: Final = datetime.now(UTC).replace(microsecond=0)

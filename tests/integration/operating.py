@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow as pa
 from tests.integration.store import Store
 
-from delta_outbox import event_life
-from delta_outbox.claims import Claim
-from delta_outbox.clock import CLOCK_OFFSET_VARIABLE, SystemClock
-from delta_outbox.dbt import check_result, run_dbt
-from delta_outbox.outbox import Outbox
+from delta_outbox.api import Outbox
+from delta_outbox.core.clock import CLOCK_OFFSET_VARIABLE, SystemClock
+from delta_outbox.lifecycle.claims import Claim
+from delta_outbox.operations import event_life
+from delta_outbox.runtime.dbt import check_result, run_dbt
 
 SCHEMA = "t_operations"
 START = datetime(2025, 3, 1, 12, tzinfo=UTC)

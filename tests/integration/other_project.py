@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from delta_outbox.dbt import ignore_static_setting
+from delta_outbox.runtime.dbt import ignore_static_setting
 
 if TYPE_CHECKING:
     from dbt.cli.main import dbtRunnerResult

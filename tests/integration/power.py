@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest import mock
 
-from delta_outbox import disk
+from delta_outbox.core import disk
 
 # What Delta notes of each version, so that a writer need not read all of it, and Hadoop of that.
 _WORTHLESS = re.compile(r"\d{20}\.crc|\.\d{20}\.crc\.crc")

@@ -11,12 +11,12 @@ import pyarrow as pa
 from tests.integration.operating import clock
 from tests.integration.store import Store, events
 
-from delta_outbox.candidate import complete
-from delta_outbox.clock import SystemClock
-from delta_outbox.lifecycle import EndOfClaim
-from delta_outbox.maintenance.purge import Purge
-from delta_outbox.maintenance.purge_request import PurgeReport, PurgeRequest
-from delta_outbox.publishers.protocol import Delivered, Rejected
+from delta_outbox.core.clock import SystemClock
+from delta_outbox.lifecycle.endings import EndOfClaim
+from delta_outbox.lifecycle.results import Delivered, Rejected
+from delta_outbox.operations.maintenance.purge import Purge
+from delta_outbox.operations.maintenance.purge_request import PurgeReport, PurgeRequest
+from delta_outbox.producer.candidates import complete
 
 DAYS_AGO = {"copied": 30, "gone": 29, "dead": 28, "held": 27}
 

@@ -9,8 +9,8 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from delta_outbox.home import Home
-from delta_outbox.served import REMOTE_VARIABLE, find_served
+from delta_outbox.runtime.home import Home
+from delta_outbox.runtime.served_home import REMOTE_VARIABLE, find_served
 
 START_LIMIT = 180.0  # seconds; a cold JVM on a busy machine
 END_LIMIT = 60.0  # seconds
@@ -19,8 +19,8 @@ END_LIMIT = 60.0  # seconds
 SERVE = """
 import sys
 from pathlib import Path
-from delta_outbox.home import Home
-from delta_outbox.serving import serving
+from delta_outbox.runtime.home import Home
+from delta_outbox.runtime.server import serving
 with serving(Home(root=Path(sys.argv[1])), short_lived=True):
     sys.stdin.read()
 """

@@ -17,16 +17,17 @@ import pyarrow as pa
 from pyspark.sql import functions as sf
 from tests.integration.template import Template
 
-from delta_outbox.commit_history import CommitHistory, commit_file
-from delta_outbox.dbt import check_result, run_dbt
-from delta_outbox.globs import glob_to_regex
-from delta_outbox.home import Home
-from delta_outbox.outbox import Outbox
+from delta_outbox.api import Outbox
+from delta_outbox.core.globs import glob_to_regex
+from delta_outbox.core.settings import PublisherSettings, RelaySettings, SecretMapping, Settings
+from delta_outbox.core.tables import Tables
+from delta_outbox.delta.commit_history import CommitHistory
 from delta_outbox.publishers.jsonl import read_lines
-from delta_outbox.session import is_remote, spark_here
-from delta_outbox.settings import PublisherSettings, RelaySettings, SecretMapping, Settings
-from delta_outbox.statements import Statements
-from delta_outbox.tables import Tables
+from delta_outbox.runtime.dbt import check_result, run_dbt
+from delta_outbox.runtime.home import Home
+from delta_outbox.runtime.log_folder import commit_file
+from delta_outbox.runtime.session import is_remote, spark_here
+from delta_outbox.runtime.statements import Statements
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

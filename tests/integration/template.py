@@ -15,12 +15,12 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from delta_outbox.dbt import compile_sql
-from delta_outbox.file_lock import file_locked
-from delta_outbox.home import Home
-from delta_outbox.opening import create_outbox
-from delta_outbox.statements import INLINE, Statements
-from delta_outbox.tables import Tables
+from delta_outbox.core.tables import Tables
+from delta_outbox.runtime.dbt import compile_sql
+from delta_outbox.runtime.file_lock import file_locked
+from delta_outbox.runtime.home import Home
+from delta_outbox.runtime.statements import INLINE, Statements
+from delta_outbox.store.opening import create_outbox
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from tests.integration.store import Store, events, open_store
 
-from delta_outbox.errors import RejectedRows
-from delta_outbox.home import Home
-from delta_outbox.outbox import Outbox
+from delta_outbox.api import Outbox
+from delta_outbox.core.errors import RejectedRows
+from delta_outbox.runtime.home import Home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,15 +17,15 @@ import pytest
 from tests.integration.gates import more
 from tests.integration.store import Store, check_lives, delivered, events, open_store
 
-from delta_outbox.claims import COLUMNS, DELIVERIES, in_order
-from delta_outbox.conformance.clock import ManualClock
-from delta_outbox.event_files import LOCATED
-from delta_outbox.home import Home
-from delta_outbox.outbox import Outbox
-from delta_outbox.publishers.protocol import Delivered
+from delta_outbox.api import Outbox
+from delta_outbox.delta.files.event_files import LOCATED
+from delta_outbox.lifecycle.claims import COLUMNS, DELIVERIES, in_order
+from delta_outbox.lifecycle.results import Delivered
+from delta_outbox.projection.tails import changes
 from delta_outbox.relay import Mode, Relay, Summary, freshness
 from delta_outbox.relay.arrivals import Arrivals
-from delta_outbox.tails import changes
+from delta_outbox.runtime.home import Home
+from delta_outbox.testing.conformance.clock import ManualClock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.integration.store import Store, open_store
 
-from delta_outbox import opening
+from delta_outbox import api
+from delta_outbox.api import Outbox
 from delta_outbox.cli.main import main
-from delta_outbox.config import load_settings
-from delta_outbox.dbt import run_dbt
-from delta_outbox.home import Home
-from delta_outbox.outbox import Outbox
-from delta_outbox.tables import LOGS
+from delta_outbox.core.tables import LOGS
+from delta_outbox.runtime.dbt import run_dbt
+from delta_outbox.runtime.home import Home
+from delta_outbox.runtime.settings_file import load_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -114,7 +114,7 @@ def told(
         def open_outbox(*, config: Path | None = None, **_: object) -> Iterator[Outbox]:
             yield store.open(load_settings(home=home.root, path=config), exclusive=False)
 
-        patch.setattr(opening, "open_outbox", open_outbox)
+        patch.setattr(api, "open_outbox", open_outbox)
         patch.setenv("CANARY_ACCOUNT", ACCOUNT)
         told = Told(store=store)
         _live(told, folder)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from delta_outbox.class_archive import ClassArchive
-from delta_outbox.java import find_java
-from delta_outbox.jvm import end_jvm, start_jvm
+from delta_outbox.runtime.class_archive import ClassArchive
+from delta_outbox.runtime.java import find_java
+from delta_outbox.runtime.jvm import end_jvm, start_jvm
 
 pytestmark = [pytest.mark.local, pytest.mark.rest]
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.integration.store import open_store
 
-from delta_outbox import opening
+from delta_outbox import api
+from delta_outbox.api import Outbox
 from delta_outbox.cli.main import main
-from delta_outbox.config import load_settings
-from delta_outbox.home import Home
-from delta_outbox.outbox import Outbox
+from delta_outbox.runtime.home import Home
+from delta_outbox.runtime.settings_file import load_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,7 +49,7 @@ def run(
     capsys: pytest.CaptureFixture[str],
 ) -> Run:
     """Return a function that runs a command line with --json and returns code and document."""
-    monkeypatch.setattr(opening, "open_outbox", opened)
+    monkeypatch.setattr(api, "open_outbox", opened)
 
     def outbox(*words: str) -> tuple[int, Any]:
         capsys.readouterr()
@@ -156,7 +156,7 @@ def test_dead_events_end_a_relay_with_1(
     settings.write_text('[publishers.default]\ntype = "refusing:Refusing"\n')
     module = tmp_path / "refusing.py"
     module.write_text(
-        "from delta_outbox.publishers.protocol import Rejected\n"
+        "from delta_outbox.lifecycle.results import Rejected\n"
         "class Refusing:\n"
         "    def open(self, settings): pass\n"
         "    def publish(self, events): return [Rejected(error='never') for _ in events]\n"

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.integration.store import Store, check_lives, delivered, events, open_store
 
-from delta_outbox.home import Home
 from delta_outbox.relay import Mode, Relay
+from delta_outbox.runtime.home import Home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,8 +9,8 @@ from urllib.parse import urlparse
 
 import pytest
 
-from delta_outbox.commit_history import CommitHistory
-from delta_outbox.session import end_own_session, own_session
+from delta_outbox.delta.commit_history import CommitHistory
+from delta_outbox.runtime.session import end_own_session, own_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 from tests.integration.store import Store, events, open_store
 
-from delta_outbox.dbt import compile_sql
-from delta_outbox.home import Home
-from delta_outbox.outbox import Outbox
+from delta_outbox.api import Outbox
 from delta_outbox.relay import Mode, Relay
+from delta_outbox.runtime.dbt import compile_sql
+from delta_outbox.runtime.home import Home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,11 +11,11 @@ import pytest
 from click import Option
 from dbt.cli.main import cli
 
-from delta_outbox.dbt_launcher import OPTIONS_WITH_VALUE
+from delta_outbox.cli.dbt_launcher import OPTIONS_WITH_VALUE
 
 pytestmark = pytest.mark.local
 
-LAUNCHER = "from delta_outbox.dbt import launcher_main; exit(launcher_main())"
+LAUNCHER = "from delta_outbox.cli.dbt_launcher import main; exit(main())"
 
 PROJECT = {
     "dbt_project.yml": """

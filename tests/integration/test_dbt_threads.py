@@ -15,8 +15,8 @@ from tests.integration.conftest import REPOSITORY
 from tests.integration.other_project import run_in
 from tests.integration.store import Store, open_store
 
-from delta_outbox.dbt import check_result
-from delta_outbox.home import Home
+from delta_outbox.runtime.dbt import check_result
+from delta_outbox.runtime.home import Home
 
 if TYPE_CHECKING:
     from dbt.cli.main import dbtRunnerResult

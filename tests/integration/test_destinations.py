@@ -34,12 +34,12 @@ from tests.publishers.sqs_adapter import SqsAdapter
 from tests.publishers.sqs_fixtures import connect, take
 from tests.publishers.sqs_server import MotoServer
 
-from delta_outbox import opening
+from delta_outbox import api
+from delta_outbox.api import Outbox
 from delta_outbox.cli.main import main
-from delta_outbox.config import load_settings
-from delta_outbox.home import Home
-from delta_outbox.outbox import Outbox
-from delta_outbox.publishers.kit import TcpAdapter
+from delta_outbox.runtime.home import Home
+from delta_outbox.runtime.settings_file import load_settings
+from delta_outbox.testing.publishers import TcpAdapter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -185,7 +185,7 @@ def place(
         def open_outbox(*, config: Path | None = None, **_: object) -> Iterator[Outbox]:
             yield store.open(load_settings(home=home.root, path=config), exclusive=False)
 
-        patch.setattr(opening, "open_outbox", open_outbox)
+        patch.setattr(api, "open_outbox", open_outbox)
         given: dict[str, list[dict[str, Any]]] = {name: [] for name in NAMES}
         yield Place(store=store, destinations=destinations, config=config, given=given)
 

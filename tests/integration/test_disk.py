@@ -11,12 +11,12 @@ import pytest
 from tests.integration.disk import SmallDisk
 from tests.integration.store import Store, check_lives, delivered, events, open_store
 
-from delta_outbox.errors import DiskFull, NotWritable, OutboxError
-from delta_outbox.home import Home
-from delta_outbox.lost_claims import WORKERS
-from delta_outbox.outbox import Outbox
-from delta_outbox.publishers.protocol import Delivered
+from delta_outbox.api import Outbox
+from delta_outbox.core.errors import DiskFull, NotWritable, OutboxError
+from delta_outbox.lifecycle.results import Delivered
 from delta_outbox.relay import Mode, Relay
+from delta_outbox.runtime.home import Home
+from delta_outbox.store.recovery import WORKERS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,15 +13,15 @@ import pytest
 from tests.integration.operating import clock
 from tests.integration.store import Store, check_derived, check_lives, delivered, open_store
 
-from delta_outbox import event_life
-from delta_outbox.home import Home
-from delta_outbox.inspection import list_deliveries, oldest_pending_seconds, relays_alive
-from delta_outbox.inspection_filter import Filter
-from delta_outbox.instants import FIRST_INSTANT, LAST_INSTANT
-from delta_outbox.maintenance.purge import Purge
-from delta_outbox.maintenance.purge_request import PurgeRequest
+from delta_outbox.core.instants import FIRST_INSTANT, LAST_INSTANT
+from delta_outbox.operations import event_life
+from delta_outbox.operations.inspection import list_deliveries, oldest_pending_seconds, relays_alive
+from delta_outbox.operations.inspection_filter import Filter
+from delta_outbox.operations.lanes import LaneRequest, change_lanes
+from delta_outbox.operations.maintenance.purge import Purge
+from delta_outbox.operations.maintenance.purge_request import PurgeRequest
 from delta_outbox.relay import Mode, Relay
-from delta_outbox.relay.lane_change import LaneChange, LaneRequest
+from delta_outbox.runtime.home import Home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -260,7 +260,7 @@ def test_operators_meet_extremes(store: Store, tmp_path: Path) -> None:
     report = outbox.release_expired_claims(actor="me", reason="it is lost", dry_run=False)
     assert len(lost) == report.deliveries
     change = LaneRequest(lanes=3, actor="me", reason="more lanes")
-    assert LaneChange(outbox).run(change, max_wait=60.0)
+    assert change_lanes(outbox, change, max_wait=60.0)
     summary = Relay(outbox).run(Mode.DRAIN)
     assert (len(lost), 0) == (summary.published, summary.dead)
     look_at_everything(store, tmp_path)

@@ -17,17 +17,17 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 from tests.integration.store import commit_actions, empty_logs, new_transition_log
 
-import delta_outbox.commits as commits
-import delta_outbox.file_appends as file_appends
-from delta_outbox.commit_history import CommitHistory
-from delta_outbox.errors import SequenceTaken
-from delta_outbox.file_appends import FileAppends
-from delta_outbox.home import Home
-from delta_outbox.instants import FIRST_INSTANT, LAST_INSTANT
-from delta_outbox.log import TransitionLog
-from delta_outbox.log_store import LogStore
-from delta_outbox.row_checks import condition
-from delta_outbox.tables import TRANSITIONS, Tables
+import delta_outbox.delta.files.file_appends as file_appends
+import delta_outbox.delta.numbered_appends as commits
+from delta_outbox.core.errors import SequenceTaken
+from delta_outbox.core.instants import FIRST_INSTANT, LAST_INSTANT
+from delta_outbox.core.tables import TRANSITIONS, Tables
+from delta_outbox.delta.commit_history import CommitHistory
+from delta_outbox.delta.files.file_appends import FileAppends
+from delta_outbox.delta.files.log_store import LogStore
+from delta_outbox.delta.files.row_checks import condition
+from delta_outbox.runtime.home import Home
+from delta_outbox.store.transition_log import TransitionLog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.integration.store import Store, check_derived, check_lives
 
-from delta_outbox.dbt import compile_sql, run_dbt
-from delta_outbox.errors import FormatTooOld
-from delta_outbox.home import Home
-from delta_outbox.opening import check_logs, create_outbox
+from delta_outbox.core.errors import FormatTooOld
+from delta_outbox.core.tables import FORMAT_PROPERTY, FORMAT_VERSION, Tables
 from delta_outbox.relay import Mode, Relay
-from delta_outbox.statements import INLINE, Statements
-from delta_outbox.tables import FORMAT_PROPERTY, FORMAT_VERSION, Tables
+from delta_outbox.runtime.dbt import compile_sql, run_dbt
+from delta_outbox.runtime.home import Home
+from delta_outbox.runtime.statements import INLINE, Statements
+from delta_outbox.store.opening import check_logs, create_outbox
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from delta_outbox.home import Home
+from delta_outbox.runtime.home import Home
 
 pytestmark = [pytest.mark.local, pytest.mark.rest]
 
@@ -22,8 +22,8 @@ WORK = """
 import json
 import sys
 from pathlib import Path
-from delta_outbox.home import Home
-from delta_outbox.opening import open_outbox
+from delta_outbox.runtime.home import Home
+from delta_outbox.api import open_outbox
 
 root, what = Path(sys.argv[1]), sys.argv[2:]
 home = Home(root=root).create() if "init" in what else Home(root=root)

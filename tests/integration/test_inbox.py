@@ -13,7 +13,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 
-from delta_outbox.inbox import Inbox, NoIdentity, insert_new, with_identity
+from delta_outbox.consumer.inbox import Inbox, NoIdentity, insert_new, with_identity
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,15 +10,15 @@ import pyarrow as pa
 import pytest
 from tests.integration.store import open_store
 
-from delta_outbox import event_life, inspection
-from delta_outbox.config import load_settings
-from delta_outbox.errors import UnknownEvent
-from delta_outbox.home import Home
-from delta_outbox.inspection_filter import Filter, Sort
-from delta_outbox.lifecycle import State
-from delta_outbox.outbox import Outbox
-from delta_outbox.presence import Presence
-from delta_outbox.publishers.protocol import Delivered, Failed, Rejected
+from delta_outbox.api import Outbox
+from delta_outbox.core.errors import UnknownEvent
+from delta_outbox.lifecycle.results import Delivered, Failed, Rejected
+from delta_outbox.lifecycle.states import State
+from delta_outbox.operations import event_life, inspection
+from delta_outbox.operations.inspection_filter import Filter, Sort
+from delta_outbox.runtime.home import Home
+from delta_outbox.runtime.settings_file import load_settings
+from delta_outbox.store.presence import Presence
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,14 +15,14 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.integration.invariants import CLAIM, LANES, Broken, break_the_rules, build, positions
 from tests.integration.store import Store, events, open_store
 
-from delta_outbox.claims import claim_rows, ending_rows, make_claim, new_claim_id
-from delta_outbox.dbt import check_result, run_dbt
-from delta_outbox.errors import DbtFailed
-from delta_outbox.home import Home
-from delta_outbox.lifecycle import EndOfClaim
-from delta_outbox.outbox import Outbox
-from delta_outbox.policy import PolicySet
-from delta_outbox.publishers.protocol import Delivered, Failed, NotSent, Rejected
+from delta_outbox.api import Outbox
+from delta_outbox.core.errors import DbtFailed
+from delta_outbox.lifecycle.claims import claim_rows, ending_rows, make_claim, new_claim_id
+from delta_outbox.lifecycle.endings import EndOfClaim
+from delta_outbox.lifecycle.policy import PolicySet
+from delta_outbox.lifecycle.results import Delivered, Failed, NotSent, Rejected
+from delta_outbox.runtime.dbt import check_result, run_dbt
+from delta_outbox.runtime.home import Home
 
 TWO: Final = PolicySet.from_csv("event_type,destination\n*,a|b\n")
 

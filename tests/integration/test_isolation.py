@@ -17,22 +17,22 @@ import pytest
 from tests.integration.store import Store, check_lives, delivered, open_store
 from tests.publishers.http_server import OK, SECRET, RawServer, Receiver, read_request
 
-from delta_outbox import event_life, inspection
-from delta_outbox.conformance.clock import ManualClock
-from delta_outbox.dbt import check_result, run_dbt
-from delta_outbox.errors import UnknownDestination
-from delta_outbox.home import Home
-from delta_outbox.operating.pausing import append_pausing, pausing_request
-from delta_outbox.outbox import Outbox
-from delta_outbox.relay.relay import Relay
-from delta_outbox.relay.summary import Mode
-from delta_outbox.settings import (
+from delta_outbox.api import Outbox
+from delta_outbox.core.errors import UnknownDestination
+from delta_outbox.core.settings import (
     DestinationLimits,
     PublisherSettings,
     RelaySettings,
     SecretMapping,
     Settings,
 )
+from delta_outbox.operations import event_life, inspection
+from delta_outbox.operations.pauses import append_pausing, pausing_request
+from delta_outbox.relay.relay import Relay
+from delta_outbox.relay.summary import Mode
+from delta_outbox.runtime.dbt import check_result, run_dbt
+from delta_outbox.runtime.home import Home
+from delta_outbox.testing.conformance.clock import ManualClock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,11 +11,12 @@ import pyarrow as pa
 import pytest
 from tests.integration.store import Store, events, open_store
 
-from delta_outbox import appending, known_ids
-from delta_outbox.commit_files import CommitFiles
-from delta_outbox.home import Home
-from delta_outbox.known_ids import IdIndex, number_of
-from delta_outbox.outbox import Outbox
+from delta_outbox.api import Outbox
+from delta_outbox.delta.files.commit_files import CommitFiles
+from delta_outbox.producer import append as appending
+from delta_outbox.producer import id_index
+from delta_outbox.producer.id_index import IdIndex, number_of
+from delta_outbox.runtime.home import Home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,7 +51,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.fixture
 def producer(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Outbox:
     """Return a producer that has appended often enough to know the ids."""
-    monkeypatch.setattr(known_ids, "ASKED_FIRST", 1)
+    monkeypatch.setattr(id_index, "ASKED_FIRST", 1)
     producer = store.outbox(tmp_path)
     for name in ("first", "second"):
         producer.append(events(f"{tmp_path.name}-{name}", 3)).raise_if_rejected()
@@ -75,7 +76,7 @@ def test_ids_that_grow_are_asked_for_before_they_are_read(
     """The ids of the log are read where asking for a range was not enough, for many ids or from
     the second time on, or was asked often.
     """
-    monkeypatch.setattr(known_ids, "ASKED_FIRST", 3)
+    monkeypatch.setattr(id_index, "ASKED_FIRST", 3)
     growing, mixed = store.outbox(tmp_path), store.outbox(tmp_path)
 
     def append(producer: Outbox, *names: str) -> bool:
@@ -89,7 +90,7 @@ def test_ids_that_grow_are_asked_for_before_they_are_read(
     assert [False, True] == [append(mixed, *names) for names in around]
     assert [2] == asked
     assert 1 == mixed.append(events("zz-2", 1)).already_present
-    monkeypatch.setattr(known_ids, "LARGE_QUERY_ROWS", 2)
+    monkeypatch.setattr(id_index, "LARGE_QUERY_ROWS", 2)
     asked.clear()
     once = store.outbox(tmp_path)
     assert append(once, "zz-03", "zz-31")  # the first of this producer, and large
@@ -145,7 +146,7 @@ def test_what_came_later_does_not_count(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A relay that begins anew at an earlier version is not told of ids that it has seen since."""
-    monkeypatch.setattr(known_ids, "ASKED_FIRST", 1)
+    monkeypatch.setattr(id_index, "ASKED_FIRST", 1)
     producer, since = store.outbox(tmp_path), date(2000, 1, 1)
     known = IdIndex(store.spark, store.tables.events)
     versions = [producer.projection.latest_version(store.tables.events)]
@@ -169,8 +170,8 @@ def test_too_much_is_looked_up(
     limit: str,
 ) -> None:
     """With more ids or commits than a producer keeps or reads, nothing is missed either."""
-    monkeypatch.setattr(known_ids, limit, 2)
-    monkeypatch.setattr(known_ids, "ASKED_FIRST", 1)
+    monkeypatch.setattr(id_index, limit, 2)
+    monkeypatch.setattr(id_index, "ASKED_FIRST", 1)
     producer, other = store.outbox(tmp_path), store.outbox(tmp_path)
     for number in range(3):
         producer.append(events(f"{limit}-own-{number}", 1)).raise_if_rejected()
@@ -200,7 +201,7 @@ def test_an_append_whose_answer_was_lost_is_found(
 def test_spark_numbers_ids_alike(spark: SparkSession, event_id: str) -> None:
     """The number of an id is the same in SQL and in Python."""
     frame = spark.createDataFrame(pa.table({"event_id": [event_id]}))
-    (row,) = frame.selectExpr(f"{known_ids._NUMBER} as number").collect()
+    (row,) = frame.selectExpr(f"{id_index._NUMBER} as number").collect()
     assert number_of(event_id) == row["number"]
 
 

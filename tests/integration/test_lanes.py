@@ -18,20 +18,20 @@ from tests.integration.invariants import build, positions
 from tests.integration.operating import clock
 from tests.integration.store import Store, check_derived, check_lives, delivered, events, open_store
 
-from delta_outbox import commits, progress
-from delta_outbox.claims import claim_rows
-from delta_outbox.dbt import check_result
-from delta_outbox.errors import LaneClosed, LogRewound, SequenceTaken
-from delta_outbox.heartbeat import Heartbeat
-from delta_outbox.home import Home
-from delta_outbox.lanes import BEGUN, CLOSING
-from delta_outbox.lifecycle import EndOfClaim
-from delta_outbox.log import TransitionLog
-from delta_outbox.outbox import Outbox
-from delta_outbox.publishers.protocol import Delivered, Failed, Rejected
+from delta_outbox.api import Outbox
+from delta_outbox.core.errors import LaneClosed, LogRewound, SequenceTaken
+from delta_outbox.core.tables import lane_of
+from delta_outbox.delta import numbered_appends, progress
+from delta_outbox.lifecycle.claims import claim_rows
+from delta_outbox.lifecycle.endings import EndOfClaim
+from delta_outbox.lifecycle.results import Delivered, Failed, Rejected
+from delta_outbox.operations.lanes import LaneRequest, change_lanes, describe
 from delta_outbox.relay import Mode, Relay
-from delta_outbox.relay.lane_change import LaneChange, LaneRequest, describe
-from delta_outbox.tables import lane_of
+from delta_outbox.runtime.dbt import check_result
+from delta_outbox.runtime.home import Home
+from delta_outbox.store.heartbeat import Heartbeat
+from delta_outbox.store.lanes import BEGUN, CLOSING
+from delta_outbox.store.transition_log import TransitionLog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,7 +50,7 @@ def store(spark: SparkSession, home: Home) -> Iterator[Store]:
 
 def change(outbox: Outbox, lanes: int) -> None:
     """Begin a new epoch."""
-    assert LaneChange(outbox).run(LaneRequest(lanes=lanes, **WHO), max_wait=60)
+    assert change_lanes(outbox, LaneRequest(lanes=lanes, **WHO), max_wait=60)
     assert (lanes, None) == (outbox.logs.epoch.lanes, outbox.logs.epoch.becomes)
 
 
@@ -193,10 +193,10 @@ def test_a_change_that_died_is_finished_by_the_next(
             raise Died
 
     with monkeypatch.context() as patch:
-        patch.setattr(commits, "reach", dies)
+        patch.setattr(numbered_appends, "reach", dies)
         patch.setattr(progress, "reach", dies)
         try:
-            LaneChange(outbox).run(LaneRequest(lanes=lanes, **WHO), max_wait=60)
+            change_lanes(outbox, LaneRequest(lanes=lanes, **WHO), max_wait=60)
         except Died:
             pass
         else:  # the first change closes one lane only

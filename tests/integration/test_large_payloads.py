@@ -15,10 +15,11 @@ import pyarrow as pa
 import pytest
 from tests.integration.store import Store, events
 
-from delta_outbox.home import find_home
-from delta_outbox.publishers.protocol import Delivered, EventBatch, Rejected, Result
+from delta_outbox.lifecycle.results import Delivered, Rejected, Result
+from delta_outbox.publishers.protocol import EventBatch
 from delta_outbox.relay import Mode, Relay
 from delta_outbox.relay.lookup import with_sizes
+from delta_outbox.runtime.home import find_home
 
 MIB = 1024**2
 LARGE = 875 * 1024  # bytes of a payload
@@ -27,7 +28,7 @@ WORKER_MIB = 1024
 
 _SEED = f"""
 import sys
-from delta_outbox.opening import open_outbox
+from delta_outbox.api import open_outbox
 with open_outbox(create=True) as outbox:
     key, start = "md5(string(id))", "unhex(repeat('00', 16))"
     payload = f"aes_encrypt(repeat('x', {LARGE}), {{key}}, 'CBC', 'PKCS', {{start}})"

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 from tests.integration.store import empty_logs, new_transition_log
 
-from delta_outbox.errors import LaneClosed, LogRewound, SequenceTaken
-from delta_outbox.home import Home
-from delta_outbox.instants import LAST_INSTANT
-from delta_outbox.log import TransitionLog
-from delta_outbox.tables import Tables
+from delta_outbox.core.errors import LaneClosed, LogRewound, SequenceTaken
+from delta_outbox.core.instants import LAST_INSTANT
+from delta_outbox.core.tables import Tables
+from delta_outbox.runtime.home import Home
+from delta_outbox.store.transition_log import TransitionLog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

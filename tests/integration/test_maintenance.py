@@ -19,14 +19,14 @@ from tests.integration.store import (
 )
 from tests.integration.test_projection import rewrite
 
-from delta_outbox import event_life
-from delta_outbox.dbt import check_result
-from delta_outbox.errors import UnknownEvent, WrongUsage
-from delta_outbox.home import Home
-from delta_outbox.maintenance.maintain import Maintenance, MaintenanceReport
-from delta_outbox.maintenance.purge import Purge
-from delta_outbox.maintenance.purge_records import PurgeRecords
+from delta_outbox.core.errors import UnknownEvent, WrongUsage
+from delta_outbox.operations import event_life
+from delta_outbox.operations.maintenance.maintain import Maintenance, MaintenanceReport
+from delta_outbox.operations.maintenance.purge import Purge
+from delta_outbox.operations.maintenance.purge_records import PurgeRecords
 from delta_outbox.relay import Mode, Relay
+from delta_outbox.runtime.dbt import check_result
+from delta_outbox.runtime.home import Home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -26,15 +26,15 @@ from tests.integration.operating import (
 from tests.integration.store import Store, open_store
 from tests.unit.test_hostile_arguments import NASTY
 
-from delta_outbox import opening
+from delta_outbox import api
+from delta_outbox.api import Outbox
 from delta_outbox.cli.main import main
-from delta_outbox.dbt import check_result, run_dbt
-from delta_outbox.errors import DbtFailed, UnknownEvent, WrongUsage
-from delta_outbox.home import Home
-from delta_outbox.operating.commands import open_targets, pinned_state
-from delta_outbox.operating.requests import replay_request
-from delta_outbox.outbox import Outbox
-from delta_outbox.publishers.protocol import Delivered, Rejected
+from delta_outbox.core.errors import DbtFailed, UnknownEvent, WrongUsage
+from delta_outbox.lifecycle.results import Delivered, Rejected
+from delta_outbox.operations.commands import open_targets, pinned_state
+from delta_outbox.operations.requests import replay_request
+from delta_outbox.runtime.dbt import check_result, run_dbt
+from delta_outbox.runtime.home import Home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -91,7 +91,7 @@ def ways(
         yield outbox
 
     def run(*words: str) -> tuple[int, Any]:
-        monkeypatch.setattr(opening, "open_outbox", open_outbox)
+        monkeypatch.setattr(api, "open_outbox", open_outbox)
         capfd.readouterr()
         code = main([*words, "--json"])
         return code, json.loads(capfd.readouterr().out)

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from delta_outbox.config import load_settings
-from delta_outbox.home import Home, find_home
-from delta_outbox.jars import resolve
-from delta_outbox.ownership import LinkInTheWay, NotYours
+from delta_outbox.runtime.home import Home, find_home
+from delta_outbox.runtime.jars import resolve
+from delta_outbox.runtime.ownership import LinkInTheWay, NotYours
+from delta_outbox.runtime.settings_file import load_settings
 
 OTHER = 12_345  # a user without a name
 

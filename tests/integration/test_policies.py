@@ -14,18 +14,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.integration.store import Store, delivered, open_store
 
-from delta_outbox import dbt, opening
+from delta_outbox import api
 from delta_outbox.cli.main import main
-from delta_outbox.clock import SystemClock
-from delta_outbox.dbt import check_result, project_dir, run_dbt
-from delta_outbox.errors import BadPolicy, LogRewound, UnknownDestination
-from delta_outbox.home import Home
-from delta_outbox.policy import PolicySet
-from delta_outbox.progress import NumberedWrites
-from delta_outbox.publishers.protocol import Failed
+from delta_outbox.core.clock import SystemClock
+from delta_outbox.core.errors import BadPolicy, LogRewound, UnknownDestination
+from delta_outbox.core.settings import PublisherSettings, RelaySettings, SecretMapping, Settings
+from delta_outbox.delta.progress import NumberedWrites
+from delta_outbox.lifecycle.policy import PolicySet
+from delta_outbox.lifecycle.results import Failed
 from delta_outbox.relay.relay import Relay
 from delta_outbox.relay.summary import Mode
-from delta_outbox.settings import PublisherSettings, RelaySettings, SecretMapping, Settings
+from delta_outbox.runtime import dbt
+from delta_outbox.runtime.dbt import check_result, project_dir, run_dbt
+from delta_outbox.runtime.home import Home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -103,7 +104,7 @@ def test_bad_rows_and_no_earlier_ones(
     def opened(**_: object) -> Iterator[Any]:
         yield store.outbox(tmp_path)
 
-    monkeypatch.setattr(opening, "open_outbox", opened)
+    monkeypatch.setattr(api, "open_outbox", opened)
     change_rows(store, "lease_seconds = '0.5', ordering = 'both'")
     try:
         capsys.readouterr()

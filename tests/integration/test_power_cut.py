@@ -12,20 +12,20 @@ import pytest
 from tests.integration.power import Disk, remembered
 from tests.integration.store import Store, check_derived, empty_logs, events, open_store
 
-from delta_outbox import synced
-from delta_outbox.dbt import check_result, run_dbt
-from delta_outbox.errors import CommitsLost, DbtFailed, LogRewound, OutboxError, TornCommit
-from delta_outbox.home import Home
-from delta_outbox.inbox import Inbox
-from delta_outbox.log_store import LogStore
-from delta_outbox.maintenance.maintain import Maintenance
-from delta_outbox.opening import create_outbox, load_statements
-from delta_outbox.operating.pausing import append_pausing, pausing_request
-from delta_outbox.outbox import Outbox
-from delta_outbox.publishers.protocol import Delivered
+from delta_outbox.api import Outbox
+from delta_outbox.consumer.inbox import Inbox
+from delta_outbox.core.errors import CommitsLost, DbtFailed, LogRewound, OutboxError, TornCommit
+from delta_outbox.delta import durability
+from delta_outbox.delta.files.log_store import LogStore
+from delta_outbox.lifecycle.results import Delivered
+from delta_outbox.operations.lanes import LaneRequest, change_lanes
+from delta_outbox.operations.maintenance.maintain import Maintenance
+from delta_outbox.operations.pauses import append_pausing, pausing_request
 from delta_outbox.relay import Mode, Relay
-from delta_outbox.relay.lane_change import LaneChange, LaneRequest
-from delta_outbox.torn import check_commits
+from delta_outbox.runtime.dbt import check_result, run_dbt
+from delta_outbox.runtime.home import Home
+from delta_outbox.runtime.torn_commits import check_commits
+from delta_outbox.store.opening import create_outbox, load_statements
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,7 +45,7 @@ def store(spark: SparkSession, home: Home) -> Iterator[Store]:
 @pytest.fixture
 def disk(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     """Return a disk that has what is there, and of what comes only what a new process syncs."""
-    monkeypatch.setattr(synced, "_of_sparks", type(synced._of_sparks)())
+    monkeypatch.setattr(durability, "_of_sparks", type(durability._of_sparks)())
     with remembered(home.warehouse) as disk:
         yield disk
 
@@ -146,7 +146,7 @@ def _pause(outbox: Outbox) -> None:
 
 
 def _lanes(outbox: Outbox) -> None:
-    assert LaneChange(outbox).run(LaneRequest(lanes=2, **WHO), max_wait=60.0)
+    assert change_lanes(outbox, LaneRequest(lanes=2, **WHO), max_wait=60.0)
 
 
 def _refresh(outbox: Outbox) -> None:

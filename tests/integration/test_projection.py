@@ -21,18 +21,18 @@ from tests.integration.store import (
     projected,
 )
 
-from delta_outbox import tails
-from delta_outbox.dbt import check_result, compile_sql, run_dbt
-from delta_outbox.file_appends import FileAppends
-from delta_outbox.home import Home
-from delta_outbox.lifecycle import EndOfClaim
-from delta_outbox.outbox import Outbox
-from delta_outbox.progress import NumberedWrite
-from delta_outbox.publishers.protocol import Delivered, Failed, NotSent, Rejected
-from delta_outbox.refreshing import Refreshing
-from delta_outbox.settings import PublisherSettings, SecretMapping, Settings
-from delta_outbox.tail_files import TailFiles
-from delta_outbox.tails import changes, variant
+from delta_outbox.api import Outbox
+from delta_outbox.core.settings import PublisherSettings, SecretMapping, Settings
+from delta_outbox.delta.files.file_appends import FileAppends
+from delta_outbox.delta.progress import NumberedWrite
+from delta_outbox.lifecycle.endings import EndOfClaim
+from delta_outbox.lifecycle.results import Delivered, Failed, NotSent, Rejected
+from delta_outbox.projection import tails
+from delta_outbox.projection.refresh import Refreshing
+from delta_outbox.projection.tail_files import TailFiles
+from delta_outbox.projection.tails import changes, variant
+from delta_outbox.runtime.dbt import check_result, compile_sql, run_dbt
+from delta_outbox.runtime.home import Home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

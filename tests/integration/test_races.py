@@ -34,24 +34,24 @@ from tests.integration.store import (
 )
 from tests.integration.test_log import claim_of
 
-from delta_outbox import heartbeat
-from delta_outbox.claims import Claim
-from delta_outbox.clock import SystemClock
-from delta_outbox.errors import SequenceTaken
-from delta_outbox.file_appends import FileAppends
-from delta_outbox.heartbeat import Heartbeat
-from delta_outbox.home import Home
-from delta_outbox.log import TransitionLog
-from delta_outbox.lost_claims import WORKERS
-from delta_outbox.outbox import Outbox
-from delta_outbox.progress import NumberedWrite, NumberedWrites
-from delta_outbox.publishers.protocol import Delivered
+from delta_outbox.api import Outbox
+from delta_outbox.core.clock import SystemClock
+from delta_outbox.core.errors import SequenceTaken
+from delta_outbox.core.tables import Tables
+from delta_outbox.delta.files.file_appends import FileAppends
+from delta_outbox.delta.progress import NumberedWrite, NumberedWrites
+from delta_outbox.lifecycle.claims import Claim
+from delta_outbox.lifecycle.results import Delivered
 from delta_outbox.relay import Mode, Relay
 from delta_outbox.relay.isolation import Isolation
 from delta_outbox.relay.planning import Planning
 from delta_outbox.relay.schedule import Kind
-from delta_outbox.sequencing import Commands
-from delta_outbox.tables import Tables
+from delta_outbox.runtime.home import Home
+from delta_outbox.store import heartbeat
+from delta_outbox.store.apply_commands import Commands
+from delta_outbox.store.heartbeat import Heartbeat
+from delta_outbox.store.recovery import WORKERS
+from delta_outbox.store.transition_log import TransitionLog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

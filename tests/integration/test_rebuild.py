@@ -22,13 +22,13 @@ from tests.integration.store import (
 )
 from tests.integration.test_projection import live_a_little, rewrite
 
-from delta_outbox.dbt import check_result, run_dbt
-from delta_outbox.errors import ChangeFeedGone, DbtFailed, LogRewound
-from delta_outbox.home import Home
-from delta_outbox.outbox import Outbox
-from delta_outbox.publishers.protocol import Delivered
-from delta_outbox.refreshing import APP_ID
+from delta_outbox.api import Outbox
+from delta_outbox.core.errors import ChangeFeedGone, DbtFailed, LogRewound
+from delta_outbox.lifecycle.results import Delivered
+from delta_outbox.projection.refresh import APP_ID
 from delta_outbox.relay import Mode, Relay
+from delta_outbox.runtime.dbt import check_result, run_dbt
+from delta_outbox.runtime.home import Home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

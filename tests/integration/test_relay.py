@@ -13,12 +13,12 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from tests.integration.store import Store, check_lives, delivered, events
 
-from delta_outbox.claims import Claim
-from delta_outbox.lifecycle import EndOfClaim
-from delta_outbox.publishers.protocol import Delivered
+from delta_outbox.lifecycle.claim_results import Results
+from delta_outbox.lifecycle.claims import Claim
+from delta_outbox.lifecycle.endings import EndOfClaim
+from delta_outbox.lifecycle.results import Delivered
 from delta_outbox.relay import Mode, Relay, Summary
 from delta_outbox.relay.publishing import Publishing
-from delta_outbox.results import Results
 
 
 @pytest.fixture

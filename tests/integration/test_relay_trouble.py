@@ -13,17 +13,17 @@ import pytest
 from cloudevents.core.bindings.http import HTTPMessage, from_http_event
 from tests.integration.store import Store, check_lives, delivered, events
 
-from delta_outbox.claims import Claim
-from delta_outbox.conformance.clock import ManualClock
-from delta_outbox.errors import BadSettings
-from delta_outbox.heartbeat import Heartbeat
-from delta_outbox.lost_claims import WORKERS
-from delta_outbox.publishers.protocol import Delivered, Failed, NotSent
+from delta_outbox.core.errors import BadSettings
+from delta_outbox.lifecycle.claims import Claim
+from delta_outbox.lifecycle.results import Delivered, Failed, NotSent
 from delta_outbox.relay import Mode, Relay
 from delta_outbox.relay.isolation import Isolation
 from delta_outbox.relay.planning import Planning
 from delta_outbox.relay.publishing import Publishing
 from delta_outbox.relay.standby import STANDBY_SECONDS
+from delta_outbox.store.heartbeat import Heartbeat
+from delta_outbox.store.recovery import WORKERS
+from delta_outbox.testing.conformance.clock import ManualClock
 
 GIVES_UP_SOON = {
     "max_attempts": "2",

@@ -10,8 +10,8 @@ import pytest
 from tests.integration.disk import SmallDisk
 from tests.integration.store import Store, check_lives, events
 
-from delta_outbox.home import Home
 from delta_outbox.relay import Mode, Relay
+from delta_outbox.runtime.home import Home
 
 
 class _Mending(logging.Handler):

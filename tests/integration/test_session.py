@@ -15,12 +15,12 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from tests.integration.sockets import listening
 
-from delta_outbox.errors import BadSettings, OutboxError
-from delta_outbox.few_rows import interpreted, use_large_query_mode
-from delta_outbox.home import Home
-from delta_outbox.jvm import process_of
-from delta_outbox.session import check_session, local_session
-from delta_outbox.spark_settings import REQUIRED
+from delta_outbox.core.errors import BadSettings, OutboxError
+from delta_outbox.runtime.home import Home
+from delta_outbox.runtime.jvm import process_of
+from delta_outbox.runtime.query_mode import interpreted, use_large_query_mode
+from delta_outbox.runtime.session import check_session, local_session
+from delta_outbox.runtime.spark_settings import REQUIRED
 
 pytestmark = pytest.mark.local
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from delta_outbox.dbt import compile_sql, project_dir
-from delta_outbox.errors import DbtFailed
-from delta_outbox.home import Home
+from delta_outbox.core.errors import DbtFailed
+from delta_outbox.runtime.dbt import compile_sql, project_dir
+from delta_outbox.runtime.home import Home
 
 pytestmark = pytest.mark.rest
 

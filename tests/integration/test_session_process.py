@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from delta_outbox.errors import HomeInUse
-from delta_outbox.home import Home
+from delta_outbox.core.errors import HomeInUse
+from delta_outbox.runtime.home import Home
 
 pytestmark = pytest.mark.local
 
@@ -25,8 +25,8 @@ END_LIMIT = 30.0  # seconds; from the driver's death to the end of all that it s
 BUSY_DRIVER = """
 import sys, time
 from pathlib import Path
-from delta_outbox.home import Home
-from delta_outbox.session import local_session
+from delta_outbox.runtime.home import Home
+from delta_outbox.runtime.session import local_session
 
 spark = local_session(Home(root=Path(sys.argv[1])), short_lived=True)
 
@@ -44,8 +44,8 @@ spark.range(2, numPartitions=2).mapInArrow(publish, "id long").collect()
 REFUSED = """
 import sys
 from pathlib import Path
-from delta_outbox.home import Home
-from delta_outbox.session import local_session
+from delta_outbox.runtime.home import Home
+from delta_outbox.runtime.session import local_session
 local_session(Home(root=Path(sys.argv[1])), extra_conf={"spark.driver.memory": sys.argv[2]})
 """
 
@@ -151,7 +151,12 @@ def test_second_process_is_turned_away(
     catalog's database (how soon: tests/unit/test_home_lock.py).
     """
     ended = subprocess.run(
-        [sys.executable, "-c", "from delta_outbox.dbt_launcher import main; exit(main())", "run"],
+        [
+            sys.executable,
+            "-c",
+            "from delta_outbox.cli.dbt_launcher import main; exit(main())",
+            "run",
+        ],
         env={**plain_environment, "OUTBOX_HOME": str(home.root)},
         cwd=tmp_path,
         capture_output=True,

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import SparkSession
 
-from delta_outbox.errors import StoragePrecondition
-from delta_outbox.home import Home
-from delta_outbox.outbox import Outbox
-from delta_outbox.statements import Statements
-from delta_outbox.storage_places import check_storage, places_of
-from delta_outbox.tables import LOGS, Tables
+from delta_outbox.api import Outbox
+from delta_outbox.core.errors import StoragePrecondition
+from delta_outbox.core.tables import LOGS, Tables
+from delta_outbox.delta.storage_places import check_storage, places_of
+from delta_outbox.runtime.home import Home
+from delta_outbox.runtime.statements import Statements
 
 if TYPE_CHECKING:
     from dbt.cli.main import dbtRunnerResult

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from py4j.protocol import Py4JJavaError
 
-from delta_outbox.jvm import running_jvm
+from delta_outbox.runtime.jvm import running_jvm
 
 
 def conf(jvm, secret):

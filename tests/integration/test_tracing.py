@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 from tests.integration.store import Store, open_store
 
-from delta_outbox.home import Home
-from delta_outbox.publishers.protocol import Delivered, EventBatch, Result
+from delta_outbox.core.settings import PublisherSettings, RelaySettings, SecretMapping, Settings
+from delta_outbox.lifecycle.results import Delivered, Result
+from delta_outbox.publishers.protocol import EventBatch
 from delta_outbox.relay import Mode, Relay
 from delta_outbox.relay.tracing import TracingUnavailable
-from delta_outbox.settings import PublisherSettings, RelaySettings, SecretMapping, Settings
+from delta_outbox.runtime.home import Home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,12 +12,13 @@ import pytest
 from tests.integration.gates import more
 from tests.integration.store import Store, check_lives, events, open_store
 
-from delta_outbox import event_life, open_deliveries
-from delta_outbox.conformance.clock import ManualClock
-from delta_outbox.heartbeat import Heartbeat
-from delta_outbox.home import Home
+from delta_outbox.operations import event_life
 from delta_outbox.relay import Mode, Relay, planning
 from delta_outbox.relay.isolation import Isolation
+from delta_outbox.runtime.home import Home
+from delta_outbox.store import open_deliveries
+from delta_outbox.store.heartbeat import Heartbeat
+from delta_outbox.testing.conformance.clock import ManualClock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

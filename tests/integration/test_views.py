@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 from tests.integration.store import Store, open_store
 
-from delta_outbox.dbt import check_result, run_dbt
-from delta_outbox.globs import glob_to_regex
-from delta_outbox.home import Home
-from delta_outbox.publishers.protocol import Delivered, Failed, Rejected
+from delta_outbox.core.globs import glob_to_regex
+from delta_outbox.lifecycle.results import Delivered, Failed, Rejected
+from delta_outbox.runtime.dbt import check_result, run_dbt
+from delta_outbox.runtime.home import Home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

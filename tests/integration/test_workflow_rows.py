@@ -18,13 +18,13 @@ from tests.integration.other_project import run_in
 from tests.integration.store import Store
 from tests.unit.railway_workflow import Check, graph
 
-from delta_outbox.clock import SystemClock
-from delta_outbox.dbt import check_result
-from delta_outbox.errors import DbtFailed
-from delta_outbox.progress import NumberedWrites
+from delta_outbox.core.clock import SystemClock
+from delta_outbox.core.errors import DbtFailed
+from delta_outbox.delta.progress import NumberedWrites
 from delta_outbox.railway.generated import files_of, write
 from delta_outbox.railway.graph import Graph
 from delta_outbox.railway.rows import COLUMNS, from_csv, to_csv
+from delta_outbox.runtime.dbt import check_result
 
 SHOP = "t_workflows_shop"
 PROJECT = """\

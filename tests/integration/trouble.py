@@ -9,14 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from delta_outbox.publishers.protocol import (
-    Delivered,
-    Event,
-    EventBatch,
-    Failed,
-    NotSent,
-    Result,
-)
+from delta_outbox.lifecycle.results import Delivered, Failed, NotSent, Result
+from delta_outbox.publishers.protocol import Event, EventBatch
 
 GIVE_UP = 240.0  # seconds until a slow event fails without having been overtaken
 

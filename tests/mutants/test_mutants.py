@@ -68,10 +68,10 @@ def test_a_selection_keeps_the_other_lines(tmp_path: Path) -> None:
 def test_a_fault_that_nothing_notices_fails_the_run(tmp_path: Path) -> None:
     """A patch without effect is missed, and one that does not fit is told."""
     harmless = (
-        "--- a/python/delta_outbox/relay/leases.py\n+++ b/python/delta_outbox/relay/leases.py\n"
+        "--- a/python/delta_outbox/store/leases.py\n+++ b/python/delta_outbox/store/leases.py\n"
         "@@ -1,3 +1,3 @@\n-{0[0]}\n+{0[0]}  #\n {0[1]}\n {0[2]}\n"
     )
-    lines = (REPOSITORY / "python/delta_outbox/relay/leases.py").read_text().splitlines()
+    lines = (REPOSITORY / "python/delta_outbox/store/leases.py").read_text().splitlines()
     head = "fault: none\ncheck: tests/unit/test_leases.py\n\n"
     (tmp_path / "harmless.patch").write_text(head + harmless.format(lines))
     (tmp_path / "misfit.patch").write_text(head + harmless.format(["no such line", *lines[1:]]))

@@ -10,9 +10,9 @@ from cloudevents.core.base import BaseCloudEvent
 from cloudevents.core.bindings.http import HTTPMessage, from_http_event
 
 from delta_outbox.publishers import Event, Publisher
-from delta_outbox.publishers.cloudevents import CloudEventFormat
-from delta_outbox.publishers.cloudevents_settings import CloudEventSettings
-from delta_outbox.publishers.cloudevents_transport import Mode
+from delta_outbox.publishers.cloudevents.conversion import CloudEventFormat
+from delta_outbox.publishers.cloudevents.settings import CloudEventSettings
+from delta_outbox.publishers.cloudevents.transport import Mode
 from delta_outbox.publishers.registry import transport_of
 
 PARENT: Final = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

@@ -11,8 +11,8 @@ from urllib.parse import unquote
 from tests.publishers.http_server import SECRET, Receiver, Request
 
 from delta_outbox.publishers import Event
-from delta_outbox.publishers.http import HttpPublisher
-from delta_outbox.publishers.kit import Arrival, Content, TcpAdapter
+from delta_outbox.publishers.http.publisher import HttpPublisher
+from delta_outbox.testing.publishers import Arrival, Content, TcpAdapter
 
 _OF_THE_TRANSPORT: Final = frozenset(
     {

@@ -9,7 +9,7 @@ import pytest
 from tests.publishers.http_server import SECRET, RawServer, read_request
 
 from delta_outbox.publishers import Event, Result
-from delta_outbox.publishers.http import HttpPublisher
+from delta_outbox.publishers.http.publisher import HttpPublisher
 
 
 @pytest.fixture

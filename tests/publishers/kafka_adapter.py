@@ -11,8 +11,8 @@ from tests.publishers.proxy import Proxy
 from delta_outbox.demo.kafka_reader import consume_all
 from delta_outbox.demo.kafka_server import KafkaServer
 from delta_outbox.publishers import Event
-from delta_outbox.publishers.kafka import KafkaPublisher
-from delta_outbox.publishers.kit import Adapter, Arrival, delivery_id_of
+from delta_outbox.publishers.kafka.publisher import KafkaPublisher
+from delta_outbox.testing.publishers import Adapter, Arrival, delivery_id_of
 
 
 class KafkaAdapter(Adapter):

@@ -29,8 +29,8 @@ from tests.publishers.proxy import Proxy
 from delta_outbox.demo.kafka_reader import consume_all
 from delta_outbox.demo.kafka_server import KafkaServer
 from delta_outbox.publishers import Delivered, Event, Result, Unknown
-from delta_outbox.publishers.kafka import KafkaPublisher
-from delta_outbox.spark_settings import SHORT_LIVED
+from delta_outbox.publishers.kafka.publisher import KafkaPublisher
+from delta_outbox.runtime.spark_settings import SHORT_LIVED
 
 USER, PASSWORD = "outbox", "canary-of-the-broker"
 

@@ -13,8 +13,8 @@ from nats.aio.msg import Msg
 from tests.publishers.nats_server import NatsServer
 
 from delta_outbox.publishers import Event
-from delta_outbox.publishers.kit import Arrival, TcpAdapter
-from delta_outbox.publishers.nats import NatsPublisher
+from delta_outbox.publishers.nats.publisher import NatsPublisher
+from delta_outbox.testing.publishers import Arrival, TcpAdapter
 
 USER: Final = "kit"
 PASSWORD: Final = "correct-horse-battery"

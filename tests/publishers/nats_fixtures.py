@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.publishers.nats_server import NatsServer
 
-from delta_outbox.publishers.nats import NatsPublisher
+from delta_outbox.publishers.nats.publisher import NatsPublisher
 
 
 @pytest.fixture(scope="session")

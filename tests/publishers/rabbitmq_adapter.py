@@ -9,8 +9,8 @@ from tests.publishers.rabbitmq_fixtures import Message, connect
 from tests.publishers.rabbitmq_server import MAX_MESSAGE_SIZE, PASSWORD, USER, RabbitServer
 
 from delta_outbox.publishers import Event
-from delta_outbox.publishers.kit import Arrival, TcpAdapter
-from delta_outbox.publishers.rabbitmq import RabbitPublisher
+from delta_outbox.publishers.rabbitmq.publisher import RabbitPublisher
+from delta_outbox.testing.publishers import Arrival, TcpAdapter
 
 
 class RabbitAdapter(TcpAdapter):

@@ -11,7 +11,7 @@ import pytest
 from tests.publishers.proxy import Proxy
 from tests.publishers.rabbitmq_server import PASSWORD, USER, RabbitServer
 
-from delta_outbox.publishers.rabbitmq import RabbitPublisher
+from delta_outbox.publishers.rabbitmq.publisher import RabbitPublisher
 
 Message = tuple[pika.BasicProperties, bytes]
 

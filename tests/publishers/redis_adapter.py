@@ -11,8 +11,8 @@ from typing import Any, Final
 from tests.publishers.redis_server import RedisServer
 
 from delta_outbox.publishers import Event
-from delta_outbox.publishers.kit import Arrival, TcpAdapter
-from delta_outbox.publishers.redis import RedisPublisher
+from delta_outbox.publishers.redis.publisher import RedisPublisher
+from delta_outbox.testing.publishers import Arrival, TcpAdapter
 
 _USER: Final = "kit"
 _PASSWORD: Final = "correct-horse-battery"

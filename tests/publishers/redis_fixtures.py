@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.publishers.redis_server import RedisServer
 
-from delta_outbox.publishers.redis import RedisPublisher
+from delta_outbox.publishers.redis.publisher import RedisPublisher
 
 
 @pytest.fixture(scope="session")

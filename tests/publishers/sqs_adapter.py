@@ -13,8 +13,8 @@ from tests.publishers.sqs_fixtures import ACCESS
 from tests.publishers.sqs_server import MotoServer
 
 from delta_outbox.publishers import Event
-from delta_outbox.publishers.kit import Arrival, TcpAdapter, delivery_id_of
-from delta_outbox.publishers.sqs import SqsPublisher
+from delta_outbox.publishers.sqs.publisher import SqsPublisher
+from delta_outbox.testing.publishers import Arrival, TcpAdapter, delivery_id_of
 
 _MAX_MESSAGE: int = 1_048_576  # bytes
 

@@ -13,7 +13,7 @@ from mypy_boto3_sqs import SQSClient
 from mypy_boto3_sqs.type_defs import MessageTypeDef
 from tests.publishers.sqs_server import Front, MotoServer
 
-from delta_outbox.publishers.sqs import SqsPublisher
+from delta_outbox.publishers.sqs.publisher import SqsPublisher
 
 ACCESS: dict[str, Any] = {
     "region": "eu-west-1",

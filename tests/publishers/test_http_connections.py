@@ -19,11 +19,11 @@ from tests.publishers.http_server import (
 )
 
 from delta_outbox.publishers import Delivered, EventBatch, Failed, NotSent, Rejected, Unknown
-from delta_outbox.publishers.http import HttpPublisher
-from delta_outbox.publishers.http_call import HttpCall
-from delta_outbox.publishers.http_connection import HttpConnection
-from delta_outbox.publishers.http_message import http_message
-from delta_outbox.publishers.http_settings import parse_settings
+from delta_outbox.publishers.http.call import HttpCall
+from delta_outbox.publishers.http.connection import HttpConnection
+from delta_outbox.publishers.http.message import http_message
+from delta_outbox.publishers.http.publisher import HttpPublisher
+from delta_outbox.publishers.http.settings import parse_settings
 
 
 def test_a_receiver_that_never_answers(post, new_event):

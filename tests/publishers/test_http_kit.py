@@ -10,8 +10,8 @@ import trustme
 from tests.publishers.http_adapter import HttpAdapter, PercentAdapter
 from tests.publishers.http_server import Receiver
 
-from delta_outbox.publishers.kit import NAMES, Capability, Finding, check
-from delta_outbox.publishers.kit.adapter import capabilities
+from delta_outbox.testing.publishers import NAMES, Capability, Finding, check
+from delta_outbox.testing.publishers.adapter import capabilities
 
 
 @pytest.fixture(scope="module", params=[HttpAdapter, PercentAdapter])

@@ -16,7 +16,7 @@ from tests.publishers.http_server import OLD_SECRET, SECRET, Receiver
 
 from delta_outbox import __version__
 from delta_outbox.publishers import Delivered, Rejected
-from delta_outbox.publishers.http import HttpPublisher
+from delta_outbox.publishers.http.publisher import HttpPublisher
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from tests.publishers.http_server import SECRET, RawServer, Receiver, read_reque
 from tests.publishers.timing import GRACE
 
 from delta_outbox.publishers import Delivered, Failed, Unknown
-from delta_outbox.publishers.http import HttpPublisher
+from delta_outbox.publishers.http.publisher import HttpPublisher
 
 NAME = "hooks.example.com"
 

@@ -12,9 +12,9 @@ import pytest
 from tests.publishers.http_server import SECRET, RawServer, Receiver, ReceiverProcess, read_request
 from tests.publishers.timing import GRACE, MIDDLE
 
-from delta_outbox.errors import PublisherUnavailable
+from delta_outbox.core.errors import PublisherUnavailable
 from delta_outbox.publishers import Delivered, EventBatch, Failed, NotSent, Rejected, Unknown
-from delta_outbox.publishers.http import HttpPublisher
+from delta_outbox.publishers.http.publisher import HttpPublisher
 from delta_outbox.publishers.registry import find_publisher, is_ordered, probe
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from delta_outbox.publishers.kafka_client import KafkaClient
-from delta_outbox.publishers.kafka_settings import parse_settings
+from delta_outbox.publishers.kafka.client import KafkaClient
+from delta_outbox.publishers.kafka.settings import parse_settings
 
 CLIENTS = 10  # without a second question, every third waits
 

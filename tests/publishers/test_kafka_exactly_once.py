@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import Producer
 from tests.publishers.timing import MIDDLE
 
-from delta_outbox.errors import PublisherUnavailable
+from delta_outbox.core.errors import PublisherUnavailable
 from delta_outbox.publishers import (
     Delivered,
     EventBatch,
@@ -25,7 +25,7 @@ from delta_outbox.publishers import (
     Unknown,
     UnresolvedClaim,
 )
-from delta_outbox.publishers.kafka import KafkaPublisher
+from delta_outbox.publishers.kafka.publisher import KafkaPublisher
 from delta_outbox.publishers.registry import probe
 
 DESTINATION = "orders"
@@ -168,7 +168,7 @@ def test_a_successor_ends_what_is_open(
             begun.set()
             assert go_on.wait(60)
 
-    monkeypatch.setattr("delta_outbox.publishers.kafka_transaction.reach", pause)
+    monkeypatch.setattr("delta_outbox.publishers.kafka.transaction.reach", pause)
     events = [new_event(topic, claim_id="zombie") for _ in range(20)]
     results = []
     zombie = threading.Thread(target=lambda: results.extend(send(open_one(), events)))

@@ -9,7 +9,7 @@ from tests.publishers.kafka_adapter import KafkaAdapter
 from tests.publishers.proxy import Proxy
 
 from delta_outbox.demo.kafka_server import KafkaServer
-from delta_outbox.publishers.kit import NAMES, Finding, Verdict, check
+from delta_outbox.testing.publishers import NAMES, Finding, Verdict, check
 
 
 @pytest.fixture(scope="module")

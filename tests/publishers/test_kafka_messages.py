@@ -7,7 +7,7 @@ from cloudevents.core.bindings.kafka import KafkaMessage, from_kafka_event
 from tests.publishers.cloudevent import FIELDS, as_cloudevent, check_cloudevent
 
 from delta_outbox.publishers import Delivered, Rejected
-from delta_outbox.publishers.kafka import KafkaPublisher
+from delta_outbox.publishers.kafka.publisher import KafkaPublisher
 
 
 def test_headers_arrive_unchanged(new_topic, publisher, new_event, publish, read):

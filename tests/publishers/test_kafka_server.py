@@ -8,8 +8,8 @@ import sys
 import psutil
 import pytest
 
+from delta_outbox.core.errors import NoJava
 from delta_outbox.demo.kafka_server import WATCHDOG, KafkaServer
-from delta_outbox.errors import NoJava
 
 _PARENT = """
 import subprocess, sys, time

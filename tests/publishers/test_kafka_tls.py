@@ -8,9 +8,9 @@ import pytest
 import trustme
 from tests.publishers.kafka_fixtures import PASSWORD, USER
 
-from delta_outbox.errors import BadSettings, PublisherUnavailable
+from delta_outbox.core.errors import BadSettings, PublisherUnavailable
 from delta_outbox.publishers import Delivered, Failed
-from delta_outbox.publishers.kafka import KafkaPublisher
+from delta_outbox.publishers.kafka.publisher import KafkaPublisher
 from delta_outbox.publishers.registry import prepare_settings, probe
 
 WRONG = "canary-of-somebody-else"

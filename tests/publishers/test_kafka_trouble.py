@@ -10,9 +10,9 @@ import traceback
 import pytest
 from tests.publishers.timing import GRACE, MIDDLE
 
-from delta_outbox.errors import PublisherUnavailable
+from delta_outbox.core.errors import PublisherUnavailable
 from delta_outbox.publishers import Delivered, Failed, NotSent, Rejected, Unknown
-from delta_outbox.publishers.kafka import KafkaPublisher
+from delta_outbox.publishers.kafka.publisher import KafkaPublisher
 from delta_outbox.publishers.registry import probe
 
 

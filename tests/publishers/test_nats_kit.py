@@ -8,7 +8,7 @@ import pytest
 from tests.publishers.nats_adapter import PASSWORD, USER, USERS, CoreAdapter, StreamAdapter
 from tests.publishers.nats_server import NatsServer
 
-from delta_outbox.publishers.kit import NAMES, Finding, Verdict, check
+from delta_outbox.testing.publishers import NAMES, Finding, Verdict, check
 
 
 @pytest.fixture(scope="module", params=[StreamAdapter, CoreAdapter])

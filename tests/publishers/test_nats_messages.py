@@ -11,7 +11,7 @@ from cloudevents.core.bindings.http import HTTPMessage, from_http_event
 from tests.publishers.cloudevent import FIELDS, as_cloudevent, check_cloudevent
 
 from delta_outbox.publishers import Delivered, NotSent, Rejected
-from delta_outbox.publishers.nats import NatsPublisher
+from delta_outbox.publishers.nats.publisher import NatsPublisher
 from delta_outbox.publishers.registry import find_publisher
 
 

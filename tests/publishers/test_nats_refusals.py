@@ -16,9 +16,9 @@ from tests.publishers.nats_server import NatsServer
 from tests.publishers.proxy import Proxy
 from tests.publishers.redis_server import make_certificates
 
-from delta_outbox.errors import PublisherUnavailable
+from delta_outbox.core.errors import PublisherUnavailable
 from delta_outbox.publishers import Delivered, Failed, NotSent, Unknown
-from delta_outbox.publishers.nats import NatsPublisher
+from delta_outbox.publishers.nats.publisher import NatsPublisher
 from delta_outbox.publishers.registry import probe
 
 USERS = """

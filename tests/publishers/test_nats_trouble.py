@@ -10,9 +10,9 @@ import pytest
 from tests.publishers.proxy import Proxy
 from tests.publishers.timing import GRACE, MIDDLE, once
 
-from delta_outbox.errors import PublisherUnavailable
+from delta_outbox.core.errors import PublisherUnavailable
 from delta_outbox.publishers import Delivered, Failed, NotSent, Unknown
-from delta_outbox.publishers.nats import NatsPublisher
+from delta_outbox.publishers.nats.publisher import NatsPublisher
 from delta_outbox.publishers.registry import probe
 
 AT_WORK = 100_000  # bytes of a call that is under way

@@ -10,8 +10,8 @@ from tests.publishers.rabbitmq_server import PASSWORD, USER
 from tests.publishers.timing import GRACE, MIDDLE, once
 
 from delta_outbox.publishers import Delivered, Failed, NotSent, Unknown
-from delta_outbox.publishers.rabbitmq import RabbitPublisher
-from delta_outbox.publishers.rabbitmq_call import WINDOW
+from delta_outbox.publishers.rabbitmq.call import WINDOW
+from delta_outbox.publishers.rabbitmq.publisher import RabbitPublisher
 
 AT_WORK = 100_000  # bytes of a call that is under way
 

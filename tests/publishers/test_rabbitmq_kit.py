@@ -8,8 +8,8 @@ import pytest
 from tests.publishers.rabbitmq_adapter import RabbitAdapter
 from tests.publishers.rabbitmq_server import RabbitServer
 
-from delta_outbox.publishers.kit import NAMES, Capability, Finding, check
-from delta_outbox.publishers.kit.adapter import capabilities
+from delta_outbox.testing.publishers import NAMES, Capability, Finding, check
+from delta_outbox.testing.publishers.adapter import capabilities
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from cloudevents.core.bindings.amqp import AMQPMessage, from_amqp_event
 from tests.publishers.cloudevent import FIELDS, as_cloudevent, check_cloudevent
 
 from delta_outbox.publishers import Delivered, Failed, NotSent, Rejected
-from delta_outbox.publishers.rabbitmq import RabbitPublisher
+from delta_outbox.publishers.rabbitmq.publisher import RabbitPublisher
 
 
 def test_headers_arrive_unchanged(new_queue, open_rabbit, new_event, publish, received):

@@ -10,9 +10,9 @@ from tests.publishers.rabbitmq_fixtures import connect
 from tests.publishers.rabbitmq_server import MAX_MESSAGE_SIZE, PASSWORD, READER, USER
 from tests.publishers.timing import GRACE
 
-from delta_outbox.errors import BadSettings
+from delta_outbox.core.errors import BadSettings
 from delta_outbox.publishers import Delivered, Failed, NotSent, Rejected, Unknown
-from delta_outbox.publishers.rabbitmq import RabbitPublisher
+from delta_outbox.publishers.rabbitmq.publisher import RabbitPublisher
 from delta_outbox.publishers.registry import find_publisher, prepare_settings
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.publishers.redis_adapter import ChannelAdapter, StreamAdapter
 from tests.publishers.redis_server import RedisServer
 
-from delta_outbox.publishers.kit import NAMES, Finding, Verdict, check
+from delta_outbox.testing.publishers import NAMES, Finding, Verdict, check
 
 
 @pytest.fixture(scope="module", params=[StreamAdapter, ChannelAdapter])

@@ -15,7 +15,7 @@ from tests.publishers.cloudevent import (
 )
 
 from delta_outbox.publishers import Delivered, NotSent, Rejected
-from delta_outbox.publishers.redis import RedisPublisher
+from delta_outbox.publishers.redis.publisher import RedisPublisher
 from delta_outbox.publishers.registry import find_publisher
 
 OURS = {b"outbox-event-type": b"flight.departed", b"outbox-lifecycle": b"0"}

@@ -7,10 +7,10 @@ import threading
 import pytest
 from tests.publishers.redis_server import RedisServer, check_answers, make_certificates
 
+from delta_outbox.core.errors import PublisherUnavailable
 from delta_outbox.demo.ports import free_ports
-from delta_outbox.errors import PublisherUnavailable
 from delta_outbox.publishers import Delivered, Failed, NotSent
-from delta_outbox.publishers.redis import RedisPublisher
+from delta_outbox.publishers.redis.publisher import RedisPublisher
 from delta_outbox.publishers.registry import probe
 
 

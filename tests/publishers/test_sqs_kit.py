@@ -9,8 +9,8 @@ from mypy_boto3_sqs.type_defs import MessageTypeDef
 from tests.publishers.sqs_adapter import SqsAdapter
 from tests.publishers.sqs_server import MotoServer
 
-from delta_outbox.publishers.kit import NAMES, Capability, Finding, check
-from delta_outbox.publishers.kit.adapter import capabilities
+from delta_outbox.testing.publishers import NAMES, Capability, Finding, check
+from delta_outbox.testing.publishers.adapter import capabilities
 
 
 @pytest.fixture(scope="module", params=["standard", "FIFO"])

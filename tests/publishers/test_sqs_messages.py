@@ -15,8 +15,8 @@ from tests.publishers.cloudevent import (
 )
 
 from delta_outbox.publishers import Delivered, Rejected
-from delta_outbox.publishers.sqs import SqsPublisher
-from delta_outbox.publishers.sqs_message import fifo_id
+from delta_outbox.publishers.sqs.message import fifo_id
+from delta_outbox.publishers.sqs.publisher import SqsPublisher
 
 
 def texts(message):

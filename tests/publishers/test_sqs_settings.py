@@ -9,12 +9,12 @@ from tests.publishers.sqs_fixtures import ACCESS
 from tests.publishers.sqs_server import refusal
 from tests.publishers.timing import GRACE
 
-from delta_outbox.errors import BadSettings
+from delta_outbox.core.errors import BadSettings
 from delta_outbox.publishers import Delivered, Failed
 from delta_outbox.publishers.registry import find_publisher, prepare_settings
-from delta_outbox.publishers.sqs import SqsPublisher
-from delta_outbox.publishers.sqs_client import SqsClients
-from delta_outbox.publishers.sqs_settings import parse_settings
+from delta_outbox.publishers.sqs.client import SqsClients
+from delta_outbox.publishers.sqs.publisher import SqsPublisher
+from delta_outbox.publishers.sqs.settings import parse_settings
 
 
 def test_an_endpoint_of_the_environment(monkeypatch):

@@ -9,13 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from delta_outbox.railway.scaffold import (
-    CATEGORIES,
-    COMPROMISES,
-    QUESTIONS,
-    Answers,
-    files,
-)
+from delta_outbox.railway.scaffold import CATEGORIES, COMPROMISES, QUESTIONS, Answers, files
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -16,16 +16,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.unit.outbox_oracle import HOLDING, KEYS, Known, Oracle
 
-from delta_outbox.conformance.adapter import EVENT, SHORT_LIVED, Adapter, Held, NewEvent
-from delta_outbox.lifecycle import State
-from delta_outbox.publishers.protocol import (
-    Delivered,
-    Failed,
-    NotSent,
-    Rejected,
-    Result,
-    Unknown,
-)
+from delta_outbox.lifecycle.results import Delivered, Failed, NotSent, Rejected, Result, Unknown
+from delta_outbox.lifecycle.states import State
+from delta_outbox.testing.conformance.adapter import EVENT, SHORT_LIVED, Adapter, Held, NewEvent
 
 RELAYS = ("relay-1", "relay-2", "relay-3")
 ANSWERS = st.sampled_from(

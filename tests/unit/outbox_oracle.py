@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from delta_outbox.conformance.adapter import SHORT_LIVED, Adapter, Held, NewEvent, Record
-from delta_outbox.lifecycle import State
-from delta_outbox.publishers.protocol import Delivered, Failed, Rejected, Result, Unknown
+from delta_outbox.lifecycle.results import Delivered, Failed, Rejected, Result, Unknown
+from delta_outbox.lifecycle.states import State
+from delta_outbox.testing.conformance.adapter import SHORT_LIVED, Adapter, Held, NewEvent, Record
 
 HOLDING = "conformance.hold"  # on_dead = hold
 KEYS = (None, "a", "b")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from delta_outbox.policy_columns import COLUMNS
+from delta_outbox.lifecycle.policy_columns import COLUMNS
 
 Row = Mapping[str, str | None]
 

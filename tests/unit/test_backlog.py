@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from delta_outbox.commit_files import AddedFile
+from delta_outbox.delta.files.added_files import AddedFile
 from delta_outbox.relay.backlog import last_touched
 
 COUNTS = pa.table({"arrival": [3, 4, 6], "waiting": [1, 5, 7], "untouched": [1, 5, 7]})

@@ -12,20 +12,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_outbox.claims import DELIVERIES, Claim, make_claim, new_claim_id
-from delta_outbox.conformance.clock import ManualClock
-from delta_outbox.destination_states import KnownStates, OpenBreaker
-from delta_outbox.instants import micros
-from delta_outbox.lifecycle import EndOfClaim
-from delta_outbox.outbox import Outbox
-from delta_outbox.policy import PolicySet
-from delta_outbox.publishers.protocol import Delivered, Failed, NotSent, Rejected
+from delta_outbox.api import Outbox
+from delta_outbox.core.instants import micros
+from delta_outbox.core.settings import DestinationLimits, PublisherSettings, RelaySettings, Settings
+from delta_outbox.lifecycle.claims import DELIVERIES, Claim, make_claim, new_claim_id
+from delta_outbox.lifecycle.endings import EndOfClaim
+from delta_outbox.lifecycle.order_scopes import scopes_of
+from delta_outbox.lifecycle.policy import PolicySet
+from delta_outbox.lifecycle.results import Delivered, Failed, NotSent, Rejected
 from delta_outbox.relay.choosing import IDLE_SECONDS, Choosing
 from delta_outbox.relay.flight import Flight, Held
 from delta_outbox.relay.isolation import NEVER, Isolation, goes_to
 from delta_outbox.relay.schedule import Kind, Schedule
-from delta_outbox.scopes import scopes_of
-from delta_outbox.settings import DestinationLimits, PublisherSettings, RelaySettings, Settings
+from delta_outbox.store.destination_states import KnownStates, OpenBreaker
+from delta_outbox.testing.conformance.clock import ManualClock
 
 POLICIES = PolicySet.from_csv(
     "event_type,destination\na,a\nb,b\nboth,a|b\n*,a\n"  # strict, by key, over all destinations

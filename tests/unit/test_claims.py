@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_outbox.claims import (
+from delta_outbox.core.tables import TRANSITIONS
+from delta_outbox.lifecycle.claims import (
     DELIVERIES,
     Claim,
     claim_rows,
@@ -21,17 +22,11 @@ from delta_outbox.claims import (
     new_claim_id,
     still_live,
 )
-from delta_outbox.lifecycle import (
-    LEGAL_TRANSITIONS,
-    Crashed,
-    EndOfClaim,
-    LeaseExpired,
-    State,
-)
-from delta_outbox.open_deliveries import Overview
-from delta_outbox.policy import PolicySet
-from delta_outbox.publishers.protocol import Delivered, Failed, NotSent, Rejected, Unknown
-from delta_outbox.tables import TRANSITIONS
+from delta_outbox.lifecycle.endings import Crashed, EndOfClaim, LeaseExpired
+from delta_outbox.lifecycle.policy import PolicySet
+from delta_outbox.lifecycle.results import Delivered, Failed, NotSent, Rejected, Unknown
+from delta_outbox.lifecycle.states import LEGAL_TRANSITIONS, State
+from delta_outbox.store.open_deliveries import Overview
 
 NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
 NEWS = pa.schema(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from delta_outbox.class_archive import KEPT, ClassArchive
+from delta_outbox.runtime.class_archive import KEPT, ClassArchive
 
 
 def _archive(cache: Path, *, java: str = "17.0.1", record: bool = False) -> ClassArchive:

@@ -13,17 +13,18 @@ import threading
 
 import pytest
 
-from delta_outbox.appending import AppendReport
-from delta_outbox.cli import appending, relaying, running
+from delta_outbox.cli import append, relay
+from delta_outbox.cli import command as running
 from delta_outbox.cli.logs import LineFormatter, logging_to
 from delta_outbox.cli.main import main
 from delta_outbox.cli.outcome import Outcome, UnexpectedError
 from delta_outbox.cli.progress import LINE_INTERVAL, Lines
 from delta_outbox.cli.signals import stop_on_signals
-from delta_outbox.event_life import command_shown, content_shown
-from delta_outbox.interrupts import INTERRUPTED
-from delta_outbox.rejection import Rejection
+from delta_outbox.operations.event_life import command_shown, content_shown
+from delta_outbox.producer.append import AppendReport
+from delta_outbox.producer.rejection import Rejection
 from delta_outbox.relay.summary import Summary
+from delta_outbox.runtime.interrupts import INTERRUPTED
 
 
 def run(monkeypatch: pytest.MonkeyPatch, words: list[str], command: object) -> int:
@@ -44,7 +45,7 @@ def run(monkeypatch: pytest.MonkeyPatch, words: list[str], command: object) -> i
 )
 def test_exit_code_of_a_relay(summary: Summary, is_continuous: bool, expected: int) -> None:
     """What died or waits is something to look at; a relay that was told to stop is done."""
-    outcome = relaying.outcome_of(summary, is_continuous=is_continuous)
+    outcome = relay.outcome_of(summary, is_continuous=is_continuous)
     assert expected == outcome.exit_code
     names = ["claimed", "published", "retried", "dead", "released", "waiting", "duration_seconds"]
     assert names == list(outcome.document)
@@ -52,11 +53,11 @@ def test_exit_code_of_a_relay(summary: Summary, is_continuous: bool, expected: i
 
 def test_report_of_an_append() -> None:
     """An append reports counts and every rejection; rejected rows end it with 1."""
-    assert 0 == appending.outcome_of(2, 1, ()).exit_code
+    assert 0 == append.outcome_of(2, 1, ()).exit_code
     report = AppendReport(
         rejected=(Rejection(line=3, field="event_id", rule="required", message="must ..."),)
     )
-    outcome = appending.outcome_of(report.appended, report.already_present, report.rejected)
+    outcome = append.outcome_of(report.appended, report.already_present, report.rejected)
     assert 1 == outcome.exit_code
     expected = {
         "appended": 0,

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from delta_outbox.cli.inspecting import show_text
-from delta_outbox.cli.maintaining import maintain_text, purge_outcome
+from delta_outbox.cli.inspection import show_text
+from delta_outbox.cli.maintenance import maintain_text, purge_outcome
 from delta_outbox.cli.render import console_for
-from delta_outbox.maintenance.purge_request import PurgeReport
-from delta_outbox.maintenance.purge_rules import Choice, Day, Kept
+from delta_outbox.operations.maintenance.purge_request import PurgeReport
+from delta_outbox.operations.maintenance.purge_rules import Choice, Day, Kept
 
 FIRST, SECOND = date(2026, 1, 1), date(2026, 1, 2)
 GONE = Day(created_date=FIRST, states=Counter({"PUBLISHED": 7}))

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from delta_outbox.cli.inspecting import filter_of
+from delta_outbox.cli.command import COMMANDS
+from delta_outbox.cli.inspection import filter_of
 from delta_outbox.cli.main import main
 from delta_outbox.cli.parser import build, parse, split_dbt
-from delta_outbox.cli.running import COMMANDS
-from delta_outbox.errors import WrongUsage
-from delta_outbox.inspection_filter import DEFAULT_LIMIT, Filter, Sort
-from delta_outbox.lifecycle import State
+from delta_outbox.core.errors import WrongUsage
+from delta_outbox.lifecycle.states import State
+from delta_outbox.operations.inspection_filter import DEFAULT_LIMIT, Filter, Sort
 
 WRONG = [
     [],

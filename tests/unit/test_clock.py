@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_outbox.clock import CLOCK_OFFSET_VARIABLE, Clock, SystemClock
-from delta_outbox.errors import BadSettings
+from delta_outbox.core.clock import CLOCK_OFFSET_VARIABLE, Clock, SystemClock
+from delta_outbox.core.errors import BadSettings
 
 
 def _offset(text: str) -> float:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from delta_outbox.commit_files import added_in
-from delta_outbox.commit_history import commit_file
+from delta_outbox.delta.files.commit_files import added_in
+from delta_outbox.runtime.log_folder import commit_file
 
 
 def add(path: str, rows: int | None, **given: Any) -> dict[str, Any]:

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from delta_outbox.config import (
+from delta_outbox.core.errors import BadSettings
+from delta_outbox.core.settings import dotted
+from delta_outbox.runtime.settings_file import (
     AppendSettings,
     PublisherSettings,
     RelaySettings,
     SecretMapping,
     Settings,
-    dotted,
     load_settings,
 )
-from delta_outbox.errors import BadSettings
 
 
 def load(folder: Path, text: str, **environ: str) -> Settings:

@@ -7,16 +7,16 @@ import dataclasses
 import re
 from pathlib import Path
 
-from delta_outbox.config import (
+from delta_outbox.lifecycle.policy import PolicySet
+from delta_outbox.publishers.registry import BUILT_IN, find_publisher, prepare_settings
+from delta_outbox.relay.forms import prepare_payload_formats
+from delta_outbox.runtime.settings_file import (
     AppendSettings,
     DestinationLimits,
     RelaySettings,
     StorageSettings,
     load_settings,
 )
-from delta_outbox.policy import PolicySet
-from delta_outbox.publishers.registry import BUILT_IN, find_publisher, prepare_settings
-from delta_outbox.relay.forms import prepare_payload_formats
 
 EXAMPLE = Path(__file__).parents[2] / "outbox.toml.example"
 

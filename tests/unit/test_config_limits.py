@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from delta_outbox.config import DestinationLimits, load_settings
-from delta_outbox.errors import BadSettings
-from delta_outbox.settings import Settings
+from delta_outbox.core.errors import BadSettings
+from delta_outbox.core.settings import Settings
+from delta_outbox.runtime.settings_file import DestinationLimits, load_settings
 
 
 def load(folder: Path, text: str) -> Settings:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_outbox.config import SecretMapping, Settings, load_settings
-from delta_outbox.errors import BadSettings
+from delta_outbox.core.errors import BadSettings
 from delta_outbox.relay.destinations import prepare_destinations
+from delta_outbox.runtime.settings_file import SecretMapping, Settings, load_settings
 
 
 def load(folder: Path, text: str, **environ: str) -> Settings:

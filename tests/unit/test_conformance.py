@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from delta_outbox.conformance.__main__ import document, main
-from delta_outbox.conformance.adapter import Capability
-from delta_outbox.conformance.check import Level
-from delta_outbox.conformance.memory import MemoryStore, MemoryStores
-from delta_outbox.conformance.rules import PARTS, RULES
-from delta_outbox.conformance.run import Verdict, all_checks, run, scenario_names
-from delta_outbox.conformance.stage import Stage
-from delta_outbox.lifecycle import State
+from delta_outbox.lifecycle.states import State
+from delta_outbox.testing.conformance.__main__ import document, main
+from delta_outbox.testing.conformance.adapter import Capability
+from delta_outbox.testing.conformance.check import Level
+from delta_outbox.testing.conformance.memory import MemoryStore, MemoryStores
+from delta_outbox.testing.conformance.rules import PARTS, RULES
+from delta_outbox.testing.conformance.run import Verdict, all_checks, run, scenario_names
+from delta_outbox.testing.conformance.stage import Stage
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -77,9 +77,9 @@ def test_a_store_that_raises_has_not_passed():
 def test_the_command_prints_the_table_and_writes_the_documents(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
-    """`python -m delta_outbox.conformance` ends 0 for a good store and shows every rule."""
+    """`python -m delta_outbox.testing.conformance` ends 0 for a good store and shows every rule."""
     of_nothing: dict[str, list[str]] = defaultdict(list)
-    monkeypatch.setattr("delta_outbox.conformance.__main__.catchers", lambda: of_nothing)
+    monkeypatch.setattr("delta_outbox.testing.conformance.__main__.catchers", lambda: of_nothing)
     assert 0 == main(["--docs", str(tmp_path)])
     shown = capsys.readouterr().out
     assert all(rule.number in shown for rule in RULES)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from delta_outbox.conformance.wrong import WRONG, catchers
+from delta_outbox.testing.conformance.wrong import WRONG, catchers
 
 
 @pytest.fixture(scope="module")

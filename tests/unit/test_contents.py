@@ -11,10 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from delta_outbox import payload_files
-from delta_outbox.commit_files import AddedFile
-from delta_outbox.event_files import UnreadableFile, arrived, open_file, with_locations
-from delta_outbox.publishers.protocol import Delivered, EventBatch, Result
+from delta_outbox.delta.files import payload_files
+from delta_outbox.delta.files.added_files import AddedFile
+from delta_outbox.delta.files.event_files import UnreadableFile, arrived, open_file, with_locations
+from delta_outbox.lifecycle.results import Delivered, Result
+from delta_outbox.publishers.protocol import EventBatch
 from delta_outbox.relay import contents
 from delta_outbox.relay import slice as worker
 from delta_outbox.relay.contents import is_readable, read_slice, with_contents, written_slices

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
+from delta_outbox.core.errors import BadSettings
 from delta_outbox.demo.__main__ import HOMES, main
 from delta_outbox.demo.flights import count_by_type, read_flights
 from delta_outbox.demo.kafka_home import _SETTINGS, with_address
 from delta_outbox.demo.terminal import Terminal, next_commands
 from delta_outbox.demo.verify import Proof
-from delta_outbox.errors import BadSettings
-from delta_outbox.home import HOME_VARIABLE, Home
+from delta_outbox.runtime.home import HOME_VARIABLE, Home
 
 GOOD = Proof(
     expected=3,

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import delta_outbox
-from delta_outbox import errors
-from delta_outbox.errors import OutboxError
+from delta_outbox.core import errors
+from delta_outbox.core.errors import OutboxError
 
 EXAMPLES: list[OutboxError] = [
     errors.NoJava(found="11"),

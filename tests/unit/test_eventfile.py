@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from delta_outbox import eventfile
-from delta_outbox.candidate import COLUMNS
-from delta_outbox.errors import WrongUsage
-from delta_outbox.eventfile import EventRows, read_file, read_lines
-from delta_outbox.settings import AppendSettings
-from delta_outbox.validation import validate
+from delta_outbox.core.errors import WrongUsage
+from delta_outbox.core.settings import AppendSettings
+from delta_outbox.producer import json_lines
+from delta_outbox.producer.candidates import COLUMNS
+from delta_outbox.producer.json_lines import EventRows, read_file, read_lines
+from delta_outbox.producer.validation import validate
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 GOOD = b'{"event_id":"a","event_type":"t","payload":{}}'
@@ -214,7 +214,7 @@ def test_empty_file_has_no_rows() -> None:
 
 def test_many_lines_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts that are turned into Arrow on the way make no difference."""
-    monkeypatch.setattr(eventfile, "_CHUNK_ROWS", 3)
+    monkeypatch.setattr(json_lines, "_CHUNK_ROWS", 3)
     lines = [line_of(event_id=f"e{number}") for number in range(6)]
     lines.append(line_of(event_id="last", ordering_key="k"))
     found = read(*lines)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_outbox.eventfile import EventRows, read_lines
+from delta_outbox.producer.json_lines import EventRows, read_lines
 
 
 def read(*lines: str | bytes) -> EventRows:

@@ -15,9 +15,9 @@ import psutil
 import pytest
 
 import delta_outbox
-from delta_outbox import failpoints
-from delta_outbox.errors import BadSettings
-from delta_outbox.failpoints import DRIVER_POINTS, MARK_VARIABLE, VARIABLE, WORKER_POINTS
+from delta_outbox.core import failpoints
+from delta_outbox.core.errors import BadSettings
+from delta_outbox.core.failpoints import DRIVER_POINTS, MARK_VARIABLE, VARIABLE, WORKER_POINTS
 
 POINTS = {*DRIVER_POINTS, *WORKER_POINTS}
 SOURCES = Path(delta_outbox.__file__).parent
@@ -25,7 +25,7 @@ CRASHES = SOURCES.parents[1] / "docs" / "crashes.md"
 LIMIT = 120.0  # seconds for a child, on a busy machine
 
 THREE_TIMES = """
-from delta_outbox.failpoints import reach
+from delta_outbox.core.failpoints import reach
 for _ in range(3):
     print("here", flush=True)
     reach("plan.after")
@@ -35,7 +35,7 @@ for _ in range(3):
 # A driver, a `java` below it, a daemon below that, and a worker: each says who it is and waits.
 TREE = """
 import os, signal, subprocess, sys
-from delta_outbox.failpoints import reach
+from delta_outbox.core.failpoints import reach
 name, *others = sys.argv[1:]
 print(name, os.getpid(), flush=True)
 if others:

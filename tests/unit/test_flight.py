@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from delta_outbox.claim_policies import ClaimPolicies
-from delta_outbox.claims import DELIVERIES, Claim
-from delta_outbox.conformance.clock import ManualClock
-from delta_outbox.lifecycle import EndOfClaim
-from delta_outbox.publishers.protocol import Delivered, Failed, Rejected, Unknown
+from delta_outbox.lifecycle.claim_policies import ClaimPolicies
+from delta_outbox.lifecycle.claims import DELIVERIES, Claim
+from delta_outbox.lifecycle.endings import EndOfClaim
+from delta_outbox.lifecycle.results import Delivered, Failed, Rejected, Unknown
 from delta_outbox.relay.flight import SLOW_SECONDS, Flight, Held
 from delta_outbox.relay.schedule import Kind
+from delta_outbox.testing.conformance.clock import ManualClock
 
 
 class Field:

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from delta_outbox.conformance.clock import ManualClock
-from delta_outbox.heartbeat import ALIVE_SECONDS, BUSY_SECONDS, Beats, BeatWatch
+from delta_outbox.store.heartbeat import ALIVE_SECONDS, BUSY_SECONDS, Beats, BeatWatch
+from delta_outbox.testing.conformance.clock import ManualClock
 
 SKEW = 600.0  # seconds
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from delta_outbox.errors import NoOutboxHere, WrongUsage
-from delta_outbox.home import Home, find_home
+from delta_outbox.core.errors import NoOutboxHere, WrongUsage
+from delta_outbox.runtime.home import Home, find_home
 
 NO_VARIABLES: dict[str, str] = {}
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from delta_outbox.errors import NoJava
-from delta_outbox.java import find_java
+from delta_outbox.core.errors import NoJava
+from delta_outbox.runtime.java import find_java
 
 
 def java_home(folder: Path, version: str, *, exit_code: int = 0) -> Path:

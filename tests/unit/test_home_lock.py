@@ -14,18 +14,18 @@ from typing import Any
 
 import pytest
 
-from delta_outbox import homelock
-from delta_outbox.errors import HomeInUse, NoLocks, OutboxError
-from delta_outbox.file_lock import file_locked
-from delta_outbox.home import Home
-from delta_outbox.presence import Presence
+from delta_outbox.core.errors import HomeInUse, NoLocks, OutboxError
+from delta_outbox.runtime import home_lock
+from delta_outbox.runtime.file_lock import file_locked
+from delta_outbox.runtime.home import Home
+from delta_outbox.store.presence import Presence
 
 ANSWER_LIMIT = 5.0  # seconds; the contract's
 
 HOLD = """
 import subprocess, sys
 from pathlib import Path
-from delta_outbox.home import Home
+from delta_outbox.runtime.home import Home
 lock = Home(root=Path(sys.argv[1])).lock
 lock.acquire()
 if sys.argv[2:]:  # a child that inherits the lock, as the JVM does
@@ -78,14 +78,14 @@ class Clock:
 def waiting(clock: Clock) -> Iterator[None]:
     """Let who waits for a home in a block wait by a clock, and no longer than a user may."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(homelock, "time", clock)
+        patch.setattr(home_lock, "time", clock)
         yield
     assert 0 < clock.seconds < ANSWER_LIMIT
 
 
 def wait_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the JVM of a driver that is gone be waited for as long as a busy machine needs."""
-    monkeypatch.setattr(homelock, "GONE_DRIVER_PATIENCE", 60.0)
+    monkeypatch.setattr(home_lock, "GONE_DRIVER_PATIENCE", 60.0)
 
 
 def test_second_process_learns_the_first_ones_id(home: Home):

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from delta_outbox.errors import HomeInUse
-from delta_outbox.home import Home
+from delta_outbox.core.errors import HomeInUse
+from delta_outbox.runtime.home import Home
 
 # A child inherits the lock and nobody has signed for it yet, as in the first moment of a JVM.
 LEAVE = """
 import subprocess, sys
 from pathlib import Path
-from delta_outbox.home import Home
+from delta_outbox.runtime.home import Home
 lock = Home(root=Path(sys.argv[1])).lock
 lock.acquire()
 closed = dict.fromkeys(["stdin", "stdout", "stderr"], subprocess.DEVNULL)

@@ -10,11 +10,11 @@ import grpc  # type: ignore[import-untyped]
 import pytest
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
-from delta_outbox.dbt_launcher import dbt_command, needs_spark
-from delta_outbox.errors import BadSettings, ServerUnreachable
-from delta_outbox.home import Home
-from delta_outbox.session import local_session, lost_server, remote_session
-from delta_outbox.spark_settings import REQUIRED, check_settings
+from delta_outbox.cli.dbt_launcher import dbt_command, needs_spark
+from delta_outbox.core.errors import BadSettings, ServerUnreachable
+from delta_outbox.runtime.home import Home
+from delta_outbox.runtime.session import local_session, lost_server, remote_session
+from delta_outbox.runtime.spark_settings import REQUIRED, check_settings
 
 
 def test_our_own_settings_pass():

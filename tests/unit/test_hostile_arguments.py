@@ -15,8 +15,8 @@ from tests.unit.macro_namespace import Macros, Refused
 from tests.unit.test_text_literal import as_spark_reads
 
 from delta_outbox.cli.main import main
-from delta_outbox.errors import WrongUsage
-from delta_outbox.operating.requests import kill_request, release_request, replay_request
+from delta_outbox.core.errors import WrongUsage
+from delta_outbox.operations.requests import kill_request, release_request, replay_request
 
 NASTY = [
     "x' or '1'='1",

@@ -13,12 +13,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.unit.test_slice import INPUT, codes, rows, run
 
-from delta_outbox.columns import known, nearest, out_of_range
-from delta_outbox.horizon import MOST_RANGES, NEAR, day_ranges, days_condition
-from delta_outbox.instants import FIRST_INSTANT, LAST_INSTANT, micros
+from delta_outbox.core.arrow import known, nearest, out_of_range
+from delta_outbox.core.horizon import MOST_RANGES, NEAR, day_ranges, days_condition
+from delta_outbox.core.instants import FIRST_INSTANT, LAST_INSTANT, micros
+from delta_outbox.delta.files.row_checks import broken, condition
 from delta_outbox.relay.lookup import _between
 from delta_outbox.relay.rows import INSTANTS, rows_of
-from delta_outbox.row_checks import broken, condition
 
 MACROS = Path(__file__).resolve().parents[2] / "macros"
 INSTANT = pa.timestamp("us", "UTC")

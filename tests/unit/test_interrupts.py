@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from delta_outbox.cli import running
+from delta_outbox.cli import command as running
 from delta_outbox.cli.main import main
 from delta_outbox.cli.outcome import Outcome
 from delta_outbox.cli.signals import stop_on_signals
-from delta_outbox.errors import DbtFailed
-from delta_outbox.interrupts import ENDING, INTERRUPTED, handlers_kept, held, interruptible
+from delta_outbox.core.errors import DbtFailed
+from delta_outbox.runtime.interrupts import ENDING, INTERRUPTED, handlers_kept, held, interruptible
 
 
 @pytest.mark.parametrize("number", ENDING)
@@ -101,9 +101,9 @@ def test_an_ignored_signal_stays_ignored():
 STARTS = """
 import sys, threading, os, signal, time
 from pathlib import Path
-import delta_outbox.session as session
-from delta_outbox.home import Home
-from delta_outbox.interrupts import interruptible
+import delta_outbox.runtime.session as session
+from delta_outbox.runtime.home import Home
+from delta_outbox.runtime.interrupts import interruptible
 
 pids = []
 begin = session._begin

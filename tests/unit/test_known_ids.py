@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_outbox import known_ids
-from delta_outbox.known_ids import IdNumbers, number_of
+from delta_outbox.producer import id_index
+from delta_outbox.producer.id_index import IdNumbers, number_of
 
 numbers = st.integers(0, 30)
 
@@ -21,7 +21,7 @@ def test_it_holds_what_was_added(
 ) -> None:
     """Whether added at first or later, put in order meanwhile or not; and nothing else."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(known_ids, "MOST_RECENT", 3)
+        patched.setattr(id_index, "MOST_RECENT", 3)
         held = IdNumbers(np.array(first, np.int64))
         for more in added:
             held.add(np.array(more, np.int64))

@@ -10,14 +10,14 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
-from delta_outbox import lane_logs
-from delta_outbox.clock import SystemClock
-from delta_outbox.errors import LaneClosed
-from delta_outbox.lane_logs import LaneLogs
-from delta_outbox.lanes import FIRST, begun_plan, closing_plan, read_epoch
-from delta_outbox.log import TransitionLog
-from delta_outbox.progress import NumberedWrite
-from delta_outbox.tables import Tables
+from delta_outbox.core.clock import SystemClock
+from delta_outbox.core.errors import LaneClosed
+from delta_outbox.core.tables import Tables
+from delta_outbox.delta.progress import NumberedWrite
+from delta_outbox.store import lane_logs
+from delta_outbox.store.lane_logs import LaneLogs
+from delta_outbox.store.lanes import FIRST, begun_plan, closing_plan, read_epoch
+from delta_outbox.store.transition_log import TransitionLog
 
 WHO: dict[str, Any] = {"actor": "ann", "reason": "growth"}
 ROWS = pa.table({"event_id": [f"e-{n}" for n in range(40)], "ordering_key": pa.nulls(40)})

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from delta_outbox.conformance.clock import ManualClock
-from delta_outbox.relay.leases import LeaseWatch
+from delta_outbox.store.leases import LeaseWatch
+from delta_outbox.testing.conformance.clock import ManualClock
 
 THEIRS = datetime(1999, 1, 1, tzinfo=UTC)  # a clock that is wrong by decades
 

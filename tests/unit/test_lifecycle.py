@@ -7,25 +7,21 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from delta_outbox.lifecycle import (
-    LEGAL_TRANSITIONS,
+from delta_outbox.lifecycle.endings import (
     MAX_RETRY_AFTER,
-    OUTCOME_REASONS,
-    REASONS,
     Counters,
     Crashed,
     Ending,
     EndOfClaim,
     Expired,
     LeaseExpired,
-    Reason,
-    State,
     counters_at_claim,
     decide_ending,
     is_expired,
     suspect_claim_limit,
 )
-from delta_outbox.policy import DeliveryPolicy
+from delta_outbox.lifecycle.policy import DeliveryPolicy
+from delta_outbox.lifecycle.states import LEGAL_TRANSITIONS, OUTCOME_REASONS, REASONS, Reason, State
 from delta_outbox.publishers import Delivered, Failed, NotSent, Rejected, Unknown
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, 123456, tzinfo=UTC)

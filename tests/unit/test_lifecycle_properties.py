@@ -10,10 +10,8 @@ from typing import get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_outbox.lifecycle import (
+from delta_outbox.lifecycle.endings import (
     MAX_RETRY_AFTER,
-    OUTCOME_REASONS,
-    REASONS,
     Counters,
     Crashed,
     Ending,
@@ -21,13 +19,12 @@ from delta_outbox.lifecycle import (
     Expired,
     Killed,
     LeaseExpired,
-    Reason,
-    State,
     counters_at_claim,
     decide_ending,
     suspect_claim_limit,
 )
-from delta_outbox.policy import DeliveryPolicy
+from delta_outbox.lifecycle.policy import DeliveryPolicy
+from delta_outbox.lifecycle.states import OUTCOME_REASONS, REASONS, Reason, State
 from delta_outbox.publishers import Delivered, Failed, NotSent, Rejected, Unknown
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_outbox.log_state import LogState, committed, followed, state_of
-from delta_outbox.row_checks import broken
+from delta_outbox.delta.files.log_state import LogState, committed, followed, state_of
+from delta_outbox.delta.files.row_checks import broken
 
 PROTOCOL = {
     "minReaderVersion": 1,

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from delta_outbox.errors import WrongUsage
-from delta_outbox.maintenance.compaction_rules import (
+from delta_outbox.core.errors import WrongUsage
+from delta_outbox.operations.maintenance.compaction_rules import (
     MANY_FILES,
     SMALL_FILE,
     condition,
@@ -19,9 +19,9 @@ from delta_outbox.maintenance.compaction_rules import (
     small,
     with_many_files,
 )
-from delta_outbox.maintenance.purge_request import PurgeRequest
-from delta_outbox.maintenance.purge_rules import Day, choose, reached, removable
-from delta_outbox.maintenance.watermarks import (
+from delta_outbox.operations.maintenance.purge_request import PurgeRequest
+from delta_outbox.operations.maintenance.purge_rules import Day, choose, reached, removable
+from delta_outbox.operations.maintenance.watermarks import (
     RETAIN_HOURS,
     STALE,
     hours_to_retain,

@@ -12,18 +12,20 @@ import pytest
 from tests.unit.test_contents import write
 from tests.unit.test_slice import rows
 
-from delta_outbox.claims import make_claim
-from delta_outbox.conformance.clock import ManualClock
-from delta_outbox.event_files import arrived
-from delta_outbox.lifecycle import Counters, Crashed, LeaseExpired, State, decide_ending
-from delta_outbox.policy import DeliveryPolicy, PolicySet
-from delta_outbox.publishers.protocol import Delivered, EventBatch, NotSent, Result
+from delta_outbox.core.tables import Tables
+from delta_outbox.delta.files.event_files import arrived
+from delta_outbox.lifecycle.claims import make_claim
+from delta_outbox.lifecycle.endings import Counters, Crashed, LeaseExpired, decide_ending
+from delta_outbox.lifecycle.policy import DeliveryPolicy, PolicySet
+from delta_outbox.lifecycle.results import Delivered, NotSent, Result
+from delta_outbox.lifecycle.states import State
+from delta_outbox.publishers.protocol import EventBatch
 from delta_outbox.relay.deadline import Deadline
 from delta_outbox.relay.hold_up import PublishingPause
 from delta_outbox.relay.publishing import Publishing
 from delta_outbox.relay.slice import Job, publish_slice
-from delta_outbox.statements import Statements
-from delta_outbox.tables import Tables
+from delta_outbox.runtime.statements import Statements
+from delta_outbox.testing.conformance.clock import ManualClock
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SEEN: list[bool] = []

@@ -12,12 +12,12 @@ from hypothesis.stateful import run_state_machine_as_test
 from tests.unit.outbox_model import OutboxModel
 from tests.unit.outbox_oracle import HOLDING
 
-from delta_outbox.conformance.adapter import Held
-from delta_outbox.conformance.memory import MemoryStore
-from delta_outbox.conformance.memory_policies import POLICIES
-from delta_outbox.conformance.memory_row import LiveClaim, Row
-from delta_outbox.policy import PolicySet
-from delta_outbox.publishers.protocol import Result
+from delta_outbox.lifecycle.policy import PolicySet
+from delta_outbox.lifecycle.results import Result
+from delta_outbox.testing.conformance.adapter import Held
+from delta_outbox.testing.conformance.memory import MemoryStore
+from delta_outbox.testing.conformance.memory_policies import POLICIES
+from delta_outbox.testing.conformance.memory_row import LiveClaim, Row
 
 STEPS = int(os.environ.get("OUTBOX_MODEL_STEPS", "2000"))
 SEED = int(os.environ.get("OUTBOX_MODEL_SEED") or secrets.randbelow(2**32))

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from delta_outbox.config import load_settings
-from delta_outbox.file_lock import file_locked
-from delta_outbox.home import Home, find_home
-from delta_outbox.ownership import LinkInTheWay, NotYours, write_own
-from delta_outbox.presence import Presence
-from delta_outbox.spark_settings import prepare
+from delta_outbox.runtime.file_lock import file_locked
+from delta_outbox.runtime.home import Home, find_home
+from delta_outbox.runtime.ownership import LinkInTheWay, NotYours, write_own
+from delta_outbox.runtime.settings_file import load_settings
+from delta_outbox.runtime.spark_settings import prepare
+from delta_outbox.store.presence import Presence
 
 FILES = ["lock", "served.json", "logs/jvm.log", "logs/spark.log", "logs/derby.log", "logs/dbt.log"]
 

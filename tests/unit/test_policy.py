@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_outbox.errors import BadPolicy
-from delta_outbox.policy import DeliveryPolicy, PolicySet, message_key, render_route
-from delta_outbox.policy_columns import COLUMNS, OnDead, Ordering, OrderScope
+from delta_outbox.core.errors import BadPolicy
+from delta_outbox.lifecycle.policy import DeliveryPolicy, PolicySet, message_key, render_route
+from delta_outbox.lifecycle.policy_columns import COLUMNS, OnDead, Ordering, OrderScope
 
 SEED = Path(__file__).parents[2] / "seeds" / "delivery_policies.csv"
 LAST: dict[str, object] = {"event_type": "*"}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_outbox.policy import DeliveryPolicy, backoff_seconds
+from delta_outbox.lifecycle.policy import DeliveryPolicy, backoff_seconds
 
 JITTER = st.floats(0, 1, exclude_max=True)
 POLICIES = st.builds(

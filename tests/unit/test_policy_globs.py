@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from delta_outbox.globs import glob_to_regex
+from delta_outbox.core.globs import glob_to_regex
 
 # Few letters and every special character, so that random texts and patterns meet.
 ALPHABET = "ab.c-!^[]*?\\&~|#$+(){}/_ \n'\u00e9\u2028\U0001f600"

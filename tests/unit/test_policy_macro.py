@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from tests.unit.macro_namespace import Macros
 from tests.unit.policy_cases import CELLS, LAST, TABLES, Row
 
-from delta_outbox.errors import BadPolicy
-from delta_outbox.globs import glob_to_regex
-from delta_outbox.policy import PolicySet
-from delta_outbox.policy_columns import COLUMNS
+from delta_outbox.core.errors import BadPolicy
+from delta_outbox.core.globs import glob_to_regex
+from delta_outbox.lifecycle.policy import PolicySet
+from delta_outbox.lifecycle.policy_columns import COLUMNS
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from delta_outbox.presence import KEPT_SECONDS, Presence
+from delta_outbox.store.presence import KEPT_SECONDS, Presence
 
 HOLDS = """
 import sys
 from pathlib import Path
-from delta_outbox.presence import Presence
+from delta_outbox.store.presence import Presence
 presence = Presence(Path(sys.argv[1]))
 presence.enter("other/relay")
 print("in", flush=True)

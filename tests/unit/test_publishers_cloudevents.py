@@ -11,11 +11,11 @@ from cloudevents.core.bindings import amqp, http, kafka
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_outbox.policy_columns import PayloadFormat
+from delta_outbox.lifecycle.policy_columns import PayloadFormat
 from delta_outbox.publishers import Event
-from delta_outbox.publishers.cloudevents import as_cloudevent
-from delta_outbox.publishers.cloudevents_settings import CloudEventSettings, parse_cloudevents
-from delta_outbox.publishers.cloudevents_transport import Mode, Transport
+from delta_outbox.publishers.cloudevents.conversion import as_cloudevent
+from delta_outbox.publishers.cloudevents.settings import CloudEventSettings, parse_cloudevents
+from delta_outbox.publishers.cloudevents.transport import Mode, Transport
 
 CREATED_AT = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)
 SETTINGS = CloudEventSettings(source="/shop/orders?x=%20")

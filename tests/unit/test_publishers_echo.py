@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from delta_outbox.lifecycle.results import Failed
 from delta_outbox.publishers.echo import RUN, without_echo
-from delta_outbox.publishers.protocol import Event, Failed
+from delta_outbox.publishers.protocol import Event
 
 CARD = "4111-1111-1111-1111"
 PAYLOAD = json.dumps({"customer": "c-7", "card": CARD}, indent=4).encode()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_outbox.publishers.http_addresses import refusal
+from delta_outbox.publishers.http.addresses import refusal
 
 NOT_PUBLIC = [
     "10.0.0.1",

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_outbox.publishers import Event
-from delta_outbox.publishers.http_message import http_message
-from delta_outbox.publishers.http_settings import parse_settings
+from delta_outbox.publishers.http.message import http_message
+from delta_outbox.publishers.http.settings import parse_settings
 
 SETTINGS = [
     parse_settings(

@@ -8,11 +8,11 @@ import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization
 
-from delta_outbox.errors import BadSettings
-from delta_outbox.publishers.http import HttpPublisher
-from delta_outbox.publishers.http_settings import parse_settings
+from delta_outbox.core.errors import BadSettings
+from delta_outbox.core.settings import FromEnvironment
+from delta_outbox.publishers.http.publisher import HttpPublisher
+from delta_outbox.publishers.http.settings import parse_settings
 from delta_outbox.publishers.registry import prepare_settings
-from delta_outbox.settings import FromEnvironment
 
 SECRET = "whsec_" + base64.b64encode(b"canary-canary-canary-canary-").decode()
 LEAST = {"url": "https://hooks.example.com/in", "secrets": [SECRET]}

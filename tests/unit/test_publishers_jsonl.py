@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from delta_outbox.errors import BadSettings, PublisherUnavailable
+from delta_outbox.core.errors import BadSettings, PublisherUnavailable
 from delta_outbox.publishers import Delivered, Event, EventBatch, Failed, NotSent
 from delta_outbox.publishers.jsonl import JsonlPublisher, read_lines
 from delta_outbox.publishers.registry import prepare_settings, probe

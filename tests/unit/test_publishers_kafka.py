@@ -22,7 +22,7 @@ from delta_outbox.publishers import (
     Rejected,
     Unknown,
 )
-from delta_outbox.publishers.kafka import KafkaPublisher
+from delta_outbox.publishers.kafka.publisher import KafkaPublisher
 
 
 def _batch(count: int, seconds: float = 20, **fields) -> EventBatch:

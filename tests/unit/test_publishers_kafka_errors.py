@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError
 
-from delta_outbox.publishers.kafka_errors import Meaning, meaning_of
+from delta_outbox.publishers.kafka.errors import Meaning, meaning_of
 
 
 @pytest.mark.parametrize(

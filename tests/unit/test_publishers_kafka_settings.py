@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from delta_outbox.errors import BadSettings
-from delta_outbox.publishers.kafka import KafkaPublisher
-from delta_outbox.publishers.kafka_settings import parse_settings
+from delta_outbox.core.errors import BadSettings
+from delta_outbox.publishers.kafka.publisher import KafkaPublisher
+from delta_outbox.publishers.kafka.settings import parse_settings
 from delta_outbox.publishers.registry import prepare_settings
 
 LEAST = {"bootstrap.servers": "localhost:9092", "topics": ["flight.*"]}

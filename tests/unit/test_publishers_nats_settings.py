@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from delta_outbox.errors import BadSettings
+from delta_outbox.core.errors import BadSettings
 from delta_outbox.publishers import Delivered, Failed, Rejected, Unknown
-from delta_outbox.publishers.nats import NatsPublisher
-from delta_outbox.publishers.nats_errors import result_of
-from delta_outbox.publishers.nats_settings import parse_settings
+from delta_outbox.publishers.nats.errors import result_of
+from delta_outbox.publishers.nats.publisher import NatsPublisher
+from delta_outbox.publishers.nats.settings import parse_settings
 from delta_outbox.publishers.registry import prepare_settings
 
 LEAST = {"servers": ["nats://localhost"], "subjects": ["flight.*"]}

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from delta_outbox.lifecycle.results import to_json
 from delta_outbox.publishers import (
     Delivered,
     Event,
@@ -19,7 +20,6 @@ from delta_outbox.publishers import (
     Rejected,
     Unknown,
 )
-from delta_outbox.publishers.protocol import to_json
 
 EVENT = Event(
     event_id="e1",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from delta_outbox.errors import BadSettings
+from delta_outbox.core.errors import BadSettings
+from delta_outbox.core.settings import FromEnvironment
 from delta_outbox.publishers import Failed, Unknown
-from delta_outbox.publishers.redis import RedisPublisher
-from delta_outbox.publishers.redis_errors import ErrorReply
-from delta_outbox.publishers.redis_settings import parse_settings
+from delta_outbox.publishers.redis.errors import ErrorReply
+from delta_outbox.publishers.redis.publisher import RedisPublisher
+from delta_outbox.publishers.redis.settings import parse_settings
 from delta_outbox.publishers.registry import prepare_settings
-from delta_outbox.settings import FromEnvironment
 
 LEAST = {"host": "localhost", "streams": ["flight.*"]}
 

@@ -9,7 +9,12 @@ from types import ModuleType
 
 import pytest
 
-from delta_outbox.errors import BadSettings, OutboxError, PublisherUnavailable, UnknownPublisher
+from delta_outbox.core.errors import (
+    BadSettings,
+    OutboxError,
+    PublisherUnavailable,
+    UnknownPublisher,
+)
 from delta_outbox.publishers import Publisher, registry
 from delta_outbox.publishers.memory import MemoryPublisher
 from delta_outbox.publishers.null import NullPublisher

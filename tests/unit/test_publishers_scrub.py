@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from delta_outbox.publishers.scrub import describe, scrub
+from delta_outbox.core.redaction import describe, scrub
 
 
 @pytest.mark.parametrize(

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_outbox.config import load_settings
-from delta_outbox.publishers.protocol import Failed
-from delta_outbox.publishers.scrub import describe, scrub
-from delta_outbox.publishers.secrets import (
+from delta_outbox.core.redaction import describe, scrub
+from delta_outbox.core.secrets import (
     cause_to_show,
     hiding,
     literal_secrets,
     secrets_of,
     without_secrets,
 )
+from delta_outbox.lifecycle.results import Failed
+from delta_outbox.runtime.settings_file import load_settings
 
 TABLE = """
 [publishers.a]

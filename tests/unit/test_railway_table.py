@@ -6,15 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from delta_outbox.railway import (
-    AskHuman,
-    AtLeastOnce,
-    AtMostOnce,
-    Category,
-    Decided,
-    Outcome,
-    UpTo,
-)
+from delta_outbox.railway import AskHuman, AtLeastOnce, AtMostOnce, Category, Decided, Outcome, UpTo
 from delta_outbox.railway.algorithms.steps import (
     Completed,
     Ending,

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from delta_outbox.errors import BadPolicy, BadSettings, UnknownDestination
-from delta_outbox.policy import PolicySet
+from delta_outbox.core.errors import BadPolicy, BadSettings, UnknownDestination
+from delta_outbox.core.settings import FromEnvironment, PublisherSettings, SecretMapping, Settings
+from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.publishers import Transport
-from delta_outbox.publishers.cloudevents import CloudEventFormat
-from delta_outbox.publishers.cloudevents_settings import CloudEventSettings
+from delta_outbox.publishers.cloudevents.conversion import CloudEventFormat
+from delta_outbox.publishers.cloudevents.settings import CloudEventSettings
 from delta_outbox.relay.destinations import prepare_destinations
 from delta_outbox.relay.forms import prepare_payload_formats
-from delta_outbox.settings import FromEnvironment, PublisherSettings, SecretMapping, Settings
 
 SHOP = {"source": "/shop"}
 

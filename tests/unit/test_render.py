@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from delta_outbox.cli.inspecting import list_text, show_text, status_text
+from delta_outbox.cli.inspection import list_text, show_text, status_text
 from delta_outbox.cli.render import (
     Column,
     Rows,

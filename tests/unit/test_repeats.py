@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_outbox import repeats
-from delta_outbox.repeats import may_repeat, numbers_of
+from delta_outbox.core import hashing
+from delta_outbox.core.hashing import may_repeat, numbers_of
 
 KINDS = st.sampled_from([pa.string(), pa.large_string()])
 TEXTS = st.lists(st.text(max_size=40).filter(lambda text: "\0" not in text))
@@ -22,8 +22,8 @@ TEXTS = st.lists(st.text(max_size=40).filter(lambda text: "\0" not in text))
 def _few_at_once() -> Iterator[None]:
     """Let few texts be too many to be compared or numbered at once."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(repeats, "MOST", 7)
-        patch.setattr(repeats, "ROWS", 3)
+        patch.setattr(hashing, "MOST", 7)
+        patch.setattr(hashing, "ROWS", 3)
         yield
 
 
@@ -49,8 +49,8 @@ def test_one_long_text_costs_itself_alone(monkeypatch: pytest.MonkeyPatch):
     """A text of 400,000 characters among 50,000 ids takes its own room, not that of all of them;
     it is found twice, and its neighbours keep their numbers.
     """
-    monkeypatch.setattr(repeats, "ROWS", 50_000)
-    monkeypatch.setattr(repeats, "MOST", 100_000)
+    monkeypatch.setattr(hashing, "ROWS", 50_000)
+    monkeypatch.setattr(hashing, "MOST", 100_000)
     ids = [f"event-{n:09}" for n in range(50_000)]
     long = "long" * 100_000
     column = pa.chunked_array([[*ids, long]], pa.string())
@@ -68,7 +68,7 @@ def test_one_long_text_costs_itself_alone(monkeypatch: pytest.MonkeyPatch):
 
 def test_ids_that_differ_little_have_other_numbers(monkeypatch: pytest.MonkeyPatch):
     """Numbered ids, and those that differ in one place only, whichever it is."""
-    monkeypatch.setattr(repeats, "ROWS", 50_000)
+    monkeypatch.setattr(hashing, "ROWS", 50_000)
     counted = [f"event-{n:09}" for n in range(100_000)]
     places = ["0" * at + mark + "0" * (40 - at) for at in range(40) for mark in "123456789abcdef"]
     for texts in (counted, places):

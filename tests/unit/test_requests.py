@@ -13,15 +13,10 @@ from hypothesis import strategies as st
 from tests.unit.macro_namespace import Macros
 
 from delta_outbox.cli.arguments import instant
-from delta_outbox.errors import WrongUsage
-from delta_outbox.instants import micros
-from delta_outbox.lifecycle import State
-from delta_outbox.operating.requests import (
-    Request,
-    kill_request,
-    release_request,
-    replay_request,
-)
+from delta_outbox.core.errors import WrongUsage
+from delta_outbox.core.instants import micros
+from delta_outbox.lifecycle.states import State
+from delta_outbox.operations.requests import Request, kill_request, release_request, replay_request
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 WHO = {"actor": "ann", "reason": "fixed"}

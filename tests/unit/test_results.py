@@ -14,40 +14,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_outbox.claim_policies import ClaimPolicies
-from delta_outbox.claims import (
-    DELIVERIES,
-    Claim,
-    decide_endings,
-    ending_rows,
-    make_claim,
-)
-from delta_outbox.columns import kinds_of, shared_texts
-from delta_outbox.endings import Endings
-from delta_outbox.lifecycle import (
+from delta_outbox.core.arrow import kinds_of, shared_texts
+from delta_outbox.lifecycle.claim_endings import Endings
+from delta_outbox.lifecycle.claim_policies import ClaimPolicies
+from delta_outbox.lifecycle.claim_results import Results
+from delta_outbox.lifecycle.claims import DELIVERIES, Claim, decide_endings, ending_rows, make_claim
+from delta_outbox.lifecycle.endings import (
     Counters,
     Crashed,
     Ending,
     EndOfClaim,
     LeaseExpired,
-    Reason,
-    State,
     counters_at_claim,
     decide_ending,
 )
-from delta_outbox.policy import PolicySet
-from delta_outbox.publishers.protocol import (
-    Delivered,
-    Failed,
-    JsonText,
-    NotSent,
-    Rejected,
-    Unknown,
-)
+from delta_outbox.lifecycle.policy import PolicySet
+from delta_outbox.lifecycle.results import Delivered, Failed, JsonText, NotSent, Rejected, Unknown
+from delta_outbox.lifecycle.states import Reason, State
 from delta_outbox.relay import slice as worker
 from delta_outbox.relay.publishing import results_of
 from delta_outbox.relay.summary import Summary
-from delta_outbox.results import Results
 
 NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
 POLICIES = PolicySet.parse(

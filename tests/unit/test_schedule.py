@@ -9,10 +9,10 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_outbox.claims import DELIVERIES
-from delta_outbox.policy import PolicySet
+from delta_outbox.lifecycle.claims import DELIVERIES
+from delta_outbox.lifecycle.order_scopes import scope_of, scopes_of
+from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.relay.schedule import Kind, Schedule
-from delta_outbox.scopes import scope_of, scopes_of
 
 Row = tuple[str | None, int, int]  # scope, publish_attempts, suspect
 

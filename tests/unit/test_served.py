@@ -12,9 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from delta_outbox.errors import HomeInUse
-from delta_outbox.home import Home
-from delta_outbox.served import Served, find_served, read_served, remote_address, write_served
+from delta_outbox.core.errors import HomeInUse
+from delta_outbox.runtime.home import Home
+from delta_outbox.runtime.served_home import (
+    Served,
+    find_served,
+    read_served,
+    remote_address,
+    write_served,
+)
 
 TOKEN = "a-token-of-forty-three-characters-0123456789"
 
@@ -22,8 +28,8 @@ TOKEN = "a-token-of-forty-three-characters-0123456789"
 SERVE = """
 import os, sys
 from pathlib import Path
-from delta_outbox.home import Home
-from delta_outbox.served import Served, write_served
+from delta_outbox.runtime.home import Home
+from delta_outbox.runtime.served_home import Served, write_served
 home = Home(root=Path(sys.argv[1]))
 home.lock.acquire(serves=True)
 write_served(home, Served(address="sc://localhost:15002", token=sys.argv[2], pid=os.getpid()))

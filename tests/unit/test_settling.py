@@ -9,10 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from delta_outbox.claims import DELIVERIES, make_claim
-from delta_outbox.conformance.clock import ManualClock
-from delta_outbox.lifecycle import Crashed, EndOfClaim, LeaseExpired
-from delta_outbox.policy import PolicySet
+from delta_outbox.core.settings import PublisherSettings, RelaySettings, SecretMapping, Settings
+from delta_outbox.lifecycle.claims import DELIVERIES, make_claim
+from delta_outbox.lifecycle.endings import Crashed, EndOfClaim, LeaseExpired
+from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.publishers import (
     Delivered,
     EventBatch,
@@ -24,11 +24,11 @@ from delta_outbox.publishers import (
     UnresolvedClaim,
 )
 from delta_outbox.relay.flight import Held
-from delta_outbox.relay.lost import resolve_results, resolved_part
+from delta_outbox.relay.lost_results import resolve_results, resolved_part
 from delta_outbox.relay.schedule import Kind
 from delta_outbox.relay.seats import ProducerSlots
-from delta_outbox.settings import PublisherSettings, RelaySettings, SecretMapping, Settings
-from delta_outbox.settling import LONGEST_PAUSE, Unanswered, UnknownResults, Unresolved
+from delta_outbox.store.unknown_results import LONGEST_PAUSE, Unanswered, UnknownResults, Unresolved
+from delta_outbox.testing.conformance.clock import ManualClock
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 SKEW = 60.0  # seconds

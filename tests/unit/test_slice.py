@@ -10,18 +10,11 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pytest
 
-from delta_outbox.publishers.cloudevents import STRUCTURED_TYPE, CloudEventFormat
-from delta_outbox.publishers.cloudevents_settings import CloudEventSettings
-from delta_outbox.publishers.cloudevents_transport import Transport
-from delta_outbox.publishers.protocol import (
-    Delivered,
-    EventBatch,
-    Failed,
-    JsonText,
-    Rejected,
-    Result,
-    Unknown,
-)
+from delta_outbox.lifecycle.results import Delivered, Failed, JsonText, Rejected, Result, Unknown
+from delta_outbox.publishers.cloudevents.conversion import STRUCTURED_TYPE, CloudEventFormat
+from delta_outbox.publishers.cloudevents.settings import CloudEventSettings
+from delta_outbox.publishers.cloudevents.transport import Transport
+from delta_outbox.publishers.protocol import EventBatch
 from delta_outbox.relay import slice as worker
 from delta_outbox.relay.deadline import Deadline
 from delta_outbox.relay.slice import Job, publish_slice

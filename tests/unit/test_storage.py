@@ -6,8 +6,8 @@ import errno
 
 import pytest
 
-from delta_outbox.errors import DiskFull, NotWritable, SequenceTaken
-from delta_outbox.storage import full_disk, refused_write, writing_to
+from delta_outbox.core.errors import DiskFull, NotWritable, SequenceTaken
+from delta_outbox.delta.storage_errors import full_disk, refused_write, writing_to
 
 JAVA = """An error occurred while calling o101.saveAsTable.
 : org.apache.spark.SparkException: Job aborted.

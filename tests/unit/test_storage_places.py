@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.unit.macro_namespace import Macros
 
-from delta_outbox.errors import StoragePrecondition
-from delta_outbox.storage_places import Place, check_places
+from delta_outbox.core.errors import StoragePrecondition
+from delta_outbox.delta.storage_places import Place, check_places
 
 DYNAMO = "io.delta.storage.S3DynamoDBLogStore"
 SINGLE = "io.delta.storage.S3SingleDriverLogStore"

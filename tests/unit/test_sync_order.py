@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_outbox import commits
-from delta_outbox.file_appends import FileAppends
-from delta_outbox.operating import command_log
-from delta_outbox.tables import Tables
+from delta_outbox.core.tables import Tables
+from delta_outbox.delta import numbered_appends
+from delta_outbox.delta.files.file_appends import FileAppends
+from delta_outbox.operations import command_log
 
 SPARK: Any = object()
 
@@ -20,7 +20,7 @@ SPARK: Any = object()
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return what is done from now on, in order."""
     done: list[str] = []
-    for module in (commits, command_log):
+    for module in (numbered_appends, command_log):
         monkeypatch.setattr(module, "sync_outbox", lambda _, schema: done.append(f"sync {schema}"))
     return done
 
@@ -38,8 +38,8 @@ def _append(steps: list[str], *, fails: bool = False) -> int | None:
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(FileAppends, "append", append)
-        patched.setattr(commits, "_version_of", version_of)
-        return commits.append_numbered(
+        patched.setattr(numbered_appends, "_version_of", version_of)
+        return numbered_appends.append_numbered(
             SPARK,
             "ours.outbox_transitions",
             pa.table({}),

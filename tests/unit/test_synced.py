@@ -12,11 +12,12 @@ from unittest import mock
 
 import pytest
 
-from delta_outbox import disk, synced
-from delta_outbox.commit_history import commit_file
-from delta_outbox.errors import DiskFull, NotSynced, OutboxError
-from delta_outbox.session import Machine
-from delta_outbox.storage_places import Place
+from delta_outbox.core import disk
+from delta_outbox.core.errors import DiskFull, NotSynced, OutboxError
+from delta_outbox.delta import durability
+from delta_outbox.delta.storage_places import Place
+from delta_outbox.runtime.log_folder import commit_file
+from delta_outbox.runtime.session import Machine
 
 SPARK: Any = object()
 EVERYTHING = "*"
@@ -30,10 +31,10 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "outbox_events"
     (folder / "_delta_log").mkdir(parents=True)
     machine = Machine()
-    monkeypatch.setattr(synced, "spark_here", lambda _: machine)
-    monkeypatch.setattr(synced, "_failed", [])
+    monkeypatch.setattr(durability, "spark_here", lambda _: machine)
+    monkeypatch.setattr(durability, "_failed", [])
     place = Place(table="outbox.outbox_events", location=f"file:{folder}")
-    synced.know_places(SPARK, schema="outbox", places=[place])
+    durability.know_places(SPARK, schema="outbox", places=[place])
     return folder
 
 
@@ -70,7 +71,7 @@ def commit(table: Path, version: int, *files: str, kind: str = "add") -> None:
 def sync(calls: Synced) -> list[str]:
     """Sync the outbox, and return what that was, in order."""
     calls.clear()
-    synced.sync_outbox(SPARK, "outbox")
+    durability.sync_outbox(SPARK, "outbox")
     return sorted(calls)
 
 
@@ -102,7 +103,7 @@ def test_what_is_synced_before_its_commit_is_not_synced_again(table: Path, calls
     file.parent.mkdir()
     file.write_text("rows")
     calls.clear()
-    synced.sync_files(SPARK, table, [file])
+    durability.sync_files(SPARK, table, [file])
     assert sorted([".", "day=1", "day=1/a.parquet"]) == sorted(calls)
     log = table / "_delta_log"
     commit_file(log, 1).write_text(json.dumps({"add": {"path": "day=1/a.parquet"}}))
@@ -126,7 +127,7 @@ def test_a_checkpoint_is_synced(table: Path, calls: Synced) -> None:
 
 
 def _many(table: Path) -> None:
-    commit(table, 1, *(f"day=1/{number}.parquet" for number in range(synced.MOST_FILES)))
+    commit(table, 1, *(f"day=1/{number}.parquet" for number in range(durability.MOST_FILES)))
 
 
 def _vector(table: Path) -> None:
@@ -181,9 +182,9 @@ def test_after_a_failure_nothing_is_believed(
         mock.patch.object(os, "fsync", side_effect=OSError(number, os.strerror(number))),
         pytest.raises(error, match="outbox"),
     ):
-        synced.sync_outbox(SPARK, "outbox")
+        durability.sync_outbox(SPARK, "outbox")
     with pytest.raises(again, match=os.strerror(number)):
-        synced.sync_outbox(SPARK, "outbox")
+        durability.sync_outbox(SPARK, "outbox")
 
 
 @pytest.mark.parametrize("way", ["names of new files", "folder"])
@@ -210,12 +211,12 @@ def test_after_any_failure_nothing_is_believed(table: Path, calls: Synced, way: 
         mock.patch.object(os, "fsync", side_effect=OSError(errno.EIO, "x")),
         pytest.raises(NotSynced),
     ):
-        synced.sync_files(SPARK, table, [file])
+        durability.sync_files(SPARK, table, [file])
     assert [] == sync(calls)
     ways = {
-        "names of new files": lambda: synced.sync_files(SPARK, table, [file]),
-        "folder": lambda: synced.sync_folder(table, what=table),
-        "outbox": lambda: synced.sync_outbox(SPARK, "outbox"),
+        "names of new files": lambda: durability.sync_files(SPARK, table, [file]),
+        "folder": lambda: durability.sync_folder(table, what=table),
+        "outbox": lambda: durability.sync_outbox(SPARK, "outbox"),
     }
     with (
         mock.patch.object(os, "fsync", fails),
@@ -245,13 +246,13 @@ def test_a_folder_that_is_not_there_is_said(table: Path) -> None:
     """A table whose folder is not where the catalog says is never taken for one that is synced."""
     place = Place(table="outbox.outbox_state", location=f"file:{table}/elsewhere")
     with pytest.raises(NotSynced, match=r"outbox_state.*elsewhere"):
-        synced.know_places(SPARK, schema="other", places=[place])
+        durability.know_places(SPARK, schema="other", places=[place])
 
 
 def test_a_server_elsewhere_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a session whose files may be on another machine nothing is synced here."""
-    monkeypatch.setattr(synced, "spark_here", lambda _: None)
-    synced.sync_outbox(SPARK, "outbox")
+    monkeypatch.setattr(durability, "spark_here", lambda _: None)
+    durability.sync_outbox(SPARK, "outbox")
 
 
 def test_without_a_call_for_a_file_system_each_file_is_synced(

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from tests.unit.macro_namespace import Macros
 
-from delta_outbox.errors import WrongUsage
-from delta_outbox.lifecycle import REASONS, State
-from delta_outbox.tables import TRANSITIONS, Tables, lane_of, lane_sql
+from delta_outbox.core.errors import WrongUsage
+from delta_outbox.core.tables import TRANSITIONS, Tables, lane_of, lane_sql
+from delta_outbox.lifecycle.states import REASONS, State
 
 MACROS = Path(__file__).resolve().parents[2] / "macros"
 SQL_TYPES = {

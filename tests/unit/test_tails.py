@@ -8,11 +8,11 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_outbox.claims import new_claim_id
-from delta_outbox.commit_files import AddedFile
-from delta_outbox.tail_claims import MOST_OVER, NOTHING, read_claims
-from delta_outbox.tail_files import MOST_PARTS, parts_of
-from delta_outbox.tails import VARIANTS, variant
+from delta_outbox.delta.files.added_files import AddedFile
+from delta_outbox.lifecycle.claims import new_claim_id
+from delta_outbox.projection.tail_claims import MOST_OVER, NOTHING, read_claims
+from delta_outbox.projection.tail_files import MOST_PARTS, parts_of
+from delta_outbox.projection.tails import VARIANTS, variant
 
 MACROS = Path(__file__).parents[2] / "macros"
 

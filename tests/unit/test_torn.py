@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from delta_outbox.commit_history import actions_of, commit_file
-from delta_outbox.errors import TornCommit
-from delta_outbox.home import Home
-from delta_outbox.torn import WRITTEN_OUT, check_commits, torn_commits
+from delta_outbox.core.errors import TornCommit
+from delta_outbox.runtime.home import Home
+from delta_outbox.runtime.log_folder import actions_of, commit_file
+from delta_outbox.runtime.torn_commits import WRITTEN_OUT, check_commits, torn_commits
 
 PARQUET = b"PAR1 rows PAR1"
 

@@ -20,7 +20,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from tests.unit import test_slice
 from tests.unit.test_slice import CONTENT, INPUT, SECRET, Leaking, Raising, Steady
 
-from delta_outbox.publishers.protocol import Delivered, Event, EventBatch, NotSent, Result
+from delta_outbox.lifecycle.results import Delivered, NotSent, Result
+from delta_outbox.publishers.protocol import Event, EventBatch
 from delta_outbox.relay.deadline import Deadline
 from delta_outbox.relay.slice import Job, publish_slice
 from delta_outbox.relay.tracing import Tracing, TracingUnavailable, check_tracing

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from delta_outbox.candidate import COLUMNS, complete
-from delta_outbox.rejection import BATCH, Rejection
-from delta_outbox.settings import AppendSettings
-from delta_outbox.validation import (
+from delta_outbox.core.settings import AppendSettings
+from delta_outbox.producer.candidates import COLUMNS, complete
+from delta_outbox.producer.rejection import BATCH, Rejection
+from delta_outbox.producer.validation import (
     AVAILABLE_AT_AHEAD,
     CREATED_AT_AHEAD,
     EARLIEST_CREATED_AT,

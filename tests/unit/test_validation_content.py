@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_outbox.candidate import COLUMNS, complete
-from delta_outbox.content import against_log, same_content
-from delta_outbox.settings import AppendSettings
-from delta_outbox.validation import validate
+from delta_outbox.core.settings import AppendSettings
+from delta_outbox.producer.candidates import COLUMNS, complete
+from delta_outbox.producer.content import against_log, same_content
+from delta_outbox.producer.validation import validate
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from delta_outbox.core.settings import AppendSettings
+from delta_outbox.producer.validation import Rejection, validate
 from delta_outbox.publishers.protocol import RESERVED_HEADERS
-from delta_outbox.settings import AppendSettings
-from delta_outbox.validation import Rejection, validate
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 TEXT_MAP = pa.map_(pa.string(), pa.string())

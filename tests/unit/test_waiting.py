@@ -9,8 +9,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_outbox.claims import DELIVERIES
-from delta_outbox.event_files import FILE, LOCATED, ROW
+from delta_outbox.delta.files.event_files import FILE, LOCATED, ROW
+from delta_outbox.lifecycle.claims import DELIVERIES
 from delta_outbox.relay.waiting import AT_ONCE, Waiting, joined, requeued
 
 NOW = datetime(2026, 11, 24, tzinfo=UTC)

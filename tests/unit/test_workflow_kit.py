@@ -25,17 +25,10 @@ from tests.unit.railway_workflow import (
     graph,
 )
 
-from delta_outbox.errors import BadSettings
-from delta_outbox.railway import (
-    DEFAULT_EXIT,
-    CertainlyNot,
-    Decided,
-    FirstStep,
-    NotDue,
-    Trigger,
-)
+from delta_outbox.core.errors import BadSettings
+from delta_outbox.core.settings import SecretMapping, Unset
+from delta_outbox.railway import DEFAULT_EXIT, CertainlyNot, Decided, FirstStep, NotDue, Trigger
 from delta_outbox.railway.graph import Graph
-from delta_outbox.settings import SecretMapping, Unset
 from delta_outbox.testing.workflows import (
     TROUBLES,
     Answer,

@@ -7,9 +7,9 @@ import math
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 
-from delta_outbox.globs import glob_to_regex
-from delta_outbox.inspection_filter import SORT_COLUMNS, Sort
-from delta_outbox.lifecycle import State
+from delta_outbox.core.globs import glob_to_regex
+from delta_outbox.lifecycle.states import State
+from delta_outbox.operations.inspection_filter import SORT_COLUMNS, Sort
 
 LARGEST = 2**31 - 1
 

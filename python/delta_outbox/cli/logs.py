@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TextIO
 
-from delta_outbox.publishers.scrub import without_named_secrets
+from delta_outbox.core.redaction import without_named_secrets
 
 PACKAGE = "delta_outbox"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from delta_outbox.interrupts import held, interruptible
+from delta_outbox.runtime.interrupts import held, interruptible
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -18,7 +18,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             # A second, in which modules would be left half loaded.
             with held():
-                from delta_outbox.cli.running import run
+                from delta_outbox.cli.command import run
         except KeyboardInterrupt:
-            from delta_outbox.cli.running import run
+            from delta_outbox.cli.command import run
         return run(argv, interruption)

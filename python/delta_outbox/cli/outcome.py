@@ -7,13 +7,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TextIO
 
-from delta_outbox.errors import OutboxError
-from delta_outbox.publishers.scrub import scrub
+from delta_outbox.core.errors import OutboxError
+from delta_outbox.core.redaction import scrub
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from delta_outbox.outbox import Outbox
+    from delta_outbox.api import Outbox
 
 DONE: Final = 0
 TO_LOOK_AT: Final = 1

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from delta_outbox import __version__
 from delta_outbox.cli import arguments
-from delta_outbox.errors import WrongUsage
-from delta_outbox.inspection_filter import DEFAULT_LIMIT, SORT_COLUMNS, Sort
-from delta_outbox.lifecycle import State
+from delta_outbox.core.errors import WrongUsage
+from delta_outbox.core.version import __version__
+from delta_outbox.lifecycle.states import State
+from delta_outbox.operations.inspection_filter import DEFAULT_LIMIT, SORT_COLUMNS, Sort
 
 DEFAULT_MAX_WAIT = 60.0  # seconds
 

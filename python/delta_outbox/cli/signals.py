@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import TextIO
 
-from delta_outbox.interrupts import INTERRUPTED, ends_in_order
+from delta_outbox.runtime.interrupts import INTERRUPTED, ends_in_order
 
 logger = logging.getLogger(__name__)
 

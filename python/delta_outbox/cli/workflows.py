@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.cli.outcome import TO_LOOK_AT, Invocation, Outcome
-from delta_outbox.errors import BadSettings, WrongUsage
+from delta_outbox.core.errors import BadSettings, WrongUsage
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from delta_outbox.core.settings import Settings
     from delta_outbox.railway import Workflow
-    from delta_outbox.settings import Settings
 
 
 def workflow(args: argparse.Namespace, invocation: Invocation) -> Outcome:
@@ -273,7 +273,7 @@ def _modules(args: argparse.Namespace, settings: Callable[[], Settings]) -> Sequ
 
 
 def _settings(args: argparse.Namespace) -> Settings:
-    from delta_outbox.config import load_settings
+    from delta_outbox.runtime.settings_file import load_settings
 
     return load_settings(home=_home(), path=args.config)
 
@@ -291,8 +291,8 @@ def _folder() -> Path:
 
 
 def _home() -> Path | None:
-    from delta_outbox.errors import OutboxError
-    from delta_outbox.home import find_home
+    from delta_outbox.core.errors import OutboxError
+    from delta_outbox.runtime.home import find_home
 
     try:
         return find_home(create=False).root

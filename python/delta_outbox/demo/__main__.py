@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 from delta_outbox.cli.logs import logging_to
 from delta_outbox.cli.outcome import UnexpectedError
+from delta_outbox.core.errors import OutboxError
 from delta_outbox.demo.flights import DAYS
 from delta_outbox.demo.story import Demo, Stopped
 from delta_outbox.demo.terminal import Terminal
-from delta_outbox.errors import OutboxError
-from delta_outbox.home import DEFAULT_NAME, HOME_VARIABLE, Home
+from delta_outbox.runtime.home import DEFAULT_NAME, HOME_VARIABLE, Home
 
 if TYPE_CHECKING:
     from delta_outbox.demo.story import Kind

@@ -12,13 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from confluent_kafka import KafkaException, Message
 
+from delta_outbox.core.errors import OutboxError
 from delta_outbox.demo.kafka_reader import consume_all
-from delta_outbox.errors import OutboxError
-from delta_outbox.publishers.protocol import (
-    EVENT_ID_HEADER,
-    EVENT_TYPE_HEADER,
-    LIFECYCLE_HEADER,
-)
+from delta_outbox.publishers.protocol import EVENT_ID_HEADER, EVENT_TYPE_HEADER, LIFECYCLE_HEADER
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from delta_outbox.errors import OutboxError
+from delta_outbox.core.errors import OutboxError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

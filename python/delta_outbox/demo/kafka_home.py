@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from delta_outbox.core.errors import BadSettings
 from delta_outbox.demo.kafka_server import KafkaServer
 from delta_outbox.demo.relay_settings import RELAY_SETTINGS
-from delta_outbox.errors import BadSettings
-from delta_outbox.home import Home
+from delta_outbox.runtime.home import Home
 
 PARTITIONS: Final = 4
 

@@ -10,9 +10,9 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from delta_outbox.file_lock import file_locked
-from delta_outbox.jars import IVY_SETTINGS_VARIABLE, JarsUnavailable, cache_folder
-from delta_outbox.java import find_java
+from delta_outbox.runtime.file_lock import file_locked
+from delta_outbox.runtime.jars import IVY_SETTINGS_VARIABLE, JarsUnavailable, cache_folder
+from delta_outbox.runtime.java import find_java
 
 KAFKA_VERSION: Final = "4.1.1"
 _RESOLVE_TIMEOUT: Final = 900.0  # seconds

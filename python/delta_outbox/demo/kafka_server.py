@@ -20,10 +20,10 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from delta_outbox.core.errors import OutboxError
 from delta_outbox.demo.kafka_jars import kafka_jars
 from delta_outbox.demo.ports import free_ports
-from delta_outbox.errors import OutboxError
-from delta_outbox.java import find_java
+from delta_outbox.runtime.java import find_java
 
 _READY_TIMEOUT: Final = 60.0  # seconds
 _STOP_TIMEOUT: Final = 15.0  # seconds until SIGTERM becomes SIGKILL

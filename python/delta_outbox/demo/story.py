@@ -18,7 +18,7 @@ from delta_outbox.cli.logs import quieten_pyspark
 from delta_outbox.cli.outcome import UnexpectedError
 from delta_outbox.cli.progress import progress_on
 from delta_outbox.cli.signals import stop_on_signals
-from delta_outbox.config import load_settings
+from delta_outbox.core.errors import OutboxError, WrongUsage
 from delta_outbox.demo.flights import (
     EVENT_TYPES,
     TABLE,
@@ -30,15 +30,15 @@ from delta_outbox.demo.flights import (
 from delta_outbox.demo.relay_settings import RELAY_SETTINGS
 from delta_outbox.demo.terminal import Terminal, next_commands
 from delta_outbox.demo.verify import prove
-from delta_outbox.errors import OutboxError, WrongUsage
-from delta_outbox.home import Home
-from delta_outbox.interrupts import INTERRUPTED
+from delta_outbox.runtime.home import Home
+from delta_outbox.runtime.interrupts import INTERRUPTED
+from delta_outbox.runtime.settings_file import load_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from delta_outbox.api import Outbox
     from delta_outbox.demo.kafka_server import KafkaServer
-    from delta_outbox.outbox import Outbox
     from delta_outbox.relay import Summary
 
 DONE: Final = 0
@@ -123,7 +123,7 @@ class Demo:
 
     @contextlib.contextmanager
     def _outbox(self) -> Iterator[Outbox]:
-        from delta_outbox.opening import open_outbox
+        from delta_outbox.api import open_outbox
 
         # The settings that the broker's address was written to, whatever OUTBOX_CONFIG says.
         config = self.home.settings if self.kind == "kafka" else None
@@ -198,14 +198,14 @@ class Demo:
             step.says = _counted(outbox)
 
     def _build(self, outbox: Outbox) -> None:
-        from delta_outbox.dbt import BUILD, check_result, run_dbt
+        from delta_outbox.runtime.dbt import BUILD, check_result, run_dbt
 
         with self.terminal.step("dbt build", "refreshing, checking the invariants") as step:
             check_result(run_dbt(BUILD, home=self.home, schema=outbox.tables.schema))
             step.says = f"{_counted(outbox)}, no invariant broken"
 
     def _deliver(self, outbox: Outbox) -> None:
-        from delta_outbox import inspection
+        from delta_outbox.operations import inspection
         from delta_outbox.relay import Mode, Relay
 
         with self.terminal.step("relay", "", spinner=False) as step:
@@ -238,7 +238,7 @@ class Demo:
 
 
 def _counted(outbox: Outbox) -> str:
-    from delta_outbox import inspection
+    from delta_outbox.operations import inspection
 
     return ", ".join(f"{n:,} {state}" for state, n in inspection.counts(outbox).items() if n)
 

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from delta_outbox.cli.render import console_for, printable, sentence
 from delta_outbox.demo.verify import Proof
-from delta_outbox.home import DEFAULT_NAME, HOME_VARIABLE, Home
+from delta_outbox.runtime.home import DEFAULT_NAME, HOME_VARIABLE, Home
 
 _NAME_WIDTH: Final = 10  # cells
 _TOLD: Final = (

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from delta_outbox.publishers.cloudevents_transport import Transport
-from delta_outbox.publishers.protocol import (
+from delta_outbox.lifecycle.results import (
     Delivered,
-    Event,
-    EventBatch,
     Failed,
     JsonText,
     NotSent,
-    Publisher,
-    Recover,
-    Recovered,
     Rejected,
     Result,
     Unknown,
+)
+from delta_outbox.publishers.cloudevents.transport import Transport
+from delta_outbox.publishers.protocol import (
+    Event,
+    EventBatch,
+    Publisher,
+    Recover,
+    Recovered,
     UnresolvedClaim,
 )
 

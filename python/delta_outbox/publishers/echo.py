@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from delta_outbox.core.secrets import HIDDEN
 from delta_outbox.publishers.protocol import Event
-from delta_outbox.publishers.secrets import HIDDEN
 
 WHOLE: Final = 8  # characters of a payload or a header's value that is not shown as a whole
 RUN: Final = 16  # characters that the words and the content have in common

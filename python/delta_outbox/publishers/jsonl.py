@@ -18,12 +18,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from delta_outbox.disk import make_folder, sync_descriptor, sync_path
-from delta_outbox.publishers.cloudevents_transport import Transport
-from delta_outbox.publishers.protocol import (
+from delta_outbox.core.disk import make_folder, sync_descriptor, sync_path
+from delta_outbox.lifecycle.results import (
     Delivered,
-    Event,
-    EventBatch,
     Failed,
     JsonText,
     NotSent,
@@ -31,6 +28,8 @@ from delta_outbox.publishers.protocol import (
     Result,
     Unknown,
 )
+from delta_outbox.publishers.cloudevents.transport import Transport
+from delta_outbox.publishers.protocol import Event, EventBatch
 
 logger = logging.getLogger(__name__)
 

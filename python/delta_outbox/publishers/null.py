@@ -6,7 +6,8 @@ import time
 from collections.abc import Mapping
 from typing import ClassVar
 
-from delta_outbox.publishers.protocol import Delivered, EventBatch, NotSent, Result
+from delta_outbox.lifecycle.results import Delivered, NotSent, Result
+from delta_outbox.publishers.protocol import EventBatch
 
 
 class NullPublisher:

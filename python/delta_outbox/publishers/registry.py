@@ -9,24 +9,29 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import ClassVar, Final, cast
 
-from delta_outbox.errors import BadSettings, OutboxError, PublisherUnavailable, UnknownPublisher
-from delta_outbox.publishers.cloudevents_settings import CLOUDEVENTS
-from delta_outbox.publishers.cloudevents_transport import Transport
+from delta_outbox.core.errors import (
+    BadSettings,
+    OutboxError,
+    PublisherUnavailable,
+    UnknownPublisher,
+)
+from delta_outbox.core.redaction import describe, scrub
+from delta_outbox.core.secrets import cause_to_show, hiding, secrets_of, without_secrets
+from delta_outbox.publishers.cloudevents.settings import CLOUDEVENTS
+from delta_outbox.publishers.cloudevents.transport import Transport
 from delta_outbox.publishers.protocol import Publisher
-from delta_outbox.publishers.scrub import describe, scrub
-from delta_outbox.publishers.secrets import cause_to_show, hiding, secrets_of, without_secrets
 
 ENTRY_POINT_GROUP: Final = "delta_outbox.publishers"
 BUILT_IN: Final[Mapping[str, str]] = {
-    "http": "delta_outbox.publishers.http:HttpPublisher",
+    "http": "delta_outbox.publishers.http.publisher:HttpPublisher",
     "jsonl": "delta_outbox.publishers.jsonl:JsonlPublisher",
-    "kafka": "delta_outbox.publishers.kafka:KafkaPublisher",
+    "kafka": "delta_outbox.publishers.kafka.publisher:KafkaPublisher",
     "memory": "delta_outbox.publishers.memory:MemoryPublisher",
-    "nats": "delta_outbox.publishers.nats:NatsPublisher",
+    "nats": "delta_outbox.publishers.nats.publisher:NatsPublisher",
     "null": "delta_outbox.publishers.null:NullPublisher",
-    "rabbitmq": "delta_outbox.publishers.rabbitmq:RabbitPublisher",
-    "redis": "delta_outbox.publishers.redis:RedisPublisher",
-    "sqs": "delta_outbox.publishers.sqs:SqsPublisher",
+    "rabbitmq": "delta_outbox.publishers.rabbitmq.publisher:RabbitPublisher",
+    "redis": "delta_outbox.publishers.redis.publisher:RedisPublisher",
+    "sqs": "delta_outbox.publishers.sqs.publisher:SqsPublisher",
 }
 EXTRAS: Final[Mapping[str, str]] = {
     "boto3": "sqs",

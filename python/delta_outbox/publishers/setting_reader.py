@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, overload
 
-from delta_outbox.globs import glob_to_regex
-from delta_outbox.settings import dotted
+from delta_outbox.core.globs import glob_to_regex
+from delta_outbox.core.settings import dotted
 
 TLS_FILES: Final = ("ca_file", "client_certificate_file", "client_key_file")
 _FILE_SUFFIX: Final = "_file"

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from delta_outbox.errors import BadSettings
+from delta_outbox.core.errors import BadSettings
 from delta_outbox.railway.graph import Graph
 from delta_outbox.railway.modules import PROJECT_FILE
 from delta_outbox.railway.names import title

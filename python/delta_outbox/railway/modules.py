@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
 
-from delta_outbox.errors import OutboxError
+from delta_outbox.core.errors import OutboxError
 from delta_outbox.railway.checks import problems_among, problems_of
 from delta_outbox.railway.outcomes import Outcome
 from delta_outbox.railway.problems import BadWorkflow, Problem

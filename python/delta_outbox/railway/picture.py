@@ -6,7 +6,7 @@ import importlib
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from delta_outbox.errors import OutboxError
+from delta_outbox.core.errors import OutboxError
 from delta_outbox.railway.drawing import COLOURS, Arrow, Box, Drawing
 from delta_outbox.railway.names import title
 

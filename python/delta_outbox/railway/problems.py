@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from delta_outbox.errors import OutboxError
+from delta_outbox.core.errors import OutboxError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import iscoroutine
 from typing import Any
 
-from delta_outbox.errors import BadSettings
+from delta_outbox.core.errors import BadSettings
+from delta_outbox.core.settings import SecretMapping
 from delta_outbox.railway.graph import Graph
 from delta_outbox.railway.modules import BadWorkflowModule, where_raised
 from delta_outbox.railway.tasks import State, Task
-from delta_outbox.settings import SecretMapping
 
 Provide = Callable[[Mapping[str, Any]], Iterable[Task[Any, Any]]]
 """Makes the tasks of a module, of the tables `[third_parties.NAME]` by name."""

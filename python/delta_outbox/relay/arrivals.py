@@ -11,21 +11,22 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_outbox.claims import COLUMNS, DELIVERIES
-from delta_outbox.columns import days_of
-from delta_outbox.commit_files import AddedFile, CommitFiles
-from delta_outbox.conflicts import is_feed_gone
-from delta_outbox.event_files import (
+from delta_outbox.core.arrow import days_of
+from delta_outbox.core.horizon import day_ranges
+from delta_outbox.delta.files.added_files import AddedFile
+from delta_outbox.delta.files.commit_files import CommitFiles
+from delta_outbox.delta.files.event_files import (
     FILE,
     UnreadableFile,
     arrived,
     may_be_rebased,
     with_locations,
 )
-from delta_outbox.horizon import day_ranges
-from delta_outbox.known_ids import IdIndex
-from delta_outbox.outbox import Outbox
-from delta_outbox.tails import changes
+from delta_outbox.delta.foreign_errors import is_feed_gone
+from delta_outbox.lifecycle.claims import COLUMNS, DELIVERIES
+from delta_outbox.producer.id_index import IdIndex
+from delta_outbox.projection.tails import changes
+from delta_outbox.store.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +56,7 @@ class Arrivals:
         outbox: the store.
     """
 
-    def __init__(self, outbox: Outbox) -> None:
+    def __init__(self, outbox: Store) -> None:
         self._outbox = outbox
         self._events = outbox.tables.events
         self._files = CommitFiles(outbox.spark)

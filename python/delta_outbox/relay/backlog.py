@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_outbox.claims import DELIVERIES
-from delta_outbox.commit_files import AddedFile, CommitFiles
-from delta_outbox.outbox import Outbox
+from delta_outbox.delta.files.added_files import AddedFile
+from delta_outbox.delta.files.commit_files import CommitFiles
+from delta_outbox.lifecycle.claims import DELIVERIES
+from delta_outbox.store.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -38,7 +39,7 @@ class Backlog:
 
 
 def find_backlog(
-    outbox: Outbox, read_view: DataFrame, counts: pa.Table, *, to: int, limit: int
+    outbox: Store, read_view: DataFrame, counts: pa.Table, *, to: int, limit: int
 ) -> Backlog | None:
     """Tell what has been tried of a backlog from what has not.
 

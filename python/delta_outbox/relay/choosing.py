@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow.compute as pc
 
-from delta_outbox.claims import Claim, new_claim_id
+from delta_outbox.lifecycle.claims import Claim, new_claim_id
 from delta_outbox.relay.flight import Flight, Held
 from delta_outbox.relay.isolation import Isolation
 from delta_outbox.relay.schedule import Kind, Schedule
 
 if TYPE_CHECKING:
-    from delta_outbox.outbox import Outbox
+    from delta_outbox.store.store import Store
 
 IDLE_SECONDS: Final = 2.0  # of a flight, before it is asked what others could do meanwhile
 
@@ -41,7 +41,7 @@ class Choosing:
 
     def __init__(
         self,
-        outbox: Outbox,
+        outbox: Store,
         flight: Flight,
         isolation: Isolation,
         *,

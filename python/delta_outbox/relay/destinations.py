@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from delta_outbox.errors import PublisherUnavailable, UnknownDestination
+from delta_outbox.core.errors import PublisherUnavailable, UnknownDestination
+from delta_outbox.core.settings import Settings
 from delta_outbox.publishers.registry import find_publisher, prepare_settings, probe
-from delta_outbox.settings import Settings
 
 
 def prepare_destinations(

@@ -14,12 +14,12 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Final
 
-from delta_outbox.claims import Claim
-from delta_outbox.clock import Clock
-from delta_outbox.log import TransitionLog
+from delta_outbox.core.clock import Clock
+from delta_outbox.lifecycle.claim_results import Results
+from delta_outbox.lifecycle.claims import Claim
 from delta_outbox.relay.schedule import Kind
-from delta_outbox.results import Results
-from delta_outbox.settling import PublishResult
+from delta_outbox.store.transition_log import TransitionLog
+from delta_outbox.store.unknown_results import PublishResult
 
 Publish = Callable[["Held"], Sequence[PublishResult]]
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from delta_outbox.errors import BadPolicy, BadSettings, UnknownDestination
-from delta_outbox.policy import DeliveryPolicy, PolicySet
-from delta_outbox.policy_columns import PayloadFormat
-from delta_outbox.publishers.cloudevents import CloudEventFormat
-from delta_outbox.publishers.cloudevents_settings import CLOUDEVENTS, parse_cloudevents
-from delta_outbox.publishers.cloudevents_transport import Transport
+from delta_outbox.core.errors import BadPolicy, BadSettings, UnknownDestination
+from delta_outbox.core.secrets import cause_to_show, secrets_of, without_secrets
+from delta_outbox.core.settings import PublisherSettings, Settings
+from delta_outbox.lifecycle.policy import DeliveryPolicy, PolicySet
+from delta_outbox.lifecycle.policy_columns import PayloadFormat
+from delta_outbox.publishers.cloudevents.conversion import CloudEventFormat
+from delta_outbox.publishers.cloudevents.settings import CLOUDEVENTS, parse_cloudevents
+from delta_outbox.publishers.cloudevents.transport import Transport
 from delta_outbox.publishers.registry import find_publisher, transport_of
-from delta_outbox.publishers.secrets import cause_to_show, secrets_of, without_secrets
-from delta_outbox.settings import PublisherSettings, Settings
 
 
 def prepare_payload_formats(policies: PolicySet, settings: Settings) -> dict[str, CloudEventFormat]:

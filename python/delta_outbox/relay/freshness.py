@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
-from delta_outbox.outbox import Outbox
+from delta_outbox.store.store import Store
 
 TAIL_COMMITS: Final = 30  # a longer tail costs more to look at than to fold in
 TAIL_EVENTS: Final = 1_000_000  # more than this is not left to one refresh
@@ -19,7 +19,7 @@ class Freshness:
         outbox: the store.
     """
 
-    def __init__(self, outbox: Outbox) -> None:
+    def __init__(self, outbox: Store) -> None:
         self._outbox = outbox
         self._clock = outbox.clock
         self._every = outbox.settings.relay.refresh_seconds

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from delta_outbox.clock import Clock
+from delta_outbox.core.clock import Clock
 from delta_outbox.relay.publishing import Publishing
 
 logger = logging.getLogger(__name__)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -17,37 +16,25 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_outbox.claims import Claim
-from delta_outbox.columns import mask_of
-from delta_outbox.destination_states import OpenBreaker
-from delta_outbox.policy import PolicySet
-from delta_outbox.publishers.protocol import Delivered, Failed, Rejected, Unknown
+from delta_outbox.core.arrow import mask_of
+from delta_outbox.core.settings import DestinationLimits
+from delta_outbox.lifecycle.claim_results import Results
+from delta_outbox.lifecycle.claims import Claim
+from delta_outbox.lifecycle.policy import PolicySet
+from delta_outbox.lifecycle.results import Delivered, Failed, Rejected, Unknown
 from delta_outbox.relay.breaker import Breaker, BreakerState
 from delta_outbox.relay.rates import Bucket, KeyBuckets
-from delta_outbox.results import Results
-from delta_outbox.settings import DestinationLimits
-from delta_outbox.settling import PublishResult
+from delta_outbox.store.destination_states import OpenBreaker
+from delta_outbox.store.open_deliveries import PerDestination
+from delta_outbox.store.unknown_results import PublishResult
 
 if TYPE_CHECKING:
-    from delta_outbox.outbox import Outbox
+    from delta_outbox.store.store import Store
 
 logger = logging.getLogger(__name__)
 
 NEVER: Final = float("inf")
 _ANSWERED, _SILENT, _UNTRIED = range(3)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PerDestination:
-    """How to ask for what is eligible where destinations are isolated.
-
-    Args:
-        unavailable: destinations that nothing is taken for.
-        each: deliveries for each destination, at most.
-    """
-
-    unavailable: frozenset[str]
-    each: int
 
 
 class Isolation:
@@ -57,7 +44,7 @@ class Isolation:
         outbox: their settings, what everybody must know of them, and the time.
     """
 
-    def __init__(self, outbox: Outbox) -> None:
+    def __init__(self, outbox: Store) -> None:
         self._settings = outbox.settings
         self._states = outbox.destinations
         self._clock = outbox.clock

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from delta_outbox.heartbeat import Heartbeat
-from delta_outbox.outbox import Outbox
-from delta_outbox.tables import lane_sql
+from delta_outbox.core.tables import lane_sql
+from delta_outbox.store.heartbeat import Heartbeat
+from delta_outbox.store.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -59,7 +59,7 @@ class LaneShare:
         heart: says who else is alive, and tells the others.
     """
 
-    def __init__(self, outbox: Outbox, heart: Heartbeat) -> None:
+    def __init__(self, outbox: Store, heart: Heartbeat) -> None:
         self._outbox = outbox
         self._heart = heart
         self.owned: frozenset[int] = frozenset({0})

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from delta_outbox.outbox import Outbox
 from delta_outbox.relay.lane_share import LaneShare
+from delta_outbox.store.store import Store
 
 
 class LastPoll:
@@ -17,7 +17,7 @@ class LastPoll:
         share: which lanes are its own.
     """
 
-    def __init__(self, outbox: Outbox, share: LaneShare) -> None:
+    def __init__(self, outbox: Store, share: LaneShare) -> None:
         self._outbox = outbox
         self._share = share
         self.versions: Final[dict[str, int]] = {}

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_outbox.instants import FIRST_INSTANT, LAST_INSTANT
-from delta_outbox.literals import text_literal
-from delta_outbox.tables import Tables
+from delta_outbox.core.instants import FIRST_INSTANT, LAST_INSTANT
+from delta_outbox.core.literals import text_literal
+from delta_outbox.core.tables import Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
-from delta_outbox.errors import LaneClosed
-from delta_outbox.outbox import Outbox
-from delta_outbox.relay.leases import LeaseWatch
+from delta_outbox.core.errors import LaneClosed
+from delta_outbox.store.leases import LeaseWatch
+from delta_outbox.store.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -23,7 +23,7 @@ class OpenClaims:
         leases: seen of others.
     """
 
-    def __init__(self, outbox: Outbox, leases: LeaseWatch) -> None:
+    def __init__(self, outbox: Store, leases: LeaseWatch) -> None:
         self._outbox = outbox
         self._leases = leases
         self.are_unresolved = False

@@ -7,10 +7,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 
-from delta_outbox.errors import PublisherUnavailable
-from delta_outbox.outbox import Outbox
-from delta_outbox.policy import PolicySet
-from delta_outbox.publishers.cloudevents import CloudEventFormat
+from delta_outbox.core.errors import PublisherUnavailable
+from delta_outbox.lifecycle.policy import PolicySet
+from delta_outbox.publishers.cloudevents.conversion import CloudEventFormat
 from delta_outbox.relay.destinations import prepare_destinations
 from delta_outbox.relay.forms import payload_format_of, prepare_payload_formats
 from delta_outbox.relay.isolation import Isolation
@@ -18,6 +17,7 @@ from delta_outbox.relay.publishing import Publishing
 from delta_outbox.relay.schedule import Schedule
 from delta_outbox.relay.seats import ProducerSlots
 from delta_outbox.relay.tracing import check_tracing
+from delta_outbox.store.store import Store
 
 
 class Destinations:
@@ -30,7 +30,7 @@ class Destinations:
     """
 
     def __init__(
-        self, outbox: Outbox, isolation: Isolation, *, forget_plan: Callable[[], None]
+        self, outbox: Store, isolation: Isolation, *, forget_plan: Callable[[], None]
     ) -> None:
         self._outbox = outbox
         self._isolation = isolation

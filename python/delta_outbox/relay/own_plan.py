@@ -9,14 +9,14 @@ from typing import Final
 
 import pyarrow as pa
 
-from delta_outbox.claims import DELIVERIES
-from delta_outbox.outbox import Outbox
+from delta_outbox.lifecycle.claims import DELIVERIES
+from delta_outbox.lifecycle.order_scopes import scopes_of
 from delta_outbox.relay.arrivals import Arrivals
 from delta_outbox.relay.isolation import Isolation, goes_to
 from delta_outbox.relay.lookup import with_sizes
 from delta_outbox.relay.schedule import Schedule
 from delta_outbox.relay.waiting import Waiting, joined
-from delta_outbox.scopes import scopes_of
+from delta_outbox.store.store import Store
 
 FIRST_BATCHES: Final = 2  # of a plan while nothing is being published
 
@@ -47,7 +47,7 @@ class LocalPlan:
         batch_size: deliveries per claim.
     """
 
-    def __init__(self, outbox: Outbox, isolation: Isolation, *, batch_size: int) -> None:
+    def __init__(self, outbox: Store, isolation: Isolation, *, batch_size: int) -> None:
         self._outbox = outbox
         self._isolation = isolation
         self._batch_size = batch_size

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_outbox.claims import Claim
-from delta_outbox.columns import kinds_of
-from delta_outbox.policy import DeliveryPolicy, render_route
-from delta_outbox.policy_columns import Ordering, PayloadFormat, placeholders
-from delta_outbox.scopes import within
+from delta_outbox.core.arrow import kinds_of
+from delta_outbox.lifecycle.claims import Claim
+from delta_outbox.lifecycle.order_scopes import within
+from delta_outbox.lifecycle.policy import DeliveryPolicy, render_route
+from delta_outbox.lifecycle.policy_columns import Ordering, PayloadFormat, placeholders
 
 ROUTED: Final = pa.schema(
     [

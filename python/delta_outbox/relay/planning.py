@@ -7,26 +7,26 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from delta_outbox.claims import without
-from delta_outbox.heartbeat import Heartbeat
-from delta_outbox.lanes import Epoch
-from delta_outbox.lifecycle import OPEN_STATES
-from delta_outbox.literals import listed
-from delta_outbox.open_deliveries import END_AT_ONCE, Overview
-from delta_outbox.outbox import Outbox
+from delta_outbox.core.literals import listed
+from delta_outbox.lifecycle.claims import without
+from delta_outbox.lifecycle.order_scopes import scopes_of
+from delta_outbox.lifecycle.states import OPEN_STATES
 from delta_outbox.relay.backlog import find_backlog
 from delta_outbox.relay.freshness import Freshness
 from delta_outbox.relay.isolation import Isolation
 from delta_outbox.relay.lane_share import LaneShare
 from delta_outbox.relay.last_look import LastPoll
-from delta_outbox.relay.leases import LeaseWatch
 from delta_outbox.relay.open_claims import Claimed, OpenClaims
 from delta_outbox.relay.own_plan import NOTHING, LocalPlan
 from delta_outbox.relay.rest import OtherLanes
 from delta_outbox.relay.schedule import Schedule
 from delta_outbox.relay.standby import STANDBY_SECONDS, Standby
 from delta_outbox.relay.timing import Timing
-from delta_outbox.scopes import scopes_of
+from delta_outbox.store.heartbeat import Heartbeat
+from delta_outbox.store.lanes import Epoch
+from delta_outbox.store.leases import LeaseWatch
+from delta_outbox.store.open_deliveries import END_AT_ONCE, Overview
+from delta_outbox.store.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,7 +45,7 @@ class Planning:
     """
 
     def __init__(
-        self, outbox: Outbox, heart: Heartbeat, *, batch_size: int, isolation: Isolation
+        self, outbox: Store, heart: Heartbeat, *, batch_size: int, isolation: Isolation
     ) -> None:
         self._outbox = outbox
         self._clock = outbox.clock

@@ -18,18 +18,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_outbox.claims import Claim
-from delta_outbox.columns import mask_of
-from delta_outbox.failpoints import reach
-from delta_outbox.lifecycle import Crashed, EndOfClaim
-from delta_outbox.publishers.cloudevents import CloudEventFormat
-from delta_outbox.publishers.protocol import (
-    Failed,
-    NotSent,
-    Rejected,
-    Unknown,
-)
-from delta_outbox.publishers.scrub import describe
+from delta_outbox.core.arrow import mask_of
+from delta_outbox.core.failpoints import reach
+from delta_outbox.core.redaction import describe
+from delta_outbox.core.tables import Tables
+from delta_outbox.delta.storage_errors import refused_write
+from delta_outbox.lifecycle.claim_results import RECEIPT_COLUMNS, Results
+from delta_outbox.lifecycle.claims import Claim
+from delta_outbox.lifecycle.endings import Crashed, EndOfClaim
+from delta_outbox.lifecycle.results import Failed, NotSent, Rejected, Unknown
+from delta_outbox.publishers.cloudevents.conversion import CloudEventFormat
 from delta_outbox.relay import slice as worker
 from delta_outbox.relay.contents import is_readable, written_slices
 from delta_outbox.relay.deadline import Deadline
@@ -37,10 +35,7 @@ from delta_outbox.relay.lookup import rows_of_events
 from delta_outbox.relay.modules import folders_of
 from delta_outbox.relay.placing import route_claim, sendable
 from delta_outbox.relay.seats import ProducerSlots
-from delta_outbox.results import RECEIPT_COLUMNS, Results
-from delta_outbox.statements import Statements
-from delta_outbox.storage import refused_write
-from delta_outbox.tables import Tables
+from delta_outbox.runtime.statements import Statements
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -17,22 +17,25 @@ from typing import Final
 
 import pyarrow as pa
 
-from delta_outbox.claims import Claim, claim_rows, ending_rows, results_without_sending, still_live
-from delta_outbox.columns import shared_texts
-from delta_outbox.errors import LaneClosed, SequenceTaken
-from delta_outbox.few_rows import use_large_query_mode
-from delta_outbox.heartbeat import Heartbeat
-from delta_outbox.lifecycle import State
-from delta_outbox.log import TransitionLog
-from delta_outbox.outbox import Outbox
-from delta_outbox.presence import Presence
-from delta_outbox.publishers.protocol import NotSent
+from delta_outbox.core.arrow import shared_texts
+from delta_outbox.core.errors import LaneClosed, SequenceTaken
+from delta_outbox.lifecycle.claim_results import Results
+from delta_outbox.lifecycle.claims import (
+    Claim,
+    claim_rows,
+    ending_rows,
+    results_without_sending,
+    still_live,
+)
+from delta_outbox.lifecycle.order_scopes import scopes_of
+from delta_outbox.lifecycle.results import NotSent
+from delta_outbox.lifecycle.states import State
+from delta_outbox.projection.tails import LARGE_QUERY_ROWS
 from delta_outbox.relay.choosing import Choosing
 from delta_outbox.relay.flight import Flight, Held
 from delta_outbox.relay.hold_up import PublishingPause
 from delta_outbox.relay.isolation import Isolation
-from delta_outbox.relay.lane_change import LaneChange
-from delta_outbox.relay.lost import resolve_results, resolved_part
+from delta_outbox.relay.lost_results import resolve_results, resolved_part
 from delta_outbox.relay.outlets import Destinations
 from delta_outbox.relay.planning import BATCHES_PER_PLAN, Planning
 from delta_outbox.relay.publishing import margin_seconds
@@ -40,10 +43,13 @@ from delta_outbox.relay.schedule import Kind
 from delta_outbox.relay.summary import Mode, Summary
 from delta_outbox.relay.timing import NEWS_SECONDS
 from delta_outbox.relay.waiting import requeued
-from delta_outbox.results import Results
-from delta_outbox.scopes import scopes_of
-from delta_outbox.settling import PublishResult
-from delta_outbox.tails import LARGE_QUERY_ROWS
+from delta_outbox.runtime.query_mode import use_large_query_mode
+from delta_outbox.store.heartbeat import Heartbeat
+from delta_outbox.store.lane_change import LaneChange
+from delta_outbox.store.presence import Presence
+from delta_outbox.store.store import Store
+from delta_outbox.store.transition_log import TransitionLog
+from delta_outbox.store.unknown_results import PublishResult
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +68,7 @@ class Relay:
             batch, and what is in flight is bounded by the number of batches.
     """
 
-    def __init__(self, outbox: Outbox, *, limit: int | None = None) -> None:
+    def __init__(self, outbox: Store, *, limit: int | None = None) -> None:
         self._outbox = outbox
         self._clock = outbox.clock
         settings = outbox.settings.relay

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from delta_outbox.outbox import Outbox
 from delta_outbox.relay.lane_share import LaneShare
 from delta_outbox.relay.standby import STANDBY_SECONDS
 from delta_outbox.relay.timing import Timing
+from delta_outbox.store.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -23,7 +23,7 @@ class OtherLanes:
         timing: of its polls; told when something here may become eligible.
     """
 
-    def __init__(self, outbox: Outbox, share: LaneShare, timing: Timing) -> None:
+    def __init__(self, outbox: Store, share: LaneShare, timing: Timing) -> None:
         self._outbox = outbox
         self._share = share
         self._timing = timing

@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 import pyarrow as pa
 
-from delta_outbox.columns import invalid_utf8, nearest, out_of_range, rows_where, shared_texts
+from delta_outbox.core.arrow import invalid_utf8, nearest, out_of_range, rows_where, shared_texts
 from delta_outbox.publishers.protocol import Event
 
 INSTANTS: Final = ("created_at", "available_at", "appended_at")

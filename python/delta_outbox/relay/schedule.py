@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from delta_outbox.byte_bounds import fitting, told_sizes
-from delta_outbox.lifecycle import suspect_claim_limit
+from delta_outbox.core.byte_bounds import fitting, told_sizes
+from delta_outbox.lifecycle.endings import suspect_claim_limit
 
 _FREE: Final = -1  # code of a delivery without an order scope
 _FIRST_ATTEMPT: Final = -2  # group of deliveries that have not failed; others: their suspicion

@@ -14,28 +14,25 @@ from typing import Any, Final, cast
 import numpy as np
 import pyarrow as pa
 
-from delta_outbox.event_files import UnreadableFile
-from delta_outbox.failpoints import reach
-from delta_outbox.publishers.cloudevents import CloudEventFormat
-from delta_outbox.publishers.cloudevents_transport import Mode
-from delta_outbox.publishers.echo import without_echo
-from delta_outbox.publishers.protocol import (
+from delta_outbox.core.failpoints import reach
+from delta_outbox.core.redaction import describe
+from delta_outbox.core.secrets import hiding, secrets_of, without_secrets
+from delta_outbox.delta.files.event_files import UnreadableFile
+from delta_outbox.lifecycle.results import (
     Delivered,
-    Event,
-    EventBatch,
     Failed,
     JsonText,
     NotSent,
-    Publisher,
     Rejected,
     Result,
     Unknown,
-    header_fault,
     to_json,
 )
+from delta_outbox.publishers.cloudevents.conversion import CloudEventFormat
+from delta_outbox.publishers.cloudevents.transport import Mode
+from delta_outbox.publishers.echo import without_echo
+from delta_outbox.publishers.protocol import Event, EventBatch, Publisher, header_fault
 from delta_outbox.publishers.registry import find_publisher
-from delta_outbox.publishers.scrub import describe
-from delta_outbox.publishers.secrets import hiding, secrets_of, without_secrets
 from delta_outbox.relay.calls import plan_calls
 from delta_outbox.relay.contents import read_slice, with_contents
 from delta_outbox.relay.deadline import Deadline

@@ -9,9 +9,9 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from delta_outbox.heartbeat import Heartbeat
-from delta_outbox.outbox import Outbox
-from delta_outbox.relay.leases import LeaseWatch
+from delta_outbox.store.heartbeat import Heartbeat
+from delta_outbox.store.leases import LeaseWatch
+from delta_outbox.store.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ class Standby:
         leases: of the claims of others.
     """
 
-    def __init__(self, outbox: Outbox, heart: Heartbeat, leases: LeaseWatch) -> None:
+    def __init__(self, outbox: Store, heart: Heartbeat, leases: LeaseWatch) -> None:
         self._outbox = outbox
         self._heart = heart
         self._leases = leases

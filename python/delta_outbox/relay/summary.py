@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 
-from delta_outbox.endings import Endings
-from delta_outbox.lifecycle import Ending, Reason, State
+from delta_outbox.lifecycle.claim_endings import Endings
+from delta_outbox.lifecycle.endings import Ending
+from delta_outbox.lifecycle.states import Reason, State
 
 
 class Mode(StrEnum):

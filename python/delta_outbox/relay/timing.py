@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from delta_outbox.clock import Clock
+from delta_outbox.core.clock import Clock
 
 STALE_SECONDS: Final = 5.0  # a plan older than this is made anew: retries, operators, policies
 STALE_FACTOR: Final = 10.0  # but polling takes at most this share of the time

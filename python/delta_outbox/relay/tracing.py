@@ -11,18 +11,11 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from delta_outbox import __version__
-from delta_outbox.errors import OutboxError
-from delta_outbox.publishers.protocol import (
-    Delivered,
-    Event,
-    EventBatch,
-    Failed,
-    NotSent,
-    Rejected,
-    Result,
-)
-from delta_outbox.publishers.scrub import describe
+from delta_outbox.core.errors import OutboxError
+from delta_outbox.core.redaction import describe
+from delta_outbox.core.version import __version__
+from delta_outbox.lifecycle.results import Delivered, Failed, NotSent, Rejected, Result
+from delta_outbox.publishers.protocol import Event, EventBatch
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_outbox.claims import DELIVERIES, in_order
-from delta_outbox.lifecycle import State
+from delta_outbox.lifecycle.claims import DELIVERIES, in_order
+from delta_outbox.lifecycle.states import State
 
 AT_ONCE: Final = datetime.min.replace(tzinfo=UTC)
 

@@ -15,9 +15,9 @@ import pytest
 from tests.faults.conftest import TOPIC, House, Topic, event_id, runs, wait_for
 from tests.faults.oracle import Row, claimed_now, histories_of, rows_of
 
-from delta_outbox.home import Home, find_home
-from delta_outbox.served import find_served
-from delta_outbox.session import using_server
+from delta_outbox.runtime.home import Home, find_home
+from delta_outbox.runtime.served_home import find_served
+from delta_outbox.runtime.session import using_server
 
 BLOCK = 200  # events of a relay that is killed; no other block has their keys
 KEYS_OF_A_BLOCK = 10

@@ -7,7 +7,7 @@ import sys
 import pyarrow as pa
 from tests.faults.conftest import KEYS, TOPIC, event_id
 
-from delta_outbox.opening import open_outbox
+from delta_outbox.api import open_outbox
 
 
 def events(count: int) -> pa.Table:

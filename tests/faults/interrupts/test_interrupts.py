@@ -18,9 +18,9 @@ import pytest
 from scripts import environment
 from tests.faults.conftest import House, event_id, wait_for
 
-from delta_outbox.errors import HomeInUse
-from delta_outbox.home import Home
+from delta_outbox.core.errors import HomeInUse
 from delta_outbox.publishers.jsonl import read_lines
+from delta_outbox.runtime.home import Home
 
 # A command that says by a file that it begins: until then Python itself is still starting.
 BEGINS = """
@@ -30,7 +30,7 @@ pathlib.Path(os.environ["BEGUN"]).touch()
 sys.exit({main}())
 """
 OUTBOX = BEGINS.format(module="delta_outbox.cli.main", main="main")
-DBT = BEGINS.format(module="delta_outbox.dbt", main="launcher_main")
+DBT = BEGINS.format(module="delta_outbox.runtime.dbt", main="main")
 LIMIT = 600.0  # seconds; a command on a busy machine
 GONE_LIMIT = 30.0  # seconds; a JVM whose driver was killed ends by itself
 BATCH = 40  # events

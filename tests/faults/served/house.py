@@ -13,11 +13,11 @@ from typing import Any
 import pyarrow as pa
 from tests.faults.conftest import KEYS, TOPIC, House, event_id, wait_for
 
-from delta_outbox.home import Home
-from delta_outbox.outbox import Outbox
+from delta_outbox.api import Outbox
 from delta_outbox.publishers.jsonl import read_lines
-from delta_outbox.served import find_served
-from delta_outbox.session import using_server
+from delta_outbox.runtime.home import Home
+from delta_outbox.runtime.served_home import find_served
+from delta_outbox.runtime.session import using_server
 
 
 @dataclass(kw_only=True)

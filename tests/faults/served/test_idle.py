@@ -19,18 +19,17 @@ from tests.faults.conftest import PATIENCE, wait_for
 from tests.faults.served.house import ServedHouse, killed, served_house, sessions_of
 from tests.publishers.proxy import Proxy
 
-from delta_outbox import lasting_session, session
+from delta_outbox.api import Outbox, open_outbox
+from delta_outbox.core.errors import SessionClosed
 from delta_outbox.demo.ports import free_ports
-from delta_outbox.errors import SessionClosed
-from delta_outbox.home import Home
-from delta_outbox.inspection import list_deliveries
-from delta_outbox.inspection_filter import Filter
-from delta_outbox.lifecycle import State
-from delta_outbox.opening import open_outbox
-from delta_outbox.outbox import Outbox
-from delta_outbox.publishers.protocol import NotSent
-from delta_outbox.served import find_served
-from delta_outbox.session import own_session, using_server
+from delta_outbox.lifecycle.results import NotSent
+from delta_outbox.lifecycle.states import State
+from delta_outbox.operations.inspection import list_deliveries
+from delta_outbox.operations.inspection_filter import Filter
+from delta_outbox.runtime import lasting_session, session
+from delta_outbox.runtime.home import Home
+from delta_outbox.runtime.served_home import find_served
+from delta_outbox.runtime.session import own_session, using_server
 
 pytestmark = pytest.mark.rest
 
@@ -62,8 +61,8 @@ def served(
 SERVE = """
 import secrets, sys
 from pathlib import Path
-from delta_outbox.home import Home
-from delta_outbox.serving import serving
+from delta_outbox.runtime.home import Home
+from delta_outbox.runtime.server import serving
 secrets.token_urlsafe = lambda size: "the-same-token-for-both"
 with serving(Home(root=Path(sys.argv[1])), port=int(sys.argv[2]), short_lived=True):
     sys.stdin.read()

@@ -23,16 +23,16 @@ from tests.faults.oracle import rows_of
 from tests.faults.served.house import ServedHouse, killed, served_house, sessions_of, started
 from tests.integration.sockets import listening
 
-from delta_outbox import lasting_session
-from delta_outbox.errors import HomeInUse, ServerUnreachable
-from delta_outbox.home import Home
-from delta_outbox.inspection import list_deliveries
-from delta_outbox.inspection_filter import Filter
-from delta_outbox.opening import open_outbox
-from delta_outbox.served import find_served
-from delta_outbox.session import remote_session, using_server
+from delta_outbox.api import open_outbox
+from delta_outbox.core.errors import HomeInUse, ServerUnreachable
+from delta_outbox.operations.inspection import list_deliveries
+from delta_outbox.operations.inspection_filter import Filter
+from delta_outbox.runtime import lasting_session
+from delta_outbox.runtime.home import Home
+from delta_outbox.runtime.served_home import find_served
+from delta_outbox.runtime.session import remote_session, using_server
 
-LAUNCHER = "from delta_outbox.dbt import launcher_main; exit(launcher_main())"
+LAUNCHER = "from delta_outbox.cli.dbt_launcher import main; exit(main())"
 
 BACKLOG = 3000  # events that two relays share
 SHARED = 400  # events for relays that share the lanes, with both alive and with one

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 from tests.integration.serving import served
 
-from delta_outbox.home import Home
+from delta_outbox.runtime.home import Home
 
 
 @pytest.fixture(scope="session")

@@ -21,9 +21,9 @@ from tests.integration.test_relay_trouble import (  # noqa: F401 - collected her
     test_failures_are_retried_then_dead,
 )
 
-from delta_outbox.home import Home
-from delta_outbox.lost_claims import WORKERS
-from delta_outbox.publishers.protocol import Delivered
+from delta_outbox.lifecycle.results import Delivered
+from delta_outbox.runtime.home import Home
+from delta_outbox.store.recovery import WORKERS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

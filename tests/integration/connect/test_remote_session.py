@@ -11,14 +11,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from delta_outbox.errors import BadSettings
-from delta_outbox.session import (
-    check_session,
-    end_own_session,
-    own_session,
-    remote_session,
-)
-from delta_outbox.spark_settings import REQUIRED
+from delta_outbox.core.errors import BadSettings
+from delta_outbox.runtime.session import check_session, end_own_session, own_session, remote_session
+from delta_outbox.runtime.spark_settings import REQUIRED
 
 pytestmark = pytest.mark.rest
 

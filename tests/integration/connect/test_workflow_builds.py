@@ -16,11 +16,11 @@ from tests.integration.other_project import run_in
 from tests.integration.store import Store, open_store
 from tests.unit.railway_workflow import graph
 
-from delta_outbox.dbt import check_result
-from delta_outbox.home import Home
 from delta_outbox.railway.generated import files_of, write
 from delta_outbox.railway.rows import COLUMNS, Rows, rows_of, to_csv
-from delta_outbox.served import REMOTE_VARIABLE
+from delta_outbox.runtime.dbt import check_result
+from delta_outbox.runtime.home import Home
+from delta_outbox.runtime.served_home import REMOTE_VARIABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,7 +8,7 @@ import signal
 import pytest
 from tests.faults.interrupts.test_interrupts import COMMANDS, interrupt, run
 
-from delta_outbox.home import Home
+from delta_outbox.runtime.home import Home
 
 pytestmark = pytest.mark.local
 

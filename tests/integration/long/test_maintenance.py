@@ -16,9 +16,9 @@ from tests.integration.purging import Past, live_long_ago, purge
 from tests.integration.store import Store, check_derived, check_lives, delivered, open_store
 from tests.integration.test_maintenance import LEFT, maintain
 
-from delta_outbox.dbt import check_result
-from delta_outbox.home import Home
 from delta_outbox.relay import Mode, Relay
+from delta_outbox.runtime.dbt import check_result
+from delta_outbox.runtime.home import Home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,17 +17,22 @@ from tests.integration.store import Store, check_derived, check_lives, open_stor
 from tests.unit.outbox_model import ANSWERS, FINAL, NEW_EVENTS, RELAYS, SECONDS, OutboxModel
 from tests.unit.outbox_oracle import HOLDING
 
-from delta_outbox.claims import Claim
-from delta_outbox.conformance.adapter import EVENT, Adapter, Held
-from delta_outbox.conformance.delta import DeltaStore
-from delta_outbox.conformance.delta_setup import BACKOFF_SECONDS, LEASE_SECONDS, TERMS, set_policies
-from delta_outbox.conformance.memory import MemoryStore
-from delta_outbox.conformance.memory_policies import POLICIES
-from delta_outbox.home import Home
-from delta_outbox.lifecycle import State
-from delta_outbox.outbox import Outbox
-from delta_outbox.policy import PolicySet
-from delta_outbox.progress import NumberedWrite
+from delta_outbox.api import Outbox
+from delta_outbox.delta.progress import NumberedWrite
+from delta_outbox.lifecycle.claims import Claim
+from delta_outbox.lifecycle.policy import PolicySet
+from delta_outbox.lifecycle.states import State
+from delta_outbox.runtime.home import Home
+from delta_outbox.testing.conformance.adapter import EVENT, Adapter, Held
+from delta_outbox.testing.conformance.delta import DeltaStore
+from delta_outbox.testing.conformance.delta_setup import (
+    BACKOFF_SECONDS,
+    LEASE_SECONDS,
+    TERMS,
+    set_policies,
+)
+from delta_outbox.testing.conformance.memory import MemoryStore
+from delta_outbox.testing.conformance.memory_policies import POLICIES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

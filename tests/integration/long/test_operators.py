@@ -13,8 +13,8 @@ import pytest
 from tests.integration.store import Store, check_lives, events, open_store
 from tests.integration.test_troubled_events import PUBLISHER, QUICK
 
-from delta_outbox.home import Home
 from delta_outbox.relay import Mode, Relay
+from delta_outbox.runtime.home import Home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from delta_outbox.publishers import Event
 from delta_outbox.publishers.jsonl import JsonlPublisher, read_lines
-from delta_outbox.publishers.kit import Adapter, Arrival
 from delta_outbox.publishers.memory import MemoryPublisher
+from delta_outbox.testing.publishers import Adapter, Arrival
 
 
 class MemoryAdapter(Adapter):

@@ -10,7 +10,7 @@ from line_server import LineServer
 from outbox_line import LinePublisher
 
 from delta_outbox.publishers import Delivered, Event, EventBatch, NotSent, Publisher, Result
-from delta_outbox.publishers.kit import Arrival, TcpAdapter
+from delta_outbox.testing.publishers import Arrival, TcpAdapter
 
 PASSWORD = "kit-right-password"
 

@@ -10,8 +10,16 @@ from tests.publishers.kit.built_in import JsonlAdapter, MemoryAdapter
 from tests.publishers.kit.right import LineAdapter, RightPublisher
 from tests.publishers.kit.wrong.answering import ForgetsAResult
 
-from delta_outbox.publishers.kit import NAMES, Adapter, Content, Finding, Verdict, check, complaints
-from delta_outbox.publishers.kit.__main__ import main
+from delta_outbox.testing.publishers import (
+    NAMES,
+    Adapter,
+    Content,
+    Finding,
+    Verdict,
+    check,
+    complaints,
+)
+from delta_outbox.testing.publishers.__main__ import main
 
 WITHOUT_SERVER = {
     "without stop, start",
@@ -78,7 +86,7 @@ def test_what_a_transport_cannot_carry_must_be_rejected():
 
     [finding] = check(Excludes(), ["an_empty_payload_arrives"])
     assert finding.verdict is Verdict.FAILED
-    assert "expected <class 'delta_outbox.publishers.protocol.Rejected'>" in finding.message
+    assert "expected <class 'delta_outbox.lifecycle.results.Rejected'>" in finding.message
 
 
 def test_names_of_checks_are_checked():
@@ -101,7 +109,7 @@ def test_names_of_checks_are_checked():
     ],
 )
 def test_the_command(name: str, code: int, said: str, capsys: pytest.CaptureFixture[str]):
-    """`python -m delta_outbox.publishers.kit` ends 0 for a good publisher and shows every check."""
+    """The command of the kit ends 0 for a good publisher and shows every check."""
     assert code == main([name])
     assert said in capsys.readouterr().out
 

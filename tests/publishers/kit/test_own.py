@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from outbox_line import LinePublisher
 
-from delta_outbox.publishers.kit import CHECKS, NAMES
 from delta_outbox.publishers.registry import ENTRY_POINT_GROUP, find_publisher
+from delta_outbox.testing.publishers import CHECKS, NAMES
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "examples" / "publisher"
@@ -116,7 +116,7 @@ def test_the_page_shows_the_entry_point_of_the_example():
 def test_the_kit_needs_neither_pytest_nor_spark():
     """Whoever imports the kit gets no test framework, no Spark and no broker's client."""
     code = (
-        "import sys, delta_outbox.publishers.kit.__main__; "
+        "import sys, delta_outbox.testing.publishers.__main__; "
         "print(sorted({'pytest', 'pyspark', 'confluent_kafka'} & set(sys.modules)))"
     )
     said = subprocess.run(

@@ -11,7 +11,7 @@ from tests.publishers.kit.right import LineAdapter, RightPublisher
 from tests.publishers.kit.wrong import WRONG
 
 from delta_outbox.publishers import Publisher
-from delta_outbox.publishers.kit import CHECKS, NAMES, Finding, Verdict, check
+from delta_outbox.testing.publishers import CHECKS, NAMES, Finding, Verdict, check
 
 
 @pytest.fixture(scope="module")

@@ -9,13 +9,7 @@ from enum import Enum
 
 from pydantic import BaseModel, PydanticUserError
 
-from delta_outbox.railway.checks.parts import (
-    AnyWorkflow,
-    Found,
-    has_text,
-    is_number_from,
-    span,
-)
+from delta_outbox.railway.checks.parts import AnyWorkflow, Found, has_text, is_number_from, span
 from delta_outbox.railway.concerns import (
     AskHuman,
     AtLeastOnce,

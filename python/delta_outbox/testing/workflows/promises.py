@@ -22,11 +22,7 @@ from delta_outbox.railway import (
 from delta_outbox.railway.graph import Graph
 from delta_outbox.testing.workflows.clock import VirtualClock
 from delta_outbox.testing.workflows.errors import KitError
-from delta_outbox.testing.workflows.inputs import (
-    check_given_task,
-    check_third_parties,
-    held_by,
-)
+from delta_outbox.testing.workflows.inputs import check_given_task, check_third_parties, held_by
 from delta_outbox.testing.workflows.task_run import TaskRun, _finished, run_task
 from delta_outbox.testing.workflows.third_parties import TROUBLES, ThirdParty, Trouble, WorkerDied
 

@@ -53,11 +53,7 @@ from delta_outbox.railway.modules import where_raised
 from delta_outbox.railway.names import duration
 from delta_outbox.testing.workflows.clock import VirtualClock
 from delta_outbox.testing.workflows.errors import KitError
-from delta_outbox.testing.workflows.inputs import (
-    check_given_task,
-    check_third_parties,
-    held_by,
-)
+from delta_outbox.testing.workflows.inputs import check_given_task, check_third_parties, held_by
 from delta_outbox.testing.workflows.third_parties import ThirdParty, WorkerDied
 from delta_outbox.testing.workflows.trace import Line, table
 

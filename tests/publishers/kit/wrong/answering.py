@@ -8,15 +8,7 @@ from typing import Any
 
 from tests.publishers.kit.right import RightPublisher
 
-from delta_outbox.publishers import (
-    Delivered,
-    Event,
-    EventBatch,
-    Failed,
-    NotSent,
-    Rejected,
-    Result,
-)
+from delta_outbox.publishers import Delivered, Event, EventBatch, Failed, NotSent, Rejected, Result
 
 
 class ForgetsAResult(RightPublisher):

@@ -1,0 +1,233 @@
+"""`outbox status`, `list` and `show`: what is where, and why."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from delta_outbox.cli.outcome import Invocation, Outcome
+from delta_outbox.operations.inspection_filter import Filter
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from delta_outbox.api import Outbox
+
+
+def status(args: argparse.Namespace, invocation: Invocation) -> Outcome:
+    """Show counts, ages, freshness, and who is at work."""
+    del args
+    from delta_outbox.operations import inspection
+
+    with invocation.open() as outbox:
+        outbox.refresh()
+        document: dict[str, Any] = {
+            "counts": inspection.counts(outbox),
+            "oldest_pending_seconds": inspection.oldest_pending_seconds(outbox),
+            "freshness": inspection.freshness(outbox),
+            "relays": inspection.relays_alive(outbox),
+            "destinations": inspection.destinations(outbox),
+            "policy": outbox.policy_status(),
+            **surroundings(outbox),
+        }
+    return Outcome(document=document, text=lambda: status_text(document))
+
+
+def surroundings(outbox: Outbox) -> dict[str, object]:
+    """Return where the outbox is and which settings are in force; values of secrets never."""
+    settings = outbox.settings
+    found: dict[str, object] = {
+        "home": str(outbox.home.root) if outbox.home else None,
+        "schema": outbox.tables.schema,
+        "settings": {
+            "source": str(settings.source) if settings.source else None,
+            "destinations": {name: one.type for name, one in settings.publishers.items()},
+        },
+        "storage": {
+            "location": outbox.location,
+            "single_driver": settings.storage.single_driver,
+        },
+    }
+    offset = getattr(outbox.clock, "offset_seconds", 0.0)
+    if offset:
+        found["clock_offset_seconds"] = offset
+    return found
+
+
+def status_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
+    """Return the status as a person reads it.
+
+    Args:
+        document: the status.
+    """
+    from delta_outbox.cli.render import Column, Rows, duration, facts
+
+    counts, settings = document["counts"], document["settings"]
+    yield Rows(columns=[Column(name=name, right=True) for name in counts], rows=[counts])
+    relays = ", ".join(relay["relay_id"] for relay in document["relays"])
+    destinations = (f"{name} ({kind})" for name, kind in settings["destinations"].items())
+    pairs = [
+        ("oldest pending", duration(document["oldest_pending_seconds"])),
+        ("refreshed at", (document["freshness"] or {}).get("refreshed_at")),
+        ("relays alive", relays or "none"),
+        ("policy", document["policy"]["version"] or "none"),
+        ("home", document["home"]),
+        ("logs at", document["storage"]["location"]),
+        ("settings", settings["source"] or "defaults"),
+        ("destinations", ", ".join(destinations)),
+    ]
+    if document["storage"]["single_driver"]:
+        pairs.append(("promised", "one Spark driver alone writes (storage.single_driver)"))
+    if document["policy"]["problem"]:
+        pairs.append(("policy problem", document["policy"]["problem"]))
+    if "clock_offset_seconds" in document:
+        offset = document["clock_offset_seconds"]
+        pairs.append(("clock offset", f"{offset:+g} s (OUTBOX_CLOCK_OFFSET_SECONDS)"))
+    yield ""
+    yield facts(pairs)
+    held = [row for row in document["destinations"] if row["paused"] or row["breaker"] != "closed"]
+    if held:
+        yield ""
+        columns = [Column(name=name) for name in ("destination", "paused", "breaker")]
+        columns += [
+            Column(name="paused_by", rank=2),
+            Column(name="pause_reason", rank=1),
+            Column(name="next_probe_at", rank=3),
+            Column(name="breaker_error", rank=1),
+        ]
+        yield Rows(columns=columns, rows=held)
+
+
+def list_(args: argparse.Namespace, invocation: Invocation) -> Outcome:
+    """List deliveries, one row each, without payload and headers."""
+    wanted = filter_of(args)
+    from delta_outbox.operations import inspection
+
+    with invocation.open() as outbox:
+        outbox.refresh()
+        rows, more = inspection.list_deliveries(outbox, wanted)
+    return Outcome(document={"events": rows, "more": more}, text=lambda: list_text(rows, more))
+
+
+def filter_of(args: argparse.Namespace) -> Filter:
+    """Return what the arguments of `list` select.
+
+    Raises:
+        WrongUsage: they contradict each other.
+    """
+    return Filter(
+        states=tuple(args.state or ()),
+        event_type=args.type,
+        ordering_key=args.key,
+        since=args.since,
+        until=args.until,
+        min_attempts=args.min_attempts,
+        sort=args.sort,
+        limit=args.limit,
+    )
+
+
+def list_text(rows: Sequence[Mapping[str, object]], more: bool) -> Iterable[RenderableType]:
+    """Return a listing as a person reads it.
+
+    Args:
+        rows: deliveries.
+        more: there are more than these.
+    """
+    from delta_outbox.cli.render import Column, Rows, sentence
+
+    if not rows:
+        yield sentence("No events match.")
+        return
+    columns = [
+        Column(name="event_id"),
+        Column(name="event_type", rank=1),
+        Column(name="ordering_key", rank=3),
+        Column(name="state"),
+        Column(name="attempts", right=True),
+        Column(name="created_at", rank=4),
+        Column(name="available_at", rank=6),
+        Column(name="destination", rank=5),
+        Column(name="last_error", rank=2),
+    ]
+    yield Rows(columns=columns, rows=rows)
+    if more:
+        yield sentence(f"The first {len(rows)}; --limit shows more.", style="dim")
+
+
+def show(args: argparse.Namespace, invocation: Invocation) -> Outcome:
+    """Show one event with its transitions, what is left of a purged one, or one command."""
+    from delta_outbox.operations import event_life
+
+    with invocation.open() as outbox:
+        outbox.refresh()
+        document = event_life.show(outbox, args.id, with_payload=args.payload)
+    return Outcome(document=document, text=lambda: show_text(document))
+
+
+def show_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
+    """Return an event's life, or a command, as a person reads it.
+
+    Args:
+        document: as `event_life.show` returns it.
+    """
+    from delta_outbox.cli.render import Column, Rows, facts, sentence
+
+    if "purged" in document:
+        yield from _purged_text(document["purged"])
+        return
+    is_event = "event" in document
+    shown: Mapping[str, Any] = document["event"] if is_event else document["command"]
+    deliveries = shown["deliveries"]
+    skipped = ("deliveries", "headers", "more")
+    # A fact that nobody has given tells nothing.
+    yield facts(
+        [
+            *(pair for pair in shown.items() if pair[0] not in skipped and pair[1] is not None),
+            *((f"header {name}", value) for name, value in (shown.get("headers") or {}).items()),
+        ]
+    )
+    if not is_event or len(deliveries) > 1:
+        yield ""
+        names = ("event_id", "destination", "lifecycle", "state", "status", "attempts")
+        columns = [Column(name=name) for name in names if name in deliveries[0]]
+        yield Rows(columns=columns, rows=deliveries)
+    if not is_event:
+        if shown["more"]:
+            yield sentence("and more; `counts` counts them all.", style="dim")
+        return
+    yield ""
+    transitions = [
+        {
+            **row,
+            "transition": f"{row['from_state']} -> {row['to_state']}",
+            "by": row["actor"] or row["relay_id"],
+        }
+        for row in document["transitions"]
+    ]
+    if not transitions:
+        yield sentence("No transitions yet.")
+        return
+    columns = [
+        Column(name="occurred_at"),
+        Column(name="transition"),
+        Column(name="reason"),
+        Column(name="attempt", rank=3, right=True),
+        Column(name="lifecycle", rank=5, right=True),
+        Column(name="destination", rank=6),
+        Column(name="by", rank=4),
+        Column(name="error", rank=1),
+        Column(name="receipt", rank=2),
+    ]
+    yield Rows(columns=columns, rows=transitions)
+
+
+def _purged_text(purged: Mapping[str, Any]) -> Iterable[RenderableType]:
+    from delta_outbox.cli.render import Column, Rows, facts, sentence
+
+    yield sentence("This event was purged; what is left of it:", style="bold")
+    yield facts([pair for pair in purged.items() if pair[0] != "deliveries"])
+    yield ""
+    columns = [Column(name=name) for name in ("destination", "state", "ended_at")]
+    yield Rows(columns=columns, rows=purged["deliveries"])

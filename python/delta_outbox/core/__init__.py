@@ -1,0 +1,1 @@
+"""What every room may use: values, rules of text, names. No Spark."""

@@ -1,0 +1,188 @@
+"""The settings of an outbox: values with defaults; runtime/settings_file.py reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from delta_outbox.core.errors import BadSettings
+
+DEFAULT_EVENT_TYPE_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,254}"
+
+
+def dotted(settings: Mapping[str, object]) -> dict[str, object]:
+    """Flatten nested tables to dotted names: TOML reads an unquoted `a.b = 1` as a table."""
+    flat: dict[str, object] = {}
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            flat |= {f"{name}.{inner}": found for inner, found in dotted(value).items()}
+        else:
+            flat[name] = value
+    return flat
+
+
+class FromEnvironment(str):
+    """A text of the settings that environment variables are a part of, so it may be secret."""
+
+    __slots__ = ()
+
+
+class Unset(FromEnvironment):
+    """A text of the settings as it is written, because a variable that it refers to is not set."""
+
+    __slots__ = ("_file", "_where", "variable")
+
+    variable: str
+    _where: str
+    _file: Path | None
+
+    def __new__(cls, text: str, *, variable: str, where: str, file: Path | None) -> Unset:
+        """Keep the text, the variable, and where it is referred to."""
+        made = super().__new__(cls, text)
+        made.variable, made._where, made._file = variable, where, file
+        return made
+
+    def error(self) -> BadSettings:
+        """Return what is raised where the text is used."""
+        file = f"{self._file}: " if self._file else ""
+        return BadSettings(
+            f"{file}`{self._where}` refers to the environment variable {self.variable}, "
+            "which is not set.",
+            remedy=f"Set {self.variable} in the environment, or correct `{self._where}`.",
+        )
+
+
+def unset_in(value: object) -> Iterator[Unset]:
+    """Yield the texts below a value that refer to a variable which is not set.
+
+    Args:
+        value: of the settings.
+    """
+    if isinstance(value, Unset):
+        yield value
+    elif isinstance(value, Mapping):
+        for entry in value.values():
+            yield from unset_in(entry)
+    elif isinstance(value, list):
+        for entry in value:
+            yield from unset_in(entry)
+
+
+class SecretMapping(Mapping[str, object]):
+    """A mapping that shows its names and never its values.
+
+    Whoever reads a value for which an environment variable is missing gets BadSettings.
+    """
+
+    def __init__(self, values: Mapping[str, object] | None = None) -> None:
+        """Copy the values, so that nobody changes them later."""
+        self._values = dict(values or {})
+
+    def __getitem__(self, name: str) -> object:
+        value = self._values[name]
+        for unset in unset_in(value):
+            raise unset.error()
+        return value
+
+    @property
+    def unset(self) -> list[str]:
+        """Return the environment variables that the values refer to and that are not set."""
+        return [one.variable for one in unset_in(self._values)]
+
+    def as_written(self) -> SecretMapping:
+        """Return the same, but a text whose variable is not set is what stands in the file."""
+        return SecretMapping({name: _as_written(value) for name, value in self._values.items()})
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}: ***" for name in self._values)
+        return f"{type(self).__name__}({{{shown}}})"
+
+
+def _as_written(value: object) -> object:
+    if isinstance(value, Unset):
+        return FromEnvironment(value)
+    if isinstance(value, Mapping):
+        return {name: _as_written(entry) for name, entry in value.items()}
+    if isinstance(value, list):
+        return [_as_written(entry) for entry in value]
+    return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelaySettings:
+    """What a relay takes at once, how often it polls, and how far it trusts clocks."""
+
+    batch_size: int = 10_000
+    batch_bytes: int = 64 * 1024**2  # of the payloads of a batch
+    poll_seconds: float = 1.0
+    refresh_seconds: float = 45.0  # the views are at most a minute behind while a relay runs
+    max_lanes: int = 64
+    clock_skew_seconds: float = 3600.0
+    parallelism: int | None = None  # None: what Spark has by default
+    tracing: bool = False  # publish attempts become spans of OpenTelemetry
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppendSettings:
+    """What `append` accepts, and how far back it looks for an id it has seen."""
+
+    max_payload_bytes: int = 900 * 1024
+    max_header_bytes: int = 64 * 1024  # names and values of one event together
+    event_type_pattern: str = DEFAULT_EVENT_TYPE_PATTERN  # matched against the whole type
+    horizon_days: int = 7
+
+
+@dataclass(frozen=True, kw_only=True)
+class StorageSettings:
+    """What the operator promises of the store that holds the logs (delta/storage_places.py)."""
+
+    single_driver: bool = False  # one Spark driver, and never a second one, writes to them
+
+
+@dataclass(frozen=True, kw_only=True)
+class DestinationLimits:
+    """How much a relay asks of one destination, whatever its type; None: no limit of its own."""
+
+    workers: int | None = None  # publishing tasks at once
+    rate_per_second: float | None = None  # events
+    rate_per_key_per_second: float | None = None  # events of one key
+    breaker_failures: int | None = None  # in a row; None: no breaker
+    breaker_seconds: float = 30.0  # that the breaker stays open
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublisherSettings:
+    """One destination: the type of its publisher, that publisher's own settings, its limits."""
+
+    type: str
+    settings: SecretMapping = field(default_factory=SecretMapping)
+    limits: DestinationLimits = field(default_factory=DestinationLimits)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkflowSettings:
+    """Where the workflows are: importable modules, found from the folder of dbt_project.yml."""
+
+    modules: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """All settings, and the file they came from (None: the defaults)."""
+
+    relay: RelaySettings = field(default_factory=RelaySettings)
+    append: AppendSettings = field(default_factory=AppendSettings)
+    storage: StorageSettings = field(default_factory=StorageSettings)
+    publishers: Mapping[str, PublisherSettings] = field(
+        default_factory=lambda: {"default": PublisherSettings(type="jsonl")}
+    )
+    workflows: WorkflowSettings = field(default_factory=WorkflowSettings)
+    third_parties: Mapping[str, SecretMapping] = field(default_factory=dict)
+    source: Path | None = None

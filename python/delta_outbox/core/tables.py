@@ -1,0 +1,142 @@
+"""The relations of an outbox by name, and the Arrow form of a row of the transition log."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from delta_outbox.core.errors import WrongUsage
+
+FORMAT_VERSION: Final = 2
+FORMAT_PROPERTY: Final = "delta_outbox.format_version"
+
+LOGS: Final = (
+    "outbox_events",
+    "outbox_transitions",
+    "outbox_commands",
+    "outbox_progress",
+    "outbox_relays",
+    "outbox_purged",
+)
+PROJECTION: Final = "outbox_state"
+
+_INSTANT: Final = pa.timestamp("us", tz="UTC")
+
+TRANSITIONS: Final = pa.schema(
+    [
+        ("epoch", pa.int32()),
+        ("lane", pa.int32()),
+        ("sequence", pa.int64()),
+        ("event_id", pa.string()),
+        ("arrival", pa.int64()),
+        ("destination", pa.string()),
+        ("lifecycle", pa.int32()),
+        ("attempt", pa.int32()),
+        ("from_state", pa.string()),
+        ("to_state", pa.string()),
+        ("reason", pa.string()),
+        ("claim_id", pa.string()),
+        ("relay_id", pa.string()),
+        ("lease_expires_at", _INSTANT),
+        ("claim_size", pa.int32()),
+        ("publish_attempts", pa.int32()),
+        ("crashes", pa.int32()),
+        ("suspect", pa.int32()),
+        ("occurred_at", _INSTANT),
+        ("available_at", _INSTANT),
+        ("error", pa.string()),
+        ("receipt", pa.string()),
+        ("outcome", pa.string()),
+        ("outcome_data", pa.string()),
+        ("actor", pa.string()),
+        ("command_id", pa.string()),
+        ("policy_version", pa.string()),
+    ]
+)
+"""The columns of outbox_transitions that a writer gives; occurred_date is generated."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tables:
+    """The names of an outbox's relations.
+
+    Args:
+        schema: where they are.
+
+    Raises:
+        WrongUsage: the schema's name is not a plain identifier.
+    """
+
+    schema: str = "outbox"
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,127}", self.schema):
+            raise WrongUsage(
+                f"schema: must be letters, digits and underscores. Got: {self.schema!r}."
+            )
+
+    def __getitem__(self, name: str) -> str:
+        """Return the full name of a relation, for example `outbox.outbox_events`."""
+        return f"{self.schema}.{name}"
+
+    @property
+    def events(self) -> str:
+        """The log of events."""
+        return self["outbox_events"]
+
+    @property
+    def transitions(self) -> str:
+        """The log of transitions."""
+        return self["outbox_transitions"]
+
+    @property
+    def commands(self) -> str:
+        """The log of what operators ask for."""
+        return self["outbox_commands"]
+
+    @property
+    def progress(self) -> str:
+        """The numbered writes of derived writers."""
+        return self["outbox_progress"]
+
+    @property
+    def relays(self) -> str:
+        """The heartbeats of relays."""
+        return self["outbox_relays"]
+
+    @property
+    def purged(self) -> str:
+        """What is left of the deliveries that were purged."""
+        return self["outbox_purged"]
+
+    @property
+    def state(self) -> str:
+        """The projection."""
+        return self["outbox_state"]
+
+
+def lane_sql(lanes: int) -> str:
+    """Return what the macro `lane` renders to: the lane of an event, in SQL.
+
+    Args:
+        lanes: the number of lanes of the current epoch, at least 1.
+    """
+    return (
+        f"cast(pmod(crc32(cast(coalesce(ordering_key, event_id) as binary)), {int(lanes)}) as int)"
+    )
+
+
+def lane_of(*, ordering_key: str | None, event_id: str, lanes: int) -> int:
+    """Return the lane of an event, as the macro `lane` does in SQL.
+
+    Args:
+        ordering_key: as the event carries it.
+        event_id: as the event carries it.
+        lanes: the number of lanes of the current epoch, at least 1.
+    """
+    scope = event_id if ordering_key is None else ordering_key
+    return zlib.crc32(scope.encode()) % lanes

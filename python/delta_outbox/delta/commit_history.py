@@ -1,0 +1,205 @@
+"""Reads the newest commits of a table: version, operation, and commit tag.
+
+`describe history` runs a Spark job for each question, a tenth of what a relay does on a quiet
+outbox. Where Spark's driver works on this machine, it is only asked where the table lies; from the
+last checkpoint on, and later from the commit that is known, it is enough to look whether a file
+follows, as Delta's own readers do.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from delta_outbox.runtime.log_folder import actions_of, commit_file, last_checkpoint
+from delta_outbox.runtime.session import Machine, spark_here
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, kw_only=True)
+class Commit:
+    """A commit of a table.
+
+    Args:
+        version: its number.
+        operation: what was done, in Delta's words.
+        tag: the commit tag, what its writer says of it (`userMetadata`), if anything.
+        at: milliseconds since 1970, as Delta or the writer tell; a table that was dropped and made
+            anew has its numbers again, not its times.
+    """
+
+    version: int
+    operation: str
+    tag: str | None
+    at: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Learned:
+    """What is known of the tables of a Spark, by their full names; threads look as well.
+
+    Args:
+        folders: the log that Delta keeps of each, None where it is not ours to read.
+        versions: of the newest commit of those that can be read, when it was last asked for.
+    """
+
+    folders: dict[str, Path | None] = field(default_factory=dict)
+    versions: dict[str, int] = field(default_factory=dict)
+
+
+class CommitHistory:
+    """The histories of tables.
+
+    Args:
+        spark: the session to ask with. What one session of a Spark has learned, all of it know.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._here = spark_here(spark)
+        shared = self._here and _of_sparks.setdefault(self._here, _Learned())
+        self._learned = shared or _Learned()
+
+    def newest(self, table: str) -> Commit | None:
+        """Return the newest commit of a table, None if it has none.
+
+        Args:
+            table: its full name.
+        """
+        versions = self._learned.versions
+        folder, known = self.folder(table), versions.pop(table, None)
+        if folder is not None:
+            commit = _follow(folder, last_checkpoint(folder) if known is None else known)
+            if commit is not None:
+                versions[table] = commit.version
+                return commit
+        return next(self.commits(table, limit=1), None)
+
+    def back(self, table: str, *limits: int | None) -> Iterator[Commit]:
+        """Yield the commits of a table, the newest first, fetched as far as they are asked for.
+
+        With each limit the history is read again, so that some come once more, and newer ones may
+        come late.
+
+        Args:
+            table: its full name.
+            limits: how many are read when the newest one, or those before, were not enough; None
+                reads all.
+        """
+        newest = self.newest(table)
+        if newest is None:
+            return
+        yield newest
+        for limit in limits:
+            yield from self.commits(table, limit=limit)
+
+    def at(self, table: str, version: int | None) -> Commit | None:
+        """Return a commit of a table, None if it is not there (any more).
+
+        Args:
+            table: its full name.
+            version: its number; the newest one if None.
+        """
+        newest = self.newest(table)
+        if newest is None or version is None or newest.version == version:
+            return newest
+        folder = self._learned.folders[table]
+        if folder is not None:
+            return _read(folder, version)
+        found = self.commits(table, limit=max(1, newest.version - version + 1))
+        return next((commit for commit in found if commit.version == version), None)
+
+    def after(self, table: str, known: Commit, *, most: int) -> list[Commit] | None:
+        """Return the commits after a known one, the oldest first.
+
+        Args:
+            table: its full name.
+            known: of this table, as it was once told.
+            most: how many are read.
+
+        Returns:
+            None if there are more, or if the known one is not there any more.
+        """
+        newest = self.newest(table)
+        if newest is None or not 0 <= newest.version - known.version <= most:
+            return None
+        folder = self._learned.folders[table]
+        found: Sequence[Commit | None]
+        if newest.version == known.version:
+            found = [newest]
+        elif folder is not None:
+            found = [_read(folder, at) for at in range(known.version, newest.version + 1)]
+        else:
+            found = [*self.commits(table, limit=newest.version - known.version + 1)][::-1]
+        commits = [commit for commit in found if commit is not None]
+        return commits[1:] if len(commits) == len(found) and commits[0] == known else None
+
+    def commits(self, table: str, *, limit: int | None = None) -> Iterator[Commit]:
+        """Yield the newest commits of a table, the newest first, as Delta tells them.
+
+        Args:
+            table: its full name.
+            limit: how many at most; all if left out.
+        """
+        most = "" if limit is None else f" limit {int(limit)}"
+        for row in self._spark.sql(f"describe history {table}{most}").collect():
+            yield Commit(
+                version=int(row["version"]),
+                operation=str(row["operation"]),
+                tag=row["userMetadata"],
+                at=round(row["timestamp"].timestamp() * 1000),
+            )
+
+    def folder(self, table: str) -> Path | None:
+        """Return where Delta keeps the log of a table; None if it is not on this machine.
+
+        Args:
+            table: its full name.
+        """
+        folders = self._learned.folders
+        if table not in folders:
+            folders[table] = self._folder(table)
+        return folders[table]
+
+    def _folder(self, table: str) -> Path | None:
+        if self._here is None:
+            return None
+        rows = self._spark.sql(f"describe table extended {table}").collect()
+        # Behind the columns, of which one may have that name as well.
+        found = (row["data_type"] for row in reversed(rows) if row["col_name"] == "Location")
+        scheme, _, path = next(found, "").partition(":")
+        return Path(path) / "_delta_log" if scheme == "file" else None
+
+
+_of_sparks: weakref.WeakKeyDictionary[SparkContext | Machine, _Learned] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+def _follow(folder: Path, version: int) -> Commit | None:
+    """Return the newest commit from a known one on; None if that is no longer there."""
+    while commit_file(folder, version + 1).exists():
+        version += 1
+    return _read(folder, version)
+
+
+def _read(folder: Path, version: int) -> Commit | None:
+    """Return a commit; None if it is not there."""
+    try:
+        actions = actions_of(folder, version)
+        told = (action["commitInfo"] for action in actions if "commitInfo" in action)
+        info: dict[str, Any] = next(told, {})
+    except FileNotFoundError:  # Delta has removed what is old, or the table is another one
+        return None
+    return Commit(
+        version=version,
+        operation=str(info.get("operation")),
+        tag=info.get("userMetadata"),
+        at=int(info.get("inCommitTimestamp", info.get("timestamp", 0))),
+    )

@@ -1,0 +1,143 @@
+"""Writes the data files of a table by Arrow, with the statistics that Delta keeps of each."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from delta_outbox.core.arrow import days_of
+from delta_outbox.delta.files.log_state import TableForm
+
+_LONGEST: Final = 64  # characters of a text that is kept as the least or greatest of a file
+_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - written with a Z below
+_MILLISECOND: Final = timedelta(milliseconds=1)
+# Spark knows more years than Python, and so does not need to be told of them.
+_FIRST: Final = (datetime.min - _EPOCH) // _MILLISECOND  # noqa: DTZ901
+_LAST: Final = (datetime.max - _EPOCH) // _MILLISECOND  # noqa: DTZ901
+# Columns of which nearly each row has another value: a dictionary of them is thrown away again.
+_UNIQUE: Final = frozenset({"event_id", "receipt", "plan"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataFile:
+    """A data file that no commit names yet.
+
+    Args:
+        path: where it is.
+        name: relative to the table, as a commit names it.
+        partition: its partition values.
+        rows: how many it has.
+        size: bytes.
+        statistics: as Delta keeps them, JSON.
+    """
+
+    path: Path
+    name: str
+    partition: Mapping[str, str]
+    rows: int
+    size: int
+    statistics: str
+
+
+def write_files(table: Path, rows: pa.Table, form: TableForm) -> Iterator[DataFile]:
+    """Write rows, a file for each partition that they are of.
+
+    Args:
+        table: its folder.
+        rows: the columns of the form.
+        form: of the table.
+    """
+    dated = rows
+    for name, instant in form.dates.items():
+        dated = dated.append_column(name, days_of(rows[instant]))
+    names = list(form.partitioned_by)
+    kept = [field.name for field in form.columns if field.name not in names]
+    partitions = dated.select(names).group_by(names).aggregate([]).to_pylist()
+    for values in partitions:
+        part = dated
+        for name, value in values.items() if len(partitions) > 1 else ():
+            part = part.filter(pc.equal(part[name], pa.scalar(value, part[name].type)))
+        partition = {name: str(value) for name, value in values.items()}
+        # The partition columns as well, as Delta writes them: whoever reads a file finds them.
+        yield _write(table, part.select([*kept, *names]), form, partition)
+
+
+def _write(table: Path, rows: pa.Table, form: TableForm, partition: Mapping[str, str]) -> DataFile:
+    folders = "/".join(f"{name}={value}" for name, value in partition.items())
+    name = f"{folders}/part-00000-{uuid.uuid4()}-c000.snappy.parquet"
+    path = table / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = pa.table(rows.columns, names=rows.column_names)  # none required, as Spark writes them
+    try:
+        pq.write_table(
+            rows,
+            path,
+            compression="snappy",
+            use_dictionary=[name for name in rows.column_names if name not in _UNIQUE],
+            store_schema=False,
+        )
+    except BaseException:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+        raise
+    return DataFile(
+        path=path,
+        name=name,
+        partition=partition,
+        rows=rows.num_rows,
+        size=path.stat().st_size,
+        statistics=json.dumps(
+            _statistics(rows, form.statistics - partition.keys()),
+            separators=(",", ":"),
+            ensure_ascii=False,
+        ),
+    )
+
+
+def _statistics(rows: pa.Table, names: Collection[str]) -> Mapping[str, Any]:
+    """Return what Delta keeps of a file: the number of rows, and where the columns lie."""
+    least: dict[str, Any] = {}
+    greatest: dict[str, Any] = {}
+    nulls: dict[str, int] = {}
+    for field in rows.schema:
+        column = rows[field.name]
+        if field.name not in names:
+            continue
+        nulls[field.name] = column.null_count
+        if column.null_count == rows.num_rows:
+            continue
+        found = pc.min_max(column)
+        low: Any
+        high: Any
+        if pa.types.is_timestamp(field.type):
+            # Delta keeps milliseconds.
+            ends = found["min"].value // 1000, -(-found["max"].value // 1000)
+            if not _FIRST <= ends[0] <= ends[1] <= _LAST:
+                continue
+            low, high = map(_instant, ends)
+        else:
+            low, high = found["min"].as_py(), found["max"].as_py()
+        if isinstance(low, str) and max(len(low), len(high)) > _LONGEST:
+            continue
+        least[field.name], greatest[field.name] = low, high
+    return {
+        "numRecords": rows.num_rows,
+        "minValues": least,
+        "maxValues": greatest,
+        "nullCount": nulls,
+    }
+
+
+def _instant(milliseconds: int) -> str:
+    at = _EPOCH + timedelta(milliseconds=milliseconds)
+    return f"{at.isoformat(timespec='milliseconds')}Z"

@@ -1,0 +1,126 @@
+"""Puts a commit in place by the log store of the JVM, or finds that another one is there."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from delta_outbox.runtime.log_folder import actions_of, commit_file
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
+
+# Delta's store for local files asks whether a commit is there, and then puts its own.
+_puts: Final = threading.Lock()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Java:
+    """Classes of a JVM, found once: to ask for one by name takes a word per package.
+
+    Args:
+        delta_log: of Delta.
+        path: of Hadoop.
+        collections: of Java.
+        converters: of Scala.
+    """
+
+    delta_log: Any
+    path: Any
+    collections: Any
+    converters: Any
+
+    @classmethod
+    def of(cls, spark: SparkSession) -> _Java:
+        """Return those of the JVM of a session."""
+        context = spark.sparkContext
+        found = _java.get(context)
+        if found is None:
+            jvm: Any = spark._jvm
+            found = _java[context] = cls(
+                delta_log=jvm.org.apache.spark.sql.delta.DeltaLog,
+                path=jvm.org.apache.hadoop.fs.Path,
+                collections=jvm.java.util.Collections,
+                converters=jvm.scala.jdk.javaapi.CollectionConverters,
+            )
+        return found
+
+
+_java: weakref.WeakKeyDictionary[SparkContext, _Java] = weakref.WeakKeyDictionary()
+
+
+class LogStore:
+    """The log store that a JVM has for a table: whatever of it commits does so through this.
+
+    Args:
+        store: Delta's, in the JVM.
+        java: classes of the JVM.
+        folder: where Delta keeps the log.
+        settings: of Hadoop, in the JVM.
+    """
+
+    def __init__(self, store: Any, java: _Java, folder: Path, settings: Any) -> None:
+        self._store = store
+        self._java = java
+        self._folder = folder
+        self._settings = settings
+
+    @classmethod
+    def of(cls, spark: SparkSession, folder: Path) -> LogStore | None:
+        """Return the store of a table; None if Delta has another inside than the one we know.
+
+        Args:
+            spark: a classic session.
+            folder: where Delta keeps the log.
+        """
+        from py4j.protocol import Py4JError
+
+        session: Any = spark._jsparkSession
+        try:
+            java = _Java.of(spark)
+            log = java.delta_log.forTable(session, f"file:{folder.parent}")
+            return cls(log.store(), java, folder, log.newDeltaHadoopConf())
+        except (Py4JError, TypeError) as error:
+            logger.warning("log_store_unknown", extra={"error": type(error).__name__})
+            return None
+
+    def put(self, version: int, actions: Sequence[Mapping[str, Any]], *, tag: str) -> bool:
+        """Put a commit in place; False if there is one already.
+
+        Args:
+            version: of the commit.
+            actions: as Delta's protocol has them.
+            tag: by which the commit is known again if its answer was lost.
+
+        Raises:
+            Py4JJavaError: the store has refused it; it is not there.
+        """
+        from py4j.protocol import Py4JJavaError
+
+        lines = [json.dumps(one, separators=(",", ":"), ensure_ascii=False) for one in actions]
+        # As one line with ends of lines in it: each word to the JVM takes its time.
+        text = self._java.collections.singletonList("\n".join(lines))
+        content = self._java.converters.asScala(text.iterator())
+        file = commit_file(self._folder, version)
+        path = self._java.path(f"file:{file}")
+        try:
+            with _puts:
+                self._store.write(path, content, False, self._settings)
+        except Py4JJavaError:
+            # The answer may have been lost; and whoever was first is no error.
+            if not file.exists():
+                raise
+            return any(
+                action.get("commitInfo", {}).get("userMetadata") == tag
+                for action in actions_of(self._folder, version)
+            )
+        return True

@@ -1,0 +1,183 @@
+"""Numbered writes: what derived writers write down, each number once, before they act on it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from delta_outbox.core.clock import Clock
+from delta_outbox.core.errors import LogRewound, SequenceTaken
+from delta_outbox.core.failpoints import reach
+from delta_outbox.core.tables import Tables
+from delta_outbox.delta.numbered_appends import ATTEMPTS, append_numbered
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_ROW: Final = pa.schema(
+    [
+        ("writer", pa.string()),
+        ("number", pa.int64()),
+        ("plan", pa.string()),
+        ("planned_at", pa.timestamp("us", tz="UTC")),
+        ("planned_by", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumberedWrite:
+    """A plan and its place.
+
+    Args:
+        number: from 1, growing within a writer.
+        plan: what was planned.
+        planned_at: when.
+    """
+
+    number: int
+    plan: Mapping[str, Any]
+    planned_at: datetime
+
+
+class NumberedWrites:
+    """The plans of one writer in outbox_progress.
+
+    A number is taken once: Delta commits one append per (appId, version). A version that was
+    used before is skipped without a word, so a plan is believed when it has been read back.
+
+    Args:
+        spark: the session to write with.
+        tables: the names of the relations.
+        writer: whose plans; letters, digits, - and _.
+        clock: the time.
+        app_id: the writer id under which Delta keeps one version per append; `outbox/<writer>` if
+            left out.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        tables: Tables,
+        *,
+        writer: str,
+        clock: Clock,
+        app_id: str | None = None,
+    ) -> None:
+        self.app_id = app_id or f"outbox/{writer}"
+        self._spark = spark
+        self._table = tables.progress
+        self._writer = writer
+        self._clock = clock
+
+    def last(self, count: int = 1) -> Iterator[NumberedWrite]:
+        """Yield the last plans, the newest first.
+
+        Args:
+            count: how many at most.
+        """
+        yield from self._found(f"true order by number desc limit {int(count)}")
+
+    def numbered(self, number: int) -> NumberedWrite | None:
+        """Return a plan, None if there is none of this number.
+
+        Args:
+            number: from 1.
+        """
+        return next(self._found(f"number = {int(number)}"), None)
+
+    def _found(self, condition: str) -> Iterator[NumberedWrite]:
+        rows = self._spark.sql(
+            f"select number, plan, planned_at from {self._table} "
+            f"where writer = '{self._writer}' and {condition}"
+        ).toArrow()
+        for row in rows.to_pylist():
+            yield NumberedWrite(
+                number=row["number"], plan=json.loads(row["plan"]), planned_at=row["planned_at"]
+            )
+
+    def append(
+        self,
+        decide: Callable[[NumberedWrite | None], Mapping[str, Any] | None],
+        *,
+        planned_by: str,
+    ) -> NumberedWrite | None:
+        """Append the plan that follows the last one, if one is to follow.
+
+        Args:
+            decide: is given the last plan, or None, and returns the next, or None for no more;
+                asked again whenever another writer was faster.
+            planned_by: who plans, for the record.
+
+        Returns:
+            The plan that was appended, or the last one; None if there is none.
+
+        Raises:
+            SequenceTaken: other writers were faster many times in a row.
+            LogRewound: the number counts as used and nobody's plan carries it.
+        """
+        number = 0
+        for _ in range(ATTEMPTS):
+            last = next(self.last(), None)
+            plan = decide(last)
+            if plan is None:
+                return last
+            new = self.append_after(last, plan, planned_by=planned_by)
+            if new is not None:
+                return new
+            number = last.number + 1 if last else 1
+        raise SequenceTaken(writer=self.app_id, number=number)
+
+    def append_after(
+        self,
+        last: NumberedWrite | None,
+        plan: Mapping[str, Any],
+        *,
+        planned_by: str,
+        beyond: int = 0,
+    ) -> NumberedWrite | None:
+        """Append a plan right after another, and return it; None if another writer was faster.
+
+        Args:
+            last: the plan that it follows, None for the first.
+            plan: what is planned.
+            planned_by: who plans, for the record.
+            beyond: a number up to which what was derived carries the numbers of plans, of which
+                the log may have lost the last ones; none of them is used again.
+
+        Raises:
+            LogRewound: the number counts as used and nobody's plan carries it.
+        """
+        number = max(last.number if last else 0, beyond) + 1
+        new = NumberedWrite(number=number, plan=plan, planned_at=self._clock.now())
+        return new if self._write(new, planned_by) else None
+
+    def _write(self, new: NumberedWrite, planned_by: str) -> bool:
+        """Write one plan; False if another writer has taken its number."""
+        number = new.number
+        text = json.dumps(new.plan, ensure_ascii=False, sort_keys=True)
+        row = [self._writer, number, text, new.planned_at, planned_by]
+        table = pa.Table.from_pylist([dict(zip(_ROW.names, row, strict=True))], schema=_ROW)
+        reach("plan.before")
+        try:
+            version = append_numbered(
+                self._spark,
+                self._table,
+                table,
+                app_id=self.app_id,
+                number=number,
+                committed="plan.committed",
+            )
+        except SequenceTaken:
+            return False
+        reach("plan.after")
+        if version is None:
+            newest = next(self.last(), None)
+            if newest is None or newest.number < number:
+                raise LogRewound(table=self._table, writer=self.app_id, number=number)
+        return version is not None

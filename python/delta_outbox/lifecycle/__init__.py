@@ -1,0 +1,1 @@
+"""What a delivery is and becomes. Pure."""

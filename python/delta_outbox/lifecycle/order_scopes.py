@@ -1,0 +1,67 @@
+"""Names order scopes: within one, events are sent in arrival order and wait for each other."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_outbox.lifecycle.policy import DeliveryPolicy, PolicySet
+from delta_outbox.lifecycle.policy_columns import Ordering, OrderScope
+
+
+def scope_of(policy: DeliveryPolicy, *, ordering_key: str | None, destination: str) -> str | None:
+    """Return the order scope of a delivery, None if it neither waits nor blocks.
+
+    Args:
+        policy: the policy of the event.
+        ordering_key: as the event carries it.
+        destination: of the delivery, empty before its first claim.
+    """
+    if policy.ordering is not Ordering.STRICT or ordering_key is None:
+        return None
+    return f"{within(policy, destination)}\x00{ordering_key}"
+
+
+def scopes_of(deliveries: pa.Table, policies: PolicySet) -> pa.StringArray:
+    """Return the order scope of each delivery, by whole columns.
+
+    Args:
+        deliveries: columns event_type, ordering_key and destination.
+        policies: the delivery policies in force.
+    """
+    kinds = pa.table(
+        {
+            "event_type": deliveries["event_type"],
+            "destination": deliveries["destination"],
+        }
+    )
+    known = kinds.group_by(["event_type", "destination"]).aggregate([]).to_pylist()
+    limits = {}
+    for row in known:
+        policy = policies.match(row["event_type"])
+        if policy.ordering is Ordering.STRICT:
+            limits[f"{row['event_type']}\x00{row['destination']}"] = within(
+                policy, row["destination"]
+            )
+    joined = pc.binary_join_element_wise(
+        deliveries["event_type"], deliveries["destination"], "\x00"
+    )
+    place = pc.index_in(joined, value_set=pa.array(list(limits), pa.string()))
+    prefix = pc.take(pa.array(list(limits.values()), pa.string()), place)
+    scopes = pc.binary_join_element_wise(prefix, deliveries["ordering_key"], "\x00")
+    return scopes.combine_chunks() if isinstance(scopes, pa.ChunkedArray) else scopes
+
+
+def within(policy: DeliveryPolicy, destination: str) -> str:
+    """Return what limits a strict scope besides the key; nothing if it spans all destinations.
+
+    An event for several destinations has no delivery of its own at each before its first claim,
+    so its order spans them.
+
+    Args:
+        policy: the policy of the event.
+        destination: of the delivery, empty before its first claim.
+    """
+    if policy.order_scope is OrderScope.KEY or len(policy.destinations) > 1:
+        return ""
+    return destination or policy.destinations[0]

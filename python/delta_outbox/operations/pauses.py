@@ -1,0 +1,109 @@
+"""Pause and resume a destination: what an operator asks for, checked and appended."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from delta_outbox.core.errors import UnknownDestination, WrongUsage
+from delta_outbox.operations.rules import MAX_ACTOR, MAX_TEXT, Arguments
+
+if TYPE_CHECKING:
+    from delta_outbox.store.store import Store
+
+logger = logging.getLogger(__name__)
+
+_REQUEST: Final = "outbox_pausing_request"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pausing:
+    """A request to pause or to resume, checked.
+
+    Args:
+        kind: pause or resume.
+        destination: its name.
+        actor: who asks.
+        reason: why, in the actor's words.
+    """
+
+    kind: str
+    destination: str
+    actor: str
+    reason: str
+
+
+def pausing_request(kind: str, *, destination: str, actor: object, reason: object) -> Pausing:
+    """Check a request.
+
+    Args:
+        kind: pause or resume.
+        destination: its name.
+        actor: who asks, one line.
+        reason: why, one line.
+
+    Raises:
+        WrongUsage: arguments break rules; all of them are named.
+    """
+    given = Arguments()
+    checked = Pausing(
+        kind=kind,
+        destination=destination,
+        actor=given.line("actor", actor, MAX_ACTOR),
+        reason=given.line("reason", reason, MAX_TEXT),
+    )
+    if given.problems:
+        raise WrongUsage(f"{kind}: {'; '.join(given.problems)}.")
+    return checked
+
+
+def append_pausing(outbox: Store, request: Pausing) -> str:
+    """Append a request, and return the id of the command.
+
+    Args:
+        outbox: where to ask.
+        request: checked.
+
+    Raises:
+        UnknownDestination: neither the settings nor the policies have it, and it is not paused;
+            nothing was written.
+    """
+    import pyarrow as pa
+
+    from delta_outbox.operations.command_log import append_command
+
+    known = {
+        *outbox.settings.publishers,
+        *outbox.policies_in_force.destinations,
+        *outbox.destinations.read().paused,  # some of them may have been removed since
+    }
+    if request.destination not in known:
+        raise UnknownDestination(
+            destination=request.destination,
+            known=sorted(known),
+            remedy=f"Name one of them: `outbox {request.kind} DESTINATION`.",
+        )
+    command_id = uuid.uuid4().hex
+    row = {
+        "kind": request.kind,
+        "command_id": command_id,
+        "destination": request.destination,
+        "actor": request.actor,
+        "reason": request.reason,
+    }
+    outbox.spark.createDataFrame(pa.Table.from_pylist([row])).createOrReplaceTempView(_REQUEST)
+    append_command(
+        outbox,
+        outbox.statements.fill("append_pausing", request=_REQUEST, now=outbox.now_literal()),
+    )
+    logger.info(
+        "command_appended",
+        extra={
+            "command_id": command_id,
+            "kind": request.kind,
+            "destination": request.destination,
+        },
+    )
+    return command_id

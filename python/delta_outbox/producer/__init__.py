@@ -1,0 +1,1 @@
+"""Events on their way in: checked, compared with what is there, appended."""

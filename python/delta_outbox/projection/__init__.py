@@ -1,0 +1,1 @@
+"""The projection: the fold of the logs, its refresh, and the tails behind it."""

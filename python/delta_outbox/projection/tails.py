@@ -1,0 +1,329 @@
+"""The tails of the logs: what was committed after the projection, as temporary views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import TYPE_CHECKING, Any, Final
+
+from delta_outbox.core.horizon import day_ranges, days_condition
+from delta_outbox.core.literals import listed, text_literal
+from delta_outbox.core.tables import Tables
+from delta_outbox.delta.frames import frame_of
+from delta_outbox.lifecycle.states import OPEN_STATES, TERMINAL_STATES, State
+from delta_outbox.projection.tail_claims import NOTHING, TailClaims, read_claims
+from delta_outbox.projection.tail_files import TailFiles
+from delta_outbox.runtime.query_mode import use_large_query_mode
+from delta_outbox.runtime.statements import Statements
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOGS: Final = ("events", "transitions", "commands")
+VARIANTS: Final = ("e", "er", "t", "tm", "tmd", "et", "etm", "ertm", "ertmd", "ertmcd")
+"""The variants of the macro `fold` that relay_sql.sql compiles, the shorter ones first."""
+
+LARGE_QUERY_ROWS: Final = 20_000  # of fewer it costs more to ask whether an id is there twice
+BACKLOG: Final = 500_000  # events that nothing has happened to; of as many, order is kept
+
+
+class Tails:
+    """The views that the macro `fold` reads, in one session.
+
+    Args:
+        spark: the session that gets the views.
+        tables: the names of the relations.
+        statements: the compiled SQL.
+    """
+
+    def __init__(self, spark: SparkSession, tables: Tables, statements: Statements) -> None:
+        self._spark = spark
+        self._tables = tables
+        self._statements = statements
+        self._files = TailFiles(spark, tables)
+        self._of_files: dict[str, tuple[int, int]] = {}  # log -> range, where it is one of commits
+        self._are_whole = False
+        self._new: frozenset[str] = frozenset()
+        self._transitions = ""  # the text of their view, all of them
+        self._of_transitions: TailClaims | None = None
+        self._of_kills: tuple[int, int] | None = None
+        self._new_events = 0  # how many
+        self._differ = False  # whether the ids of the new ones are known to differ
+        self._repeats: bool | None = None  # whether one may be there twice, once that was asked
+
+    def between(self, after: Mapping[str, int], latest: Mapping[str, int]) -> None:
+        """Make the views of a range of each log.
+
+        Args:
+            after: version of each log, not included.
+            latest: version of each log, included.
+        """
+        self._are_whole = False
+        self._new = frozenset(log for log in LOGS if latest[log] > after[log])
+        self._of_transitions = self._of_kills = None
+        self._of_files = {log: (after[log], latest[log]) for log in self._new}
+        for log in LOGS:
+            source = (
+                self._source(log, after=after[log], to=latest[log])
+                if log in self._new
+                else self._statements.fill(f"no_{log}")
+            )
+            self._tail(log, source, arrival="_commit_version")
+        self._known(latest["events"], after=after["events"], any_news="events" in self._new)
+
+    def whole(self, latest: Mapping[str, int]) -> None:
+        """Make the views of everything, from snapshots of the logs.
+
+        Args:
+            latest: version of each log.
+        """
+        self._are_whole = True
+        self._new = frozenset(LOGS)
+        self._of_transitions, self._of_kills, self._of_files = None, None, {}
+        found = self._spark.sql(  # Delta's log knows
+            f"select count(*) as events from {self._tables.events} version as of {latest['events']}"
+        ).first()
+        if found is not None and found["events"] >= LARGE_QUERY_ROWS:
+            use_large_query_mode(self._spark)
+        for log in LOGS:
+            source = f"{self._tables[f'outbox_{log}']} version as of {latest[log]}"
+            self._tail(log, source, arrival="_metadata.row_commit_version")
+        self._known(latest["events"], after=-1, any_news=False)
+
+    @property
+    def news(self) -> str:
+        """Return what the tails may hold, as the macro `fold` is told."""
+        if "commands" in self._new:  # also where everything is derived anew
+            return VARIANTS[-1]
+        letters = {log[0] for log in LOGS if log in self._new}
+        if "e" in letters and self._may_repeat():
+            letters.add("r")
+        if "t" in letters:
+            found = self._look_at_transitions()
+            if found.more_than_one:
+                letters.add("m")
+            if found.several_destinations:
+                letters.add("d")
+        return variant(letters)
+
+    def set_apart(self) -> Sequence[tuple[int, int]]:
+        """Take off the views the new events that come after all that has transitions, if they are
+        many: a backlog, which nothing has to be joined with, and whose order is worth keeping.
+
+        Returns:
+            Ranges of commits of the event log, as `changes` takes them; empty if none are many.
+        """
+        given = self._of_files.get("events")
+        if given is None or "commands" in self._new or self._may_repeat():
+            return []
+        after, to = given
+        touched = max(after, self.arrivals()[1])
+        parts = self._files.parts(touched, to, size=BACKLOG)
+        if parts and touched > after:
+            self._tail(
+                "events",
+                changes(self._tables.events, after=after, to=touched),
+                arrival="_commit_version",
+            )
+        elif parts:
+            self._new -= {"events"}
+        return parts
+
+    @property
+    def are_empty(self) -> bool:
+        """Say whether the views hold nothing."""
+        return not self._new
+
+    @property
+    def are_few(self) -> bool:
+        """Say whether what is new touches few deliveries."""
+        if self._are_whole or "commands" in self._new:
+            return False
+        touched = self._new_events
+        if "transitions" in self._new:
+            touched += self._look_at_transitions().deliveries
+        return touched < LARGE_QUERY_ROWS
+
+    def from_states(self) -> tuple[str, ...]:
+        """Return the partitions of the projection that what is in the views comes from.
+
+        Only a replay leaves a terminal one, and only a kill may touch the dead. Where everything is
+        derived anew, it comes from none.
+        """
+        if self._are_whole:
+            return ("",)
+        if "transitions" in self._new and self._look_at_transitions().replays:
+            return (*OPEN_STATES, *TERMINAL_STATES)
+        if "commands" in self._new and self._look_at_kills() != NOTHING:
+            return (*OPEN_STATES, State.DEAD.value)
+        return OPEN_STATES
+
+    def arrivals(self) -> tuple[int, int]:
+        """Return the first and the last arrival of the events that transitions and kills in the
+        views are about: of others, nothing in the projection is touched.
+        """
+        if self._are_whole:
+            return NOTHING
+        of_transitions = of_kills = NOTHING
+        if "transitions" in self._new:
+            of_transitions = self._look_at_transitions().arrivals
+        if "commands" in self._new:
+            of_kills = self._look_at_kills()
+        found = [one for one in (of_transitions, of_kills) if one != NOTHING]
+        if not found:
+            return NOTHING
+        return min(first for first, _ in found), max(last for _, last in found)
+
+    def are_most_of(self, rows: int) -> bool:
+        """Say whether the transitions are about many deliveries, and about most of those that the
+        projection has of the states and arrivals that are touched.
+
+        Args:
+            rows: how many it has.
+        """
+        if "commands" in self._new or self.from_states() != OPEN_STATES:
+            return False
+        touched = self._look_at_transitions().deliveries
+        return touched >= LARGE_QUERY_ROWS and rows <= 2 * touched
+
+    def _look_at_transitions(self) -> TailClaims:
+        """Look at the transitions claim by claim, once, and leave out of the view what is over: a
+        claim all of whose endings are there as well says nothing about any delivery.
+        """
+        if self._of_transitions is None:
+            claims = self._claims()
+            if sum(claim["transitions"] for claim in claims) >= LARGE_QUERY_ROWS:
+                use_large_query_mode(self._spark)
+            self._of_transitions = read_claims(claims)
+            if self._of_transitions.over:
+                over = listed(self._of_transitions.over)
+                self._view(
+                    "outbox_transitions_tail",
+                    f"select * from ({self._transitions}) "
+                    f"where not (to_state = 'CLAIMED' and claim_id in ({over}))",
+                )
+        return self._of_transitions
+
+    def _claims(self) -> Sequence[Mapping[str, Any]]:
+        given = self._of_files.get("transitions")
+        found = self._files.claims(*given) if given else None
+        if found is not None:
+            return found
+        asked: list[Mapping[str, Any]] = (
+            self._spark.sql(
+                "select claim_id, bool_or(reason = 'replayed') as replays, "
+                "min(destination) as first, max(destination) as last, count(*) as transitions, "
+                "count_if(to_state = 'CLAIMED') as claimed, "
+                "count_if(to_state = 'PENDING') as set_free, "
+                "min(arrival) as first_arrival, max(arrival) as last_arrival "
+                "from outbox_transitions_tail group by claim_id"
+            )
+            .toArrow()
+            .to_pylist()
+        )
+        return asked
+
+    def _source(self, log: str, *, after: int, to: int) -> str:
+        """Return what was appended to a log, to select from. Few rows are read here: to plan how
+        Spark reads them takes longer than all the rest of a fold.
+        """
+        rows = self._files.rows(log, after, to, most=LARGE_QUERY_ROWS)
+        if rows is None:
+            return changes(self._tables[f"outbox_{log}"], after=after, to=to)
+        name = f"outbox_{log}_rows"
+        frame_of(self._spark, rows).createOrReplaceTempView(name)
+        return name
+
+    def _tail(self, log: str, source: str, *, arrival: str) -> None:
+        text = self._statements.fill(f"{log}_tail", arrival=arrival, source=source)
+        if log == "transitions":
+            self._transitions = text
+        self._view(f"outbox_{log}_tail", text)
+
+    def _known(self, to: int, *, after: int, any_news: bool) -> None:
+        """Make the view of the earlier events that a new one could repeat."""
+        days: Iterable[int] = ()
+        first_id, last_id = "", ""
+        self._new_events, self._repeats, self._differ = 0, None, False
+        found = self._files.new_events(after, to) if any_news else None
+        if found is not None:
+            days, first_id, last_id = found.days, found.first_id, found.last_id
+            self._new_events, self._differ = found.count, not found.repeat
+            self._repeats = True if found.repeat else None
+        elif any_news:
+            bounds = self._spark.sql(
+                # As numbers: Python knows no year after 9999.
+                "select collect_set(unix_date(created_date)) as days, "
+                "min(event_id) as first_id, max(event_id) as last_id, "
+                "count(*) as events from outbox_events_tail"
+            ).first()
+            if bounds is not None:
+                days = bounds["days"]
+                first_id, last_id = bounds["first_id"] or "", bounds["last_id"] or ""
+                self._new_events = bounds["events"]
+        if self._new_events >= LARGE_QUERY_ROWS:
+            use_large_query_mode(self._spark)
+        back = int(self._statements.texts["identity_horizon_days"])
+        ranges = day_ranges(days, back=back)
+        self._view(
+            "outbox_known_events",
+            self._statements.fill(
+                "known_events",
+                any_news=str(bool(ranges)).lower(),
+                events_to=to,
+                events_after=after,
+                news_days=days_condition(ranges),
+                first_id=text_literal(first_id),
+                last_id=text_literal(last_id),
+            ),
+        )
+
+    def _may_repeat(self) -> bool:
+        """Say whether a new event may have the id of another one; asked once, of many only."""
+        if self._repeats is None:
+            self._repeats = True
+            if self._new_events >= LARGE_QUERY_ROWS:
+                if self._differ and self._spark.table("outbox_known_events").isEmpty():
+                    self._repeats = False
+                    return False
+                repeated = self._spark.sql(
+                    "select event_id from (select event_id, true as is_new from outbox_events_tail "
+                    "union all select event_id, false as is_new from outbox_known_events) "
+                    "group by event_id having count(*) > 1 and bool_or(is_new) limit 1"
+                )
+                self._repeats = not repeated.isEmpty()
+        return self._repeats
+
+    def _view(self, name: str, text: str) -> None:
+        self._spark.sql(f"create or replace temporary view {name} as {text}")
+
+    def _look_at_kills(self) -> tuple[int, int]:
+        """Return the first and the last arrival of what is killed; asked once."""
+        if self._of_kills is None:
+            found = self._spark.sql(
+                "select min(arrival) as first, max(arrival) as last from outbox_commands_tail "
+                "where kind = 'kill' and event_id is not null"
+            ).first()
+            self._of_kills = NOTHING
+            if found is not None and found["first"] is not None:
+                self._of_kills = int(found["first"]), int(found["last"])
+        return self._of_kills
+
+
+def changes(log: str, *, after: int, to: int) -> str:
+    """Return what was appended to a log between two versions, to select from.
+
+    Args:
+        log: its full name.
+        after: version, not included.
+        to: version, included; later than the other.
+    """
+    return f"table_changes('{log}', {after + 1}, {to}) where _change_type = 'insert'"
+
+
+def variant(letters: Set[str]) -> str:
+    """Return the variant of the macro `fold` that does least and allows for everything named.
+
+    Args:
+        letters: as the argument `news` of `fold` lists them.
+    """
+    return next(name for name in VARIANTS if letters <= set(name))

@@ -1,0 +1,1 @@
+"""CloudEvents: from an event to the payload and the headers of one."""

@@ -1,0 +1,1 @@
+"""Where we run: the home and its locks, Java, the Spark session, dbt, the settings file."""

@@ -1,0 +1,79 @@
+"""The folder of a Delta log: its commits and its last checkpoint, read as files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from delta_outbox.core.errors import TornCommit
+
+LAST_CHECKPOINT: Final = "_last_checkpoint"
+"""The file of a log that names its last checkpoint."""
+
+
+Identity = tuple[int, int]
+
+
+def last_checkpoint(folder: Path) -> int:
+    """Return the version of the last checkpoint of a log; 0 if it has none that can be read.
+
+    Args:
+        folder: where Delta keeps the log of a table.
+    """
+    try:
+        told = json.loads((folder / LAST_CHECKPOINT).read_text(encoding="utf-8"))
+        return int(told["version"])
+    except (FileNotFoundError, ValueError, KeyError):  # it may just be being written
+        return 0
+
+
+def commit_file(folder: Path, version: int) -> Path:
+    """Return the file of a commit, there or not.
+
+    Args:
+        folder: where Delta keeps the log of a table.
+        version: of the commit.
+    """
+    return folder / f"{version:020}.json"
+
+
+def identity_of(file: Path) -> Identity | None:
+    """Return what tells a file from another one in its place; None if it is not there.
+
+    Args:
+        file: of a log.
+    """
+    try:
+        found = file.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
+def actions_of(folder: Path, version: int) -> Iterator[dict[str, Any]]:
+    """Yield the actions of a commit, as Delta's protocol has them.
+
+    An empty one that others have followed has none: so Delta has taken it.
+
+    Args:
+        folder: where Delta keeps the log of a table.
+        version: of the commit.
+
+    Raises:
+        FileNotFoundError: it is not there (any more).
+        TornCommit: it was not on the disk when the machine lost its power.
+    """
+    file = commit_file(folder, version)
+    is_empty = True
+    with file.open("rb") as lines:
+        for line in lines:
+            try:
+                action = json.loads(line.decode())
+            except ValueError as error:
+                raise TornCommit(file=file) from error
+            is_empty = False
+            yield action
+    if is_empty and not commit_file(folder, version + 1).exists():
+        raise TornCommit(file=file)

@@ -1,0 +1,328 @@
+"""Read the settings: find the file, check every key, fill in environment variables.
+
+The first file found wins and nothing is merged: `--config`, `OUTBOX_CONFIG`,
+`OUTBOX_HOME/outbox.toml`, `outbox.toml` in the working folder, else the defaults.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from delta_outbox.core.errors import BadSettings
+from delta_outbox.core.secrets import literal_secrets
+from delta_outbox.core.setting_rules import APPEND, LIMITS, RELAY, STORAGE, WORKFLOWS, Rule
+from delta_outbox.core.settings import (
+    AppendSettings,
+    DestinationLimits,
+    FromEnvironment,
+    PublisherSettings,
+    RelaySettings,
+    SecretMapping,
+    Settings,
+    StorageSettings,
+    Unset,
+    WorkflowSettings,
+    dotted,
+    unset_in,
+)
+from delta_outbox.runtime.ownership import check_settings_owner
+
+__all__ = [
+    "AppendSettings",
+    "DestinationLimits",
+    "PublisherSettings",
+    "RelaySettings",
+    "SecretMapping",
+    "Settings",
+    "StorageSettings",
+    "WorkflowSettings",
+    "dotted",
+    "load_settings",
+]
+
+logger = logging.getLogger(__name__)
+
+FILE_NAME: Final = "outbox.toml"
+_DESTINATION: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")  # no `|`: it joins them
+_THIRD_PARTY: Final = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+_REFERENCE: Final = re.compile(r"\$(?:(?P<escaped>\$)|\{(?P<name>[^}]*)(?P<closed>\}?))")
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def load_settings(
+    *,
+    home: Path | None = None,
+    path: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> Settings:
+    """Find and read the settings.
+
+    Args:
+        home: the outbox's home; relative paths of `jsonl` destinations start here.
+        path: the file named by `--config`; it must exist.
+        environ: the environment (default: of this process).
+        folder: the working folder (default: of this process).
+
+    Raises:
+        BadSettings: a file is missing or unreadable, or a key breaks a rule.
+        NotYours: a file that was found, and not named, belongs to another user.
+    """
+    environ = os.environ if environ is None else environ
+    found = _find(home=home, path=path, environ=environ, folder=folder or Path.cwd())
+    document = {} if found is None else _read(found)
+    if found is not None:
+        _check_permissions(found, home=home)
+    settings = _Reader(source=found, environ=environ, home=home).settings(document)
+    if found is not None:
+        _warn_of_readers(found, settings)
+    return settings
+
+
+def _find(
+    *, home: Path | None, path: Path | None, environ: Mapping[str, str], folder: Path
+) -> Path | None:
+    named = path or (Path(environ["OUTBOX_CONFIG"]) if environ.get("OUTBOX_CONFIG") else None)
+    if named is not None:
+        return folder / named.expanduser()
+    candidates = [] if home is None else [home / FILE_NAME]
+    found = next((file for file in [*candidates, folder / FILE_NAME] if _exists(file)), None)
+    if found is not None:
+        with contextlib.suppress(OSError):  # to read it gives the sentence
+            check_settings_owner(found, home=home)
+    return found
+
+
+def _exists(file: Path) -> bool:
+    try:
+        return file.exists()
+    except OSError:
+        return True  # it cannot be looked at: reading it gives the sentence, skipping it none
+
+
+def _read(file: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise BadSettings(
+            f"{file}: the settings file cannot be read: {error.strerror or 'unknown error'}.",
+            remedy="Correct --config or OUTBOX_CONFIG, or create the file.",
+        ) from error
+    except UnicodeDecodeError:
+        # Not chained: its text quotes bytes of the file, and the file may hold secrets.
+        raise BadSettings(f"{file}: the file must be UTF-8.") from None
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError is a ValueError
+        raise BadSettings(f"{file}: not valid TOML: {error}.") from None
+
+
+def _check_permissions(file: Path, *, home: Path | None) -> None:
+    """Keep the settings file of a home to its owner: it may hold secrets."""
+    try:
+        mode = stat.S_IMODE(file.stat().st_mode)
+        # A link is somebody else's file; only what lies in the home itself is ours to tighten.
+        if home is not None and file == home / FILE_NAME and not file.is_symlink():
+            if mode & 0o077:
+                file.chmod(0o600)
+                logger.info("settings_tightened", extra={"file": str(file)})
+        elif mode & stat.S_IWOTH:
+            logger.warning("settings_writable_by_everybody", extra={"file": str(file)})
+    except OSError as error:
+        logger.warning(
+            "settings_permissions_unchanged", extra={"file": str(file), "error": error.strerror}
+        )
+
+
+def _warn_of_readers(file: Path, settings: Settings) -> None:
+    """Say so where others can read secrets: outside a home, the mode of a file is not ours."""
+    tables = {
+        f"publishers.{name}": described.settings for name, described in settings.publishers.items()
+    }
+    tables |= {f"third_parties.{name}": table for name, table in settings.third_parties.items()}
+    names = [
+        f"{where}.{name}"
+        for where, table in tables.items()
+        for name in literal_secrets(table.as_written())
+    ]
+    with contextlib.suppress(OSError):
+        if names and stat.S_IMODE(file.stat().st_mode) & 0o044:
+            logger.warning(
+                "secrets_readable_by_others", extra={"file": str(file), "settings": names}
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Reader:
+    """Turn a parsed document into settings; every message names file, key and rule."""
+
+    source: Path | None
+    environ: Mapping[str, str]
+    home: Path | None
+
+    def settings(self, document: Mapping[str, object]) -> Settings:
+        """Check and convert the whole document."""
+        sections = ("relay", "append", "storage", "publishers", "workflows", "third_parties")
+        self._known("", document, sections)
+        return Settings(
+            relay=RelaySettings(**self._section("relay", document, RELAY)),
+            append=AppendSettings(**self._section("append", document, APPEND)),
+            storage=StorageSettings(**self._section("storage", document, STORAGE)),
+            publishers=self._publishers(document),
+            workflows=WorkflowSettings(**self._section("workflows", document, WORKFLOWS)),
+            third_parties=self._third_parties(document),
+            source=self.source,
+        )
+
+    def _section(
+        self, name: str, document: Mapping[str, object], rules: Mapping[str, Rule]
+    ) -> dict[str, Any]:
+        table = self._table(name, document.get(name, {}))
+        self._known(f"{name}.", table, tuple(rules))
+        return self._checked(name, table, rules)
+
+    def _checked(
+        self, name: str, table: Mapping[str, object], rules: Mapping[str, Rule]
+    ) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for key, value in table.items():
+            where = f"{name}.{key}"
+            filled = self._filled(where, value)
+            if not rules[key].accept(filled):
+                # What came is shown as it stands in the file: a reference stays a reference.
+                self._refuse(f"`{where}` {rules[key].sentence}. Got: {_shown(value)}.")
+            values[key] = rules[key].convert(filled)
+        return values
+
+    def _publishers(self, document: Mapping[str, object]) -> dict[str, PublisherSettings]:
+        tables = self._table("publishers", document.get("publishers", {}))
+        # No publishers at all means the shipped one; an outbox without a destination is useless.
+        tables = tables or {"default": {}}
+        return {name: self._publisher(name, table) for name, table in tables.items()}
+
+    def _publisher(self, name: str, value: object) -> PublisherSettings:
+        where = f"publishers.{name}"
+        if not _DESTINATION.fullmatch(name):
+            self._refuse(
+                f"`publishers`: the name of a destination must match {_DESTINATION.pattern}. "
+                f"Got: {name!r}."
+            )
+        table = self._table(where, value)
+        is_shipped = name == "default" and not table
+        kind = self._filled(f"{where}.type", "jsonl" if is_shipped else table.get("type"))
+        if not isinstance(kind, str) or not kind:
+            came = _kind(table["type"]) if "type" in table else "nothing"
+            self._refuse(f"`{where}.type` must be the name of a publisher, a text. Got: {came}.")
+        own = {
+            key: self._own(f"{where}.{key}", entry)
+            for key, entry in table.items()
+            if key != "type" and key not in LIMITS
+        }
+        if kind == "jsonl":
+            # Destinations do not share a folder unless somebody says so.
+            folder = "delivered" if name == "default" else f"delivered-{name}"
+            own["path"] = self._below_home(f"{where}.path", own.get("path", folder))
+        limits = self._limits(where, table)
+        return PublisherSettings(type=kind, settings=SecretMapping(own), limits=limits)
+
+    def _third_parties(self, document: Mapping[str, object]) -> dict[str, SecretMapping]:
+        """Read what `provide` of the modules of workflows is given; its keys are the author's."""
+        made: dict[str, SecretMapping] = {}
+        for name, value in self._table("third_parties", document.get("third_parties", {})).items():
+            if not _THIRD_PARTY.fullmatch(name):
+                self._refuse(
+                    "`third_parties`: the name of a third party must be lower-case words joined "
+                    f"by `_`, as its tasks have it. Got: {name!r}."
+                )
+            where = f"third_parties.{name}"
+            table = self._table(where, value)
+            made[name] = SecretMapping(
+                {key: self._own(f"{where}.{key}", entry) for key, entry in table.items()}
+            )
+        return made
+
+    def _limits(self, where: str, table: Mapping[str, object]) -> DestinationLimits:
+        given = {key: value for key, value in table.items() if key in LIMITS}
+        if "breaker_seconds" in given and "breaker_failures" not in given:
+            self._refuse(
+                f"`{where}.breaker_seconds` must come with `breaker_failures`: give both or none."
+            )
+        return DestinationLimits(**self._checked(where, given, LIMITS))
+
+    def _below_home(self, where: str, value: object) -> str:
+        if isinstance(value, Unset):
+            return value
+        if not isinstance(value, str) or not value:
+            self._refuse(f"`{where}` must be a path, a text. Got: {_kind(value)}.")
+        return str((self.home.absolute() if self.home else Path()) / Path(value).expanduser())
+
+    def _filled(self, where: str, value: object) -> Any:
+        """Replace `${NAME}` by that variable and `$$` by `$`, in every text below the value."""
+        filled = self._own(where, value)
+        for unset in unset_in(filled):
+            raise unset.error()
+        return filled
+
+    def _own(self, where: str, value: object) -> Any:
+        """Do the same for a table that somebody else uses: what is not set is missed by him."""
+        if isinstance(value, str):
+            return self._text(where, value)
+        if isinstance(value, list):
+            return [self._own(f"{where}[{n}]", entry) for n, entry in enumerate(value)]
+        if isinstance(value, dict):
+            return {key: self._own(f"{where}.{key}", entry) for key, entry in value.items()}
+        return value
+
+    def _text(self, where: str, value: str) -> str:
+        names = [
+            self._variable(where, match)
+            for match in _REFERENCE.finditer(value)
+            if not match["escaped"]
+        ]
+        for name in names:
+            if name not in self.environ:
+                return Unset(value, variable=name, where=where, file=self.source)
+        filled = _REFERENCE.sub(
+            lambda match: "$" if match["escaped"] else self.environ[match["name"]], value
+        )
+        return FromEnvironment(filled) if names else filled
+
+    def _variable(self, where: str, match: re.Match[str]) -> str:
+        name = match["name"]
+        if not match["closed"] or not _VARIABLE.fullmatch(name):
+            self._refuse(
+                f"`{where}` holds a reference that is not of the form ${{NAME}} "
+                "(a literal `$` before a brace is written `$$`)."
+            )
+        return name
+
+    def _table(self, where: str, value: object) -> dict[str, object]:
+        if not isinstance(value, dict):
+            self._refuse(f"`{where}` must be a table. Got: {_kind(value)}.")
+        return value
+
+    def _known(self, prefix: str, table: Mapping[str, object], known: tuple[str, ...]) -> None:
+        for key in table:
+            if key not in known:
+                self._refuse(f"`{prefix}{key}` is not a setting. Known here: {', '.join(known)}.")
+
+    def _refuse(self, message: str, *, remedy: str | None = None) -> NoReturn:
+        raise BadSettings(f"{self.source}: {message}" if self.source else message, remedy=remedy)
+
+
+def _kind(value: object) -> str:
+    """Name the kind of a value without showing it."""
+    names = {dict: "a table", list: "a list", str: "a text", bool: "true or false"}
+    numbers = {int: "a whole number", float: "a number", type(None): "nothing"}
+    return (names | numbers).get(type(value), "a date or time")
+
+
+def _shown(value: object) -> str:
+    return _kind(value) if isinstance(value, (dict, list)) else repr(value)[:80]

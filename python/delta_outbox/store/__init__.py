@@ -1,0 +1,1 @@
+"""The store contract over the logs: claims, lanes, leases, policies, recovery."""

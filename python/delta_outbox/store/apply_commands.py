@@ -1,0 +1,156 @@
+"""Applies the commands of operators: replays and releases become transitions in the log, pauses a
+numbered write.
+
+A request is a blind append to outbox_commands and conflicts with nothing. Whoever applies commands
+next, a relay or a command, decides what it means for the delivery as it stands by then. A kill is
+not among them: it is folded into the state of its delivery, and ended by a claim of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from delta_outbox.core.errors import LaneClosed
+from delta_outbox.core.literals import listed
+from delta_outbox.delta.progress import NumberedWrites
+from delta_outbox.lifecycle.states import TERMINAL_STATES, Reason, State
+
+if TYPE_CHECKING:
+    from delta_outbox.store.store import Store
+
+logger = logging.getLogger(__name__)
+
+WRITER: Final = "commands"
+_INSTANT: Final = pa.timestamp("us", tz="UTC")
+
+
+class Commands:
+    """Applies the commands of one outbox.
+
+    Args:
+        outbox: the store; its worker id is on the rows.
+    """
+
+    def __init__(self, outbox: Store) -> None:
+        self._outbox = outbox
+        self._plans = NumberedWrites(outbox.spark, outbox.tables, writer=WRITER, clock=outbox.clock)
+
+    def apply(self) -> int:
+        """Apply every command that was committed before this call and that nobody has.
+
+        Returns:
+            How many transitions that took.
+
+        Raises:
+            SequenceTaken: other writers were faster many times in a row.
+        """
+        outbox = self._outbox
+        last = next(self._plans.last(), None)
+        after = int(last.plan["commands"]["to"]) if last else 0
+        latest = outbox.projection.latest_version(outbox.tables.commands)
+        if latest <= after:
+            return 0
+        commands = (
+            f"(select * from table_changes('{outbox.tables.commands}', {after + 1}, {latest}) "
+            "where _change_type = 'insert')"
+        )
+        try:
+            count = outbox.logs.append_until_won(
+                self._replays(commands), lambda: self._replays(commands)
+            )
+            count += self._release(commands)
+        except LaneClosed:  # they wait for the next epoch
+            return 0
+        outbox.destinations.apply(commands, planned_by=outbox.worker_id)
+        # If somebody else was faster, the commands are written off already.
+        self._plans.append_after(
+            last, {"commands": {"after": after, "to": latest}}, planned_by=outbox.worker_id
+        )
+        if count:
+            outbox.refresh(planned_by=outbox.worker_id)
+            logger.info("commands_applied", extra={"transitions": count})
+        return count
+
+    def _replays(self, commands: str) -> pa.Table:
+        """Return the transitions of the replays that still hold, one per delivery.
+
+        A replay is void once the delivery has moved on from where the operator saw it.
+        """
+        outbox = self._outbox
+        # The position first: what is appended after it makes the append lose, never wrong.
+        outbox.logs.catch_up()
+        outbox.refresh(planned_by=outbox.worker_id)
+        found = outbox.spark.sql(
+            "select s.event_id, s.arrival, s.destination, s.lifecycle, s.state, s.ordering_key, "
+            "c.command_id, c.actor from ("
+            "  select *, row_number() over (partition by event_id, arrival, destination"
+            "   order by _commit_version, command_id) as turn"
+            f" from {commands} where kind = 'replay') as c "
+            f"inner join {outbox.tables.state} as s on c.event_id = s.event_id "
+            "and c.arrival = s.arrival and c.destination = s.destination "
+            f"where c.turn = 1 and s.state in ({listed(TERMINAL_STATES)}) "
+            "and c.lifecycle = s.lifecycle"
+        ).toArrow()
+        count = found.num_rows
+        zeros = pa.repeat(pa.scalar(0, pa.int32()), count)
+        return pa.table(
+            {
+                "event_id": found["event_id"],
+                "ordering_key": found["ordering_key"],
+                "arrival": found["arrival"],
+                "destination": found["destination"],
+                "lifecycle": pa.array(
+                    [value + 1 for value in found["lifecycle"].to_pylist()], pa.int32()
+                ),
+                "attempt": zeros,
+                "from_state": found["state"],
+                "to_state": pa.repeat(pa.scalar(str(State.PENDING)), count),
+                "reason": pa.repeat(pa.scalar(str(Reason.REPLAYED)), count),
+                "publish_attempts": zeros,
+                "crashes": zeros,
+                "suspect": zeros,
+                "occurred_at": pa.repeat(pa.scalar(outbox.clock.now(), _INSTANT), count),
+                "actor": found["actor"],
+                "command_id": found["command_id"],
+                "policy_version": pa.repeat(pa.scalar(outbox.policies_in_force.version), count),
+            }
+        )
+
+    def _release(self, commands: str) -> int:
+        """End the claims that operators name and whose worker is proven to be gone.
+
+        The others are ended by a relay that observes their lease, as ever (design rule 4).
+        """
+        outbox = self._outbox
+        asked: dict[str, dict[str, Any]] = {}
+        rows = outbox.spark.sql(
+            f"select arguments, actor, command_id from {commands} where kind = 'release' "
+            "order by _commit_version, command_id"
+        ).collect()
+        for row in rows:
+            claim_id = _argument(row["arguments"], "claim_id")
+            if claim_id is not None:
+                who = {"actor": row["actor"], "command_id": row["command_id"]}
+                asked.setdefault(claim_id, who)
+        if not asked:
+            return 0
+        read_view = outbox.read_view()
+        over = [
+            claim["claim_id"]
+            for claim in outbox.deliveries.overview(read_view).claims
+            if claim["claim_id"] in asked and outbox.expired_claims.is_over(claim)
+        ]
+        return outbox.expired_claims.expire(read_view, over, asked=asked)
+
+
+def _argument(text: str | None, name: str) -> str | None:
+    """Return an argument of a command; hand-written rows may hold anything."""
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return None
+    return str(found[name]) if isinstance(found, dict) and found.get(name) else None

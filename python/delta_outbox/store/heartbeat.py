@@ -1,0 +1,253 @@
+"""The heartbeat of a relay, and who else is alive."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from delta_outbox.core.clock import Clock
+from delta_outbox.core.instants import LAST_INSTANT
+from delta_outbox.core.literals import instant_literal, text_literal
+from delta_outbox.core.tables import Tables
+from delta_outbox.core.version import __version__
+from delta_outbox.delta.commit_history import Commit, CommitHistory
+from delta_outbox.delta.durability import sync_outbox
+from delta_outbox.delta.storage_errors import writing_to
+from delta_outbox.store.presence import Presence
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
+
+BEAT_SECONDS: Final = 10.0
+ALIVE_SECONDS: Final = 30.0  # without a beat a relay no longer counts as alive
+BUSY_SECONDS: Final = 120.0  # nor one whose process is known to live: it may hang
+_SKEW: Final = timedelta(hours=1)  # beats are looked for so far back: clocks differ
+_TICK: Final = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beats:
+    """What a relay has said of itself, by its own clock.
+
+    Args:
+        first: its first beat.
+        last: its last one.
+        is_over: with the last one it stopped.
+        lanes: on which it works, by the last one.
+    """
+
+    first: datetime
+    last: datetime
+    is_over: bool
+    lanes: tuple[int, ...] = ()
+
+    def is_fresh(self, now: datetime) -> bool:
+        """Say whether the last beat was just now. One from the future proves as little as an old
+        one: its relay may have died with a clock that was ahead.
+
+        Args:
+            now: the current instant.
+        """
+        return not self.is_over and abs((now - self.last).total_seconds()) <= ALIVE_SECONDS
+
+
+class BeatWatch:
+    """Remembers since when each relay has been silent by our own clock: skew keeps nobody alive,
+    and declares nobody dead.
+
+    Args:
+        clock: whose monotonic seconds count.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._heard: dict[str, tuple[datetime, float]] = {}  # relay -> (last beat, heard at)
+
+    def living(
+        self, beats: Mapping[str, Beats], *, is_there: Callable[[str], bool] = lambda _: False
+    ) -> set[str]:
+        """Return the relays that were heard in the last `ALIVE_SECONDS`.
+
+        Args:
+            beats: of each relay, as the table shows them now.
+            is_there: whether the process of a relay is known to live; it may be silent for longer.
+        """
+        now, here = self._clock.now(), self._clock.monotonic()
+        heard: dict[str, tuple[datetime, float]] = {}
+        for relay_id, theirs in beats.items():
+            if theirs.is_over:
+                continue
+            at = here
+            before = self._heard.get(relay_id)
+            if before is None:  # all there is to go by is what they wrote
+                age = (now - theirs.last).total_seconds()
+                # One from the future proves as little as an old one (`Beats.is_fresh`).
+                at = here - max(0.0, age) if age >= -ALIVE_SECONDS else float("-inf")
+            elif before[0] == theirs.last:
+                at = before[1]
+            heard[relay_id] = (theirs.last, at)
+        self._heard = heard
+        return {
+            name
+            for name, (_, at) in heard.items()
+            if here - at <= ALIVE_SECONDS or (here - at <= BUSY_SECONDS and is_there(name))
+        }
+
+
+class Heartbeat:
+    """Says that a relay is alive. Ownership of a lane is advice; the expected sequence is the rule.
+
+    Args:
+        spark: the session.
+        tables: the names of the relations.
+        relay_id: whose heart.
+        clock: the time.
+        presence: the relays that work from the same home.
+        takes: what the relay takes at once, for `outbox status`.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        tables: Tables,
+        *,
+        relay_id: str,
+        clock: Clock,
+        presence: Presence | None = None,
+        takes: Mapping[str, int] | None = None,
+    ) -> None:
+        self._takes = takes or {}
+        self._spark = spark
+        self._tables = tables
+        self._relay_id = relay_id
+        self._presence = presence or Presence(None)
+        self._clock = clock
+        self._last = float("-inf")
+        self._at: datetime | None = None
+        self._watch = BeatWatch(clock)
+        self._read: tuple[Commit | None, dict[str, Beats]] = None, {}
+        self._lanes: tuple[int, ...] = (0,)
+
+    def work_on(self, lanes: Iterable[int]) -> None:
+        """Say with the next beat, which is due at once, on which lanes the relay works.
+
+        Args:
+            lanes: those, if they are others than before.
+        """
+        if (new := tuple(sorted(lanes))) != self._lanes:
+            self._lanes, self._last = new, float("-inf")
+
+    def beat(self, kind: str = "alive") -> bool:
+        """Append a beat, at most one in `BEAT_SECONDS` unless it starts or stops.
+
+        Args:
+            kind: started, alive or stopped.
+
+        Returns:
+            Whether a beat was due.
+        """
+        if kind == "alive" and self._clock.monotonic() - self._last < BEAT_SECONDS:
+            return False
+        now = self._clock.now()
+        # A clock that steps back must not make the end come before the beginning.
+        self._at = now if self._at is None else max(now, self._at + _TICK)
+        at, lanes = instant_literal(self._at), ", ".join(map(str, self._lanes))
+        with writing_to(self._tables.relays):
+            self._spark.sql(
+                f"insert into {self._tables.relays} "
+                "(relay_id, kind, lanes, at, version, driver_id) "
+                f"values ('{self._relay_id}', '{kind}', cast(array({lanes}) as array<int>), {at}, "
+                f"'{__version__}', {text_literal(driver_id(self._spark))})"
+            )
+        sync_outbox(self._spark, self._tables.schema)  # a torn beat would keep all relays away
+        self._last = self._clock.monotonic()
+        if kind == "started":
+            self._presence.enter(self._relay_id, self._takes)
+        elif kind == "stopped":
+            self._presence.leave()
+        return True
+
+    def is_gone(self, relay_id: str) -> bool:
+        """Say whether it is known that the process of another relay has ended.
+
+        Args:
+            relay_id: the other.
+        """
+        return self._presence.is_gone(relay_id)
+
+    def earlier(self) -> list[str]:
+        """Return the other relays that are alive and began before this one.
+
+        The start of each is read from the table, so all relays see the same order.
+        """
+        living = self.living()
+        mine = list(living).index(self._relay_id)
+        return sorted(list(living)[:mine])
+
+    def living(self) -> dict[str, tuple[int, ...]]:
+        """Return the relays that are alive and the lanes of each, in the order in which they began;
+        this one is always among them.
+        """
+        now = self._clock.now()
+        beats = self._beats(now)
+        living = self._watch.living(beats, is_there=self._presence.is_there)
+        living = {name for name in living if not self.is_gone(name)} - {self._relay_id}
+        began = {name: beats[name].first for name in living}
+        own = beats.get(self._relay_id)
+        began[self._relay_id] = own.first if own else now
+        return {
+            name: self._lanes if name == self._relay_id else beats[name].lanes
+            for name in sorted(began, key=lambda name: (began[name], name))
+        }
+
+    def _beats(self, now: datetime) -> dict[str, Beats]:
+        """Return what the relays have said, read again only if somebody has beaten since."""
+        newest = CommitHistory(self._spark).newest(self._tables.relays)
+        if newest is None or newest != self._read[0]:
+            self._read = newest, _beats(self._spark, self._tables, now=now)
+        return self._read[1]
+
+
+def driver_id(spark: SparkSession) -> str:
+    """Return the id of the Spark driver that a session works through: its application's.
+
+    Args:
+        spark: the session.
+    """
+    return str(spark.conf.get("spark.app.id", ""))
+
+
+def is_any_alive(spark: SparkSession, tables: Tables, *, now: datetime) -> bool:
+    """Say whether a relay was heard of just now.
+
+    Args:
+        spark: the session.
+        tables: the names of the relations.
+        now: the current instant.
+    """
+    return any(beats.is_fresh(now) for beats in _beats(spark, tables, now=now).values())
+
+
+def _beats(spark: SparkSession, tables: Tables, *, now: datetime) -> dict[str, Beats]:
+    since = now - _SKEW
+    rows = spark.sql(
+        "select relay_id, min(at) as first, max(at) as last, max_by(kind, at) as kind, "
+        "max_by(lanes, at) as lanes "
+        # A log of format 1 may hold a beat that Python cannot: nobody's.
+        f"from {tables.relays} where beat_date >= date'{since.date()}' "
+        f"and unix_micros(at) <= {LAST_INSTANT} group by relay_id"
+    ).toArrow()
+    return {
+        row["relay_id"]: Beats(
+            first=row["first"],
+            last=row["last"],
+            is_over=row["kind"] == "stopped",
+            lanes=tuple(row["lanes"] or ()),
+        )
+        for row in rows.to_pylist()
+    }

@@ -1,0 +1,111 @@
+"""Says which relays of this machine live: each holds a lock on a file of its own.
+
+Advice for whoever stands by, as the heartbeat is, and quicker: the lock is free the moment the
+process is gone. It says nothing of claims: what a dead relay was publishing may go on in the
+server, so they end by their leases as ever.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from delta_outbox.runtime.file_lock import lock
+from delta_outbox.runtime.home import PRIVATE_FILE, PRIVATE_FOLDER
+from delta_outbox.runtime.home_lock import is_free
+from delta_outbox.runtime.ownership import open_own
+
+KEPT_SECONDS: Final = (
+    3600.0  # what a killed relay leaves behind; its heartbeat is forgotten by then
+)
+
+
+class Presence:
+    """The relays that work from one home.
+
+    Args:
+        folder: holds their files; None if there is no home, and then nothing is known.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._own: tuple[Path, int] | None = None
+
+    def enter(self, relay_id: str, says: Mapping[str, int] | None = None) -> None:
+        """Say that a relay of this process lives, until `leave` or the end of the process.
+
+        Args:
+            relay_id: the relay.
+            says: what it takes at once, for `takes`.
+        """
+        if self._folder is None or self._own is not None:
+            return
+        self._folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+        for path in self._folder.iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                if time.time() - path.stat().st_mtime > KEPT_SECONDS and is_free(path):
+                    path.unlink()
+        path = self._path(relay_id)
+        descriptor = open_own(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
+        lock(descriptor, fcntl.LOCK_EX, path=path)
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, json.dumps(says or {}).encode())
+        self._own = path, descriptor
+
+    def leave(self) -> None:
+        """Take it back."""
+        if self._own is not None:
+            (path, descriptor), self._own = self._own, None
+            path.unlink(missing_ok=True)
+            os.close(descriptor)
+
+    def is_gone(self, relay_id: str) -> bool:
+        """Say whether a relay was here and its process has ended.
+
+        Args:
+            relay_id: the relay. Of one that was never here, on another machine for example, its
+                heartbeat has to tell.
+        """
+        return self._is_free(relay_id) is True
+
+    def is_there(self, relay_id: str) -> bool:
+        """Say whether a relay was here and its process lives.
+
+        Args:
+            relay_id: the relay.
+        """
+        return self._is_free(relay_id) is False
+
+    def takes(self, relay_id: str) -> Mapping[str, int]:
+        """Return what a relay says that it takes at once; nothing of one that works elsewhere.
+
+        Args:
+            relay_id: the relay.
+        """
+        if self._folder is None:
+            return {}
+        try:
+            takes: Mapping[str, int] = json.loads(self._path(relay_id).read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return takes
+
+    def _is_free(self, relay_id: str) -> bool | None:
+        """Say whether nobody holds the lock of a relay; None if there is none."""
+        if self._folder is None:
+            return None
+        try:
+            return is_free(self._path(relay_id))
+        except FileNotFoundError:
+            return None
+
+    def _path(self, relay_id: str) -> Path:
+        assert self._folder is not None
+        return self._folder / quote(relay_id, safe="")

@@ -1,0 +1,173 @@
+"""Ends claims that nobody works on any more, once that is proven."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import compress
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_outbox.core.clock import Clock
+from delta_outbox.lifecycle.claims import (
+    COLUMNS,
+    DELIVERIES,
+    decide_endings,
+    ending_rows,
+    held_claim,
+)
+from delta_outbox.lifecycle.endings import EndOfClaim
+from delta_outbox.lifecycle.policy import PolicySet
+from delta_outbox.store.lane_logs import LaneLogs
+from delta_outbox.store.unknown_results import UnknownResults
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+logger = logging.getLogger(__name__)
+
+WORKERS: Final[set[str]] = set()
+"""The workers of this process. Where it has the home for itself, every other one is gone."""
+
+
+class ExpiredClaims:
+    """Ends claims of workers that are gone, and those whose lease is over.
+
+    Args:
+        spark: the session.
+        logs: where it appends.
+        unknown_results: asks destinations what they got.
+        policies: returns the delivery policies in force.
+        clock: the time.
+        worker_id: who it works for.
+        exclusive: this process has the home's lock, so workers of other processes are gone.
+        clock_skew_seconds: by how much clocks may differ.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        *,
+        logs: LaneLogs,
+        unknown_results: UnknownResults,
+        policies: Callable[[], PolicySet],
+        clock: Clock,
+        worker_id: str,
+        exclusive: bool,
+        clock_skew_seconds: float,
+    ) -> None:
+        self._spark = spark
+        self._logs = logs
+        self._unknown_results = unknown_results
+        self._policies = policies
+        self._clock = clock
+        self._worker_id = worker_id
+        self._exclusive = exclusive
+        self._skew = timedelta(seconds=clock_skew_seconds)
+        self.has_unresolved = False  # whether the last of them were left as they are, in part
+
+    def is_over(self, claim: Mapping[str, object]) -> bool:
+        """Say whether it is proven that nobody works on a claim.
+
+        Args:
+            claim: from `overview`.
+        """
+        return self.is_gone(claim["claimed_by"]) or self.is_long_over(claim["lease_expires_at"])
+
+    def is_gone(self, worker_id: object) -> bool:
+        """Say whether it is proven that a worker has ended.
+
+        Args:
+            worker_id: who claimed.
+        """
+        return self._exclusive and worker_id not in WORKERS and worker_id != "todo"
+
+    @property
+    def is_alone(self) -> bool:
+        """Say whether it is proven that there is no other worker."""
+        return self._exclusive and {self._worker_id} == WORKERS
+
+    def is_long_over(self, lease_expires_at: object) -> bool:
+        """Say whether a lease is over by more than clocks may differ.
+
+        Args:
+            lease_expires_at: end of the lease.
+        """
+        assert isinstance(lease_expires_at, datetime)
+        return lease_expires_at.astimezone(UTC) + self._skew < self._clock.now()
+
+    def expire(
+        self,
+        read_view: DataFrame,
+        claim_ids: Collection[str],
+        *,
+        asked: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> int:
+        """End claims because their leases are over; returns how many deliveries that requeues.
+
+        What a destination knows that it got is Delivered; what cannot be resolved stays claimed.
+
+        Args:
+            read_view: the open deliveries at the position of the log that is known.
+            claim_ids: the claims, from `overview`.
+            asked: of claims that an operator wants ended: actor and command_id.
+
+        Raises:
+            SequenceTaken: other writers were faster many times in a row.
+        """
+        from pyspark.sql import functions as sf
+
+        self.has_unresolved = False
+        if not claim_ids:
+            return 0
+        read_view.where(sf.col("claim_id").isin(*claim_ids)).createOrReplaceTempView(
+            "outbox_held_deliveries"
+        )
+        held = self._spark.sql(
+            f"select {COLUMNS}, claim_id, claim_size, claimed_at from outbox_held_deliveries"
+        ).toArrow()
+        held, results, self.has_unresolved = self._unknown_results.of_held(held)
+        rows = []
+        for claim_id in held["claim_id"].unique().to_pylist():
+            request = (asked or {}).get(claim_id, {})
+            of_claim = pc.equal(held["claim_id"], claim_id)
+            its, ends = held.filter(of_claim), list(compress(results, of_claim.to_pylist()))
+            rows.append(self._expired(its, claim_id, ends, **request))
+            logger.warning("claim_expired", extra={"claim_id": claim_id, "deliveries": len(its)})
+        if rows:
+            self._logs.append_endings(pa.concat_tables(rows, promote_options="default"))
+        return int(held.num_rows)
+
+    def _expired(
+        self,
+        held: pa.Table,
+        claim_id: str,
+        results: Sequence[EndOfClaim],
+        *,
+        actor: str | None = None,
+        command_id: str | None = None,
+    ) -> pa.Table:
+        """Return the transitions that end a claim because its lease is over."""
+        now = self._clock.now()
+        size = held["claim_size"][0].as_py()
+        claim = held_claim(
+            held.select(DELIVERIES.names).cast(DELIVERIES),
+            claim_id=claim_id,
+            policies=self._policies(),
+            now=now,
+        )
+        endings = decide_endings(
+            claim,
+            results,
+            now=now,
+            jitter=random.random,
+            claim_size=size,
+        )
+        by_request = [replace(one, actor=actor, command_id=command_id) for one in endings]
+        return ending_rows(claim, by_request, now=now, claim_size=size)

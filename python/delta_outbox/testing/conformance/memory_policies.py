@@ -1,0 +1,59 @@
+"""What the in-memory store promises, and how it cuts a claim: by the rules of the relay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from delta_outbox.lifecycle.claims import DELIVERIES
+from delta_outbox.lifecycle.order_scopes import scopes_of
+from delta_outbox.lifecycle.policy import PolicySet
+from delta_outbox.relay.schedule import Kind, Schedule
+from delta_outbox.testing.conformance.adapter import SHORT_LIVED, Terms
+from delta_outbox.testing.conformance.memory_row import Row
+
+TERMS: Final = Terms(
+    lease_seconds=30, backoff_seconds=60, max_attempts=3, max_crashes=2, age_seconds=600
+)
+POLICIES: Final = PolicySet.parse(
+    [
+        {
+            "event_type": event_type,
+            "max_attempts": TERMS.max_attempts,
+            "max_crashes": TERMS.max_crashes,
+            "lease_seconds": TERMS.lease_seconds,
+            "backoff_max_seconds": TERMS.backoff_seconds,
+            "expires_after_seconds": age_seconds,
+        }
+        for event_type, age_seconds in ((SHORT_LIVED, TERMS.age_seconds), ("*", None))
+    ]
+)
+
+
+def cut(rows: Sequence[Row], policies: PolicySet, limit: int) -> list[str]:
+    """Cut a claim as a relay does: of one kind, suspects among themselves, a prefix of each key.
+
+    Args:
+        rows: what is eligible, in order.
+        policies: the delivery policies.
+        limit: events at most.
+
+    Returns:
+        The ids of what is taken.
+    """
+    if not any(row.counters.suspect or row.counters.publish_attempts for row in rows):
+        # All of one kind: what a schedule would give, without its cost.
+        return [row.event.event_id for row in rows[:limit]]
+    table = pa.Table.from_pylist([row.delivery() for row in rows], schema=DELIVERIES)
+    schedule = Schedule(table, scopes_of(table, policies), batch_size=limit)
+    is_retry = rows[0].counters.suspect or rows[0].counters.publish_attempts
+    first, other = (
+        (Kind.RETRY, Kind.FIRST_ATTEMPT) if is_retry else (Kind.FIRST_ATTEMPT, Kind.RETRY)
+    )
+    taken = schedule.take(first, limit)
+    if not taken.num_rows:
+        taken = schedule.take(other, limit)
+    ids: list[str] = taken["event_id"].to_pylist()
+    return ids

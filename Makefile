@@ -62,8 +62,8 @@ soak: setup ## For hours: 260 kills, a poison event among 100,000, 30,000 steps 
 	@.venv/bin/python -m scripts.run_soak --docs docs
 	@OUTBOX_CRASH_POINTS=all .venv/bin/python -m pytest tests/faults/crashes
 	@OUTBOX_EXACTLY_ONCE_KILLS=60 .venv/bin/python -m pytest tests/faults/exactly_once
-	@OUTBOX_RACES=all .venv/bin/python -m pytest tests/integration/test_races.py tests/integration/test_lanes.py tests/integration/test_arrivals.py tests/integration/test_rebuild.py tests/integration/test_troubled_events.py
-	@OUTBOX_POISON_AMONG=100000 .venv/bin/python -m pytest tests/integration/test_troubled_events.py -k poison
+	@OUTBOX_RACES=all .venv/bin/python -m pytest tests/integration/test_races.py tests/integration/test_lanes.py tests/integration/test_arrivals.py tests/integration/test_rebuild.py tests/integration/test_retries.py
+	@OUTBOX_POISON_AMONG=100000 .venv/bin/python -m pytest tests/integration/test_retries.py -k poison
 
 .venv/.bench: .venv/.installed
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input \

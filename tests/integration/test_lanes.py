@@ -20,7 +20,6 @@ from tests.integration.store import Store, check_derived, check_lives, delivered
 
 from delta_outbox.api import Outbox
 from delta_outbox.core.errors import LaneClosed, LogRewound, SequenceTaken
-from delta_outbox.core.tables import lane_of
 from delta_outbox.delta import numbered_appends, progress
 from delta_outbox.lifecycle.claims import claim_rows
 from delta_outbox.lifecycle.endings import EndOfClaim
@@ -30,7 +29,7 @@ from delta_outbox.relay import Mode, Relay
 from delta_outbox.runtime.dbt import check_result
 from delta_outbox.runtime.home import Home
 from delta_outbox.store.heartbeat import Heartbeat
-from delta_outbox.store.lanes import BEGUN, CLOSING
+from delta_outbox.store.lanes import BEGUN, CLOSING, lane_of
 from delta_outbox.store.transition_log import TransitionLog
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from delta_outbox.cli.main import main
 from delta_outbox.core.clock import SystemClock
 from delta_outbox.core.errors import BadPolicy, LogRewound, UnknownDestination
 from delta_outbox.core.settings import PublisherSettings, RelaySettings, SecretMapping, Settings
-from delta_outbox.delta.progress import NumberedWrites
+from delta_outbox.delta.numbered_writes import NumberedWrites
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.results import Failed
 from delta_outbox.relay.relay import Relay

@@ -24,7 +24,7 @@ from tests.integration.store import (
 from delta_outbox.api import Outbox
 from delta_outbox.core.settings import PublisherSettings, SecretMapping, Settings
 from delta_outbox.delta.files.file_appends import FileAppends
-from delta_outbox.delta.progress import NumberedWrite
+from delta_outbox.delta.numbered_writes import NumberedWrite
 from delta_outbox.lifecycle.endings import EndOfClaim
 from delta_outbox.lifecycle.results import Delivered, Failed, NotSent, Rejected
 from delta_outbox.projection import tails

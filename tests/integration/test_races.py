@@ -39,7 +39,7 @@ from delta_outbox.core.clock import SystemClock
 from delta_outbox.core.errors import SequenceTaken
 from delta_outbox.core.tables import Tables
 from delta_outbox.delta.files.file_appends import FileAppends
-from delta_outbox.delta.progress import NumberedWrite, NumberedWrites
+from delta_outbox.delta.numbered_writes import NumberedWrite, NumberedWrites
 from delta_outbox.lifecycle.claims import Claim
 from delta_outbox.lifecycle.results import Delivered
 from delta_outbox.relay import Mode, Relay

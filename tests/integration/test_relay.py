@@ -13,10 +13,10 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from tests.integration.store import Store, check_lives, delivered, events
 
-from delta_outbox.lifecycle.claim_results import Results
 from delta_outbox.lifecycle.claims import Claim
 from delta_outbox.lifecycle.endings import EndOfClaim
 from delta_outbox.lifecycle.results import Delivered
+from delta_outbox.lifecycle.results_by_column import Results
 from delta_outbox.relay import Mode, Relay, Summary
 from delta_outbox.relay.publishing import Publishing
 

@@ -20,7 +20,7 @@ from tests.unit.railway_workflow import Check, graph
 
 from delta_outbox.core.clock import SystemClock
 from delta_outbox.core.errors import DbtFailed
-from delta_outbox.delta.progress import NumberedWrites
+from delta_outbox.delta.numbered_writes import NumberedWrites
 from delta_outbox.railway.generated import files_of, write
 from delta_outbox.railway.graph import Graph
 from delta_outbox.railway.rows import COLUMNS, from_csv, to_csv

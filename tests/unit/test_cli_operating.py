@@ -9,7 +9,7 @@ import pytest
 
 from delta_outbox.cli.operations import outcome_of
 from delta_outbox.cli.render import console_for
-from delta_outbox.operations.report import Report
+from delta_outbox.operations.request_report import Report
 
 HOSTILE = "\x1b[2J\r\u202eevil\x07\x9b31m"
 EXAMPLE = {

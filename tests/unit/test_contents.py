@@ -20,7 +20,7 @@ from delta_outbox.relay import contents
 from delta_outbox.relay import slice as worker
 from delta_outbox.relay.contents import is_readable, read_slice, with_contents, written_slices
 from delta_outbox.relay.deadline import Deadline
-from delta_outbox.relay.placing import ROUTED
+from delta_outbox.relay.routing import ROUTED
 from delta_outbox.relay.slice import Job, publish_from_files
 
 SENT: list[tuple[str, bytes, Mapping[str, str | None] | None]] = []

@@ -17,7 +17,7 @@ from delta_outbox.core.arrow import known, nearest, out_of_range
 from delta_outbox.core.horizon import MOST_RANGES, NEAR, day_ranges, days_condition
 from delta_outbox.core.instants import FIRST_INSTANT, LAST_INSTANT, micros
 from delta_outbox.delta.files.row_checks import broken, condition
-from delta_outbox.relay.lookup import _between
+from delta_outbox.relay.event_places import _between
 from delta_outbox.relay.rows import INSTANTS, rows_of
 
 MACROS = Path(__file__).resolve().parents[2] / "macros"

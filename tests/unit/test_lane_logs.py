@@ -13,7 +13,7 @@ import pytest
 from delta_outbox.core.clock import SystemClock
 from delta_outbox.core.errors import LaneClosed
 from delta_outbox.core.tables import Tables
-from delta_outbox.delta.progress import NumberedWrite
+from delta_outbox.delta.numbered_writes import NumberedWrite
 from delta_outbox.store import lane_logs
 from delta_outbox.store.lane_logs import LaneLogs
 from delta_outbox.store.lanes import FIRST, begun_plan, closing_plan, read_epoch

@@ -16,11 +16,10 @@ from delta_outbox.cli.outcome import Invocation
 from delta_outbox.cli.parser import parse
 from delta_outbox.cli.render import console_for
 from delta_outbox.core.errors import WrongUsage
-from delta_outbox.core.tables import lane_of
-from delta_outbox.delta.progress import NumberedWrite
+from delta_outbox.delta.numbered_writes import NumberedWrite
 from delta_outbox.operations.lanes import LaneRequest
 from delta_outbox.relay.lane_share import share_of
-from delta_outbox.store.lanes import FIRST, Epoch, begun_plan, closing_plan, read_epoch
+from delta_outbox.store.lanes import FIRST, Epoch, begun_plan, closing_plan, lane_of, read_epoch
 
 WHO: dict[str, Any] = {"actor": "ann", "reason": "growth"}
 ROWS = pa.table(

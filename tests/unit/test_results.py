@@ -15,9 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_outbox.core.arrow import kinds_of, shared_texts
-from delta_outbox.lifecycle.claim_endings import Endings
 from delta_outbox.lifecycle.claim_policies import ClaimPolicies
-from delta_outbox.lifecycle.claim_results import Results
 from delta_outbox.lifecycle.claims import DELIVERIES, Claim, decide_endings, ending_rows, make_claim
 from delta_outbox.lifecycle.endings import (
     Counters,
@@ -28,8 +26,10 @@ from delta_outbox.lifecycle.endings import (
     counters_at_claim,
     decide_ending,
 )
+from delta_outbox.lifecycle.endings_by_column import Endings
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.results import Delivered, Failed, JsonText, NotSent, Rejected, Unknown
+from delta_outbox.lifecycle.results_by_column import Results
 from delta_outbox.lifecycle.states import Reason, State
 from delta_outbox.relay import slice as worker
 from delta_outbox.relay.publishing import results_of

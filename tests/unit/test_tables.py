@@ -11,8 +11,9 @@ import pytest
 from tests.unit.macro_namespace import Macros
 
 from delta_outbox.core.errors import WrongUsage
-from delta_outbox.core.tables import TRANSITIONS, Tables, lane_of, lane_sql
+from delta_outbox.core.tables import TRANSITIONS, Tables
 from delta_outbox.lifecycle.states import REASONS, State
+from delta_outbox.store.lanes import lane_of, lane_sql
 
 MACROS = Path(__file__).resolve().parents[2] / "macros"
 SQL_TYPES = {

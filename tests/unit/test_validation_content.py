@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from delta_outbox.core.settings import AppendSettings
 from delta_outbox.producer.candidates import COLUMNS, complete
-from delta_outbox.producer.content import against_log, same_content
+from delta_outbox.producer.log_match import against_log, same_content
 from delta_outbox.producer.validation import validate
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

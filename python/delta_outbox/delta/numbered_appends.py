@@ -15,9 +15,9 @@ import pyarrow as pa
 from delta_outbox.core.errors import SequenceTaken
 from delta_outbox.core.failpoints import Point, reach
 from delta_outbox.delta.commit_history import CommitHistory
+from delta_outbox.delta.delta_errors import is_conflict
 from delta_outbox.delta.durability import sync_outbox
 from delta_outbox.delta.files.file_appends import FileAppends
-from delta_outbox.delta.foreign_errors import is_conflict
 from delta_outbox.delta.frames import frame_of
 from delta_outbox.delta.storage_errors import writing_to
 from delta_outbox.runtime.query_mode import interpreted

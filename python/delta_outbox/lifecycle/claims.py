@@ -14,9 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.core.arrow import kinds_of, mask_of, rows_where
-from delta_outbox.lifecycle.claim_endings import Endings
 from delta_outbox.lifecycle.claim_policies import ClaimPolicies
-from delta_outbox.lifecycle.claim_results import RECEIPT_COLUMNS, Results
 from delta_outbox.lifecycle.endings import (
     Counters,
     Ending,
@@ -27,8 +25,10 @@ from delta_outbox.lifecycle.endings import (
     decide_ending,
     delivered_ending,
 )
+from delta_outbox.lifecycle.endings_by_column import Endings
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.results import Delivered
+from delta_outbox.lifecycle.results_by_column import RECEIPT_COLUMNS, Results
 from delta_outbox.lifecycle.states import Reason, State
 
 logger = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ DELIVERIES: Final = pa.schema(
     ]
 )
 """A delivery as the read view shows it before its claim; started_at: where its age counts from;
-payload_bytes: null where neither the log nor a look at the payload has told (relay/lookup.py)."""
+payload_bytes: null where neither the log nor the payload has told it (relay/event_places.py)."""
 
 COLUMNS: Final = ", ".join(
     "greatest(appended_at, scheduled_at, replayed_at) as started_at"

@@ -13,7 +13,7 @@ from delta_outbox.core.errors import NoOutboxHere, UnknownEvent
 from delta_outbox.core.literals import listed
 from delta_outbox.operations.command_log import append_command
 from delta_outbox.operations.inspection import rows_of
-from delta_outbox.operations.report import Report
+from delta_outbox.operations.request_report import Report
 from delta_outbox.operations.requests import Request
 
 if TYPE_CHECKING:

@@ -28,8 +28,8 @@ from delta_outbox.core.tables import Tables
 from delta_outbox.delta.durability import sync_outbox
 from delta_outbox.delta.storage_errors import writing_to
 from delta_outbox.producer.candidates import complete
-from delta_outbox.producer.content import LogMatch, against_log
 from delta_outbox.producer.id_index import IdIndex
+from delta_outbox.producer.log_match import LogMatch, against_log
 from delta_outbox.producer.rejection import Rejection
 from delta_outbox.producer.validation import CREATED_AT_AHEAD, validate
 from delta_outbox.runtime.query_mode import interpreted
@@ -80,6 +80,7 @@ def append_events(
     settings: AppendSettings,
     now: datetime,
     lines: Sequence[int] | Rows | None = None,
+    order: str,
 ) -> AppendReport:
     """Append a batch of events, all or nothing; what is reported is on the disk.
 
@@ -94,6 +95,7 @@ def append_events(
         settings: limits, patterns and the identity horizon.
         now: the current instant.
         lines: what to call each row in a rejection.
+        order: the macro `order_of_contents` of rows named `c`: the first row of an id counts.
 
     Raises:
         DiskFull: there is no room; nothing was appended.
@@ -113,7 +115,7 @@ def append_events(
     since = _EPOCH + timedelta(days=min(first for first, _ in horizon))
     # Ids are known from one day on: of days that lie far apart the log itself is asked.
     if len(given) > 1 or id_index.may_hold(rows["event_id"], since=since):
-        match = _match(spark, tables, rows, checked.lines, horizon)
+        match = _match(spark, tables, rows, checked.lines, horizon, order)
     else:
         match = against_log(rows, rows.slice(0, 0), checked.lines.tolist())
     if match.rejections:
@@ -163,12 +165,17 @@ def _frame(spark: SparkSession, rows: pa.Table) -> Iterator[DataFrame]:
 
 
 def _match(
-    spark: SparkSession, tables: Tables, rows: pa.Table, lines: Rows, horizon: Sequence[Range]
+    spark: SparkSession,
+    tables: Tables,
+    rows: pa.Table,
+    lines: Rows,
+    horizon: Sequence[Range],
+    order: str,
 ) -> LogMatch:
     """Compare rows with what the log has of their ids, so many bytes at a time."""
     sizes = pc.binary_length(rows["payload"]).to_numpy().astype(np.int64)
     found = [
-        against_log(part, _known(spark, tables, part, horizon), lines[first:end].tolist())
+        against_log(part, _known(spark, tables, part, horizon, order), lines[first:end].tolist())
         for first, end in parts_of(sizes, most=_LARGE, rows=_ROWS_PER_FILE)
         for part in [rows.slice(first, end - first)]
     ]
@@ -189,7 +196,7 @@ def _days_given(rows: pa.Table, *, back: int) -> Sequence[Range]:
 
 
 def _known(
-    spark: SparkSession, tables: Tables, rows: pa.Table, horizon: Sequence[Range]
+    spark: SparkSession, tables: Tables, rows: pa.Table, horizon: Sequence[Range], order: str
 ) -> pa.Table:
     """Return the first copies that the log has of these ids, within the horizon."""
     ids = rows.select(["event_id"])
@@ -207,11 +214,11 @@ def _known(
         return rows.slice(0, 0)
     given = [name for name in rows.column_names if name != "event_id"]
     columns = ", ".join(["event_id", *given])
-    position = "arrival, ordinal asc nulls last, created_at, event_type"
+    copy = f"row_number() over (partition by event_id order by arrival, {order}) as copy"
     return spark.sql(
         f"select {columns} from ("
-        f" select *, row_number() over (partition by event_id order by {position}) as copy from ("
+        f" select *, {copy} from ("
         f"  select *, _metadata.row_commit_version as arrival {copies}"
-        f"  and created_date in ({', '.join(held)})))"
+        f"  and created_date in ({', '.join(held)})) as c)"
         " where copy = 1"
     ).toArrow()

@@ -24,9 +24,9 @@ from delta_outbox.core.hashing import in_parts
 from delta_outbox.core.horizon import Range, days_condition
 from delta_outbox.core.literals import text_literal
 from delta_outbox.delta.commit_history import Commit, CommitHistory
+from delta_outbox.delta.delta_errors import is_feed_gone
 from delta_outbox.delta.files.commit_files import CommitFiles
 from delta_outbox.delta.files.event_files import UnreadableFile, read_columns
-from delta_outbox.delta.foreign_errors import is_feed_gone
 from delta_outbox.projection.tails import LARGE_QUERY_ROWS, changes
 
 if TYPE_CHECKING:

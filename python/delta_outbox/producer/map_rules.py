@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.core.arrow import Mask, invalid_utf8, rows_where, sizes_of, without
-from delta_outbox.producer.content import Entries, entries
+from delta_outbox.producer.log_match import Entries, entries
 from delta_outbox.producer.rejection import Report, Rows, shown
 from delta_outbox.publishers.protocol import RESERVED_HEADERS
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from delta_outbox.core.arrow import invalid_utf8, rows_where, sizes_of, without
 from delta_outbox.core.settings import AppendSettings
 from delta_outbox.producer.candidates import REQUIRED, complete, normalise
-from delta_outbox.producer.content import contradictions, differing
+from delta_outbox.producer.log_match import contradictions, differing
 from delta_outbox.producer.map_rules import check_map
 from delta_outbox.producer.rejection import Rejection, Report, Rows, shown
 

@@ -14,8 +14,8 @@ from delta_outbox.core.errors import PLANS_LOST, ChangeFeedGone, LogRewound, NoO
 from delta_outbox.core.literals import listed
 from delta_outbox.core.tables import Tables
 from delta_outbox.delta.commit_history import CommitHistory
-from delta_outbox.delta.foreign_errors import is_feed_gone
-from delta_outbox.delta.progress import NumberedWrite, NumberedWrites
+from delta_outbox.delta.delta_errors import is_feed_gone
+from delta_outbox.delta.numbered_writes import NumberedWrite, NumberedWrites
 from delta_outbox.lifecycle.states import OPEN_STATES
 from delta_outbox.projection.refresh import (
     PLAN_APP_ID,

@@ -24,11 +24,11 @@ from delta_outbox.core.failpoints import reach
 from delta_outbox.core.literals import listed
 from delta_outbox.core.tables import Tables
 from delta_outbox.delta.commit_history import CommitHistory
+from delta_outbox.delta.delta_errors import is_conflict, is_feed_gone
 from delta_outbox.delta.durability import sync_outbox
 from delta_outbox.delta.files.file_appends import FileAppends
-from delta_outbox.delta.foreign_errors import is_conflict, is_feed_gone
 from delta_outbox.delta.frames import frame_of
-from delta_outbox.delta.progress import NumberedWrite, NumberedWrites
+from delta_outbox.delta.numbered_writes import NumberedWrite, NumberedWrites
 from delta_outbox.delta.storage_errors import writing_to
 from delta_outbox.projection.tails import LOGS, Tails, changes
 from delta_outbox.runtime.session import end_own_session, is_remote, kept, set_for_good

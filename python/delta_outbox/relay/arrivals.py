@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from delta_outbox.core.arrow import days_of
 from delta_outbox.core.horizon import day_ranges
+from delta_outbox.delta.delta_errors import is_feed_gone
 from delta_outbox.delta.files.added_files import AddedFile
 from delta_outbox.delta.files.commit_files import CommitFiles
 from delta_outbox.delta.files.event_files import (
@@ -22,7 +23,6 @@ from delta_outbox.delta.files.event_files import (
     may_be_rebased,
     with_locations,
 )
-from delta_outbox.delta.foreign_errors import is_feed_gone
 from delta_outbox.lifecycle.claims import COLUMNS, DELIVERIES
 from delta_outbox.producer.id_index import IdIndex
 from delta_outbox.projection.tails import changes

@@ -1,13 +1,133 @@
-"""The destinations of a relay, checked before anything is claimed."""
+"""The destinations of a relay: those of the policies in force, and those that open deliveries keep
+from former policies.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from delta_outbox.core.errors import PublisherUnavailable, UnknownDestination
 from delta_outbox.core.settings import Settings
+from delta_outbox.lifecycle.policy import PolicySet
+from delta_outbox.publishers.cloudevents.conversion import CloudEventFormat
 from delta_outbox.publishers.registry import find_publisher, prepare_settings, probe
+from delta_outbox.relay.isolation import Isolation
+from delta_outbox.relay.payload_formats import payload_format_of, prepare_payload_formats
+from delta_outbox.relay.producer_slots import ProducerSlots
+from delta_outbox.relay.publishing import Publishing
+from delta_outbox.relay.schedule import Schedule
+from delta_outbox.relay.tracing import check_tracing
+from delta_outbox.store.store import Store
+
+
+class Destinations:
+    """The destinations of one relay, each checked before anything is claimed for it.
+
+    Args:
+        outbox: the store.
+        isolation: what each destination may be asked, and whether one may be missing.
+        forget_plan: called when what is planned may have been made for others.
+    """
+
+    def __init__(
+        self, outbox: Store, isolation: Isolation, *, forget_plan: Callable[[], None]
+    ) -> None:
+        self._outbox = outbox
+        self._isolation = isolation
+        self._forget_plan = forget_plan
+        self._slots = ProducerSlots(outbox.worker_id)
+        self._destinations: Mapping[str, tuple[str, Mapping[str, object]]] = {}
+        self._payload_formats: Mapping[str, CloudEventFormat] = {}
+        self._publishing: Publishing | None = None
+
+    @property
+    def publishing(self) -> Publishing:
+        """Return what publishes to them; `prepare` comes first."""
+        assert self._publishing is not None
+        return self._publishing
+
+    def prepare(self) -> None:
+        """Read the policies, and check the destinations that they name for the first time.
+
+        Raises:
+            PublisherUnavailable: a destination does not answer.
+            UnknownDestination: a policy names a destination that the settings do not have.
+        """
+        if self._publishing is None:
+            self._outbox.watch_policies(self._prepare_for)
+        else:
+            self._outbox.policies()
+
+    def prepare_former(self, schedule: Schedule | None) -> bool:
+        """Check destinations that planned deliveries have and the policies no longer name; say
+        whether there are any. One that the settings no longer have either fails its deliveries.
+
+        Args:
+            schedule: what is planned.
+        """
+        if schedule is None:
+            return False
+        described = self._outbox.settings.publishers
+        former = (schedule.claimed_for - self._destinations.keys()) & described.keys()
+        if former:
+            payload_formats = {name: payload_format_of(name, described[name]) for name in former}
+            self._take(
+                former,
+                {
+                    name: payload_format
+                    for name, payload_format in payload_formats.items()
+                    if payload_format is not None
+                },
+            )
+            self._forget_plan()  # it may not have been made for several destinations
+        return bool(former)
+
+    def check_opened(self) -> None:
+        """Stop if a destination is not there.
+
+        Raises:
+            PublisherUnavailable: its publisher did not open; nothing was sent to it.
+        """
+        while self.publishing.not_opened:
+            destination, cause = self.publishing.not_opened.popitem()
+            if not self._isolation.tolerates(destination, cause):
+                raise PublisherUnavailable(destination=destination, cause=cause)
+            self._forget_plan()
+
+    def _prepare_for(self, policies: PolicySet) -> None:
+        """Check the destinations of policies before they are put into force."""
+        settings = self._outbox.settings
+        payload_formats = prepare_payload_formats(policies, settings)
+        if not policies.destinations <= set(self._destinations):
+            if settings.relay.tracing:
+                check_tracing()
+            self._take(policies.destinations, payload_formats)
+        self._forget_plan()  # it was made by other policies
+
+    def _take(self, names: Iterable[str], payload_formats: Mapping[str, CloudEventFormat]) -> None:
+        """Check destinations, and publish to them as well from now on."""
+        outbox = self._outbox
+        prepared = prepare_destinations(
+            names, outbox.settings, home=outbox.folder, tolerates=self._isolation.tolerates
+        )
+        self._isolation.know(prepared)
+        self._isolation.load()
+        # Those of former policies stay: a delivery keeps the destination of its first claim.
+        self._destinations = {**self._destinations, **prepared}
+        self._payload_formats = {**self._payload_formats, **payload_formats}
+        self._publishing = Publishing(
+            outbox.spark,
+            outbox.tables,
+            outbox.statements,
+            destinations=self._destinations,
+            payload_formats=self._payload_formats,
+            parallelism=outbox.settings.relay.parallelism or os.cpu_count() or 1,
+            tracing=outbox.settings.relay.tracing,
+            slots=self._slots,
+            folder=outbox.home.scratch if outbox.home else None,
+        )
 
 
 def prepare_destinations(

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from delta_outbox.core.clock import Clock
-from delta_outbox.lifecycle.claim_results import Results
 from delta_outbox.lifecycle.claims import Claim
+from delta_outbox.lifecycle.results_by_column import Results
 from delta_outbox.relay.schedule import Kind
 from delta_outbox.store.transition_log import TransitionLog
 from delta_outbox.store.unknown_results import PublishResult

@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 
 from delta_outbox.core.arrow import mask_of
 from delta_outbox.core.settings import DestinationLimits
-from delta_outbox.lifecycle.claim_results import Results
 from delta_outbox.lifecycle.claims import Claim
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.results import Delivered, Failed, Rejected, Unknown
+from delta_outbox.lifecycle.results_by_column import Results
 from delta_outbox.relay.breaker import Breaker, BreakerState
 from delta_outbox.relay.rates import Bucket, KeyBuckets
 from delta_outbox.store.destination_states import OpenBreaker

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from delta_outbox.core.tables import lane_sql
 from delta_outbox.store.heartbeat import Heartbeat
+from delta_outbox.store.lanes import lane_sql
 from delta_outbox.store.store import Store
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 
-from delta_outbox.lifecycle.claim_results import Results
 from delta_outbox.lifecycle.claims import Claim
 from delta_outbox.lifecycle.endings import Crashed, EndOfClaim
 from delta_outbox.lifecycle.results import Unknown
+from delta_outbox.lifecycle.results_by_column import Results
 from delta_outbox.relay.flight import Held
 from delta_outbox.store.unknown_results import PublishResult, Unanswered, UnknownResults, Unresolved
 

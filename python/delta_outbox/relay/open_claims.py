@@ -40,17 +40,7 @@ class OpenClaims:
         Returns:
             How many transitions that made.
         """
-        over = []
-        for claim in claims:
-            claim_id, worker = str(claim["claim_id"]), claim["claimed_by"]
-            if claim_id in alive or worker == "todo":
-                continue
-            if (
-                worker == self._outbox.worker_id  # ours, but not in flight
-                or self._outbox.expired_claims.is_over(claim)
-                or self._leases.remaining(claim_id) <= 0
-            ):
-                over.append(claim_id)
+        over = self._outbox.expired_claims.choose(claims, self._leases, in_flight=alive)
         try:
             count = self._outbox.expired_claims.expire(read_view, over)
         except LaneClosed:  # of a table that was rewound; they end in the next epoch

@@ -15,10 +15,10 @@ from delta_outbox.relay.backlog import find_backlog
 from delta_outbox.relay.freshness import Freshness
 from delta_outbox.relay.isolation import Isolation
 from delta_outbox.relay.lane_share import LaneShare
-from delta_outbox.relay.last_look import LastPoll
+from delta_outbox.relay.last_poll import LastPoll
+from delta_outbox.relay.local_plan import NOTHING, LocalPlan
 from delta_outbox.relay.open_claims import Claimed, OpenClaims
-from delta_outbox.relay.own_plan import NOTHING, LocalPlan
-from delta_outbox.relay.rest import OtherLanes
+from delta_outbox.relay.other_lanes import OtherLanes
 from delta_outbox.relay.schedule import Schedule
 from delta_outbox.relay.standby import STANDBY_SECONDS, Standby
 from delta_outbox.relay.timing import Timing

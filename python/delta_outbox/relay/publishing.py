@@ -23,18 +23,18 @@ from delta_outbox.core.failpoints import reach
 from delta_outbox.core.redaction import describe
 from delta_outbox.core.tables import Tables
 from delta_outbox.delta.storage_errors import refused_write
-from delta_outbox.lifecycle.claim_results import RECEIPT_COLUMNS, Results
 from delta_outbox.lifecycle.claims import Claim
 from delta_outbox.lifecycle.endings import Crashed, EndOfClaim
 from delta_outbox.lifecycle.results import Failed, NotSent, Rejected, Unknown
+from delta_outbox.lifecycle.results_by_column import RECEIPT_COLUMNS, Results
 from delta_outbox.publishers.cloudevents.conversion import CloudEventFormat
 from delta_outbox.relay import slice as worker
 from delta_outbox.relay.contents import is_readable, written_slices
 from delta_outbox.relay.deadline import Deadline
-from delta_outbox.relay.lookup import rows_of_events
-from delta_outbox.relay.modules import folders_of
-from delta_outbox.relay.placing import route_claim, sendable
-from delta_outbox.relay.seats import ProducerSlots
+from delta_outbox.relay.event_places import rows_of_events
+from delta_outbox.relay.producer_slots import ProducerSlots
+from delta_outbox.relay.publisher_modules import folders_of
+from delta_outbox.relay.routing import route_claim, sendable
 from delta_outbox.runtime.statements import Statements
 
 if TYPE_CHECKING:

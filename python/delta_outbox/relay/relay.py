@@ -19,7 +19,6 @@ import pyarrow as pa
 
 from delta_outbox.core.arrow import shared_texts
 from delta_outbox.core.errors import LaneClosed, SequenceTaken
-from delta_outbox.lifecycle.claim_results import Results
 from delta_outbox.lifecycle.claims import (
     Claim,
     claim_rows,
@@ -29,16 +28,17 @@ from delta_outbox.lifecycle.claims import (
 )
 from delta_outbox.lifecycle.order_scopes import scopes_of
 from delta_outbox.lifecycle.results import NotSent
+from delta_outbox.lifecycle.results_by_column import Results
 from delta_outbox.lifecycle.states import State
 from delta_outbox.projection.tails import LARGE_QUERY_ROWS
 from delta_outbox.relay.choosing import Choosing
+from delta_outbox.relay.destinations import Destinations
 from delta_outbox.relay.flight import Flight, Held
-from delta_outbox.relay.hold_up import PublishingPause
 from delta_outbox.relay.isolation import Isolation
 from delta_outbox.relay.lost_results import resolve_results, resolved_part
-from delta_outbox.relay.outlets import Destinations
 from delta_outbox.relay.planning import BATCHES_PER_PLAN, Planning
 from delta_outbox.relay.publishing import margin_seconds
+from delta_outbox.relay.publishing_pause import PublishingPause
 from delta_outbox.relay.schedule import Kind
 from delta_outbox.relay.summary import Mode, Summary
 from delta_outbox.relay.timing import NEWS_SECONDS

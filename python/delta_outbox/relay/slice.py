@@ -36,8 +36,8 @@ from delta_outbox.publishers.registry import find_publisher
 from delta_outbox.relay.calls import plan_calls
 from delta_outbox.relay.contents import read_slice, with_contents
 from delta_outbox.relay.deadline import Deadline
-from delta_outbox.relay.garbage import seldom_collected
-from delta_outbox.relay.modules import make_importable
+from delta_outbox.relay.garbage_collection import seldom_collected
+from delta_outbox.relay.publisher_modules import make_importable
 from delta_outbox.relay.rows import Rows, rows_of
 from delta_outbox.relay.tracing import open_tracing
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 
-from delta_outbox.lifecycle.claim_endings import Endings
 from delta_outbox.lifecycle.endings import Ending
+from delta_outbox.lifecycle.endings_by_column import Endings
 from delta_outbox.lifecycle.states import Reason, State
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from delta_outbox.core.errors import LaneClosed
 from delta_outbox.core.literals import listed
-from delta_outbox.delta.progress import NumberedWrites
+from delta_outbox.delta.numbered_writes import NumberedWrites
 from delta_outbox.lifecycle.states import TERMINAL_STATES, Reason, State
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from delta_outbox.core.clock import Clock
 from delta_outbox.core.instants import micros
 from delta_outbox.core.tables import Tables
-from delta_outbox.delta.progress import NumberedWrite, NumberedWrites
+from delta_outbox.delta.numbered_writes import NumberedWrite, NumberedWrites
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,9 +16,8 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.core.errors import LaneClosed
-from delta_outbox.core.tables import lane_sql
-from delta_outbox.delta.progress import NumberedWrite
-from delta_outbox.store.lanes import begun_plan, closing_plan, read_epoch
+from delta_outbox.delta.numbered_writes import NumberedWrite
+from delta_outbox.store.lanes import begun_plan, closing_plan, lane_sql, read_epoch
 from delta_outbox.store.leases import LeaseWatch
 
 if TYPE_CHECKING:
@@ -138,16 +137,9 @@ class LaneChange:
         outbox = self._outbox
         claims = outbox.deliveries.overview(read_view).claims
         self._leases.observe(claims)
-        over = [
-            str(claim["claim_id"])
-            for claim in claims
-            if claim["claimed_by"] != "todo"
-            and (
-                outbox.expired_claims.is_over(claim)
-                or (own_are_over and claim["claimed_by"] == outbox.worker_id)
-                or self._leases.remaining(str(claim["claim_id"])) <= 0
-            )
-        ]
+        over = outbox.expired_claims.choose(
+            claims, self._leases, in_flight=() if own_are_over else None
+        )
         try:
             return outbox.expired_claims.expire(read_view, over)
         except LaneClosed as closed:

@@ -7,6 +7,7 @@ no lane of the old epoch can be appended to any more. Pure, but for the module t
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,8 +15,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from delta_outbox.core.tables import lane_of
-from delta_outbox.delta.progress import NumberedWrite
+from delta_outbox.delta.numbered_writes import NumberedWrite
 
 WRITER: Final = "lanes"
 MOST_LANES: Final = 1024
@@ -138,3 +138,26 @@ def begun_plan(closing: Mapping[str, Any]) -> dict[str, Any]:
         "actor": closing["actor"],
         "reason": closing["reason"],
     }
+
+
+def lane_sql(lanes: int) -> str:
+    """Return what the macro `lane` renders to: the lane of an event, in SQL.
+
+    Args:
+        lanes: the number of lanes of the current epoch, at least 1.
+    """
+    return (
+        f"cast(pmod(crc32(cast(coalesce(ordering_key, event_id) as binary)), {int(lanes)}) as int)"
+    )
+
+
+def lane_of(*, ordering_key: str | None, event_id: str, lanes: int) -> int:
+    """Return the lane of an event, as the macro `lane` does in SQL.
+
+    Args:
+        ordering_key: as the event carries it.
+        event_id: as the event carries it.
+        lanes: the number of lanes of the current epoch, at least 1.
+    """
+    scope = event_id if ordering_key is None else ordering_key
+    return zlib.crc32(scope.encode()) % lanes

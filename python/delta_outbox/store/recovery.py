@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import compress
@@ -24,6 +24,7 @@ from delta_outbox.lifecycle.claims import (
 from delta_outbox.lifecycle.endings import EndOfClaim
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.store.lane_logs import LaneLogs
+from delta_outbox.store.leases import LeaseWatch
 from delta_outbox.store.unknown_results import UnknownResults
 
 if TYPE_CHECKING:
@@ -79,6 +80,36 @@ class ExpiredClaims:
             claim: from `overview`.
         """
         return self.is_gone(claim["claimed_by"]) or self.is_long_over(claim["lease_expires_at"])
+
+    def choose(
+        self,
+        claims: Iterable[Mapping[str, object]],
+        leases: LeaseWatch,
+        *,
+        in_flight: Collection[str] | None,
+    ) -> list[str]:
+        """Return the ids of the claims that may be ended: ours that are not in flight, those of
+        which it is proven that nobody works on them, and those whose lease was seen to run out.
+        What waits for a person is never over.
+
+        Args:
+            claims: from `overview`.
+            leases: has observed them.
+            in_flight: our own that are still worked on; None if that is not known, so that ours end
+                like those of others.
+        """
+        found = []
+        for claim in claims:
+            claim_id, worker = str(claim["claim_id"]), claim["claimed_by"]
+            if worker == "todo" or (in_flight is not None and claim_id in in_flight):
+                continue
+            if (
+                (in_flight is not None and worker == self._worker_id)
+                or self.is_over(claim)
+                or leases.remaining(claim_id) <= 0
+            ):
+                found.append(claim_id)
+        return found
 
     def is_gone(self, worker_id: object) -> bool:
         """Say whether it is proven that a worker has ended.

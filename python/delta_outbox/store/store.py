@@ -20,7 +20,6 @@ from delta_outbox.core.tables import Tables
 from delta_outbox.delta.durability import know_places
 from delta_outbox.delta.numbered_appends import ATTEMPTS
 from delta_outbox.delta.storage_places import checked_places
-from delta_outbox.lifecycle.claim_endings import Endings
 from delta_outbox.lifecycle.claims import (
     Claim,
     claim_rows,
@@ -32,6 +31,7 @@ from delta_outbox.lifecycle.claims import (
     still_live,
 )
 from delta_outbox.lifecycle.endings import Ending, EndOfClaim
+from delta_outbox.lifecycle.endings_by_column import Endings
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.producer.append import AppendReport, append_events
 from delta_outbox.producer.id_index import IdIndex
@@ -189,6 +189,7 @@ class Store:
             settings=self.settings.append,
             now=self.clock.now(),
             lines=lines,
+            order=self.statements.fill("order_of_contents", content="c"),
         )
 
     def refresh(

@@ -18,7 +18,7 @@ from tests.unit.outbox_model import ANSWERS, FINAL, NEW_EVENTS, RELAYS, SECONDS,
 from tests.unit.outbox_oracle import HOLDING
 
 from delta_outbox.api import Outbox
-from delta_outbox.delta.progress import NumberedWrite
+from delta_outbox.delta.numbered_writes import NumberedWrite
 from delta_outbox.lifecycle.claims import Claim
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.states import State

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.integration.store import Store, check_lives, events, open_store
-from tests.integration.test_troubled_events import PUBLISHER, QUICK
+from tests.integration.test_retries import PUBLISHER, QUICK
 
 from delta_outbox.relay import Mode, Relay
 from delta_outbox.runtime.home import Home

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.core.tables import Tables
-from delta_outbox.delta.foreign_errors import is_conflict
+from delta_outbox.delta.delta_errors import is_conflict
 from delta_outbox.delta.storage_errors import writing_to
 from delta_outbox.operations.maintenance.purge_rules import deliveries_of
 from delta_outbox.operations.maintenance.removal import remove

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from delta_outbox.railway.algorithms.parts import act, begin, end
+from delta_outbox.railway.algorithms.shared_steps import act, begin, end
 from delta_outbox.railway.algorithms.steps import Algorithm, Rules
 from delta_outbox.railway.algorithms.table import give_up
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from delta_outbox.railway.algorithms.parts import act, be_sure, begin, end, look_up
+from delta_outbox.railway.algorithms.shared_steps import act, be_sure, begin, end, look_up
 from delta_outbox.railway.algorithms.steps import (
     Algorithm,
     Attempt,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from delta_outbox.railway.algorithms.parts import begin, close, end, stand_back
+from delta_outbox.railway.algorithms.shared_steps import begin, close, end, stand_back
 from delta_outbox.railway.algorithms.steps import (
     Algorithm,
     Attempt,

@@ -139,7 +139,7 @@ class MemoryStore:
                         self._end(row, result)
 
     def _eligible(self) -> list[Row]:
-        """Return what is due and blocked by nothing, as macros/operations/held_by_order.sql."""
+        """Return what is due and blocked by nothing, as macros/eligibility/held_by_order.sql."""
         found = []
         blocked: set[str | None] = set()
         for row in self.rows.values():

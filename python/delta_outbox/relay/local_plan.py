@@ -12,8 +12,8 @@ import pyarrow as pa
 from delta_outbox.lifecycle.claims import DELIVERIES
 from delta_outbox.lifecycle.order_scopes import scopes_of
 from delta_outbox.relay.arrivals import Arrivals
+from delta_outbox.relay.event_places import with_sizes
 from delta_outbox.relay.isolation import Isolation, goes_to
-from delta_outbox.relay.lookup import with_sizes
 from delta_outbox.relay.schedule import Schedule
 from delta_outbox.relay.waiting import Waiting, joined
 from delta_outbox.store.store import Store

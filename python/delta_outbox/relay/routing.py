@@ -38,7 +38,7 @@ def route_claim(claim: Claim, *, slices: int) -> pa.Table:
     """Say where each delivery goes; what has one key is in one slice.
 
     Each column is what `policy.message_key`, `policy.render_route`, `scopes.scope_of` and
-    `tables.lane_of` say of each delivery.
+    `store.lanes.lane_of` say of each delivery.
 
     Args:
         claim: the claim.
@@ -136,7 +136,7 @@ def sendable(routed: pa.Table, *, blocked: Set[str]) -> tuple[pa.Table, list[int
 
 
 def _slices(scopes: pa.ChunkedArray, slices: int) -> pa.Array:
-    """Return the slice of each delivery, each key looked at once; see `tables.lane_of`."""
+    """Return the slice of each delivery, each key looked at once; see `store.lanes.lane_of`."""
     encoded = pa.chunked_array(scopes, pa.string()).combine_chunks().dictionary_encode()
     numbers = [zlib.crc32(scope.encode()) % slices for scope in encoded.dictionary.to_pylist()]
     return pa.array(numbers, pa.int32()).take(encoded.indices)

@@ -8,12 +8,12 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delta_outbox.core.tables import lane_of
 from delta_outbox.lifecycle.claims import DELIVERIES, make_claim
 from delta_outbox.lifecycle.order_scopes import scope_of
 from delta_outbox.lifecycle.policy import PolicySet, message_key, render_route
 from delta_outbox.lifecycle.policy_columns import PayloadFormat
-from delta_outbox.relay.placing import ROUTED, route_claim, sendable
+from delta_outbox.relay.routing import ROUTED, route_claim, sendable
+from delta_outbox.store.lanes import lane_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ROUTES = ("", "{event_type}", "fixed", "{ordering_key}.{event_type}", "{partition_key}/{event_id}")

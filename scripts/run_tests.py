@@ -59,11 +59,9 @@ def room() -> int:
 
 def is_for_two(suite: Suite) -> bool:
     """Say whether two workers share the files of a suite; the tests of other folders start many
-    processes. Of integration `make test` holds so few that a second JVM costs more to become warm
-    than it saves.
+    processes. With one, integration leaves a core idle for half of a run.
     """
-    is_long = suite.name == "integration" and suite.tier is not Tier.FIRST
-    return is_long or suite.name in ("publishers", "publishers/kit")
+    return suite.name in ("integration", "publishers", "publishers/kit")
 
 
 def processes_of(suite: Suite, *, shared: bool) -> list[Process]:

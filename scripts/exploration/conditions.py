@@ -311,4 +311,15 @@ CONDITIONS: Final = (
         old="    if record.unsure:\n        return Ending(reason=Reason.UNCERTAIN)\n",
         new="",
     ),
+    Condition(
+        name="last-attempt-is-made-again",
+        says=(
+            "An attempt that begins when the task is over, to find out what earlier ones did, is "
+            "the last one, even if it dies or sends nothing."
+        ),
+        rules=PESSIMISTIC,
+        file="table",
+        old=" if record.over and record.unsure:\n",
+        new=" if False:\n",
+    ),
 )

@@ -46,9 +46,10 @@ The algorithms of the four categories that call a third party are generators tha
 step. They are explored exhaustively: every order of steps, the death of a process at each of them,
 an expiry, requests that take effect late or never, look-ups that are answered late or not at all.
 No promise may break: at most one effect where the category promises it, no outcome that says
-"done" or "not done" against what happened, no second outcome, and no task that never ends although
-nothing goes wrong any more. The lock is once a claim of ours, and once a row in a plain store of
-locks, as the source of the algorithms has it.
+"done" or "not done" against what happened, no second outcome, no task that never ends although
+nothing goes wrong any more, and none that goes on after its last attempt, whatever goes wrong. The
+lock is once a claim of ours, and once a row in a plain store of locks, as the source of the
+algorithms has it.
 
 `make conditions` explores and writes this page. The exploration of more attempts is in
 `tests/railway`.

@@ -76,7 +76,7 @@ def stranded(explored: Explored, now: World) -> tuple[str | None, tuple[str, ...
         locks=now.locks + ("",) * FAIR_ATTEMPTS,
     )
     way: list[str] = []
-    while not now.outcomes:
+    while not now.outcomes and not now.goes_on:
         moves = [one for one in explored.moves(now) if one[0] != "trouble"]
         if not moves:
             return "the task never ends, although nothing goes wrong any more", tuple(way)

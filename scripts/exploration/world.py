@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from types import FrameType
@@ -60,6 +60,7 @@ class Attempted(NamedTuple):
     mode: str = "idle"  # runs, dead, gone
     answers: tuple[Answer, ...] = ()
     waits: Answer = None  # for a request that was sent
+    late: bool = False  # the task was over when this one locked it
 
 
 class World(NamedTuple):
@@ -76,6 +77,7 @@ class World(NamedTuple):
     expired: bool = False
     stopped: bool = False
     outcomes: tuple[Reason, ...] = ()
+    goes_on: bool = False  # the last attempt has ended, and the task has not
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,7 +269,9 @@ class Explored:
     def _steps_of(self, now: World, i: int, one: Attempted) -> Iterator[tuple[str, str, World]]:
         step, who = self.step(one.answers), f"attempt {i + 1}"
         if isinstance(step, WriteLock):
+            late = self.assumptions.claims and self.record(now, i).over
             locked = self._lock(now, i, "live")._replace(order=(*now.order, i))
+            locked = self._set(locked, i, late=late)
             yield "go", f"{who} locks the task", self._answer(locked, i, None)
         elif isinstance(step, ReadRecord):
             seen = self.record(now, i)
@@ -400,6 +404,11 @@ class Explored:
         return self._applied(over, i, ending)
 
     def _applied(self, now: World, i: int, ending: Ending) -> World:
+        last = now.attempts[i].late and self.record(now, i).unsure
+        now = self._set(now, i, late=False)
+        waits = ending.reason is Reason.RELEASED and ending.settle
+        if last and not ending.final and not waits:
+            now = now._replace(goes_on=True)
         if ending.final:
             return self._lock(now, i, "sure")._replace(outcomes=(*now.outcomes, ending.reason))
         ended = self._lock(now, i, "unsure" if ending.reason is Reason.UNKNOWN else "sure")
@@ -410,11 +419,13 @@ class Explored:
         if not self.assumptions.claims:
             yield "land", who, self._lock(now, i, "unsure")
             return
+        late = now.attempts[i].late
+        began = replace(self.record(now, i), expired=late, stopped=False)
         for kind, words, pause in (
             ("land", "wait", timedelta(seconds=1)),
             ("trouble", "stop", None),
         ):
-            ending = self.table(Unknown(), self.rules, self.record(now, i), pause)
+            ending = self.table(Unknown(), self.rules, began, pause)
             yield (
                 kind,
                 f"{who}, the back-off says {words}: {_ending(ending)}",
@@ -438,6 +449,8 @@ class Explored:
             return "the outcome says that it was done, and it was not"
         if len(set(now.outcomes)) > 1 or (self.assumptions.claims and len(now.outcomes) > 1):
             return "two outcomes"
+        if now.goes_on:
+            return "the task goes on after an attempt that was the last"
         return None
 
     def most_effects(self) -> int | None:

@@ -133,6 +133,8 @@ class Process:
         if self.exit_code == (NOTHING_COLLECTED if not expected else bool(failed)):
             missing = expected - len(ended)
             return f"{self.name}: {missing} tests did not run" if missing > 0 else None
+        if self.exit_code is None:
+            return f"{self.name}: did not begin"
         said = self.log.read_text(encoding="utf-8", errors="replace")[-LAST_WORDS:]
         if self.exit_code == TIMED_OUT:
             return f"{self.name}: ended after {LIMIT} s\n{said}"

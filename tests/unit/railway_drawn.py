@@ -28,7 +28,7 @@ from delta_outbox.railway import (
 )
 from delta_outbox.railway.graph import Graph
 from delta_outbox.railway.identifiers import DEFAULT_IDENTIFIER
-from delta_outbox.testing.workflows import ThirdParty
+from delta_outbox.testing.workflows import ThirdParty, Trouble
 
 ENDS = (Event(event_type="good.end"), Event(event_type="bad.end"))
 
@@ -41,6 +41,13 @@ class Way(Outcome):
 def way(trigger: Any) -> Decided[Way]:
     """Decide by turns, so that every way out of a loop is taken at some time."""
     return Decided(outcome=Way.LEFT if trigger.visit % 2 else Way.RIGHT)
+
+
+class Again(list[Trouble]):
+    """A script that repeats its last trouble for ever."""
+
+    def pop(self, _index: Any = -1) -> Trouble:
+        return super().pop(0) if len(self) > 1 else self[0]
 
 
 class Holds(ThirdParty):

@@ -7,20 +7,13 @@ from typing import Any
 
 from hypothesis import assume, given, note
 from hypothesis import strategies as st
-from tests.unit.railway_drawn import ENDS, Holds, graphs
+from tests.unit.railway_drawn import ENDS, Again, Holds, graphs
 from tests.unit.railway_workflow import Finding, Parcel
 
 from delta_outbox.railway import ToDo
 from delta_outbox.railway.checks import problems_of
 from delta_outbox.railway.drawing import draw
-from delta_outbox.testing.workflows import TROUBLES, Answer, Trouble, run_workflow
-
-
-class Again(list[Trouble]):
-    """A script that repeats its last trouble for ever."""
-
-    def pop(self, _index: Any = -1) -> Trouble:
-        return super().pop(0) if len(self) > 1 else self[0]
+from delta_outbox.testing.workflows import TROUBLES, Answer, run_workflow
 
 
 @given(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from delta_outbox.railway.algorithms.steps import (
     Reason,
     Record,
     Rejected,
+    Result,
     Rules,
     Unknown,
 )
@@ -115,6 +117,17 @@ def test_the_last_unsure_attempt_is_found_out_about(rules: Rules) -> None:
     """When the back-off stops, what comes next waits for settling and does not act."""
     expected = Ending(reason=Reason.UNKNOWN, settle=True, last=True)
     assert expected == conclude(Unknown(), rules, SURE, None)
+
+
+@pytest.mark.parametrize("rules", EVERY, ids=names)
+@pytest.mark.parametrize(
+    "result", [Failed(), Unknown(), NotSent()], ids=lambda one: type(one).__name__
+)
+@pytest.mark.parametrize("pause", [SOON, None], ids=["waits", "stops"])
+def test_what_happened_is_found_out_once(rules: Rules, result: Result, pause: Any) -> None:
+    """An attempt that begins when the task is over, and brings no answer, ends it as uncertain."""
+    for over in (Record(executions=1, expired=True), Record(executions=1, stopped=True)):
+        assert Ending(reason=Reason.UNCERTAIN) == conclude(result, rules, over, pause)
 
 
 def test_giving_up_guesses_nothing() -> None:

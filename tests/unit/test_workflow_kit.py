@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 import threading
 from datetime import timedelta
+from itertools import product
 from typing import Any
 
 import pytest
+from tests.unit.railway_drawn import Again
 from tests.unit.railway_workflow import (
     LOST,
     SENT,
@@ -27,7 +29,15 @@ from tests.unit.railway_workflow import (
 
 from delta_outbox.core.errors import BadSettings
 from delta_outbox.core.settings import SecretMapping, Unset
-from delta_outbox.railway import DEFAULT_EXIT, CertainlyNot, Decided, FirstStep, NotDue, Trigger
+from delta_outbox.railway import (
+    DEFAULT_EXIT,
+    CertainlyNot,
+    Decided,
+    FirstStep,
+    Never,
+    NotDue,
+    Trigger,
+)
 from delta_outbox.railway.graph import Graph
 from delta_outbox.testing.workflows import (
     TROUBLES,
@@ -44,6 +54,7 @@ from delta_outbox.testing.workflows import (
     run_task,
     run_workflow,
 )
+from delta_outbox.testing.workflows.promises import broken_promises
 
 START = Parcel(parcel_id="p-1", grams=20)
 PARCEL = Trigger(instance="p-1", start=START)
@@ -171,6 +182,88 @@ def test_every_script_of_every_category_keeps_its_promise(kind: str) -> None:
     found = explore(SWAPPED, build, PARCEL, depth=2)
     assert 1 + len(TROUBLES) + len(TROUBLES) ** 2 == len(found.runs)
     assert "decided" in found.causes
+
+
+class Moody(Carrier):
+    """A carrier of which any call may go wrong."""
+
+    def hold(self, key: str) -> str:
+        self.find(key)
+        return super().hold(key)
+
+    def listed(self, key: str) -> list[FirstStep[Booked]]:
+        self.find(key)
+        return super().listed(key)
+
+    def undo(self, hold: str) -> None:
+        self.find(hold)
+        super().undo(hold)
+
+
+@pytest.mark.parametrize("stops", [True, False], ids=["stops", "insists"])
+@pytest.mark.parametrize("kind", [*KINDS, "moody optimistic"])
+def test_an_expiry_ends_a_task_whatever_goes_wrong_for_ever(kind: str, stops: bool) -> None:
+    """Whatever comes first, and then for ever, at any call, a task ends soon after its expiry, and
+    says that it was not done only if it was not.
+    """
+    task, make = {**KINDS, "moody optimistic": (Books, Moody)}[kind]
+    insists = type(task.__name__, (task,), {"back_off": lambda *_: timedelta(minutes=30)})
+    begins = [[], *([one] for one in TROUBLES), *([Trouble.ANSWERS, one] for one in TROUBLES)]
+    begins += [[Trouble.ANSWERS] * number + [Trouble.ACTS_SILENTLY] for number in (2, 3)]
+    for first, for_ever in product(begins, TROUBLES):
+        party, clock = make([]), VirtualClock()
+        party.script = Again([*first, for_ever])
+        run = run_task(SWAPPED, (task if stops else insists)(party), PARCEL, [party], clock=clock)
+        assert [] == list(broken_promises(run, [party])), run.trace
+        assert clock.elapsed <= task.expires + timedelta(minutes=40), run.trace
+
+
+@pytest.mark.parametrize("dies", [Trouble.DIES_BEFORE, Trouble.DIES_AFTER])
+def test_a_worker_that_dies_while_it_finds_out_leaves_it_open(dies: Trouble) -> None:
+    """After the last attempt a look-up is tried once; a death in it is no answer."""
+
+    class Once(Packs):
+        def back_off(self, attempts, trigger, task_id, error):
+            return None
+
+    Once.__name__ = "Pack"
+    robot = Robot([Trouble.ANSWERS, dies, Trouble.DIES_BEFORE])
+    run = check_task(SWAPPED, Once(robot), PARCEL, [robot])
+    assert ("uncertain", 3) == (run.cause, len(robot.calls))
+
+
+def test_an_attempt_that_dies_over_the_expiry_is_looked_up() -> None:
+    """What was begun in time is found out, although its worker died and the task then expired."""
+
+    class Short(Packs):
+        expires = timedelta(minutes=1)
+
+    Short.__name__ = "Pack"
+    robot = Robot([Trouble.ANSWERS, Trouble.DIES_AFTER])
+    made = graph({Label: Labels, Pack: Short, Book: Books, Tell: Tells})
+    run = check_task(made, Short(robot), PARCEL, [robot])
+    assert (Packed.PACKED, "decided") == (run.outcome, run.cause)
+    run = check_task(made, Short(late := Robot([Trouble.DIES_BEFORE])), PARCEL, [late])
+    assert ("expired", []) == (run.cause, late.ledger)
+
+
+def test_a_third_party_that_is_held_back_for_ever_ends_with_the_expiry() -> None:
+    """NotDue for ever expires; after an unsure attempt with a key that never dies, nobody knows."""
+
+    class Held(Labels):
+        key_valid_for: Any = Never(why="it keeps its keys")
+
+        def attempt(self, trigger, task_id):
+            if self.printer.script:
+                return super().attempt(trigger, task_id)
+            raise NotDue("the printer is paused")
+
+    Held.__name__ = "Label"
+    for script, cause in (([], "expired"), ([Trouble.ACTS_SILENTLY], "uncertain")):
+        printer, clock = Printer(script, remembers_keys=True), VirtualClock()
+        run = run_task(SWAPPED, Held(printer), PARCEL, [printer], clock=clock)
+        assert (cause, len(script)) == (run.cause, len(printer.ledger))
+        assert clock.elapsed <= Label.expires + timedelta(minutes=40)
 
 
 def test_a_third_party_that_forgets_a_key_is_found_out() -> None:

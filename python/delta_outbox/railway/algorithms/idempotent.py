@@ -6,12 +6,9 @@ from delta_outbox.railway.algorithms.shared_steps import act, be_sure, begin, en
 from delta_outbox.railway.algorithms.steps import (
     Algorithm,
     Attempt,
-    Completed,
     NoAnswer,
-    NotSent,
     ReadRecord,
     Record,
-    Rejected,
     Rules,
 )
 from delta_outbox.railway.algorithms.table import conclude, give_up
@@ -56,7 +53,6 @@ def last_attempt(rules: Rules, record: Record) -> Algorithm:
         record = (yield from ReadRecord().ask()) if isinstance(looked, NoAnswer) else looked
     if record.unsure and record.key_alive:
         result = yield from Attempt().ask()
-        if isinstance(result, Completed | Rejected | NotSent):
-            yield from end(conclude(result, rules, record, None))
-            return
+        yield from end(conclude(result, rules, record, None))
+        return
     yield from end(give_up(record))

@@ -26,15 +26,21 @@ def conclude(result: Result, rules: Rules, record: Record, pause: timedelta | No
     that is `Unknown()`. The record counts the attempts *before* this one that may have acted and
     are not known to have done nothing.
 
+    An attempt that begins when a task is over, and unsure, is the last one: without an answer, or
+    without a word, it ends the task as uncertain.
+
     Args:
         result: of the call.
         rules: of the task.
-        record: as the attempt has seen it.
+        record: as the attempt has seen it; of an attempt without a word, as the log was when it
+            began.
         pause: what the back-off says; None is not to try again.
     """
     match result:
         case Completed(decided):
             return Ending(reason=Reason.COMPLETED, decided=decided)
+        case Failed() | Unknown() | NotSent() if record.over and record.unsure:
+            return give_up(record)
         case NotSent():
             return Ending(reason=Reason.RELEASED)
         case Rejected(error):

@@ -51,6 +51,7 @@ from delta_outbox.railway.decisions import asked
 from delta_outbox.railway.graph import Graph
 from delta_outbox.railway.modules import where_raised
 from delta_outbox.railway.names import duration
+from delta_outbox.railway.tasks import pause
 from delta_outbox.testing.workflows.clock import VirtualClock
 from delta_outbox.testing.workflows.errors import KitError
 from delta_outbox.testing.workflows.inputs import check_given_task, check_third_parties, held_by
@@ -58,7 +59,7 @@ from delta_outbox.testing.workflows.third_parties import ThirdParty, WorkerDied
 from delta_outbox.testing.workflows.trace import Line, table
 
 ANSWERED = timedelta(milliseconds=100)
-"""How long an answer takes."""
+"""How long a call takes that is answered, or fails in another way than by its time limit."""
 MOST_STEPS = 10_000
 CAUSES = {
     Reason.COMPLETED: "decided",
@@ -152,6 +153,7 @@ class _Running:
         self.history = History(triggered_at=clock.now)
         self.lines: list[Line] = []
         self.error: Exception | None = None
+        self.held_back = 0
         held = [party for _, party in held_by(task)]
         # A client that the kit cannot see through may fail before its call comes.
         self.parties = [*held, *third_parties] if held else []
@@ -165,8 +167,8 @@ class _Running:
                 return self.ended(ending)
             self.history = self.history.ended(ending, self.limits, self.clock.now)
         raise KitError(
-            f"{self.task_id} has no outcome after {MOST_STEPS} attempts. "
-            f"A back-off must stop, or the task expire.\n{table(self.lines[-10:])}"
+            f"{self.task_id} has no outcome after {MOST_STEPS} attempts. Its back-off must stop or "
+            f"wait longer, or the task expire earlier.\n{table(self.lines[-10:])}"
         )
 
     def say(self, what: str) -> None:
@@ -175,6 +177,7 @@ class _Running:
     def attempt(self) -> Ending:
         """Run the algorithm once, and return how it ended."""
         self.history = self.history.claimed(self.clock.now)
+        began = self.history.read(self.limits, self.clock.now)
         algorithm = ALGORITHMS[self.rules.category](self.rules)
         answer: Any = None
         try:
@@ -185,9 +188,7 @@ class _Running:
         except WorkerDied:
             self.say("our worker dies; its lease runs out")
             self.clock.pass_for(self.workflow.lease)
-            pause = self.back_off(None)
-            record = self.history.read(self.limits, self.clock.now, needed=self.needed())
-            ending = conclude(Unknown(), self.rules, record, pause)
+            ending = conclude(Unknown(), self.rules, began, self.back_off(None))
             self.say(_words(ending))
             return ending
         algorithm.close()
@@ -221,7 +222,7 @@ class _Running:
     # --- calls -----------------------------------------------------------------------------
 
     def invoke(self, function: str, *more: Any) -> Any:
-        calls = self.calls()
+        calls, took = self.calls(), ANSWERED
         try:
             value = getattr(self.task, function)(self.trigger, self.task_id, *more)
             if isawaitable(value):
@@ -229,6 +230,8 @@ class _Running:
         except (CertainlyNot, ConnectionRefusedError, NotDue, KitError):
             raise
         except Exception as error:
+            if isinstance(error, TimeoutError):
+                took = self.task.time_limit
             if self.parties and calls == self.calls():
                 raise KitError(
                     f"{self.task_id}: `{function}` raised {_named(error)} "
@@ -236,7 +239,8 @@ class _Running:
                     "it; where nothing shall be sent, raise CertainlyNot or FinallyRefused."
                 ) from error
             raise
-        self.clock.pass_for(ANSWERED)
+        finally:
+            self.clock.pass_for(took)
         return value
 
     def calls(self) -> int:
@@ -255,13 +259,12 @@ class _Running:
             return Failed(error)
         except NotDue as error:
             self.say(f"{words} {whom}: nothing was sent ({error})")
-            self.clock.pass_for(timedelta(seconds=1))
+            self.held_back += 1
+            self.clock.pass_for(pause(self.held_back))
             return NotSent()
         except KitError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, nobody knows what was done
-            if isinstance(error, TimeoutError):
-                self.clock.pass_for(self.task.time_limit)
             self.say(f"{words} {whom}: {_named(error)}; nobody knows whether it was done")
             return Unknown(error)
         if wrap is Completed:
@@ -288,8 +291,6 @@ class _Running:
         except KitError:
             raise
         except Exception as error:  # noqa: BLE001 - a look-up may fail in any way
-            if isinstance(error, TimeoutError):
-                self.clock.pass_for(self.task.time_limit)
             self.say(f"{words} at {whom}: no answer ({_named(error)})")
             return silent(error)
         if as_tuple:
@@ -324,16 +325,14 @@ class _Running:
     def back_off(self, error: Exception | None) -> timedelta | None:
         attempts = self.history.attempts + 1
         try:
-            pause: object = asked(
-                self.task, "back_off", attempts, self.trigger, self.task_id, error
-            )
+            wait: object = asked(self.task, "back_off", attempts, self.trigger, self.task_id, error)
         except Exception as raised:  # noqa: BLE001 - the default counts then
             self.say(f"back_off raised {_named(raised)}: the default counts")
             return State.back_off(self.task, attempts, self.trigger, self.task_id, error)
-        if pause is None or (isinstance(pause, timedelta) and pause >= timedelta(0)):
-            return pause
+        if wait is None or (isinstance(wait, timedelta) and wait >= timedelta(0)):
+            return wait
         raise KitError(
-            f"{self.task_id}: back_off returned {pause!r}. "
+            f"{self.task_id}: back_off returned {wait!r}. "
             "It must return a timedelta that is not negative, or None to try no more."
         )
 

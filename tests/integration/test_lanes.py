@@ -20,7 +20,7 @@ from tests.integration.store import Store, check_derived, check_lives, delivered
 
 from delta_outbox.api import Outbox
 from delta_outbox.core.errors import LaneClosed, LogRewound, SequenceTaken
-from delta_outbox.delta import numbered_appends, progress
+from delta_outbox.delta import numbered_appends, numbered_writes
 from delta_outbox.lifecycle.claims import claim_rows
 from delta_outbox.lifecycle.endings import EndOfClaim
 from delta_outbox.lifecycle.results import Delivered, Failed, Rejected
@@ -193,7 +193,7 @@ def test_a_change_that_died_is_finished_by_the_next(
 
     with monkeypatch.context() as patch:
         patch.setattr(numbered_appends, "reach", dies)
-        patch.setattr(progress, "reach", dies)
+        patch.setattr(numbered_writes, "reach", dies)
         try:
             change_lanes(outbox, LaneRequest(lanes=lanes, **WHO), max_wait=60)
         except Died:

@@ -42,7 +42,7 @@ def test_a_full_disk_costs_no_event_anything(shared_store: Store, tmp_path: Path
     relay_log.setLevel(logging.INFO)
     try:
         disk.fill()
-        outbox = replace(shared_store, home=machine).outbox(tmp_path / "d")
+        outbox = replace(shared_store, home=machine).outbox(tmp_path / "d", location="elsewhere")
         outbox.append(events("alone", 1)).raise_if_rejected()
         summary = Relay(outbox).run(Mode.DRAIN)
     finally:

@@ -60,7 +60,7 @@ def test_a_selection_keeps_the_other_lines(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     first, second = (text for text in page.read_text().splitlines() if text.startswith("| ["))
     assert first.startswith(f"| [{tried}]")
-    assert "`tests/unit/test_leases.py::test_a_lease_counts_from_the_first_look`" in first
+    assert "`tests/unit/test_leases.py::test_a_lease_counts_from_the_first_poll`" in first
     assert line.format(other) == second
 
 

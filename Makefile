@@ -30,7 +30,7 @@ demo-kafka: setup ## The same through a real Kafka, started and stopped here
 test-unit: .venv/.installed ## Run the tests that need no Java, in seconds
 	@OUTBOX_TESTS_EXAMPLES=20 .venv/bin/python scripts/run_tests.py unit
 
-test: setup ## Try every promise once, on real servers, in about ten minutes
+test: setup ## Try every promise once, on real servers, in about twelve minutes
 	@.venv/bin/python scripts/run_tests.py
 
 test-all: setup ## Run every test, which takes about an hour

@@ -52,11 +52,9 @@ SLOWEST = 10  # tests that are named at the end
 
 
 def room() -> int:
-    """Return how many Sparks may run beside each other on this machine: one more than there are
-    cores, because each of them waits now and then.
-    """
-    most = min(AT_ONCE, (os.cpu_count() or 1) + 1)
-    return max(1, min(most, psutil.virtual_memory().available // MEMORY))
+    """Return how many Sparks may run beside each other on this machine."""
+    cores = os.cpu_count() or 1
+    return max(1, min(AT_ONCE, cores, psutil.virtual_memory().available // MEMORY))
 
 
 def is_for_two(suite: Suite) -> bool:

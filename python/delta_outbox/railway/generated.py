@@ -121,19 +121,22 @@ def same_versions(files: Mapping[Path, str | None]) -> list[str]:
     def rows(seed: str, *, wanted: bool) -> list[Row]:
         return from_csv((files[seeds[seed]] if wanted else _text_of(seeds[seed])) or "")
 
+    def routes(*, wanted: bool) -> dict[str, list[Row]]:
+        found: dict[str, list[Row]] = {}
+        for row in rows("railway_routes", wanted=wanted):
+            found.setdefault(row.get("workflow", ""), []).append(row)
+        return found
+
     there = {
         row["workflow"]: row for row in rows("railway_workflows", wanted=False) if "workflow" in row
     }
+    before, after = (routes(wanted=wanted) for wanted in (False, True))
     found = []
     for row in rows("railway_workflows", wanted=True):
         name, version = row["workflow"], row["version"]
         if there.get(name, {}).get("version") != version:
             continue
-        before, after = (
-            [one for one in rows("railway_routes", wanted=wanted) if one.get("workflow") == name]
-            for wanted in (False, True)
-        )
-        if before and before != after:
+        if name in before and before[name] != after.get(name):
             found.append(
                 f"{name}: its routes have changed, and its version is {version} as before. Raise "
                 "`version`: an instance follows the routes of the version that it started with."

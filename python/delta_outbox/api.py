@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Unpack, overload
 
 from delta_outbox.core.clock import Clock
+from delta_outbox.core.tables import Tables
 from delta_outbox.operations.commands import perform
 from delta_outbox.operations.request_report import Report
 from delta_outbox.operations.requests import (
@@ -21,8 +22,11 @@ from delta_outbox.operations.requests import (
     release_request,
     replay_request,
 )
-from delta_outbox.runtime.home import Home
-from delta_outbox.store.opening import open_store
+from delta_outbox.runtime.dbt import default_schema
+from delta_outbox.runtime.home import Home, find_home
+from delta_outbox.runtime.session import is_remote
+from delta_outbox.runtime.settings_file import load_settings
+from delta_outbox.store.opening import check_logs, create_outbox, load_statements, opened_spark
 from delta_outbox.store.store import Store
 
 
@@ -105,15 +109,27 @@ def open_outbox(
         TornCommit: the newest commit of a log is not whole.
         FormatTooNew: a newer release wrote the logs.
         FormatTooOld: an older release wrote the logs, and they are not to be created.
+        StoragePrecondition: the logs lie where two drivers can both win a commit.
         BadSettings: a setting breaks a rule.
     """
-    with open_store(
-        Outbox,
-        home=home,
-        config=config,
-        create=create,
-        short_lived=short_lived,
-        debug=debug,
-        clock=clock,
-    ) as outbox:
-        yield outbox
+    home = home or find_home(create=create)
+    settings = load_settings(home=home.root, path=config)
+    with opened_spark(home, short_lived=short_lived, record_classes=create, debug=debug) as spark:
+        tables = Tables(schema=default_schema())
+        if create:
+            single_driver = settings.storage.single_driver
+            create_outbox(spark, home, tables, single_driver=single_driver)
+        check_logs(spark, tables)
+        outbox = Outbox(
+            spark,
+            tables=tables,
+            settings=settings,
+            statements=load_statements(home, tables),
+            clock=clock,
+            home=home,
+            exclusive=not is_remote(spark),
+        )
+        try:
+            yield outbox
+        finally:
+            outbox.close()

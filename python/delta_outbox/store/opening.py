@@ -1,4 +1,4 @@
-"""Open an outbox: the home and its lock, the session, the settings, the compiled SQL."""
+"""What opening an outbox is made of: the session, the logs that are created or checked, the SQL."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import contextlib
 import logging
 import re
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
-from delta_outbox.core.clock import Clock, SystemClock
 from delta_outbox.core.errors import FormatTooNew, FormatTooOld, NoOutboxHere
 from delta_outbox.core.tables import FORMAT_PROPERTY, FORMAT_VERSION, LOGS, PROJECTION, Tables
 from delta_outbox.delta.durability import sync_folder
@@ -19,15 +17,12 @@ from delta_outbox.runtime.dbt import (
     MIGRATE,
     check_result,
     compile_sql,
-    default_schema,
     run_dbt,
 )
-from delta_outbox.runtime.home import Home, find_home
+from delta_outbox.runtime.home import Home
 from delta_outbox.runtime.served_home import find_served, remote_address
 from delta_outbox.runtime.session import local_session, spark_here, stop_session, using_server
-from delta_outbox.runtime.settings_file import load_settings
 from delta_outbox.runtime.statements import INLINE, Statements
-from delta_outbox.store.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,80 +35,30 @@ MADE: Final = (*LOGS, PROJECTION, "delivery_policies", "policy_rows", "invariant
 _OF_COMMIT: Final = re.compile(r"\d{20}\.(?:json|checkpoint)")
 
 
-_S = TypeVar("_S", bound=Store)
-
-
 @contextlib.contextmanager
-def open_store(
-    kind: type[_S],
-    *,
-    home: Home | None = None,
-    config: Path | None = None,
-    create: bool = False,
-    short_lived: bool = False,
-    debug: bool = False,
-    clock: Clock | None = None,
-) -> Iterator[_S]:
-    """Open an outbox for a block.
-
-    The session is the one that SPARK_REMOTE names, else that of the server of this home, else a
-    local one that takes the home for itself.
+def opened_spark(
+    home: Home, *, short_lived: bool, record_classes: bool, debug: bool
+) -> Iterator[SparkSession]:
+    """Open the session that works on the outbox of a home: the one that SPARK_REMOTE names, else
+    that of the server of this home, else a local one that takes the home for itself.
 
     Args:
-        kind: the class to make; the public one is `delta_outbox.Outbox`.
-        home: the home; looked for if left out.
-        config: the settings file; looked for if left out.
-        create: create what is missing; the first time on a machine, this also leaves behind what
-            makes later starts of Spark faster (runtime/class_archive.py).
-        short_lived: start fast and compute slower, for a command of a minute at most.
+        home: the home.
+        short_lived: start fast and compute slower.
+        record_classes: leave behind what makes later starts of Spark faster.
         debug: show what Spark prints, on standard error.
-        clock: the time.
 
     Raises:
-        NoOutboxHere: there is none and it is not to be created.
         HomeInUse: another process works in this home and does not serve it.
         ServerUnreachable: the server does not answer.
         TornCommit: the newest commit of a log is not whole.
-        FormatTooNew: a newer release wrote the logs.
-        FormatTooOld: an older release wrote the logs, and they are not to be created.
-        StoragePrecondition: the logs lie where two drivers can both win a commit.
-        BadSettings: a setting breaks a rule.
     """
-    home = home or find_home(create=create)
-    clock = clock or SystemClock()
-    settings = load_settings(home=home.root, path=config)
     served = find_served(home)
     address = remote_address(served)
-    is_own = served is not None and served.url == address
-    with (
-        using_server(address, is_here=is_own)
-        if address is not None
-        else _local(home, short_lived=short_lived, record_classes=create, debug=debug)
-    ) as spark:
-        tables = Tables(schema=default_schema())
-        if create:
-            single_driver = settings.storage.single_driver
-            create_outbox(spark, home, tables, single_driver=single_driver)
-        check_logs(spark, tables)
-        outbox = kind(
-            spark,
-            tables=tables,
-            settings=settings,
-            statements=load_statements(home, tables),
-            clock=clock,
-            home=home,
-            exclusive=address is None,
-        )
-        try:
-            yield outbox
-        finally:
-            outbox.close()
-
-
-@contextlib.contextmanager
-def _local(
-    home: Home, *, short_lived: bool, record_classes: bool, debug: bool
-) -> Iterator[SparkSession]:
+    if address is not None:
+        with using_server(address, is_here=served is not None and served.url == address) as spark:
+            yield spark
+        return
     spark = local_session(home, short_lived=short_lived, record_classes=record_classes, debug=debug)
     try:
         yield spark

@@ -7,7 +7,6 @@ it: of what was acknowledged, everything that it rests on is on the disk as well
 
 from __future__ import annotations
 
-import re
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,6 +27,7 @@ from delta_outbox.runtime.log_folder import (
     Identity,
     actions_of,
     commit_file,
+    commit_versions,
     identity_of,
     last_checkpoint,
 )
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-_COMMIT: Final = re.compile(r"(\d{20})\.json")
 MOST_FILES: Final = 100  # synced one by one; of more, the whole file system is synced at once
 
 
@@ -229,8 +228,7 @@ def _mark_after(log: Path, before: _Mark | None) -> _Mark:
     if before is not None and before.file is not None and _is_there(log, before):
         version = before.version
     else:  # the first time; or another table has taken the place of the one that we knew
-        named = (_COMMIT.fullmatch(file.name) for file in log.iterdir())
-        version = max((int(one[1]) for one in named if one), default=-1)
+        version = max(commit_versions(log), default=-1)
     while commit_file(log, version + 1).exists():
         version += 1
     return _Mark(

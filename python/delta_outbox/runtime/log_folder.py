@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +13,7 @@ from delta_outbox.core.errors import TornCommit
 LAST_CHECKPOINT: Final = "_last_checkpoint"
 """The file of a log that names its last checkpoint."""
 
+_COMMIT: Final = re.compile(r"(\d{20})\.json")
 
 Identity = tuple[int, int]
 
@@ -37,6 +39,16 @@ def commit_file(folder: Path, version: int) -> Path:
         version: of the commit.
     """
     return folder / f"{version:020}.json"
+
+
+def commit_versions(folder: Path) -> Iterator[int]:
+    """Yield the versions of the commits that are there, in no order.
+
+    Args:
+        folder: where Delta keeps the log of a table.
+    """
+    named = (_COMMIT.fullmatch(file.name) for file in folder.iterdir())
+    return (int(one[1]) for one in named if one)
 
 
 def identity_of(file: Path) -> Identity | None:

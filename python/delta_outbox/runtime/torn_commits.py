@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final
@@ -24,10 +24,10 @@ from delta_outbox.runtime.log_folder import (
     LAST_CHECKPOINT,
     actions_of,
     commit_file,
+    commit_versions,
     last_checkpoint,
 )
 
-_COMMIT: Final = re.compile(r"(\d{20})\.json")
 _CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\.parquet")
 WRITTEN_OUT: Final = 600.0  # seconds after which the system has written out what it was given
 _PARQUET: Final = b"PAR1"  # how such a file ends
@@ -61,7 +61,7 @@ def torn_checkpoint(log: Path) -> Path | None:
     Args:
         log: the folder where Delta keeps the log of a table.
     """
-    newest = max(filter(_CHECKPOINT.fullmatch, _names(log)), default=None)
+    newest = max(filter(_CHECKPOINT.fullmatch, (file.name for file in log.iterdir())), default=None)
     return None if newest is None or _is_whole(log / newest) else log / newest
 
 
@@ -98,8 +98,7 @@ def _doubtful(log: Path) -> Sequence[int]:
     A checkpoint that was made in the last seconds says what commits did, not that their files are
     whole.
     """
-    named = (_COMMIT.fullmatch(name) for name in _names(log))
-    versions = sorted((int(one[1]) for one in named if one), reverse=True)
+    versions = sorted(commit_versions(log), reverse=True)
     if not versions:
         return ()
     since = last_checkpoint(log)
@@ -113,10 +112,6 @@ def _written_at(log: Path, version: int) -> float:
         return commit_file(log, version).stat().st_mtime
     except FileNotFoundError:  # Delta has just removed what is old
         return 0.0
-
-
-def _names(log: Path) -> Iterable[str]:
-    return (file.name for file in log.iterdir())
 
 
 def _actions(log: Path, version: int) -> Sequence[dict[str, Any]] | None:

@@ -25,11 +25,9 @@
             {%- set scheme = delta_outbox.storage_scheme(location) -%}
             {%- if scheme == "file" and not known.is_asked -%}
                 {%- set known.is_asked = true -%}
-                {%- if delta_outbox.spark_setting("spark.outbox.home") -%}
-                    {%- for fact in run_query("describe schema default") if fact[0] == "Location" -%}
-                        {%- set known.warehouse = fact[1] -%}
-                    {%- endfor -%}
-                {%- endif -%}
+                {#- The catalog of a home spells its places as the home is spelled (runtime/catalog_places.py). -#}
+                {%- set home = delta_outbox.spark_setting("spark.outbox.home") -%}
+                {%- set known.warehouse = none if home is none else home ~ "/warehouse" -%}
             {%- elif scheme != "file" and scheme not in known.settings -%}
                 {%- set named = [] -%}
                 {%- for name in (

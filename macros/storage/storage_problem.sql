@@ -5,17 +5,15 @@
         Arguments:
             table: its full name
             location: as the catalog has it
-            warehouse: location of the warehouse of the home that this Spark was started for; none for a Spark of somebody else
+            warehouse: path of the warehouse of the home that this Spark was started for; none for a Spark of somebody else
             store: the log store that Delta is told to use there; none for its own choice
             single_driver: whether the operator promises that one driver alone writes
     -#}
     {%- set scheme = delta_outbox.storage_scheme(location) -%}
     {%- if scheme == "file" -%}
-        {%- set bare = "^file:(?://[^/]*(?=/))?" -%}
-        {%- set path = modules.re.sub(bare, "", location) -%}
-        {%- set own = none if warehouse is none else modules.re.sub(bare, "", warehouse) -%}
-        {%- if own is none or not path.startswith(own ~ "/") -%}
-            {{- table }}: a log on a local disk must lie in the warehouse of this home{{ "" if own is none else ", " ~ own }}, because only its lock keeps a second driver away, and two drivers on local files can both win. Got: {{ location }}{{ " through a Spark that is not of this home" if own is none }}. Let the logs lie in the home, and share it with other processes by `outbox serve` (with OUTBOX_HOME set to that home); for several machines use HDFS.
+        {%- set path = modules.re.sub("^file:(?://[^/]*(?=/))?", "", location) -%}
+        {%- if warehouse is none or not path.startswith(warehouse ~ "/") -%}
+            {{- table }}: a log on a local disk must lie in the warehouse of this home{{ "" if warehouse is none else ", " ~ warehouse }}, because only its lock keeps a second driver away, and two drivers on local files can both win. Got: {{ location }}{{ " through a Spark that is not of this home" if warehouse is none }}. Let the logs lie in the home, and share it with other processes by `outbox serve` (with OUTBOX_HOME set to that home); for several machines use HDFS.
         {%- endif -%}
     {%- elif not single_driver -%}
         {%- set looks_then_puts = store is not none and modules.re.fullmatch(

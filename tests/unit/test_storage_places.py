@@ -129,6 +129,7 @@ LOCATIONS = [
     f"file://{HOMES}/outbox.db/outbox_events",
     f"{HOMES}/outbox.db/outbox_events",
     f"file:{HOMES}2/outbox.db/outbox_events",
+    "file:/homes/of/ann b/höme 50%/warehouse/outbox.db/outbox_events",
     "file:/elsewhere/outbox_events",
     "s3a://bucket/outbox_events",
     "S3A://bucket/outbox_events",
@@ -144,7 +145,7 @@ STORES = [
 
 
 @pytest.mark.parametrize("single_driver", [False, True])
-@pytest.mark.parametrize("warehouse", [None, HOMES])
+@pytest.mark.parametrize("warehouse", [None, HOMES, "/homes/of/ann b/höme 50%/warehouse"])
 @pytest.mark.parametrize("location", LOCATIONS)
 def test_dbt_says_the_same(location: str, warehouse: str | None, single_driver: bool):
     """A dbt that nobody has started for a home takes and refuses the same places as a command, in
@@ -162,7 +163,6 @@ def test_dbt_says_the_same(location: str, warehouse: str | None, single_driver: 
             )
         except StoragePrecondition as error:
             said = f"{error} {error.remedy}"
-        own = None if warehouse is None else f"file:{warehouse}"
         assert said == macros.storage_problem(
-            "outbox.outbox_events", location, own, store, single_driver
+            "outbox.outbox_events", location, warehouse, store, single_driver
         )

@@ -22,10 +22,11 @@ ERROR = re.compile(r"^(?P<file>[^:]+):(?P<line>\d+): error: .*\[(?P<code>[\w-]+)
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[Path, set[tuple[int, str]]]:
+def found(mypy_cache: Path) -> dict[Path, set[tuple[int, str]]]:
     """Return what mypy says of each file: lines and codes."""
+    kept = f"--cache-dir={mypy_cache}"
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", *OPTIONS, *map(str, [*WRONG, *RIGHT])],
+        [sys.executable, "-m", "mypy", kept, *OPTIONS, *map(str, [*WRONG, *RIGHT])],
         cwd=HERE / "right",
         capture_output=True,
         text=True,

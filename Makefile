@@ -57,13 +57,13 @@ conditions: .venv/.installed ## Explore the algorithms of the workflows; writes 
 	@.venv/bin/python -m scripts.exploration.run --docs docs/railway --mutants tests/mutants
 
 soak: setup ## For hours: 260 kills, a poison event among 100,000, 30,000 steps of the model and 300 on Delta; writes docs/soak.md
-	@OUTBOX_MODEL_STEPS=30000 .venv/bin/python -m pytest tests/unit/test_outbox_model.py
+	@OUTBOX_MODEL_STEPS=30000 .venv/bin/python -m pytest tests/unit/testing/test_outbox_model.py
 	@OUTBOX_MODEL_RUNS_ON_DELTA=10 OUTBOX_MODEL_STEPS_ON_DELTA=30 .venv/bin/python -m pytest tests/integration/long
 	@.venv/bin/python -m scripts.run_soak --docs docs
 	@OUTBOX_CRASH_POINTS=all .venv/bin/python -m pytest tests/faults/crashes
 	@OUTBOX_EXACTLY_ONCE_KILLS=60 .venv/bin/python -m pytest tests/faults/exactly_once
-	@OUTBOX_RACES=all .venv/bin/python -m pytest tests/integration/test_races.py tests/integration/test_lanes.py tests/integration/test_arrivals.py tests/integration/test_rebuild.py tests/integration/test_retries.py
-	@OUTBOX_POISON_AMONG=100000 .venv/bin/python -m pytest tests/integration/test_retries.py -k poison
+	@OUTBOX_RACES=all .venv/bin/python -m pytest tests/integration/store/test_races.py tests/integration/store/test_lanes.py tests/integration/relay/test_arrivals.py tests/integration/projection/test_rebuild.py tests/integration/relay/test_retries.py
+	@OUTBOX_POISON_AMONG=100000 .venv/bin/python -m pytest tests/integration/relay/test_retries.py -k poison
 
 .venv/.bench: .venv/.installed
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input \

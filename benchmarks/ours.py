@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from benchmarks.messages import Stream
 from benchmarks.results import BenchmarkFailed
-from tests.integration.store import Store
+from tests.integration.outboxes import Store
 
 from delta_outbox.api import Outbox, open_outbox
 from delta_outbox.core.settings import PublisherSettings, SecretMapping

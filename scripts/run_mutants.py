@@ -23,6 +23,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from scripts.tiers.suites import suite_of
+
 ROOT = Path(__file__).resolve().parent.parent
 MUTANTS = ROOT / "tests" / "mutants"
 NO_SPARK = ("tests/unit/", "tests/railway/")
@@ -127,15 +132,15 @@ def copy_to(folder: Path) -> None:
 
 
 def try_tests(folder: Path, checks: Iterable[str]) -> Seen:
-    """Run tests on a copy, those of each folder in a process of their own, as `make test` does.
+    """Run tests on a copy, those of each suite in a process of their own, as `make test` does.
 
     Args:
         folder: the copy.
         checks: what to run, as pytest takes it.
     """
-    groups: dict[Path, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for check in checks:
-        groups.setdefault(Path(check.partition("::")[0]).parent, []).append(check)
+        groups.setdefault(suite_of(ROOT / check.partition("::")[0]), []).append(check)
     seen = [run_pytest(folder, group) for group in groups.values()]
     return Seen(
         said=tuple(name for one in seen for name in one.said),
@@ -144,7 +149,7 @@ def try_tests(folder: Path, checks: Iterable[str]) -> Seen:
 
 
 def run_pytest(folder: Path, checks: Sequence[str]) -> Seen:
-    """Run tests of one folder.
+    """Run tests of one suite.
 
     Args:
         folder: the copy.

@@ -1,9 +1,10 @@
-"""Run the tests, one pytest process per folder, and let nothing pass that did not run.
+"""Run the tests, a pytest process per suite, and let nothing pass that did not run.
 
-A folder of tests is a process, because a process holds one SparkSession. As many Sparks run beside
-each other as there are cores and memory, up to three; beside them, one after the other, the folders
-without Spark. A skipped or expected failure counts as a failure, because a promise that was not
-tried is not kept. What pytest prints is in build/tests.
+A suite is a folder below tests/, with all that is below it but for what needs a process of its own
+(scripts/tiers/suites.py): a process holds one SparkSession. As many Sparks run beside each other as
+there are cores and memory, up to three; beside them, one after the other, the suites without Spark.
+A skipped or expected failure counts as a failure, because a promise that was not tried is not kept.
+What pytest prints is in build/tests.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from scripts.tiers.process import LOGS, Process, Test
-from scripts.tiers.suites import FOLDERS, LONG_FOLDERS, PARTS, Suite, Tier, suites
+from scripts.tiers.suites import FOLDERS, LONG_FOLDERS, PARTS, TESTS, Suite, Tier, suites
 
 from delta_outbox.runtime.java import find_java
 from delta_outbox.runtime.spark_settings import class_archive
@@ -46,7 +47,10 @@ LONG = (
     "faults/served",
 )
 # Of the unit tests, those that mostly wait.
-WAITING_FILES = ("test_home_lock.py", "test_publishers_kafka.py")
+WAITING_FILES = (
+    TESTS / "unit" / "runtime" / "test_home_lock.py",
+    TESTS / "unit" / "publishers" / "test_kafka.py",
+)
 PROGRESS_SECONDS = 15
 SLOWEST = 10  # tests that are named at the end
 
@@ -77,8 +81,8 @@ def processes_of(suite: Suite, *, shared: bool) -> list[Process]:
     options: list[str] = []
     shares = [suite.files]
     if shared and suite.name == "unit":
-        working = [file for file in suite.files if file.name not in WAITING_FILES]
-        waiting = [file for file in suite.files if file.name in WAITING_FILES]
+        working = [file for file in suite.files if file not in WAITING_FILES]
+        waiting = [file for file in suite.files if file in WAITING_FILES]
         shares = [share for share in (working[::2], working[1::2], waiting) if share]
     elif shared and is_for_two(suite):
         options = ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]

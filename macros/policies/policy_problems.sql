@@ -2,7 +2,7 @@
     {#-
         Find everything that is wrong with delivery policies; the rules, and their words, are those of `PolicySet.parse`.
 
-        Both sides are tested equal (tests/unit/test_policy_macro.py), so this uses nothing of dbt's but its modules.
+        Both sides are tested equal (tests/unit/lifecycle/test_policy_macro.py), so this uses nothing of dbt's but its modules.
 
         Arguments:
             rows: list of mappings, column name to cell (text or none), in the order of the file

@@ -3,7 +3,7 @@
         Find everything that rows of workflows show to be wrong, whoever wrote them. The rules have the names that
         `outbox workflow check` gives them (docs/railway/tasks.md); the remedies speak of cells instead of classes. What
         `outbox workflow build` writes of good workflows has no problem, and both sides find the same in bad graphs
-        (tests/unit/test_workflow_macros.py), so this uses nothing of dbt's but its modules and `local_md5`.
+        (tests/unit/railway/test_workflow_macros.py), so this uses nothing of dbt's but its modules and `local_md5`.
 
         Arguments:
             rows: mapping, seed to a list of rows (mappings of column to text)

@@ -27,15 +27,26 @@ FOLDERS = (
     "acceptance",
 )
 LONG_FOLDERS = ("integration/long",)  # left out unless named; `make soak` has them
+# Below them, what needs a process of its own. The other folders below one share its process.
+OWN_PROCESSES = (
+    "integration/connect",
+    *LONG_FOLDERS,
+    "publishers/kit",
+    "faults/crashes",
+    "faults/exactly_once",
+    "faults/interrupts",
+    "faults/served",
+    "faults/soak",
+)
 
 # The parts of the rest, for CI, each of 700 to 900 s of CPU time, of which two JVMs of integration
 # need 150 to become warm: a file belongs to the first that fits.
 PARTS = (
     ("acceptance/*", "faults/interrupts/*", "mutants/*", "publishers/*", "railway/*"),
     ("faults/*",),
-    ("integration/connect/*", "integration/test_[a-d]*"),
-    ("integration/test_[e-i]*",),
-    ("integration/test_[j-n]*",),
+    ("integration/relay/*",),
+    ("integration/operations/*", "integration/projection/*"),
+    ("integration/delta/*", "integration/store/*"),
     ("*",),
 )
 
@@ -53,7 +64,7 @@ class Tier(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Suite:
-    """The test files of one folder: a process holds one SparkSession, of one kind.
+    """The test files of a folder that one process runs: it holds one SparkSession, of one kind.
 
     Args:
         name: the folder below tests/.
@@ -79,13 +90,25 @@ def suites(folder: str, tier: Tier, part: int | None = None) -> Iterator[Suite]:
         for file in sorted((TESTS / folder).rglob("test_*.py"))
         if may_hold(file, tier) and part in (None, part_of(file))
     ]
-    for parent in sorted({file.parent for file in files}):
-        name = parent.relative_to(TESTS).as_posix()
+    for name in sorted({suite_of(file) for file in files}):
         if name in LONG_FOLDERS and name != folder:
             continue
-        own = [file for file in files if file.parent == parent]
+        own = [file for file in files if suite_of(file) == name]
         own.sort(key=lambda file: file.stat().st_size, reverse=True)
         yield Suite(name=name, files=own, tier=tier)
+
+
+def suite_of(file: Path) -> str:
+    """Return the folder below tests/ whose process runs a file.
+
+    Args:
+        file: of tests.
+    """
+    name = file.relative_to(TESTS)
+    return next(
+        (folder for folder in OWN_PROCESSES if name.is_relative_to(folder)),
+        name.parts[0],
+    )
 
 
 def may_hold(file: Path, tier: Tier) -> bool:

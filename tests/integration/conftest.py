@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from scripts import environment
+from tests.integration.outboxes import Store, open_store
 from tests.integration.serving import served
-from tests.integration.store import Store, open_store
 
 from delta_outbox.api import Outbox
 from delta_outbox.runtime.dbt import check_result, run_dbt

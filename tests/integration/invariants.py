@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import pyarrow as pa
-from tests.integration.store import Store
+from tests.integration.outboxes import Store
 
 from delta_outbox.core.clock import SystemClock
 from delta_outbox.core.tables import TRANSITIONS

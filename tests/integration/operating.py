@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
-from tests.integration.store import Store
+from tests.integration.outboxes import Store
 
 from delta_outbox.api import Outbox
 from delta_outbox.core.clock import CLOCK_OFFSET_VARIABLE, SystemClock

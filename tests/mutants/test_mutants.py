@@ -60,7 +60,7 @@ def test_a_selection_keeps_the_other_lines(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     first, second = (text for text in page.read_text().splitlines() if text.startswith("| ["))
     assert first.startswith(f"| [{tried}]")
-    assert "`tests/unit/test_leases.py::test_a_lease_counts_from_the_first_poll`" in first
+    assert "`tests/unit/store/test_leases.py::test_a_lease_counts_from_the_first_poll`" in first
     assert line.format(other) == second
 
 
@@ -72,7 +72,7 @@ def test_a_fault_that_nothing_notices_fails_the_run(tmp_path: Path) -> None:
         "@@ -1,3 +1,3 @@\n-{0[0]}\n+{0[0]}  #\n {0[1]}\n {0[2]}\n"
     )
     lines = (REPOSITORY / "python/delta_outbox/store/leases.py").read_text().splitlines()
-    head = "fault: none\ncheck: tests/unit/test_leases.py\n\n"
+    head = "fault: none\ncheck: tests/unit/store/test_leases.py\n\n"
     (tmp_path / "harmless.patch").write_text(head + harmless.format(lines))
     (tmp_path / "misfit.patch").write_text(head + harmless.format(["no such line", *lines[1:]]))
     program = (

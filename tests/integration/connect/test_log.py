@@ -3,6 +3,6 @@
 import pytest
 
 # The very tests of the folder above; they find the fixtures of this one.
-from tests.integration.test_log import *  # noqa: F403
+from tests.integration.store.test_log import *  # noqa: F403
 
 pytestmark = pytest.mark.rest

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.integration.store import Store, check_lives, events, open_store
-from tests.integration.test_relay import (  # noqa: F401 - collected here
+from tests.integration.outboxes import Store, check_lives, events, open_store
+from tests.integration.relay.test_relay import (  # noqa: F401 - collected here
     test_drain_delivers_everything_once,
 )
-from tests.integration.test_relay_trouble import (  # noqa: F401 - collected here
+from tests.integration.relay.test_trouble import (  # noqa: F401 - collected here
     GIVES_UP_SOON,
     test_failures_are_retried_then_dead,
 )

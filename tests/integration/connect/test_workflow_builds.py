@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.integration.conftest import REPOSITORY
 from tests.integration.other_project import run_in
-from tests.integration.store import Store, open_store
-from tests.unit.railway_workflow import graph
+from tests.integration.outboxes import Store, open_store
+from tests.unit.railway.workflow import graph
 
 from delta_outbox.railway.generated import files_of, write
 from delta_outbox.railway.rows import COLUMNS, Rows, rows_of, to_csv

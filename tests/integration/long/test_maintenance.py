@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 from tests.integration.invariants import build
-from tests.integration.purging import Past, live_long_ago, purge
-from tests.integration.store import Store, check_derived, check_lives, delivered, open_store
-from tests.integration.test_maintenance import LEFT, maintain
+from tests.integration.operations.purging import Past, live_long_ago, purge
+from tests.integration.operations.test_maintenance import LEFT, maintain
+from tests.integration.outboxes import Store, check_derived, check_lives, delivered, open_store
 
 from delta_outbox.relay import Mode, Relay
 from delta_outbox.runtime.dbt import check_result

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
-from tests.integration.store import Store, check_derived, check_lives, open_store
-from tests.unit.outbox_model import ANSWERS, FINAL, NEW_EVENTS, RELAYS, SECONDS, OutboxModel
-from tests.unit.outbox_oracle import HOLDING
+from tests.integration.outboxes import Store, check_derived, check_lives, open_store
+from tests.unit.testing.outbox_model import ANSWERS, FINAL, NEW_EVENTS, RELAYS, SECONDS, OutboxModel
+from tests.unit.testing.outbox_oracle import HOLDING
 
 from delta_outbox.api import Outbox
 from delta_outbox.delta.numbered_writes import NumberedWrite

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.integration.store import Store, check_lives, events, open_store
-from tests.integration.test_retries import PUBLISHER, QUICK
+from tests.integration.outboxes import Store, check_lives, events, open_store
+from tests.integration.relay.test_retries import PUBLISHER, QUICK
 
 from delta_outbox.relay import Mode, Relay
 from delta_outbox.runtime.home import Home

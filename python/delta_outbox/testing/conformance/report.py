@@ -23,7 +23,7 @@ SHOWN: Final = {
 }
 
 _HEAD: Final = """\
-<!-- Written by `make conformance`; tests/unit/test_conformance.py compares it with the code. -->
+<!-- Written by `make conformance`; tests/unit/testing/test_conformance.py holds it to the code. -->
 # Conformance
 
 The Open Outbox specification is four texts. Every MUST, MUST NOT and
@@ -32,8 +32,8 @@ defects that relays somewhere have. A check plays a scenario on a store and dema
 what was seen. [conformance-results.md](conformance-results.md) is what came of the last run.
 
 `make conformance` runs the kit on an in-memory store, on a PostgreSQL table and on Delta.
-`tests/unit/test_conformance_wrong.py` runs it on {wrong} deliberately wrong stores: each check
-fails on at least one of them.
+`tests/unit/testing/test_conformance_wrong.py` runs it on {wrong} deliberately wrong stores: each
+check fails on at least one of them.
 """
 
 _ADAPTER: Final = """\

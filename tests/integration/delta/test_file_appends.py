@@ -1,0 +1,405 @@
+"""Appends without a Spark job: what they commit is what Spark would have committed."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from py4j.protocol import Py4JNetworkError
+from tests.integration.outboxes import commit_actions, empty_logs, new_transition_log
+
+import delta_outbox.delta.files.file_appends as file_appends
+import delta_outbox.delta.numbered_appends as commits
+from delta_outbox.core.errors import SequenceTaken
+from delta_outbox.core.instants import FIRST_INSTANT, LAST_INSTANT
+from delta_outbox.core.tables import TRANSITIONS, Tables
+from delta_outbox.delta.commit_history import CommitHistory
+from delta_outbox.delta.files.file_appends import FileAppends
+from delta_outbox.delta.files.log_store import LogStore
+from delta_outbox.delta.files.row_checks import condition
+from delta_outbox.runtime.home import Home
+from delta_outbox.store.transition_log import TransitionLog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.local  # through a server Spark appends
+
+NOW = datetime(2026, 1, 2, 23, 59, 59, 999_999, tzinfo=UTC)
+CHECKPOINT_INTERVAL = 50
+
+
+@pytest.fixture(scope="module")
+def empty(spark: SparkSession, home: Home) -> Iterator[Tables]:
+    """Return logs to which nobody writes."""
+    with empty_logs(spark, home, "t_file_appends") as tables:
+        yield tables
+
+
+@pytest.fixture
+def tables(spark: SparkSession, empty: Tables, outbox_schema: str) -> Tables:
+    """Return a new log, a copy of the empty one with its rules."""
+    return new_transition_log(spark, empty, outbox_schema)
+
+
+@pytest.fixture
+def tracked(spark: SparkSession, tables: Tables) -> Tables:
+    """Return a new log whose rows are tracked, as those of outboxes of format 1 are."""
+    spark.sql(
+        f"alter table {tables.transitions} set tblproperties ('delta.enableRowTracking' = 'true')"
+    )
+    return tables
+
+
+@pytest.fixture
+def by_spark(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the tables that Spark appends to from now on."""
+    seen: list[str] = []
+    append = commits._append_by_spark
+
+    def noted(spark: SparkSession, table: str, rows: pa.Table, **given: Any) -> None:
+        seen.append(table)
+        append(spark, table, rows, **given)
+
+    monkeypatch.setattr(commits, "_append_by_spark", noted)
+    return seen
+
+
+def _claims(count: int, *, name: str = "e", at: datetime = NOW) -> pa.Table:
+    """Return rows that claim events, some columns given and others left out."""
+    rows = [
+        {
+            "event_id": f"{name}-{number}",
+            "arrival": number,
+            "destination": "d",
+            "lifecycle": 0,
+            "attempt": 1,
+            "from_state": "PENDING",
+            "to_state": "CLAIMED",
+            "reason": "claimed",
+            "claim_id": "c",
+            "claim_size": count,
+            "lease_expires_at": at + timedelta(seconds=30),
+            "publish_attempts": 0,
+            "crashes": 0,
+            "suspect": 0,
+            "occurred_at": at,
+            "error": None if number % 2 else 'Grüße, "quoted" \\ and\nmore 😀',
+        }
+        for number in range(count)
+    ]
+    names = rows[0].keys()
+    return pa.table(
+        {n: pa.array([row[n] for row in rows], TRANSITIONS.field(n).type) for n in names}
+    )
+
+
+def _log(spark: SparkSession, tables: Tables, relay: str = "r") -> TransitionLog:
+    log = TransitionLog(spark, tables, relay_id=relay)
+    log.catch_up()
+    return log
+
+
+def _parquet(spark: SparkSession, table: str) -> set[Path]:
+    folder = CommitHistory(spark).folder(table)
+    assert folder is not None
+    return set(folder.parent.rglob("*.parquet")) - set(folder.rglob("*"))
+
+
+@pytest.mark.parametrize(
+    "are_tracked", [False, pytest.param(True, id="tracked", marks=pytest.mark.rest)]
+)
+def test_the_commit_is_like_one_of_sparks(
+    spark: SparkSession,
+    tables: Tables,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    are_tracked: bool,
+) -> None:
+    """The same rows, appended by Spark and by files, leave the same words in Delta's log."""
+    if are_tracked:
+        request.getfixturevalue("tracked")
+    log = _log(spark, tables)
+    with monkeypatch.context() as patched:
+        patched.setattr(FileAppends, "append", lambda *_, **__: False)
+        log.append(_claims(3))
+        theirs = commit_actions(spark, tables.transitions, log.version)
+    log.append(_claims(3))
+    ours = commit_actions(spark, tables.transitions, log.version)
+    assert theirs.keys() == ours.keys()
+    of_rows = {"domainMetadata"} if are_tracked else set()
+    assert {"add", "commitInfo", "txn"} | of_rows == ours.keys()
+    changing = {"timestamp", "txnId", "engineInfo", "readVersion", "userMetadata"}
+    info, other = ours["commitInfo"][0], theirs["commitInfo"][0]
+    assert other.keys() - {"tags"} == info.keys()
+    for name in info.keys() - changing - {"operationMetrics"}:
+        assert other[name] == info[name], name
+    assert other["operationMetrics"].keys() == info["operationMetrics"].keys()
+    assert (1, 2) == (theirs["txn"][0]["version"], ours["txn"][0]["version"])
+    add, their_add = ours["add"][0], theirs["add"][0]
+    assert their_add.keys() - {"tags", "clusteringProvider"} == add.keys()
+    assert their_add["partitionValues"] == add["partitionValues"]
+    folder = CommitHistory(spark).folder(tables.transitions)
+    assert folder is not None
+    schemas = [pq.read_schema(folder.parent / one["path"]) for one in (add, their_add)]
+    assert schemas[0].names == schemas[1].names
+    statistics, their_statistics = json.loads(add["stats"]), json.loads(their_add["stats"])
+    for of in (statistics, their_statistics):
+        for bounds in ("minValues", "maxValues"):
+            of[bounds].pop("sequence")
+    assert (
+        their_statistics.items()
+        >= {name: value for name, value in statistics.items() if name != "maxValues"}.items()
+    )
+    # Delta cuts the microseconds off, and may be a millisecond early; ours is not.
+    assert their_statistics["maxValues"]["occurred_at"] <= statistics["maxValues"]["occurred_at"]
+    if not are_tracked:
+        assert "baseRowId" not in add
+        return
+    assert (0, 3) == (their_add["baseRowId"], add["baseRowId"])
+    assert log.version == add["defaultRowCommitVersion"]
+    marks = [json.loads(one["domainMetadata"][0]["configuration"]) for one in (theirs, ours)]
+    assert [2, 5] == [mark.pop("rowIdHighWaterMark") for mark in marks]
+    assert marks[0] == marks[1]
+
+
+@pytest.mark.rest
+def test_spark_reads_what_was_given(
+    spark: SparkSession, tables: Tables, by_spark: list[str]
+) -> None:
+    """Values of all kinds come back, in a file for each day, whoever wrote them."""
+    log = _log(spark, tables)
+    log.append(pa.concat_tables([_claims(2), _claims(2, at=NOW + timedelta(microseconds=1))]))
+    log.append(_claims(1).slice(1))
+    log.append(_claims(1, name="a", at=datetime(1, 1, 1, tzinfo=UTC)))
+    assert not by_spark
+    rows = spark.sql(
+        f"select * from {tables.transitions} where sequence = 1 order by occurred_at, event_id"
+    ).toArrow()
+    first = rows.slice(0, 2).select(_claims(2).column_names)
+    assert first.to_pylist() == _claims(2).to_pylist()
+    days = [str(day) for day in rows["occurred_date"].to_pylist()]
+    assert ["2026-01-02", "2026-01-02", "2026-01-03", "2026-01-03"] == days
+    assert [None] * 4 == rows["receipt"].to_pylist()
+    old = spark.sql(f"select * from {tables.transitions} where occurred_date < date'1000-01-01'")
+    assert 1 == old.count()
+    exact = f"occurred_at = timestamp'{NOW.isoformat()}'"
+    assert 2 == spark.sql(f"select 1 from {tables.transitions} where {exact}").count()
+
+
+@pytest.mark.rest
+def test_delta_goes_on_where_files_were_appended(
+    spark: SparkSession, tracked: Tables, by_spark: list[str]
+) -> None:
+    """Rows keep ids of their own, whoever appends and rewrites; and every so often Spark appends,
+    so that there are checkpoints, after which a new process still needs no Spark job.
+    """
+    log = _log(spark, tracked)
+    for number in range(1, CHECKPOINT_INTERVAL + 6):
+        if number == 3:
+            spark.sql(f"optimize {tracked.transitions}")
+        if number == 5:
+            file_appends._known.clear()
+        log.append(_claims(2, name=f"n{number}"))
+    assert 1 == len(by_spark)
+    folder = CommitHistory(spark).folder(tracked.transitions)
+    assert folder is not None
+    assert list(folder.glob(f"{CHECKPOINT_INTERVAL:020}.checkpoint*.parquet"))
+    file_appends._known.clear()
+    log.append(_claims(2, name="last"))
+    assert 1 == len(by_spark)
+    spark.sql(f"optimize {tracked.transitions}")
+    log.append(_claims(2, name="after"))
+    found = spark.sql(
+        "select count(*) as rows, count(distinct _metadata.row_id) as ids, "
+        f"count(distinct sequence) as sequences from {tracked.transitions}"
+    ).collect()[0]
+    appends = CHECKPOINT_INTERVAL + 7
+    assert (2 * appends, 2 * appends, appends) == (found["rows"], found["ids"], found["sequences"])
+
+
+@pytest.mark.rest
+def test_of_many_writers_each_number_has_one(
+    spark: SparkSession, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Writers by files and writers through Spark race for the same numbers: no number is lost, none
+    is there twice, and whoever was told that it won has.
+    """
+    append = FileAppends.append
+
+    def some(self: FileAppends, table: str, rows: pa.Table, **given: Any) -> bool:
+        through_files = not str(rows["relay_id"][0]).startswith("spark")
+        return through_files and append(self, table, rows, **given)
+
+    monkeypatch.setattr(FileAppends, "append", some)
+    numbers = 4
+
+    def race(name: str) -> list[int]:
+        log = _log(spark, tables, name)
+        won = []
+        while log.sequence < numbers:
+            try:
+                log.append(_claims(1, name=name))
+            except SequenceTaken:
+                log.catch_up()
+            else:
+                won.append(log.sequence)
+        return won
+
+    names = ["files-1", "files-2", "files-3", "spark-1", "spark-2"]
+    with ThreadPoolExecutor(len(names)) as threads:
+        won = dict(zip(names, threads.map(race, names), strict=True))
+    rows = spark.sql(f"select sequence, relay_id from {tables.transitions}").collect()
+    told = {(number, name) for name, theirs in won.items() for number in theirs}
+    assert {(row["sequence"], row["relay_id"]) for row in rows} == told
+    assert len(rows) == len(told) >= numbers
+    assert set(range(1, numbers + 1)) <= {number for number, _ in told}
+
+
+def test_a_lost_answer_loses_no_file(
+    spark: SparkSession, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the JVM commits and its answer is lost, the append counts, and its rows are there."""
+    log = _log(spark, tables)
+    log.append(_claims(1))
+    put = LogStore.put
+
+    def lost(self: Any, *given: Any, **named: Any) -> bool:
+        put(self, *given, **named)
+        raise Py4JNetworkError("gone")
+
+    monkeypatch.setattr(LogStore, "put", lost)
+    log.append(_claims(2))
+    assert 2 == log.sequence
+    added = commit_actions(spark, tables.transitions, log.version)["add"][0]["path"]
+    assert any(str(file).endswith(added) for file in _parquet(spark, tables.transitions))
+    assert 3 == spark.table(tables.transitions).count()
+
+
+@pytest.mark.rest
+def test_what_is_not_committed_leaves_no_file(
+    spark: SparkSession, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the log store refuses, the error is the caller's, and the data file is gone."""
+    log = _log(spark, tables)
+    log.append(_claims(1))
+    before = _parquet(spark, tables.transitions)
+    put = LogStore.put
+
+    def nowhere(self: Any, version: int, *given: Any, **named: Any) -> bool:
+        self._folder = Path("/nowhere") / self._folder.name
+        return put(self, version, *given, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LogStore, "put", nowhere)
+        with pytest.raises(Exception, match="nowhere"):
+            log.append(_claims(2))
+    assert before == _parquet(spark, tables.transitions)
+    log.append(_claims(2))
+    assert 2 == log.sequence
+
+
+@pytest.mark.rest
+def test_another_table_in_its_place_is_noticed(
+    spark: SparkSession, tables: Tables, empty: Tables, by_spark: list[str]
+) -> None:
+    """What is known of a table is not believed of the one that takes its name."""
+    log = _log(spark, tables)
+    for _ in range(3):
+        log.append(_claims(1))
+    spark.sql(f"drop table {tables.transitions}")
+    spark.sql(f"create table {tables.transitions} like {empty.transitions}")
+    new = _log(spark, tables)
+    new.append(_claims(1))
+    assert (1, 1) == (new.sequence, new.version)
+    assert 1 == spark.table(tables.transitions).count()
+    assert not by_spark
+
+
+@pytest.mark.rest
+def test_a_table_with_other_features_is_left_to_spark(
+    spark: SparkSession, tables: Tables, by_spark: list[str]
+) -> None:
+    """A table whose rules are not all known here is Spark's to write."""
+    log = _log(spark, tables)
+    log.append(_claims(1))
+    spark.sql(
+        f"alter table {tables.transitions} add constraint rather_short check (length(event_id) < 9)"
+    )
+    log.append(_claims(1))
+    with pytest.raises(Exception, match=r"(?i)constraint"):
+        log.append(_claims(1, name="much-too-long"))
+    assert 2 == len(by_spark)
+    assert 2 == log.sequence
+
+
+def test_a_missing_value_is_refused(spark: SparkSession, tables: Tables) -> None:
+    """What the table demands, it demands of every writer."""
+    log = _log(spark, tables)
+    log.append(_claims(1))
+    rows = _claims(2)
+    at = rows.schema.get_field_index("occurred_at")
+    missing = pa.array([NOW, None], TRANSITIONS.field("occurred_at").type)
+    with pytest.raises(Exception, match="DELTA_NOT_NULL_CONSTRAINT_VIOLATED"):
+        log.append(rows.set_column(at, "occurred_at", missing))
+    assert 1 == spark.table(tables.transitions).count()
+
+
+def _values(random_: random.Random) -> dict[str, object]:
+    states = ("PENDING", "CLAIMED", "PUBLISHED", "DEAD")
+    reasons = ("claimed", "delivered", "failed", "released", "replayed", "operator", "rejected")
+    small = [*range(-1, 4), None]
+    return {
+        **{
+            name: random_.choice(small)
+            for name in ("epoch", "lane", "sequence", "arrival", "lifecycle", "attempt")
+        },
+        **{n: random_.choice(small) for n in ("publish_attempts", "crashes", "suspect")},
+        **{n: random_.choice(("a", "", None)) for n in ("event_id", "destination")},
+        **{n: random_.choice((*states, None)) for n in ("from_state", "to_state")},
+        "reason": random_.choice((*reasons, None)),
+        **{n: random_.choice(("x", None)) for n in ("claim_id", "relay_id", "actor", "command_id")},
+        **{
+            name: random_.choice((0, FIRST_INSTANT, LAST_INSTANT, beyond, None))
+            for name in ("occurred_at", "available_at", "lease_expires_at")
+            for beyond in (FIRST_INSTANT - 1, LAST_INSTANT + 1)
+        },
+        "claim_size": random_.choice((0, 1, None)),
+    }
+
+
+@pytest.mark.rest
+@pytest.mark.parametrize("seed", [1, 2])
+def test_arrow_asks_what_the_table_asks(spark: SparkSession, empty: Tables, seed: int) -> None:
+    """Each CHECK constraint of the log says the same of any row, whether Spark asks it or Arrow."""
+    properties: Mapping[str, str] = {
+        row["key"]: row["value"]
+        for row in spark.sql(f"show tblproperties {empty.transitions}").collect()
+    }
+    checks = {
+        name.removeprefix("delta.constraints."): sql
+        for name, sql in properties.items()
+        if name.startswith("delta.constraints.")
+    }
+    assert len(checks) > 5
+    random_ = random.Random(seed)
+    rows = pa.Table.from_pylist([_values(random_) for _ in range(3000)], schema=TRANSITIONS)
+    asked = spark.createDataFrame(rows).selectExpr(
+        *(f"coalesce({sql}, false) as {name}" for name, sql in checks.items())
+    )
+    theirs = asked.toArrow().to_pydict()
+    for name, sql in checks.items():
+        arrow = condition(sql)
+        assert arrow is not None, name
+        ours = ds.dataset(rows).to_table(columns={name: arrow})[name].fill_null(False)
+        assert theirs[name] == ours.to_pylist(), name
+        assert {True, False} == set(theirs[name]), name

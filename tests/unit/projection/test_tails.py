@@ -1,0 +1,120 @@
+"""Which variant of the fold the news needs, and what the claims of a tail say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from delta_outbox.delta.files.added_files import AddedFile
+from delta_outbox.lifecycle.claims import new_claim_id
+from delta_outbox.projection.tail_claims import MOST_OVER, NOTHING, read_claims
+from delta_outbox.projection.tail_files import MOST_PARTS, parts_of
+from delta_outbox.projection.tails import VARIANTS, variant
+
+MACROS = Path(__file__).parents[3] / "macros"
+
+
+@given(letters=st.sets(st.sampled_from(VARIANTS[-1])))
+def test_a_variant_allows_for_all_that_is_there(letters: set[str]):
+    """Whatever is there, the variant has it, and none that does less has."""
+    name = variant(letters)
+    assert letters <= set(name)
+    assert not any(letters <= set(less) for less in VARIANTS if set(less) < set(name))
+
+
+def test_every_variant_is_compiled():
+    """The relay's SQL has the fold and the read view of each variant."""
+    text = (MACROS / "operations" / "relay_sql.sql").read_text("utf-8")
+    listed = re.search(r"for news in \[(.*?)\]", text)
+    assert listed is not None
+    assert list(VARIANTS) == re.findall(r'"(\w+)"', listed[1])
+
+
+def claim(
+    *,
+    claimed: int = 0,
+    ended: int = 0,
+    set_free: int = 0,
+    replays: bool = False,
+    claim_id: str | None = "",
+    to: tuple[str, str] = ("a", "a"),
+    arrivals: tuple[int, int] = (1, 1),
+) -> dict[str, object]:
+    """Return what is counted of a claim."""
+    return {
+        "claim_id": new_claim_id() if claim_id == "" else claim_id,
+        "replays": replays,
+        "first": to[0],
+        "last": to[1],
+        "transitions": claimed + ended,
+        "claimed": claimed,
+        "set_free": set_free,
+        "first_arrival": arrivals[0],
+        "last_arrival": arrivals[1],
+    }
+
+
+def test_a_claim_is_over_once_all_its_endings_are_there():
+    """One that has ended as a whole is left out; of one that is only claimed, or only ended, each
+    delivery has one transition.
+    """
+    over = claim(claimed=3, ended=3)
+    found = read_claims([over, claim(claimed=2), claim(ended=2)])
+    assert ([over["claim_id"]], False) == (found.over, found.more_than_one)
+
+
+def test_what_may_have_more_than_one_transition():
+    """A claim that has ended in part; deliveries that are open again; a claim id of anybody else's
+    making, which is put into no condition; more claims than a condition should name.
+    """
+    assert read_claims([claim(claimed=3, ended=2)]).more_than_one
+    assert read_claims([claim(claimed=3, ended=3, set_free=1)]).more_than_one
+    strange = read_claims([claim(claimed=1, ended=1, claim_id="x' or 'a' = 'a")])
+    assert ([], True) == (strange.over, strange.more_than_one)
+    many = read_claims([claim(claimed=1, ended=1) for _ in range(MOST_OVER + 1)])
+    assert ([], True) == (many.over, many.more_than_one)
+
+
+def test_replays_and_destinations_are_seen():
+    """A replay leaves a terminal state; destinations differ within a claim or between two."""
+    assert read_claims([claim(ended=1, replays=True, claim_id=None)]).replays
+    assert not read_claims([claim(ended=1)]).replays
+    assert read_claims([claim(ended=2, to=("a", "b"))]).several_destinations
+    assert read_claims([claim(ended=1), claim(ended=1, to=("b", "b"))]).several_destinations
+    assert not read_claims([claim(ended=1), claim(ended=1)]).several_destinations
+
+
+def test_how_many_deliveries_there_are_and_of_which_events():
+    """A claim that has ended as well counts once; the range spans all claims."""
+    claims = [claim(claimed=3, ended=3, arrivals=(4, 5)), claim(claimed=2), claim(ended=4)]
+    found = read_claims(claims)
+    assert (9, (1, 5)) == (found.deliveries, found.arrivals)
+    assert (0, NOTHING) == (read_claims([]).deliveries, read_claims([]).arrivals)
+
+
+@given(
+    commits=st.lists(st.lists(st.integers(0, 9), max_size=3), max_size=40),
+    after=st.integers(-1, 5),
+    size=st.integers(1, 30),
+)
+def test_parts_are_whole_commits(commits: list[list[int]], after: int, size: int):
+    """Together they are the range, each but the last holds enough, and there are not too many."""
+    versions = range(after + 1, after + 1 + len(commits))
+    files = [
+        AddedFile(path=Path(f"{version}"), version=version, rows=rows)
+        for version, commit in zip(versions, commits, strict=True)
+        for rows in commit
+    ]
+    to = after + len(commits)
+    parts = parts_of(files, after=after, to=to, size=size)
+    total = sum(map(sum, commits))
+    assert bool(parts) == (total >= size)
+    if parts:
+        assert [after, *(end for _, end in parts)] == [*(begin for begin, _ in parts), to]
+        held = [sum(file.rows for file in files if a < file.version <= b) for a, b in parts]
+        assert total == sum(held)
+        assert all(rows >= size for rows in held[:-1])
+        assert len(parts) <= MOST_PARTS + 1

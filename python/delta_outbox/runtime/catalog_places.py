@@ -9,6 +9,7 @@ database that holds them; Hive's own `metatool -updateLocation` does the same.
 from __future__ import annotations
 
 import logging
+import shutil
 from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.core.errors import OutboxError
@@ -29,6 +30,7 @@ _PLACES: Final = (
 )
 # What Derby says of a catalog whose creation was interrupted: no schema, no table.
 _NOT_THERE_YET: Final = ("42Y07", "42X05")
+_WRITTEN_LAST: Final = "service.properties"
 
 
 class CatalogUnreadable(OutboxError):
@@ -55,6 +57,7 @@ def follow_home(gateway: JavaGateway, home: Home) -> None:
     """
     from py4j.protocol import Py4JJavaError
 
+    remove_unfinished(home)
     if not home.metastore.is_dir():
         return
     jvm: Any = gateway.jvm
@@ -73,6 +76,23 @@ def follow_home(gateway: JavaGateway, home: Home) -> None:
             message = f"The catalog of {home.root} cannot be read: {java.getMessage()}"
             # Not `from error`: to print it later would ask the JVM again.
             raise CatalogUnreadable(message) from None
+
+
+def remove_unfinished(home: Home) -> None:
+    """Remove a catalog whose creation was interrupted, so that it is made again.
+
+    Derby opens no database without this file, which it writes last, and makes none where a folder
+    is. Where there are tables the catalog was finished once: what is missing is for a back-up.
+
+    Args:
+        home: the home; the caller holds its lock.
+    """
+    if (
+        home.metastore.is_dir()
+        and not (home.metastore / _WRITTEN_LAST).exists()
+        and not any(home.warehouse.iterdir())
+    ):
+        shutil.rmtree(home.metastore)
 
 
 def _follow(connection: Any, home: Home) -> None:

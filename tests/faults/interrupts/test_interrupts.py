@@ -30,7 +30,7 @@ pathlib.Path(os.environ["BEGUN"]).touch()
 sys.exit({main}())
 """
 OUTBOX = BEGINS.format(module="delta_outbox.cli.main", main="main")
-DBT = BEGINS.format(module="delta_outbox.runtime.dbt", main="main")
+DBT = BEGINS.format(module="delta_outbox.cli.dbt_launcher", main="main")
 LIMIT = 600.0  # seconds; a command on a busy machine
 GONE_LIMIT = 30.0  # seconds; a JVM whose driver was killed ends by itself
 BATCH = 40  # events

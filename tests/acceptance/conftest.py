@@ -87,7 +87,9 @@ def strangers_environment() -> dict[str, str]:
 
     Each Spark lives for a minute or two, in which an optimising compiler does not pay off.
     """
-    dropped = ("OUTBOX_", "PYTHON", "SPARK_", "PYSPARK_", "DBT_", "VIRTUAL_ENV")
+    ours = ("OUTBOX_", "PYTHON", "SPARK_", "PYSPARK_", "DBT_", "VIRTUAL_ENV")
+    of_make = ("MAKE", "MFLAGS")  # who runs the tests may do so by make
+    dropped = ours + of_make
     kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
     return {**kept, "SPARK_SUBMIT_OPTS": " ".join(SHORT_LIVED)}
 

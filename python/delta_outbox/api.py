@@ -12,7 +12,7 @@ from typing import Any, Unpack, overload
 
 from delta_outbox.core.clock import Clock
 from delta_outbox.core.tables import Tables
-from delta_outbox.operations.commands import perform
+from delta_outbox.operations.request_expansion import perform
 from delta_outbox.operations.request_report import Report
 from delta_outbox.operations.requests import (
     ReleaseArguments,

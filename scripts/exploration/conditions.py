@@ -19,14 +19,14 @@ from scripts.exploration.search import Searched, search
 from scripts.exploration.world import Assumptions, Explored, Table
 
 from delta_outbox.railway import AskHuman, AtLeastOnce, AtMostOnce, Category, UpTo
+from delta_outbox.railway.algorithms.attempt_endings import conclude
 from delta_outbox.railway.algorithms.steps import Algorithm, Rules
-from delta_outbox.railway.algorithms.table import conclude
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path("python/delta_outbox/railway/algorithms")
 PACKAGE = "delta_outbox.railway.algorithms"
 MODULES: Final = (
-    "table",
+    "attempt_endings",
     "shared_steps",
     "idempotent",
     "pessimistic_lock",
@@ -291,7 +291,7 @@ CONDITIONS: Final = (
         name="uncertain-is-called-rejected",
         says="A refusal proves nothing about an earlier request that may have acted.",
         rules=UP_TO_TWO,
-        file="table",
+        file="attempt_endings",
         old="record.unsure and rules.category is not Category.IDEMPOTENT",
         new="False",
     ),
@@ -299,7 +299,7 @@ CONDITIONS: Final = (
         name="uncertain-is-called-exhausted",
         says="A fault proves nothing about an earlier request that may have acted.",
         rules=IDEMPOTENT,
-        file="table",
+        file="attempt_endings",
         old="            if not record.unsure:\n",
         new="            if True:\n",
     ),
@@ -307,7 +307,7 @@ CONDITIONS: Final = (
         name="uncertain-is-called-expired",
         says="Expiry proves nothing about an earlier request that may have acted.",
         rules=AT_LEAST_ONCE,
-        file="table",
+        file="attempt_endings",
         old="    if record.unsure:\n        return Ending(reason=Reason.UNCERTAIN)\n",
         new="",
     ),
@@ -318,7 +318,7 @@ CONDITIONS: Final = (
             "the last one, even if it dies or sends nothing."
         ),
         rules=PESSIMISTIC,
-        file="table",
+        file="attempt_endings",
         old=" if record.over and record.unsure:\n",
         new=" if False:\n",
     ),

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from delta_outbox.railway import AtLeastOnce, Category, Decided, FirstStep, Outcome, UpTo
 from delta_outbox.railway.algorithms import ALGORITHMS
+from delta_outbox.railway.algorithms.attempt_endings import conclude
 from delta_outbox.railway.algorithms.steps import (
     Algorithm,
     AskBackOff,
@@ -42,7 +43,6 @@ from delta_outbox.railway.algorithms.steps import (
     Unknown,
     WriteLock,
 )
-from delta_outbox.railway.algorithms.table import conclude
 
 Answer = Any
 Table = Callable[[Any, Rules, Record, timedelta | None], Ending]

@@ -12,8 +12,8 @@ from order_compensation import order_compensation
 from order_creation import order_creation
 
 from delta_outbox.railway.drawing import draw
+from delta_outbox.railway.graphviz_files import save
 from delta_outbox.railway.pages import page
-from delta_outbox.railway.picture import save
 
 ROOT = Path(__file__).resolve().parents[2]
 ORDERS = ROOT / "examples" / "orders"

@@ -58,7 +58,7 @@ def release(args: argparse.Namespace, invocation: Invocation) -> Outcome:
 def _perform(request: Request, invocation: Invocation) -> Outcome:
     """Show a request; append it, and apply what waits, unless it is a dry run."""
     from delta_outbox.operations import event_life
-    from delta_outbox.operations.commands import perform
+    from delta_outbox.operations.request_expansion import perform
 
     with invocation.open() as outbox:
         report = perform(outbox, request)

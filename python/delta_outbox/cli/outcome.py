@@ -1,4 +1,7 @@
-"""What a command is given and what it returns: a document for programs, text for people."""
+"""What a command is given, and how it ends: a document for programs, text for people, an exit code.
+
+An outcome of a task of a workflow is something else: `railway/outcomes.py`.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def workflow(args: argparse.Namespace, invocation: Invocation) -> Outcome:
 
 def check(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     """Import the workflows and say what is wrong with them."""
-    from delta_outbox.railway.generated import is_ours, same_versions
+    from delta_outbox.railway.generated_files import is_ours, same_versions
     from delta_outbox.railway.modules import load, warnings
     from delta_outbox.railway.providers import check_providers, has_provider, uncalled
 
@@ -103,7 +103,7 @@ def draw(args: argparse.Namespace, invocation: Invocation) -> Outcome:
             if args.format == "mermaid":
                 file.write_text(drawing.mermaid(one), encoding="utf-8")
             else:
-                from delta_outbox.railway.picture import save
+                from delta_outbox.railway.graphviz_files import save
 
                 save(one, file)
     pictures = {name: drawing.mermaid(one) for name, one in drawn.items()}
@@ -121,7 +121,7 @@ def draw(args: argparse.Namespace, invocation: Invocation) -> Outcome:
 
 def build(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     """Write what follows from the workflows; with --check only say what is stale."""
-    from delta_outbox.railway.generated import removed_rows, same_versions, write
+    from delta_outbox.railway.generated_files import removed_rows, same_versions, write
 
     del invocation
     files = _files(args, _workflows(args))
@@ -151,7 +151,7 @@ class _Behind:
     """The generated files that are not as the workflows say, by name and in words."""
 
     def __init__(self, files: Mapping[Path, str | None], folder: Path) -> None:
-        from delta_outbox.railway.generated import stale, stale_rows
+        from delta_outbox.railway.generated_files import stale, stale_rows
 
         found = stale(files)
         self.names = [str(file.relative_to(folder)) for file in found]
@@ -223,18 +223,18 @@ def explain(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     """Say why there is a rule, and what to do."""
     from difflib import get_close_matches
 
-    from delta_outbox.railway.rules import RULES
+    from delta_outbox.railway.explanations import EXPLANATIONS
 
     del invocation
-    if args.rule not in RULES:
-        near = get_close_matches(args.rule, RULES, n=3)
+    if args.rule not in EXPLANATIONS:
+        near = get_close_matches(args.rule, EXPLANATIONS, n=3)
         raise WrongUsage(
             f"workflow explain: there is no rule '{args.rule}'.",
             remedy=f"Did you mean {' or '.join(near)}?"
             if near
             else "The rules stand in brackets in what `outbox workflow check` says.",
         )
-    why, remedy = RULES[args.rule]
+    why, remedy = EXPLANATIONS[args.rule]
 
     def text() -> Iterable[RenderableType]:
         from delta_outbox.cli.render import sentence
@@ -279,7 +279,7 @@ def _settings(args: argparse.Namespace) -> Settings:
 
 
 def _files(args: argparse.Namespace, workflows: Sequence[Workflow[Any]]) -> dict[Path, str | None]:
-    from delta_outbox.railway.generated import files_of
+    from delta_outbox.railway.generated_files import files_of
 
     return files_of(workflows, _folder(), whole=not args.module)
 

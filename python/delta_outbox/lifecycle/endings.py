@@ -1,7 +1,7 @@
-"""The lifecycle of a delivery: states, legal transitions, and how a claim ends.
+"""How a claim ends for each of its deliveries, and what makes a delivery a suspect.
 
-Pure: (counters, result, policy, clock) -> ending. The log, the CHECK constraints and the relay
-follow this table; nothing else decides.
+Pure: (counters, result, policy, clock) -> ending; nothing else decides. The states and the legal
+transitions between them stand in `states.py`.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from delta_outbox.core.errors import WrongUsage
+from delta_outbox.operations.argument_rules import MAX_ACTOR, MAX_TEXT, Arguments
 from delta_outbox.operations.inspection import relays_alive
-from delta_outbox.operations.rules import MAX_ACTOR, MAX_TEXT, Arguments
 from delta_outbox.store.lane_change import LaneChange
 from delta_outbox.store.lanes import MOST_LANES
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from delta_outbox.core.errors import UnknownDestination, WrongUsage
-from delta_outbox.operations.rules import MAX_ACTOR, MAX_TEXT, Arguments
+from delta_outbox.operations.argument_rules import MAX_ACTOR, MAX_TEXT, Arguments
 
 if TYPE_CHECKING:
     from delta_outbox.store.store import Store

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, NotRequired, TypedDict
 from delta_outbox.core.errors import WrongUsage
 from delta_outbox.core.literals import instant_literal
 from delta_outbox.lifecycle.states import State
-from delta_outbox.operations.rules import MAX_ACTOR, MAX_TEXT, Arguments
+from delta_outbox.operations.argument_rules import MAX_ACTOR, MAX_TEXT, Arguments
 
 REPLAYABLE: Final = (State.DEAD.value, State.PUBLISHED.value)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from delta_outbox.railway.concerns import (
+from delta_outbox.railway.compromises import (
     AskHuman,
     AtLeastOnce,
     AtMostOnce,

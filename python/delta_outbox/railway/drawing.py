@@ -1,4 +1,4 @@
-"""The picture of a workflow, in the words of the business: Mermaid, and the words of both forms."""
+"""The drawing of a workflow, in the words of the business: its boxes and arrows, and Mermaid."""
 
 from __future__ import annotations
 

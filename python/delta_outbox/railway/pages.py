@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from delta_outbox.railway.concerns import AskHuman, AtLeastOnce, AtMostOnce, UpTo
+from delta_outbox.railway.compromises import AskHuman, AtLeastOnce, AtMostOnce, UpTo
 from delta_outbox.railway.drawing import CAUSES, draw, mermaid
 from delta_outbox.railway.graph import Event, Graph, Leg
 from delta_outbox.railway.names import duration, title

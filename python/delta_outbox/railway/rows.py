@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
-from delta_outbox.railway.concerns import written
+from delta_outbox.railway.compromises import written
 from delta_outbox.railway.graph import Event, Graph, Leg, fields_of
 from delta_outbox.railway.identifiers import PLAIN_TYPES
 from delta_outbox.railway.names import title

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from delta_outbox.railway.concerns import Hurt, Necessity, Risk, Visibility
+from delta_outbox.railway.compromises import Hurt, Necessity, Risk, Visibility
 from delta_outbox.railway.names import is_plain, title
 from delta_outbox.railway.problems import BadWorkflow, Problem
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Generic, TypeVar, get_args
 
 from pydantic import BaseModel
 
-from delta_outbox.railway.concerns import AtLeastOnce, Compromise, Concerns
+from delta_outbox.railway.compromises import AtLeastOnce, Compromise, Concerns
 from delta_outbox.railway.identifiers import DEFAULT_IDENTIFIER
 from delta_outbox.railway.names import snake, title
 from delta_outbox.railway.outcomes import DEFAULT_EXIT, Decided, Exit, Outcome, OutcomeT

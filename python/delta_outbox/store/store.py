@@ -41,12 +41,12 @@ from delta_outbox.runtime.session import end_own_session, own_session
 from delta_outbox.runtime.statements import Statements
 from delta_outbox.store.apply_commands import Commands
 from delta_outbox.store.destination_states import DestinationStates
+from delta_outbox.store.expired_claims import WORKERS, ExpiredClaims
 from delta_outbox.store.heartbeat import is_any_alive
 from delta_outbox.store.lane_change import LaneChange
 from delta_outbox.store.lane_logs import LaneLogs
 from delta_outbox.store.open_deliveries import OpenDeliveries
 from delta_outbox.store.policies import Check, Policies
-from delta_outbox.store.recovery import WORKERS, ExpiredClaims
 from delta_outbox.store.transition_log import TransitionLog
 from delta_outbox.store.unknown_results import UnknownResults
 

@@ -23,7 +23,7 @@ from tests.integration.relay.test_trouble import (  # noqa: F401 - collected her
 
 from delta_outbox.lifecycle.results import Delivered
 from delta_outbox.runtime.home import Home
-from delta_outbox.store.recovery import WORKERS
+from delta_outbox.store.expired_claims import WORKERS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

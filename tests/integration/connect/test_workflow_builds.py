@@ -16,7 +16,7 @@ from tests.integration.other_project import run_in
 from tests.integration.outboxes import Store, open_store
 from tests.unit.railway.workflow import graph
 
-from delta_outbox.railway.generated import files_of, write
+from delta_outbox.railway.generated_files import files_of, write
 from delta_outbox.railway.rows import COLUMNS, Rows, rows_of, to_csv
 from delta_outbox.runtime.dbt import check_result
 from delta_outbox.runtime.home import Home

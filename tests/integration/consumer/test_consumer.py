@@ -14,7 +14,7 @@ from order_creation import order_creation
 from tests.integration.conftest import REPOSITORY
 from tests.integration.other_project import run_in
 
-from delta_outbox.railway.generated import files_of, write
+from delta_outbox.railway.generated_files import files_of, write
 from delta_outbox.railway.rows import COLUMNS
 from delta_outbox.runtime.dbt import check_result
 

@@ -16,7 +16,7 @@ from delta_outbox.core.errors import DiskFull, NotWritable, OutboxError
 from delta_outbox.lifecycle.results import Delivered
 from delta_outbox.relay import Mode, Relay
 from delta_outbox.runtime.home import Home
-from delta_outbox.store.recovery import WORKERS
+from delta_outbox.store.expired_claims import WORKERS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -31,7 +31,7 @@ from delta_outbox.api import Outbox
 from delta_outbox.cli.main import main
 from delta_outbox.core.errors import DbtFailed, UnknownEvent, WrongUsage
 from delta_outbox.lifecycle.results import Delivered, Rejected
-from delta_outbox.operations.commands import open_targets, pinned_state
+from delta_outbox.operations.request_expansion import open_targets, pinned_state
 from delta_outbox.operations.requests import replay_request
 from delta_outbox.runtime.dbt import check_result, run_dbt
 from delta_outbox.runtime.home import Home

@@ -21,7 +21,7 @@ from tests.unit.railway.workflow import Check, graph
 from delta_outbox.core.clock import SystemClock
 from delta_outbox.core.errors import DbtFailed
 from delta_outbox.delta.numbered_writes import NumberedWrites
-from delta_outbox.railway.generated import files_of, write
+from delta_outbox.railway.generated_files import files_of, write
 from delta_outbox.railway.graph import Graph
 from delta_outbox.railway.rows import COLUMNS, from_csv, to_csv
 from delta_outbox.runtime.dbt import check_result

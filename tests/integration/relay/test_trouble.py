@@ -21,8 +21,8 @@ from delta_outbox.relay.isolation import Isolation
 from delta_outbox.relay.planning import Planning
 from delta_outbox.relay.publishing import Publishing
 from delta_outbox.relay.standby import STANDBY_SECONDS
+from delta_outbox.store.expired_claims import WORKERS
 from delta_outbox.store.heartbeat import Heartbeat
-from delta_outbox.store.recovery import WORKERS
 from delta_outbox.testing.conformance.clock import ManualClock
 
 GIVES_UP_SOON = {

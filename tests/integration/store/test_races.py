@@ -49,8 +49,8 @@ from delta_outbox.relay.schedule import Kind
 from delta_outbox.runtime.home import Home
 from delta_outbox.store import heartbeat
 from delta_outbox.store.apply_commands import Commands
+from delta_outbox.store.expired_claims import WORKERS
 from delta_outbox.store.heartbeat import Heartbeat
-from delta_outbox.store.recovery import WORKERS
 from delta_outbox.store.transition_log import TransitionLog
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from urllib.parse import unquote, urlsplit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_outbox.publishers.headers import percent_encoded
 from delta_outbox.publishers.http.target import parse_url
+from delta_outbox.publishers.http_headers import percent_encoded
 
 TARGET = parse_url("https://example.com/base/in?k=v", allow_private=False, append_route=True)
 SPITEFUL = st.text(st.sampled_from("/.\\?#@:%2eEfF ;&=\r\n\0aü") | st.characters())

@@ -57,9 +57,9 @@ from delta_outbox.railway import (
     checks,
 )
 from delta_outbox.railway.checks import problems_among, problems_of
+from delta_outbox.railway.explanations import EXPLANATIONS
 from delta_outbox.railway.graph import Graph
 from delta_outbox.railway.rows import COLUMNS
-from delta_outbox.railway.rules import RULES
 
 
 class NoOutcome(Outcome):
@@ -368,13 +368,13 @@ def test_no_rule_is_without_a_test_and_an_explanation() -> None:
         if isinstance(element, ast.Constant)
     }
     assert names - WARNINGS <= set(CASES)
-    assert {*CASES, *WARNINGS, "workflow_twice", "workflows_go_in_circles"} <= set(RULES)
+    assert {*CASES, *WARNINGS, "workflow_twice", "workflows_go_in_circles"} <= set(EXPLANATIONS)
 
 
 def test_the_docs_say_of_each_rule_what_explain_says() -> None:
     """The table of the rules is that of `outbox workflow explain`."""
     page = (ROOT / "docs" / "railway" / "tasks.md").read_text(encoding="utf-8")
-    rows = [f"| `{rule}` | {why} | {remedy} |" for rule, (why, remedy) in RULES.items()]
+    rows = [f"| `{rule}` | {why} | {remedy} |" for rule, (why, remedy) in EXPLANATIONS.items()]
     head = "| rule | why | what to do |\n|---|---|---|\n"
     assert page.endswith(head + "".join(f"{row}\n" for row in rows))
 

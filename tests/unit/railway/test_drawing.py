@@ -9,9 +9,9 @@ from tests.unit.railway.workflow import Pack, Tell, change, graph
 
 from delta_outbox.railway import AtLeastOnce, AtMostOnce, Event, UpTo
 from delta_outbox.railway.drawing import CAUSES, draw, mermaid
+from delta_outbox.railway.graphviz_files import NoGraphviz, layout, save
 from delta_outbox.railway.names import title
 from delta_outbox.railway.pages import page
-from delta_outbox.railway.picture import NoGraphviz, layout, save
 
 
 def test_every_leg_is_an_arrow_of_the_picture() -> None:
@@ -72,7 +72,7 @@ def test_without_graphviz_the_extra_is_named(monkeypatch) -> None:
     def missing(name: str) -> None:
         raise ModuleNotFoundError(name=name)
 
-    monkeypatch.setattr("delta_outbox.railway.picture.importlib.import_module", missing)
+    monkeypatch.setattr("delta_outbox.railway.graphviz_files.importlib.import_module", missing)
     with pytest.raises(NoGraphviz) as error:
         layout(draw(graph()))
     assert "delta-outbox[draw]" in error.value.remedy

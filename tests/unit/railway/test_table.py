@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from delta_outbox.railway import AskHuman, AtLeastOnce, AtMostOnce, Category, Decided, Outcome, UpTo
+from delta_outbox.railway.algorithms.attempt_endings import conclude, give_up
 from delta_outbox.railway.algorithms.steps import (
     Completed,
     Ending,
@@ -20,7 +21,6 @@ from delta_outbox.railway.algorithms.steps import (
     Rules,
     Unknown,
 )
-from delta_outbox.railway.algorithms.table import conclude, give_up
 
 
 class Done(Outcome):

@@ -20,13 +20,13 @@ from tests.unit.railway.workflow import Check, change, graph
 
 from delta_outbox.railway import DEFAULT_EXIT, Hurt, Necessity, Risk, Visibility
 from delta_outbox.railway.checks import problems_of
-from delta_outbox.railway.checks.cells import not_read
 from delta_outbox.railway.checks.paths import warnings_of
+from delta_outbox.railway.checks.seed_cells import not_read
 from delta_outbox.railway.drawing import CAUSES, draw
+from delta_outbox.railway.explanations import EXPLANATIONS
 from delta_outbox.railway.identifiers import Template, can_meet
 from delta_outbox.railway.names import title
 from delta_outbox.railway.rows import COLUMNS, Row, Rows, from_csv, hash_of, joined, rows_of, to_csv
-from delta_outbox.railway.rules import RULES
 
 ROOT = Path(__file__).resolve().parents[3]
 CHECKS = ROOT / "python" / "delta_outbox" / "railway"
@@ -462,7 +462,7 @@ def test_no_rule_of_rows_is_without_a_test_and_an_explanation() -> None:
     elsewhere = {"workflows_go_in_circles", "no_such_column", "type_guessed"}
     named -= {"at_least_once_for_ever", "uncertainty_expires"}
     assert named - elsewhere <= set(CASES)
-    assert {*CASES, *elsewhere} <= set(RULES)
+    assert {*CASES, *elsewhere} <= set(EXPLANATIONS)
 
 
 def test_no_rule_is_explained_that_nobody_checks() -> None:
@@ -470,7 +470,9 @@ def test_no_rule_is_explained_that_nobody_checks() -> None:
     files = [*CHECKS.glob("checks/*.py"), *(ROOT / "macros" / "workflows").glob("*.sql")]
     text = "".join(file.read_text(encoding="utf-8") for file in files)
     made = r"(instance|identifier)_|_(no_duration|out_of_range|never_why|leads_nowhere|and_never)$"
-    assert [] == [rule for rule in RULES if f'"{rule}"' not in text and not re.search(made, rule)]
+    assert [] == [
+        rule for rule in EXPLANATIONS if f'"{rule}"' not in text and not re.search(made, rule)
+    ]
 
 
 def test_a_hand_written_workflow_needs_no_hash(macros: Macros) -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from delta_outbox.core.errors import WrongUsage
+from delta_outbox.operations.argument_rules import MAX_ACTOR, MAX_TEXT, Arguments
 from delta_outbox.operations.maintenance.purge_rules import Choice
-from delta_outbox.operations.rules import MAX_ACTOR, MAX_TEXT, Arguments
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from typing import Final, Never
 from delta_outbox.publishers.cloudevents.settings import CloudEventSettings
 from delta_outbox.publishers.cloudevents.text import MEDIA_TYPE, NO_STRING
 from delta_outbox.publishers.cloudevents.transport import Mode, Transport
-from delta_outbox.publishers.headers import percent_encoded
+from delta_outbox.publishers.http_headers import percent_encoded
 from delta_outbox.publishers.protocol import Event
 
 SPEC_VERSION: Final = "1.0"

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from delta_outbox.core.version import __version__
-from delta_outbox.publishers.headers import (
+from delta_outbox.publishers.http.settings import HttpSettings
+from delta_outbox.publishers.http.signature import signatures
+from delta_outbox.publishers.http_headers import (
     CONTENT_TYPE,
     SIGNATURE_HEADERS,
     USER_AGENT,
     event_headers,
     is_plain_value,
 )
-from delta_outbox.publishers.http.settings import HttpSettings
-from delta_outbox.publishers.http.signature import signatures
 from delta_outbox.publishers.protocol import Event
 
 _USER_AGENT: Final = f"delta-outbox/{__version__}"

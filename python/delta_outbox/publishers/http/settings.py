@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from delta_outbox.publishers.headers import HeaderForm, check_settings_headers, is_plain_value
 from delta_outbox.publishers.http.signature import read_secrets
 from delta_outbox.publishers.http.target import HttpTarget, parse_url
+from delta_outbox.publishers.http_headers import HeaderForm, check_settings_headers, is_plain_value
 from delta_outbox.publishers.setting_reader import TLS_FILES, SettingReader
 
 _ALLOWED: Final = (

@@ -7,7 +7,7 @@ from typing import Final
 
 import pika
 
-from delta_outbox.publishers.headers import CONTENT_TYPE
+from delta_outbox.publishers.http_headers import CONTENT_TYPE
 from delta_outbox.publishers.protocol import KEY_HEADER, Event
 from delta_outbox.publishers.rabbitmq.settings import SHORT_STRING
 

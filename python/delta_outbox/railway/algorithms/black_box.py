@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from delta_outbox.railway.algorithms.attempt_endings import give_up
 from delta_outbox.railway.algorithms.shared_steps import act, begin, end
 from delta_outbox.railway.algorithms.steps import Algorithm, Rules
-from delta_outbox.railway.algorithms.table import give_up
 
 
 def black_box(rules: Rules) -> Algorithm:

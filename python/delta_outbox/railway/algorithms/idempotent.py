@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from delta_outbox.railway.algorithms.attempt_endings import conclude, give_up
 from delta_outbox.railway.algorithms.shared_steps import act, be_sure, begin, end, look_up
 from delta_outbox.railway.algorithms.steps import (
     Algorithm,
@@ -11,7 +12,6 @@ from delta_outbox.railway.algorithms.steps import (
     Record,
     Rules,
 )
-from delta_outbox.railway.algorithms.table import conclude, give_up
 
 
 def idempotent(rules: Rules) -> Algorithm:

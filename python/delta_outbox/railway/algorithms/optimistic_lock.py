@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
+from delta_outbox.railway.algorithms.attempt_endings import give_up
 from delta_outbox.railway.algorithms.shared_steps import begin, close, end, stand_back
 from delta_outbox.railway.algorithms.steps import (
     Algorithm,
@@ -23,7 +24,6 @@ from delta_outbox.railway.algorithms.steps import (
     Undo,
     Unknown,
 )
-from delta_outbox.railway.algorithms.table import give_up
 from delta_outbox.railway.tasks import FirstStep
 
 Steps = tuple[FirstStep[Any], ...]

@@ -6,6 +6,7 @@ from collections.abc import Generator
 from datetime import timedelta
 from typing import Any
 
+from delta_outbox.railway.algorithms.attempt_endings import conclude, give_up
 from delta_outbox.railway.algorithms.steps import (
     Algorithm,
     AskBackOff,
@@ -26,7 +27,6 @@ from delta_outbox.railway.algorithms.steps import (
     Unknown,
     WriteLock,
 )
-from delta_outbox.railway.algorithms.table import conclude, give_up
 
 
 def end(ending: Ending) -> Algorithm:

@@ -13,7 +13,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
-from delta_outbox.railway.concerns import AskHuman, AtLeastOnce, AtMostOnce, Compromise, UpTo
+from delta_outbox.railway.compromises import AskHuman, AtLeastOnce, AtMostOnce, Compromise, UpTo
 from delta_outbox.railway.outcomes import Decided
 from delta_outbox.railway.tasks import (
     BlackBox,

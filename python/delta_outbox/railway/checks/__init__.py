@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from delta_outbox.railway.checks import categories, paths, tasks, workflows
-from delta_outbox.railway.checks.cells import cells
-from delta_outbox.railway.checks.parts import AnyWorkflow, Found, about
-from delta_outbox.railway.checks.several import meeting_identifiers, problems_among
+from delta_outbox.railway.checks.between_workflows import meeting_identifiers, problems_among
+from delta_outbox.railway.checks.seed_cells import cells
+from delta_outbox.railway.checks.shared_checks import AnyWorkflow, Found, about
 from delta_outbox.railway.problems import Problem
 from delta_outbox.railway.tasks import AnyTask
 

@@ -9,8 +9,14 @@ from enum import Enum
 
 from pydantic import BaseModel, PydanticUserError
 
-from delta_outbox.railway.checks.parts import AnyWorkflow, Found, has_text, is_number_from, span
-from delta_outbox.railway.concerns import (
+from delta_outbox.railway.checks.shared_checks import (
+    AnyWorkflow,
+    Found,
+    has_text,
+    is_number_from,
+    span,
+)
+from delta_outbox.railway.compromises import (
     AskHuman,
     AtLeastOnce,
     AtMostOnce,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from delta_outbox.railway.checks.parts import AnyWorkflow, Found
-from delta_outbox.railway.concerns import AskHuman, AtLeastOnce
+from delta_outbox.railway.checks.shared_checks import AnyWorkflow, Found
+from delta_outbox.railway.compromises import AskHuman, AtLeastOnce
 from delta_outbox.railway.drawing import CAUSES
 from delta_outbox.railway.graph import Target
 from delta_outbox.railway.identifiers import Template

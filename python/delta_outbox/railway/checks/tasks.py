@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from inspect import get_annotations, isabstract
 from typing import Any, Final, Generic, get_args
 
-from delta_outbox.railway.checks.parts import AnyWorkflow, Found, has_text, span, template
+from delta_outbox.railway.checks.shared_checks import AnyWorkflow, Found, has_text, span, template
 from delta_outbox.railway.graph import Event, fields_of
 from delta_outbox.railway.identifiers import OF_TASKS
 from delta_outbox.railway.names import duration, is_plain

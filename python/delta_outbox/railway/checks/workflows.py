@@ -6,7 +6,13 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Final
 
-from delta_outbox.railway.checks.parts import RESERVED_TYPE, AnyWorkflow, Found, has_text, template
+from delta_outbox.railway.checks.shared_checks import (
+    RESERVED_TYPE,
+    AnyWorkflow,
+    Found,
+    has_text,
+    template,
+)
 from delta_outbox.railway.graph import Event, Route, fields_of
 from delta_outbox.railway.identifiers import OF_TASKS
 from delta_outbox.railway.names import is_plain

@@ -20,6 +20,7 @@ from delta_outbox.railway import (
     Trigger,
 )
 from delta_outbox.railway.algorithms import ALGORITHMS
+from delta_outbox.railway.algorithms.attempt_endings import conclude
 from delta_outbox.railway.algorithms.history import History, Limits
 from delta_outbox.railway.algorithms.steps import (
     AskBackOff,
@@ -46,8 +47,7 @@ from delta_outbox.railway.algorithms.steps import (
     Unknown,
     WriteLock,
 )
-from delta_outbox.railway.algorithms.table import conclude
-from delta_outbox.railway.decisions import asked
+from delta_outbox.railway.author_decisions import asked
 from delta_outbox.railway.graph import Graph
 from delta_outbox.railway.modules import where_raised
 from delta_outbox.railway.names import duration

@@ -1,4 +1,4 @@
-"""Pictures as SVG and PNG, by Graphviz; needs the extra `draw`."""
+"""Drawings as SVG and PNG files, by Graphviz; needs the extra `draw`."""
 
 from __future__ import annotations
 

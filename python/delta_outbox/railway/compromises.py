@@ -1,4 +1,4 @@
-"""The business side of an opaque task: the checklist, and the compromise that follows from it."""
+"""What the business decides about a black box: the checklist, and the compromise that follows."""
 
 from __future__ import annotations
 

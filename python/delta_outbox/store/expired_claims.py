@@ -1,4 +1,4 @@
-"""Ends claims that nobody works on any more, once that is proven."""
+"""Decides whose claims may be ended, because nobody works on them any more, and ends them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""An event's headers as HTTP headers: what they may be called, what they may hold."""
+"""An event's headers as HTTP headers: what they may be called, what they may hold.
+
+The other destinations have headers of their own kind, in their `message.py`.
+"""
 
 from __future__ import annotations
 

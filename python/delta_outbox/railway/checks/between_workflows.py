@@ -1,10 +1,10 @@
-"""Rules of several workflows, or several tasks, beside each other."""
+"""Rules between workflows, and between tasks: equal names, equal identifiers, circles."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from delta_outbox.railway.checks.parts import AnyWorkflow, about
+from delta_outbox.railway.checks.shared_checks import AnyWorkflow, about
 from delta_outbox.railway.graph import Event
 from delta_outbox.railway.identifiers import Template, can_meet
 from delta_outbox.railway.problems import Problem

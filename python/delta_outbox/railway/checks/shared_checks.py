@@ -1,4 +1,4 @@
-"""What the rules share: what is found, durations, templates."""
+"""Checks that several rules share: of a duration, a text, a number, a template."""
 
 from __future__ import annotations
 

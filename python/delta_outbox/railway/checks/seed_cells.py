@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 
-from delta_outbox.railway.checks.parts import AnyWorkflow
+from delta_outbox.railway.checks.shared_checks import AnyWorkflow
 from delta_outbox.railway.problems import Problem
 from delta_outbox.railway.rows import rows_of
 

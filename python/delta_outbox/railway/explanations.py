@@ -1,11 +1,11 @@
-"""Every rule of a workflow: why there is one, and what to do. Read by `outbox workflow explain`."""
+"""What `outbox workflow explain` says of each rule of a workflow; `checks/` decides them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
-RULES: Final[Mapping[str, tuple[str, str]]] = {
+EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
     # --- a workflow as a whole
     "wrong_kind": (
         "An argument of the workflow is of a kind that nothing can be read from.",

@@ -308,7 +308,7 @@ CONDITIONS: Final = (
         says="Expiry proves nothing about an earlier request that may have acted.",
         rules=AT_LEAST_ONCE,
         file="attempt_endings",
-        old="    if record.unsure:\n        return Ending(reason=Reason.UNCERTAIN)\n",
+        old="    if record.unsure:\n        return AttemptEnding(reason=Reason.UNCERTAIN)\n",
         new="",
     ),
     Condition(

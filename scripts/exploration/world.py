@@ -14,6 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
+from delta_outbox.lifecycle.states import Reason
 from delta_outbox.railway import AtLeastOnce, Category, Decided, FirstStep, Outcome, UpTo
 from delta_outbox.railway.algorithms import ALGORITHMS
 from delta_outbox.railway.algorithms.attempt_endings import conclude
@@ -21,31 +22,30 @@ from delta_outbox.railway.algorithms.steps import (
     Algorithm,
     AskBackOff,
     Attempt,
+    AttemptEnding,
     Begun,
     Completed,
     End,
-    Ending,
-    Failed,
+    Fault,
+    FinalRefusal,
     Found,
     ListFirstSteps,
     LookUp,
     NoAnswer,
     NotDone,
-    NotSent,
+    NothingSent,
     ReadRecord,
-    Reason,
     Record,
-    Rejected,
     Rules,
     Step,
     TakeFirstStep,
     Undo,
-    Unknown,
+    Unsure,
     WriteLock,
 )
 
 Answer = Any
-Table = Callable[[Any, Rules, Record, timedelta | None], Ending]
+Table = Callable[[Any, Rules, Record, timedelta | None], AttemptEnding]
 
 
 class Done(Outcome):
@@ -397,13 +397,13 @@ class Explored:
 
     # --- endings ---------------------------------------------------------------------------
 
-    def _ends(self, now: World, i: int, ending: Ending) -> World:
+    def _ends(self, now: World, i: int, ending: AttemptEnding) -> World:
         over = self._answer(now, i, None)
         if self.assumptions.claims and now.locks[i] != "live":
             return over
         return self._applied(over, i, ending)
 
-    def _applied(self, now: World, i: int, ending: Ending) -> World:
+    def _applied(self, now: World, i: int, ending: AttemptEnding) -> World:
         last = now.attempts[i].late and self.record(now, i).unsure
         now = self._set(now, i, late=False)
         waits = ending.reason is Reason.RELEASED and ending.settle
@@ -425,7 +425,7 @@ class Explored:
             ("land", "wait", timedelta(seconds=1)),
             ("trouble", "stop", None),
         ):
-            ending = self.table(Unknown(), self.rules, began, pause)
+            ending = self.table(Unsure(), self.rules, began, pause)
             yield (
                 kind,
                 f"{who}, the back-off says {words}: {_ending(ending)}",
@@ -484,10 +484,10 @@ def _spoken(answer: Answer) -> Any:
 _DONE = Decided(outcome=Done.DONE)
 _PLAIN: dict[str, Any] = {
     "done": Completed(_DONE),
-    "failed": Failed(),
-    "rejected": Rejected(),
-    "silence": Unknown(),
-    "not sent": NotSent(),
+    "failed": Fault(),
+    "rejected": FinalRefusal(),
+    "silence": Unsure(),
+    "not sent": NothingSent(),
     "found": Found(_DONE),
     "nothing": NotDone(),
     "no answer": NoAnswer(),
@@ -509,6 +509,6 @@ def _shown(record: Record) -> str:
     return ", ".join(word for word, holds in words if holds) or "nothing"
 
 
-def _ending(ending: Ending) -> str:
+def _ending(ending: AttemptEnding) -> str:
     state = "PUBLISHED" if ending.final else "PENDING"
     return f"{state}, {ending.reason}{', once more' if ending.last else ''}"

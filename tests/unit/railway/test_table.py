@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
+from delta_outbox.lifecycle.states import Reason
 from delta_outbox.railway import AskHuman, AtLeastOnce, AtMostOnce, Category, Decided, Outcome, UpTo
 from delta_outbox.railway.algorithms.attempt_endings import conclude, give_up
 from delta_outbox.railway.algorithms.steps import (
+    AttemptEnding,
+    AttemptResult,
     Completed,
-    Ending,
-    Failed,
-    NotSent,
-    Reason,
+    Fault,
+    FinalRefusal,
+    NothingSent,
     Record,
-    Rejected,
-    Result,
     Rules,
-    Unknown,
+    Unsure,
 )
 
 
@@ -50,7 +50,7 @@ def names(rules: Rules) -> str:
 def test_an_outcome_ends_the_task(rules: Rules, record: Record) -> None:
     """An answer is the outcome, whatever was before it."""
     decided = Decided(outcome=Done.DONE)
-    expected = Ending(reason=Reason.COMPLETED, decided=decided)
+    expected = AttemptEnding(reason=Reason.COMPLETED, decided=decided)
     assert expected == conclude(Completed(decided), rules, record, SOON)
 
 
@@ -58,81 +58,82 @@ def test_an_outcome_ends_the_task(rules: Rules, record: Record) -> None:
 @pytest.mark.parametrize("record", [SURE, UNSURE], ids=["sure", "unsure"])
 def test_what_was_not_sent_is_released(rules: Rules, record: Record) -> None:
     """Nothing sent is no attempt, and never makes a task uncertain."""
-    assert Ending(reason=Reason.RELEASED) == conclude(NotSent(), rules, record, None)
+    assert AttemptEnding(reason=Reason.RELEASED) == conclude(NothingSent(), rules, record, None)
 
 
 @pytest.mark.parametrize("rules", EVERY, ids=names)
 def test_a_certain_failure_is_tried_again_until_the_back_off_stops(rules: Rules) -> None:
     """A fault waits as long as the back-off says; then the task is exhausted."""
-    waits = Ending(reason=Reason.FAILED, pause=SOON)
-    assert waits == conclude(Failed(), rules, SURE, SOON)
-    assert waits == conclude(Failed(), rules, UNSURE, SOON)
-    assert Ending(reason=Reason.EXHAUSTED) == conclude(Failed(), rules, SURE, None)
+    waits = AttemptEnding(reason=Reason.FAILED, pause=SOON)
+    assert waits == conclude(Fault(), rules, SURE, SOON)
+    assert waits == conclude(Fault(), rules, UNSURE, SOON)
+    assert AttemptEnding(reason=Reason.EXHAUSTED) == conclude(Fault(), rules, SURE, None)
 
 
 @pytest.mark.parametrize("rules", LOCKS, ids=names)
 def test_the_last_failure_after_an_unsure_attempt_asks_once_more(rules: Rules) -> None:
     """A fault proves nothing about an earlier request: what happened is found out first."""
-    expected = Ending(reason=Reason.FAILED, settle=True, last=True)
-    assert expected == conclude(Failed(), rules, UNSURE, None)
+    expected = AttemptEnding(reason=Reason.FAILED, settle=True, last=True)
+    assert expected == conclude(Fault(), rules, UNSURE, None)
 
 
 @pytest.mark.parametrize("rules", BLACK_BOXES.values(), ids=names)
 def test_a_black_box_is_uncertain_after_an_unsure_attempt(rules: Rules) -> None:
     """Neither the last fault nor a refusal makes up for an attempt that may have acted."""
-    assert Ending(reason=Reason.UNCERTAIN) == conclude(Failed(), rules, UNSURE, None)
-    assert Ending(reason=Reason.UNCERTAIN) == conclude(Rejected(), rules, UNSURE, SOON)
-    assert Ending(reason=Reason.UNCERTAIN) == conclude(Unknown(), rules, SURE, None)
+    assert AttemptEnding(reason=Reason.UNCERTAIN) == conclude(Fault(), rules, UNSURE, None)
+    assert AttemptEnding(reason=Reason.UNCERTAIN) == conclude(FinalRefusal(), rules, UNSURE, SOON)
+    assert AttemptEnding(reason=Reason.UNCERTAIN) == conclude(Unsure(), rules, SURE, None)
 
 
 @pytest.mark.parametrize("rules", EVERY, ids=names)
 def test_a_refusal_is_final(rules: Rules) -> None:
     """What is refused for good is not tried again."""
-    assert Ending(reason=Reason.REJECTED) == conclude(Rejected(), rules, SURE, SOON)
+    assert AttemptEnding(reason=Reason.REJECTED) == conclude(FinalRefusal(), rules, SURE, SOON)
 
 
 def test_the_answer_of_a_key_is_the_answer_of_every_request_with_it() -> None:
     """A stored refusal settles an idempotent task, also after an unsure attempt."""
-    assert Ending(reason=Reason.REJECTED) == conclude(Rejected(), IDEMPOTENT, UNSURE, SOON)
+    expected = AttemptEnding(reason=Reason.REJECTED)
+    assert expected == conclude(FinalRefusal(), IDEMPOTENT, UNSURE, SOON)
 
 
 def test_an_unsure_attempt_is_followed_as_the_category_allows() -> None:
     """The same key again; after settling, a look-up; an undo; or what the compromise says."""
-    unknown = Ending(reason=Reason.UNKNOWN, pause=SOON)
-    settled = Ending(reason=Reason.UNKNOWN, pause=SOON, settle=True)
-    uncertain = Ending(reason=Reason.UNCERTAIN)
-    assert unknown == conclude(Unknown(), IDEMPOTENT, SURE, SOON)
-    assert settled == conclude(Unknown(), PESSIMISTIC, SURE, SOON)
-    assert unknown == conclude(Unknown(), OPTIMISTIC, SURE, SOON)
-    assert uncertain == conclude(Unknown(), BLACK_BOXES[AtMostOnce()], SURE, SOON)
-    assert uncertain == conclude(Unknown(), BLACK_BOXES[AskHuman()], SURE, SOON)
-    assert unknown == conclude(Unknown(), BLACK_BOXES[AtLeastOnce()], UNSURE, SOON)
+    unknown = AttemptEnding(reason=Reason.UNKNOWN, pause=SOON)
+    settled = AttemptEnding(reason=Reason.UNKNOWN, pause=SOON, settle=True)
+    uncertain = AttemptEnding(reason=Reason.UNCERTAIN)
+    assert unknown == conclude(Unsure(), IDEMPOTENT, SURE, SOON)
+    assert settled == conclude(Unsure(), PESSIMISTIC, SURE, SOON)
+    assert unknown == conclude(Unsure(), OPTIMISTIC, SURE, SOON)
+    assert uncertain == conclude(Unsure(), BLACK_BOXES[AtMostOnce()], SURE, SOON)
+    assert uncertain == conclude(Unsure(), BLACK_BOXES[AskHuman()], SURE, SOON)
+    assert unknown == conclude(Unsure(), BLACK_BOXES[AtLeastOnce()], UNSURE, SOON)
     three = BLACK_BOXES[UpTo(3)]
-    assert unknown == conclude(Unknown(), three, Record(executions=1), SOON)
-    assert uncertain == conclude(Unknown(), three, Record(executions=2), SOON)
+    assert unknown == conclude(Unsure(), three, Record(executions=1), SOON)
+    assert uncertain == conclude(Unsure(), three, Record(executions=2), SOON)
 
 
 @pytest.mark.parametrize("rules", LOCKS, ids=names)
 def test_the_last_unsure_attempt_is_found_out_about(rules: Rules) -> None:
     """When the back-off stops, what comes next waits for settling and does not act."""
-    expected = Ending(reason=Reason.UNKNOWN, settle=True, last=True)
-    assert expected == conclude(Unknown(), rules, SURE, None)
+    expected = AttemptEnding(reason=Reason.UNKNOWN, settle=True, last=True)
+    assert expected == conclude(Unsure(), rules, SURE, None)
 
 
 @pytest.mark.parametrize("rules", EVERY, ids=names)
 @pytest.mark.parametrize(
-    "result", [Failed(), Unknown(), NotSent()], ids=lambda one: type(one).__name__
+    "result", [Fault(), Unsure(), NothingSent()], ids=lambda one: type(one).__name__
 )
 @pytest.mark.parametrize("pause", [SOON, None], ids=["waits", "stops"])
-def test_what_happened_is_found_out_once(rules: Rules, result: Result, pause: Any) -> None:
+def test_what_happened_is_found_out_once(rules: Rules, result: AttemptResult, pause: Any) -> None:
     """An attempt that begins when the task is over, and brings no answer, ends it as uncertain."""
     for over in (Record(executions=1, expired=True), Record(executions=1, stopped=True)):
-        assert Ending(reason=Reason.UNCERTAIN) == conclude(result, rules, over, pause)
+        assert AttemptEnding(reason=Reason.UNCERTAIN) == conclude(result, rules, over, pause)
 
 
 def test_giving_up_guesses_nothing() -> None:
     """Expired and exhausted are said only of a task that certainly was not done."""
-    assert Ending(reason=Reason.EXPIRED) == give_up(Record(expired=True))
-    assert Ending(reason=Reason.EXHAUSTED) == give_up(Record(stopped=True))
-    assert Ending(reason=Reason.UNCERTAIN) == give_up(Record(expired=True, executions=1))
-    assert Ending(reason=Reason.UNCERTAIN) == give_up(Record(stopped=True, executions=1))
+    assert AttemptEnding(reason=Reason.EXPIRED) == give_up(Record(expired=True))
+    assert AttemptEnding(reason=Reason.EXHAUSTED) == give_up(Record(stopped=True))
+    assert AttemptEnding(reason=Reason.UNCERTAIN) == give_up(Record(expired=True, executions=1))
+    assert AttemptEnding(reason=Reason.UNCERTAIN) == give_up(Record(stopped=True, executions=1))

@@ -1,4 +1,4 @@
-"""Nobody can tell whether an attempt has acted, so a compromise says what follows."""
+"""No key, no look-up: after an attempt that may have acted, the compromise says what follows."""
 
 from __future__ import annotations
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from delta_outbox.railway.algorithms.steps import Ending, Reason, Record
+from delta_outbox.lifecycle.states import Reason
+from delta_outbox.railway.algorithms.steps import AttemptEnding, Record
 from delta_outbox.railway.tasks import Idempotent, Never, PessimisticLock, Task
 
 
@@ -79,6 +80,9 @@ class History:
     def read(self, limits: Limits, now: datetime, *, needed: bool = True) -> Record:
         """Return what an attempt reads that holds the claim.
 
+        The claim proves the rest: there is no outcome and no other lock, so `decided`,
+        `held_by_another` and `alone` stay as they are where nothing is said.
+
         Args:
             limits: of the task.
             now: when.
@@ -117,7 +121,7 @@ class History:
         """
         return now if self.unsure_at is None else self.unsure_at + limits.settles
 
-    def ended(self, ending: Ending, limits: Limits, now: datetime) -> History:
+    def ended(self, ending: AttemptEnding, limits: Limits, now: datetime) -> History:
         """Return the history with an attempt that has ended and is not the last.
 
         Args:

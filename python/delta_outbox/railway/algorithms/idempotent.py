@@ -1,4 +1,4 @@
-"""The same key with every attempt, as long as the third party remembers it."""
+"""The same key, the task identifier, with every attempt as long as the third party remembers it."""
 
 from __future__ import annotations
 

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
+from delta_outbox.lifecycle.states import Reason
 from delta_outbox.railway.algorithms.attempt_endings import give_up
 from delta_outbox.railway.algorithms.shared_steps import begin, close, end, stand_back
 from delta_outbox.railway.algorithms.steps import (
     Algorithm,
     Attempt,
+    AttemptEnding,
     Begun,
     Completed,
-    Ending,
+    FinalRefusal,
     ListFirstSteps,
     NoAnswer,
-    Reason,
     Record,
-    Rejected,
     Rules,
     Step,
     TakeFirstStep,
     Undo,
-    Unknown,
+    Unsure,
 )
 from delta_outbox.railway.tasks import FirstStep
 
@@ -48,7 +48,7 @@ def optimistic_lock(rules: Rules) -> Algorithm:
     if not record.alone:
         yield from stand_back()
         return
-    if isinstance(begun, Rejected) and record.unsure:
+    if isinstance(begun, FinalRefusal) and record.unsure:
         found = yield from find_out(record)
         if found is None:
             return
@@ -67,7 +67,7 @@ def go_on(mine: str, rules: Rules, record: Record) -> Algorithm:
     steps = yield from ListFirstSteps().ask()
     if isinstance(steps, NoAnswer) or mine not in [one.reference for one in steps]:
         # What cannot be seen cannot be judged: it is tried again from the start.
-        yield from close(Unknown(getattr(steps, "error", None)), rules, record)
+        yield from close(Unsure(getattr(steps, "error", None)), rules, record)
         return
     older = steps[: [one.reference for one in steps].index(mine)]
     if not record.alone and not all(one.expired for one in older):
@@ -75,22 +75,22 @@ def go_on(mine: str, rules: Rules, record: Record) -> Algorithm:
         return
     others = [one for one in steps if one.reference != mine] if record.alone else older
     if not (yield from undo(others)):
-        yield from close(Unknown(), rules, record)
+        yield from close(Unsure(), rules, record)
         return
     steps = yield from ListFirstSteps().ask()
     if isinstance(steps, NoAnswer):
-        yield from close(Unknown(steps.error), rules, record)
+        yield from close(Unsure(steps.error), rules, record)
         return
     if (done := taken(steps)) is not None:
         if not record.alone and not done.expired:
             yield from leave(mine)
             return
         yield from Undo(mine).ask()
-        yield from end(Ending(reason=Reason.COMPLETED, decided=done.decided))
+        yield from end(AttemptEnding(reason=Reason.COMPLETED, decided=done.decided))
         return
     result = yield from Attempt(mine).ask()
-    if not isinstance(result, Completed | Unknown) and not (yield from Undo(mine).ask()):
-        result = Unknown()  # the first step stands still: the next attempt undoes it
+    if not isinstance(result, Completed | Unsure) and not (yield from Undo(mine).ask()):
+        result = Unsure()  # the first step stands still: the next attempt undoes it
     yield from close(result, rules, record.resolved())
 
 
@@ -126,7 +126,7 @@ def find_out(record: Record) -> Generator[Step[Any], Any, Record | None]:
     if isinstance(steps, NoAnswer):
         return record
     if (done := taken(steps)) is not None:
-        yield from end(Ending(reason=Reason.COMPLETED, decided=done.decided))
+        yield from end(AttemptEnding(reason=Reason.COMPLETED, decided=done.decided))
         return None
     return record.resolved()  # no second step can be taken on what was undone
 

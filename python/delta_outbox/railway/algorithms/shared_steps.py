@@ -1,4 +1,4 @@
-"""Steps that several algorithms share."""
+"""Steps that several algorithms share: the lock at the beginning, the look-up, the end."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ from collections.abc import Generator
 from datetime import timedelta
 from typing import Any
 
+from delta_outbox.lifecycle.states import Reason
 from delta_outbox.railway.algorithms.attempt_endings import conclude, give_up
 from delta_outbox.railway.algorithms.steps import (
     Algorithm,
     AskBackOff,
     Attempt,
+    AttemptEnding,
+    AttemptResult,
     End,
-    Ending,
-    Failed,
+    Fault,
     Found,
     LookUp,
     NoAnswer,
     NotDone,
     ReadRecord,
-    Reason,
     Record,
-    Result,
     Rules,
     Step,
-    Unknown,
+    Unsure,
     WriteLock,
 )
 
 
-def end(ending: Ending) -> Algorithm:
+def end(ending: AttemptEnding) -> Algorithm:
     """End the attempt.
 
     Args:
@@ -44,7 +44,7 @@ def stand_back(*, settle: bool = False) -> Algorithm:
     Args:
         settle: the task waits until earlier requests have taken effect or never will.
     """
-    yield from end(Ending(reason=Reason.RELEASED, settle=settle))
+    yield from end(AttemptEnding(reason=Reason.RELEASED, settle=settle))
 
 
 def begin(*, race: bool = False) -> Generator[Step[Any], Any, Record | None]:
@@ -78,7 +78,7 @@ def act(rules: Rules, record: Record) -> Algorithm:
     yield from close(result, rules, record)
 
 
-def close(result: Result, rules: Rules, record: Record) -> Algorithm:
+def close(result: AttemptResult, rules: Rules, record: Record) -> Algorithm:
     """End the attempt as the table says.
 
     Args:
@@ -87,7 +87,7 @@ def close(result: Result, rules: Rules, record: Record) -> Algorithm:
         record: as this attempt has seen it.
     """
     pause: timedelta | None = None
-    if isinstance(result, Failed | Unknown):
+    if isinstance(result, Fault | Unsure):
         pause = yield from AskBackOff(result.error).ask()
     yield from end(conclude(result, rules, record, pause))
 
@@ -107,7 +107,7 @@ def look_up(record: Record) -> Generator[Step[Any], Any, Record | NoAnswer | Non
     found = yield from LookUp().ask()
     match found:
         case Found(decided):
-            yield from end(Ending(reason=Reason.COMPLETED, decided=decided))
+            yield from end(AttemptEnding(reason=Reason.COMPLETED, decided=decided))
             return None
         case NotDone():
             return record.resolved()
@@ -142,4 +142,4 @@ def ask_later(record: Record, error: Exception | None) -> Algorithm:
     if pause is None:
         yield from end(give_up(record))
     else:
-        yield from end(Ending(reason=Reason.FAILED, pause=pause, error=error))
+        yield from end(AttemptEnding(reason=Reason.FAILED, pause=pause, error=error))

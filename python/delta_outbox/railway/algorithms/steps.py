@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
+from delta_outbox.lifecycle.states import OUTCOME_REASONS, Reason
 from delta_outbox.railway.compromises import AskHuman, AtLeastOnce, AtMostOnce, Compromise, UpTo
 from delta_outbox.railway.outcomes import Decided
 from delta_outbox.railway.tasks import (
@@ -35,7 +35,7 @@ class Rules:
     Args:
         category: decides which algorithm it is.
         can_look_up: whether an idempotent task has a look-up too.
-        compromise: of an opaque task.
+        compromise: of a black box.
     """
 
     category: Category
@@ -77,8 +77,9 @@ class Record:
 
     Args:
         decided: an outcome is on record.
-        held_by_another: an older lock has neither ended nor run out.
-        alone: no other lock at all has neither ended nor run out.
+        held_by_another: an older lock has neither ended nor run out; so it is in a plain store of
+            locks only, for a task has one claim at a time (docs/railway/conditions.md).
+        alone: no other lock at all has neither ended nor run out; with claims that is always so.
         executions: earlier attempts, now over, that may have acted and have no known result.
         settled: no request of an earlier attempt can take effect any more.
         key_alive: a request that is sent now arrives while the third party remembers the key.
@@ -121,32 +122,32 @@ class Completed:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class Fault:
     """The third party certainly has not acted, and will not act on this request."""
 
     error: Exception | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
+class FinalRefusal:
     """The same, and asking again will not help."""
 
     error: Exception | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class Unsure:
     """Nobody knows whether the third party has acted or will."""
 
     error: Exception | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class NotSent:
+class NothingSent:
     """Nothing has left this process; it counts as no attempt."""
 
 
-Result = Completed | Failed | Rejected | Unknown | NotSent
+AttemptResult = Completed | Fault | FinalRefusal | Unsure | NothingSent
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,31 +183,13 @@ class Begun:
 # --- how an attempt ends -----------------------------------------------------------------------
 
 
-class Reason(StrEnum):
-    """Why an attempt ended; each is a reason of the transition log."""
-
-    COMPLETED = "completed"
-    FAILED = "failed"
-    REJECTED = "rejected"
-    UNKNOWN = "unknown"
-    RELEASED = "released"
-    EXHAUSTED = "exhausted"
-    EXPIRED = "expired"
-    UNCERTAIN = "uncertain"
-
-
-FINAL = frozenset(
-    {Reason.COMPLETED, Reason.REJECTED, Reason.EXHAUSTED, Reason.EXPIRED, Reason.UNCERTAIN}
-)
-"""Reasons that end the task; after the others it is PENDING again."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ending:
+class AttemptEnding:
     """How an attempt ends.
 
     Args:
-        reason: with the final ones the task is PUBLISHED, with an outcome.
+        reason: with those of `OUTCOME_REASONS` the task ends, PUBLISHED with an outcome; after the
+            others it is PENDING again.
         decided: what was decided, where the reason is `completed`.
         pause: how long the task waits.
         settle: it waits until no request of this or an earlier attempt can take effect any more.
@@ -224,7 +207,7 @@ class Ending:
     @property
     def final(self) -> bool:
         """Say whether the task ends with it."""
-        return self.reason in FINAL
+        return self.reason in OUTCOME_REASONS
 
 
 # --- steps -------------------------------------------------------------------------------------
@@ -256,7 +239,7 @@ class LookUp(Step[Found | NotDone | NoAnswer]):
 
 
 @dataclass(frozen=True, slots=True)
-class TakeFirstStep(Step[Begun | Failed | Rejected | Unknown | NotSent]):
+class TakeFirstStep(Step[Begun | Fault | FinalRefusal | Unsure | NothingSent]):
     """Take the first of two steps."""
 
 
@@ -273,7 +256,7 @@ class Undo(Step[bool]):
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt(Step[Result]):
+class Attempt(Step[AttemptResult]):
     """Act: call the third party under the time limit.
 
     Args:
@@ -294,4 +277,4 @@ class AskBackOff(Step[timedelta | None]):
 class End(Step[None]):
     """Record how the attempt ends. It is void if the lock has run out by then."""
 
-    ending: Ending
+    ending: AttemptEnding

@@ -1,4 +1,13 @@
-"""The rules of a declaration. Each yields a problem with a rule, a sentence and a remedy."""
+"""The rules of a declaration. Each yields a problem with a rule, a sentence and a remedy.
+
+- between_workflows: equal names, identifiers that can be the same, workflows that start each other
+- categories: what each category must say of its third party; compromises; To-Dos
+- paths: where fault, expiry and uncertainty lead; tasks that nothing leads to; loops
+- seed_cells: cells that dbt would not read as they were written
+- shared_checks: of a duration, a text, a number, a template
+- tasks: what every task says: outcomes, routes, expiry, limits, identifier
+- workflows: names, the start event, one route for each task
+"""
 
 from __future__ import annotations
 
@@ -8,18 +17,18 @@ from typing import Final
 from delta_outbox.railway.checks import categories, paths, tasks, workflows
 from delta_outbox.railway.checks.between_workflows import meeting_identifiers, problems_among
 from delta_outbox.railway.checks.seed_cells import cells
-from delta_outbox.railway.checks.shared_checks import AnyWorkflow, Found, about
+from delta_outbox.railway.checks.shared_checks import AnyWorkflow, Finding, about
 from delta_outbox.railway.problems import Problem
 from delta_outbox.railway.tasks import AnyTask
 
 __all__ = ["problems_among", "problems_of"]
 
-OF_WORKFLOWS: Final[Sequence[Callable[[AnyWorkflow], Iterable[Found]]]] = (
+OF_WORKFLOWS: Final[Sequence[Callable[[AnyWorkflow], Iterable[Finding]]]] = (
     workflows.names,
     workflows.start_event,
     workflows.routes_once,
 )
-OF_TASK_SHAPES: Final[Sequence[Callable[[AnyWorkflow, AnyTask], Iterable[Found]]]] = (
+OF_TASK_SHAPES: Final[Sequence[Callable[[AnyWorkflow, AnyTask], Iterable[Finding]]]] = (
     tasks.outcomes,
     tasks.targets,
     tasks.concrete,
@@ -32,7 +41,7 @@ OF_TASK_SHAPES: Final[Sequence[Callable[[AnyWorkflow, AnyTask], Iterable[Found]]
     categories.to_dos,
     tasks.identifier,
 )
-OF_TASK_GRAPHS: Final[Sequence[Callable[[AnyWorkflow, AnyTask], Iterable[Found]]]] = (
+OF_TASK_GRAPHS: Final[Sequence[Callable[[AnyWorkflow, AnyTask], Iterable[Finding]]]] = (
     paths.fallbacks,
     paths.people,
     paths.reached,
@@ -72,7 +81,7 @@ def problems_of(workflow: AnyWorkflow) -> Iterator[Problem]:
 
 
 def _of_workflow(
-    workflow: AnyWorkflow, check: Callable[[AnyWorkflow], Iterable[Found]]
+    workflow: AnyWorkflow, check: Callable[[AnyWorkflow], Iterable[Finding]]
 ) -> Iterator[Problem]:
     for rule, says, remedy in check(workflow):
         yield Problem(workflow=str(workflow.name), task=None, rule=rule, says=says, remedy=remedy)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, PydanticUserError
 
 from delta_outbox.railway.checks.shared_checks import (
     AnyWorkflow,
-    Found,
+    Finding,
     has_text,
     is_number_from,
     span,
@@ -39,7 +39,7 @@ from delta_outbox.railway.tasks import (
 )
 
 
-def locks(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
+def locks(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Finding]:
     """Each category states the facts about its third party that its promise rests on."""
     if issubclass(task, PessimisticLock):
         if not hasattr(task, "settles_within"):
@@ -83,7 +83,7 @@ def locks(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
             )
 
 
-def compromises(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
+def compromises(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Finding]:
     """An opaque task has a compromise, and somebody who decided on it."""
     if not issubclass(task, BlackBox):
         return
@@ -119,7 +119,7 @@ def compromises(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
         )
 
 
-def no_members(concerns: Concerns) -> Iterator[Found]:
+def no_members(concerns: Concerns) -> Iterator[Finding]:
     """Yield what is no member of the closed lists of the checklist, such as a word.
 
     Args:
@@ -141,7 +141,7 @@ def _listed(members: type[Enum]) -> str:
     return ", ".join(f"{members.__name__}.{one}" for one in members.__members__)
 
 
-def no_compromise(value: object) -> Iterator[Found]:
+def no_compromise(value: object) -> Iterator[Finding]:
     """Yield what is wrong with a value that is no compromise, such as the class of one.
 
     Args:
@@ -159,7 +159,7 @@ def no_compromise(value: object) -> Iterator[Found]:
     yield "compromise_no_object", f"`compromise` is {says}.", remedy
 
 
-def to_dos(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
+def to_dos(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Finding]:
     """A To-Do item says who may answer, and what an answer looks like."""
     if not issubclass(task, ToDo):
         return

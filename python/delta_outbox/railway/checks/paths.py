@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from delta_outbox.railway.checks.shared_checks import AnyWorkflow, Found
+from delta_outbox.railway.checks.shared_checks import AnyWorkflow, Finding
 from delta_outbox.railway.compromises import AskHuman, AtLeastOnce
 from delta_outbox.railway.drawing import CAUSES
 from delta_outbox.railway.graph import Target
@@ -18,7 +18,7 @@ _NOUNS: Final = {"faulted": "fault", "expired": "expiry", "uncertain": "uncertai
 _WORDS: Final = {"decided": "decided", **CAUSES}
 
 
-def fallbacks(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
+def fallbacks(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Finding]:
     """Fault, expiry and uncertainty lead somewhere."""
     members = [str(one) for one in task.outcomes()]
     for cause, chosen in workflow.fallbacks(task).items():
@@ -44,7 +44,7 @@ def fallbacks(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
             )
 
 
-def people(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
+def people(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Finding]:
     """Whoever asks a person leads to one."""
     if not issubclass(task, BlackBox) or not isinstance(task.compromise, AskHuman):
         return
@@ -60,7 +60,7 @@ def people(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
         )
 
 
-def reached(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
+def reached(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Finding]:
     """Every task is reached."""
     if task is not workflow.first and task not in workflow.reachable(workflow.first):
         yield (
@@ -70,7 +70,7 @@ def reached(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
         )
 
 
-def ends(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
+def ends(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Finding]:
     """Whatever happens again and again, an instance ends, or waits where it can be seen."""
     endless = _endless(workflow)
 
@@ -115,7 +115,7 @@ def _endless(workflow: AnyWorkflow) -> Mapping[AnyTask, Mapping[str, set[Target[
         kept = left
 
 
-def loops(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
+def loops(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Finding]:
     """Each visit of a loop has an identifier of its own, and an end."""
     if task not in workflow.reachable(task):
         return
@@ -142,7 +142,7 @@ def loops(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
         )
 
 
-def warnings_of(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
+def warnings_of(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Finding]:
     """What is allowed, and somebody should know by name."""
     if (
         issubclass(task, BlackBox)

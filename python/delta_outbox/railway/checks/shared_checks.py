@@ -18,7 +18,7 @@ LONGEST: Final = timedelta(days=3650)
 """Beyond it a duration is a slip of the pen, and no instant of a log can hold it."""
 
 AnyWorkflow = Graph[Any]
-Found = tuple[str, str, str]
+Finding = tuple[str, str, str]
 """Rule, what is wrong, remedy."""
 
 
@@ -64,7 +64,7 @@ def has_text(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def span(name: str, value: object, *, never: bool = False) -> Iterator[Found]:
+def span(name: str, value: object, *, never: bool = False) -> Iterator[Finding]:
     """Yield what is wrong with a duration.
 
     Args:
@@ -92,7 +92,7 @@ def span(name: str, value: object, *, never: bool = False) -> Iterator[Found]:
         )
 
 
-def template(name: str, text: str, known: dict[str, Any]) -> Iterator[Found]:
+def template(name: str, text: str, known: dict[str, Any]) -> Iterator[Finding]:
     """Yield what is wrong with a template.
 
     Args:

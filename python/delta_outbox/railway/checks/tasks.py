@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from inspect import get_annotations, isabstract
 from typing import Any, Final, Generic, get_args
 
-from delta_outbox.railway.checks.shared_checks import AnyWorkflow, Found, has_text, span, template
+from delta_outbox.railway.checks.shared_checks import AnyWorkflow, Finding, has_text, span, template
 from delta_outbox.railway.graph import Event, fields_of
 from delta_outbox.railway.identifiers import OF_TASKS
 from delta_outbox.railway.names import duration, is_plain
@@ -30,7 +30,7 @@ ALIKE: Final = 0.8
 """From this likeness of two names (difflib, 0 to 1) on, one is taken for the other misspelt."""
 
 
-def outcomes(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
+def outcomes(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Finding]:
     """A task has outcomes, each leads somewhere, and its route names no others."""
     try:
         members = [str(one) for one in task.outcomes()]
@@ -62,7 +62,7 @@ def outcomes(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
             )
 
 
-def targets(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
+def targets(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Finding]:
     """What an outcome leads to is an event or a task with a route."""
     to: Mapping[str, object] = workflow.table[task]
     for outcome, target in to.items():
@@ -116,7 +116,7 @@ def _start_of(task: AnyTask) -> type[Any] | None:
     return None
 
 
-def concrete(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
+def concrete(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Finding]:
     """A task is of a category and overrides what the category asks for."""
     if not hasattr(task, "category"):
         yield (
@@ -133,7 +133,7 @@ def concrete(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
         )
 
 
-def attributes(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
+def attributes(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Finding]:
     """What an author writes into a task has an effect: no misspelt name, none of another kind."""
     own = [one for one in task.__mro__ if one not in _OURS and one not in _BASES]
     written = {name: None for one in own for name in vars(one) if not name.startswith("_")}
@@ -163,7 +163,7 @@ def attributes(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
             )
 
 
-def expiry(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
+def expiry(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Finding]:
     """When a task expires is written out."""
     expires = getattr(task, "expires", None)
     if expires is None:
@@ -176,7 +176,7 @@ def expiry(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
         yield from span("expires", expires, never=True)
 
 
-def limits(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
+def limits(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Finding]:
     """A task that calls somebody says whom, and for how long."""
     if not issubclass(task, State):
         return
@@ -212,7 +212,7 @@ def limits(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
         )
 
 
-def uncertainty(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
+def uncertainty(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Finding]:
     """What is decided when nobody knows is written out."""
     if issubclass(task, State) and not hasattr(task, "when_uncertain"):
         yield (
@@ -222,7 +222,7 @@ def uncertainty(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
         )
 
 
-def identifier(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Found]:
+def identifier(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Finding]:
     """An identifier is made of what the start event has."""
     known: dict[str, Any] = {**fields_of(workflow.start), **dict.fromkeys(OF_TASKS, str)}
     yield from template("identifier", task.identifier, known)

@@ -9,7 +9,7 @@ from typing import Final
 from delta_outbox.railway.checks.shared_checks import (
     RESERVED_TYPE,
     AnyWorkflow,
-    Found,
+    Finding,
     has_text,
     template,
 )
@@ -19,7 +19,7 @@ from delta_outbox.railway.names import is_plain
 from delta_outbox.railway.tasks import AnyTask, Task
 
 
-def kinds(workflow: AnyWorkflow) -> Iterator[Found]:
+def kinds(workflow: AnyWorkflow) -> Iterator[Finding]:
     """Each argument is of a kind that the other rules can read."""
     for name, kind, words in _KINDS:
         value: object = getattr(workflow, name)
@@ -66,7 +66,7 @@ def _is_task(value: object) -> bool:
     return isinstance(value, type) and issubclass(value, Task)
 
 
-def names(workflow: AnyWorkflow) -> Iterator[Found]:
+def names(workflow: AnyWorkflow) -> Iterator[Finding]:
     """A workflow, its tasks and its event types have names that rows can carry."""
     if not is_plain(workflow.name):
         yield (
@@ -94,7 +94,7 @@ def names(workflow: AnyWorkflow) -> Iterator[Found]:
             )
 
 
-def start_event(workflow: AnyWorkflow) -> Iterator[Found]:
+def start_event(workflow: AnyWorkflow) -> Iterator[Finding]:
     """The start event has fields, and `instance` is made of them."""
     known = fields_of(workflow.start)
     if not known:
@@ -114,7 +114,7 @@ def start_event(workflow: AnyWorkflow) -> Iterator[Found]:
     yield from template("instance", workflow.instance, {**known, "event_id": str})
 
 
-def routes_once(workflow: AnyWorkflow) -> Iterator[Found]:
+def routes_once(workflow: AnyWorkflow) -> Iterator[Finding]:
     """Each task has one route, and a name of its own."""
     if not workflow.routes:
         yield "routes", "it has no routes.", "Add `route(Task, {...})` for each task."

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from inspect import isawaitable
 from typing import Any
 
+from delta_outbox.lifecycle.states import Reason
 from delta_outbox.railway import (
     CertainlyNot,
     Decided,
@@ -25,26 +26,25 @@ from delta_outbox.railway.algorithms.history import History, Limits
 from delta_outbox.railway.algorithms.steps import (
     AskBackOff,
     Attempt,
+    AttemptEnding,
+    AttemptResult,
     Begun,
     Completed,
     End,
-    Ending,
-    Failed,
+    Fault,
+    FinalRefusal,
     Found,
     ListFirstSteps,
     LookUp,
     NoAnswer,
     NotDone,
-    NotSent,
+    NothingSent,
     ReadRecord,
-    Reason,
-    Rejected,
-    Result,
     Rules,
     Step,
     TakeFirstStep,
     Undo,
-    Unknown,
+    Unsure,
     WriteLock,
 )
 from delta_outbox.railway.author_decisions import asked
@@ -174,7 +174,7 @@ class _Running:
     def say(self, what: str) -> None:
         self.lines.append(Line(at=self.clock.elapsed, task=self.task.business_name(), what=what))
 
-    def attempt(self) -> Ending:
+    def attempt(self) -> AttemptEnding:
         """Run the algorithm once, and return how it ended."""
         self.history = self.history.claimed(self.clock.now)
         began = self.history.read(self.limits, self.clock.now)
@@ -188,7 +188,7 @@ class _Running:
         except WorkerDied:
             self.say("our worker dies; its lease runs out")
             self.clock.pass_for(self.workflow.lease)
-            ending = conclude(Unknown(), self.rules, began, self.back_off(None))
+            ending = conclude(Unsure(), self.rules, began, self.back_off(None))
             self.say(_words(ending))
             return ending
         algorithm.close()
@@ -247,32 +247,32 @@ class _Running:
         """Return how many calls have come to scripted third parties, if the task holds one."""
         return sum(len(one.calls) for one in self.parties)
 
-    def call(self, words: str, function: str, wrap: Any, *more: Any) -> Result | Begun:
+    def call(self, words: str, function: str, wrap: Any, *more: Any) -> AttemptResult | Begun:
         whom = self.task.third_party
         try:
             value = self.invoke(function, *more)
         except FinallyRefused as error:
             self.say(f"{words} {whom}: refused for good ({error})")
-            return Rejected(error)
+            return FinalRefusal(error)
         except (CertainlyNot, ConnectionRefusedError) as error:
             self.say(f"{words} {whom}: certainly not done ({error})")
-            return Failed(error)
+            return Fault(error)
         except NotDue as error:
             self.say(f"{words} {whom}: nothing was sent ({error})")
             self.held_back += 1
             self.clock.pass_for(pause(self.held_back))
-            return NotSent()
+            return NothingSent()
         except KitError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, nobody knows what was done
             self.say(f"{words} {whom}: {_named(error)}; nobody knows whether it was done")
-            return Unknown(error)
+            return Unsure(error)
         if wrap is Completed:
             self.check(value)
             self.say(f"{words} {whom}: {value.outcome}")
         else:
             self.say(f"{words} {whom}: done")
-        made: Result | Begun = wrap(value)
+        made: AttemptResult | Begun = wrap(value)
         return made
 
     def check(self, value: Any) -> None:
@@ -355,7 +355,7 @@ class _Running:
             raise KitError(f"{self.task_id}: on_fault returned {chosen!r}, which it cannot decide.")
         return chosen
 
-    def ended(self, ending: Ending) -> TaskRun:
+    def ended(self, ending: AttemptEnding) -> TaskRun:
         outcome: Outcome | Exit
         match CAUSES[ending.reason]:
             case "decided":
@@ -380,7 +380,7 @@ class _Running:
         )
 
 
-def _words(ending: Ending) -> str:
+def _words(ending: AttemptEnding) -> str:
     match ending.reason:
         case Reason.RELEASED:
             return "steps back, and waits for what is under way" if ending.settle else "steps back"

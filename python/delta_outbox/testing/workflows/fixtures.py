@@ -8,7 +8,7 @@ import random
 import pytest
 
 from delta_outbox.testing.workflows.clock import VirtualClock
-from delta_outbox.testing.workflows.third_parties import TROUBLES, Trouble
+from delta_outbox.testing.workflows.troubles import TROUBLES, Trouble
 
 SEED = "OUTBOX_WORKFLOW_SEED"
 

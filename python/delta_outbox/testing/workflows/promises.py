@@ -24,7 +24,8 @@ from delta_outbox.testing.workflows.clock import VirtualClock
 from delta_outbox.testing.workflows.errors import KitError
 from delta_outbox.testing.workflows.inputs import check_given_task, check_third_parties, held_by
 from delta_outbox.testing.workflows.task_run import TaskRun, _finished, run_task
-from delta_outbox.testing.workflows.third_parties import TROUBLES, ThirdParty, Trouble, WorkerDied
+from delta_outbox.testing.workflows.third_parties import ThirdParty, WorkerDied
+from delta_outbox.testing.workflows.troubles import TROUBLES, Trouble
 
 MOST_SCRIPTS = 20_000
 _FORGETS = " (remembers no keys: it was made without `remembers_keys=True`)"

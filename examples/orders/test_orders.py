@@ -156,7 +156,7 @@ def test_a_terminal_that_says_nothing_is_not_asked_again() -> None:
 
 
 def test_a_terminal_that_refuses_the_connection_is_asked_again() -> None:
-    """What certainly was not done is tried again, also for an opaque task."""
+    """What certainly was not done is tried again, also for a black box."""
     terminal = Terminal([Trouble.REFUSES, Trouble.REFUSES])
     run = check_task(order_creation, CreatePaymentAttempt(terminal), ORDER, [terminal])
     assert run.outcome == PaymentAsked.ASKED
@@ -286,7 +286,7 @@ def test_money_that_may_have_been_taken_is_reviewed() -> None:
 
 
 def test_a_terminal_that_may_have_asked_is_reviewed() -> None:
-    """An opaque task that is uncertain leads to support."""
+    """A black box that is uncertain leads to support."""
     town = Town(terminal=Terminal([Trouble.DIES_AFTER]))
     run = order(town, reviews("agreed_to_cancel"))
     assert run.path[-2:] == ["create_payment_attempt", "customer_support_review"]

@@ -82,7 +82,7 @@ def test_a_new_test_notices_a_task_that_calls_nobody(tmp_path: Path) -> None:
 
 
 def test_the_questions_are_those_of_the_decision_tree() -> None:
-    """The first yes decides, and without one the task is opaque."""
+    """The first yes decides, and without one the task is a black box."""
     assert ["ToDo", "Idempotent", "PessimisticLock", "BlackBox"] == list(CATEGORIES.values())
     page = (ROOT / "docs" / "railway" / "categories.md").read_text(encoding="utf-8")
     tree = page.split("```mermaid")[1].split("```")[0]

@@ -41,7 +41,7 @@ class Risk(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Concerns:
-    """The checklist of an opaque task, as somebody of the business filled it in.
+    """The checklist of a black box, as somebody of the business filled it in.
 
     Args:
         visibility: who would notice.
@@ -94,7 +94,7 @@ def written(compromise: Compromise) -> str:
     """Return a compromise as the generated rows have it.
 
     Args:
-        compromise: of an opaque task.
+        compromise: of a black box.
     """
     match compromise:
         case AtMostOnce():

@@ -191,7 +191,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "Shorten time_limit or settles_within, or choose another category.",
     ),
     "compromise_missing": (
-        "For an opaque task there is no technical answer: the business decides.",
+        "For a black box there is no technical answer: the business decides.",
         "Write `compromise = AtMostOnce()`, `AtLeastOnce()`, `UpTo(n)` or `AskHuman()`.",
     ),
     "compromise_no_object": (

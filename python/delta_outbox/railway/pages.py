@@ -37,8 +37,8 @@ def page(workflow: Graph[Any]) -> str:
         "|---|---|---|---|---|",
         *(_row(workflow, task) for task in workflow.tasks),
     ]
-    opaque = [task for task in workflow.tasks if issubclass(task, BlackBox)]
-    if opaque:
+    boxes = [task for task in workflow.tasks if issubclass(task, BlackBox)]
+    if boxes:
         lines += ["", "## Opaque tasks", ""]
         lines += [
             "Nobody can tell whether their third party has acted. What the business decided:",
@@ -48,7 +48,7 @@ def page(workflow: Graph[Any]) -> str:
                 "| decided by | why |"
             ),
             "|---|---|---|---|---|---|---|---|",
-            *(_concerns(task) for task in opaque),
+            *(_concerns(task) for task in boxes),
         ]
     described = [task for task in workflow.tasks if _first_line(task)]
     if described:

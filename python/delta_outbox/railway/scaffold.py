@@ -17,7 +17,7 @@ QUESTIONS: Final = (
     ("lookup", "Can it be asked, by an identifier of ours, whether it has acted?"),
 )
 """The decision tree of docs/railway/categories.md: the first "yes" decides; without one the task
-is opaque.
+is a black box.
 """
 CATEGORIES: Final = {
     "waits": "ToDo",
@@ -47,8 +47,8 @@ class Answers:
         name: of the task, in snake case.
         category: name of the base class.
         third_party: whom the task calls, or who answers it.
-        compromise: of an opaque task, a key of `COMPROMISES`.
-        concerns: of an opaque task: visibility, necessity, hurt, risk, decided_by, why.
+        compromise: of a black box, a key of `COMPROMISES`.
+        concerns: of a black box: visibility, necessity, hurt, risk, decided_by, why.
     """
 
     name: str

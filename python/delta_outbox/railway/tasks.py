@@ -53,6 +53,7 @@ class Category(StrEnum):
         return _BUSINESS_NAMES[self]
 
 
+# In pages and drawings only; everywhere else a category has its own name.
 _BUSINESS_NAMES = {
     Category.IDEMPOTENT: "Trivial",
     Category.PESSIMISTIC_LOCK: "Deterministic",

@@ -195,7 +195,7 @@ def test_new_overwrites_nothing(project: Path, capsys) -> None:
 
 
 def test_new_asks_what_the_third_party_promises(project: Path, capsys, monkeypatch) -> None:
-    """Three questions decide the category; an opaque task asks for the whole checklist."""
+    """Three questions decide the category; a black box asks for the whole checklist."""
     answers = ["post_office", "no", "N", "n", "perhaps", "human", "trace", "must_happen", "c"]
     answers += ["legal", "head of support", "a letter sent twice is a lawsuit"]
     monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(answers) + "\n"))

@@ -84,7 +84,7 @@ def test_the_page_has_a_row_for_each_task() -> None:
     rows = [
         line for line in text.splitlines() if re.match(r"\| (Label|Pack|Book|Tell|Check) ", line)
     ]
-    assert 6 == len(rows)  # five tasks, and the opaque one with its concerns
+    assert 6 == len(rows)  # five tasks, and the black box with its concerns
     assert (
         "| Check | To Do | shipping | 1 day, due after 1 hour | send: ends with parcel.sent"
         "<br>again: Label<br>*expired*: ends with parcel.sent |"
@@ -100,7 +100,7 @@ def test_the_page_has_a_row_for_each_task() -> None:
         (UpTo(3), "tried again, 3 times in all"),
     ],
 )
-def test_the_page_says_what_was_decided_about_an_opaque_task(compromise, words) -> None:
+def test_the_page_says_what_was_decided_about_a_black_box(compromise, words) -> None:
     """The compromise, the checklist, who decided and why are on the page."""
     text = page(graph(change(Tell, compromise=compromise)))
     assert f"| Tell | {words} | traceable | must happen | customer | reputation |" in text

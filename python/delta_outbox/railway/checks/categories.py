@@ -84,14 +84,14 @@ def locks(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Finding]:
 
 
 def compromises(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Finding]:
-    """An opaque task has a compromise, and somebody who decided on it."""
+    """A black box has a compromise, and somebody who decided on it."""
     if not issubclass(task, BlackBox):
         return
     compromise = getattr(task, "compromise", None)
     if compromise is None:
         yield (
             "compromise_missing",
-            "an opaque task needs a compromise.",
+            "a black box needs a compromise.",
             "Write `compromise = AtMostOnce()`, `AtLeastOnce()`, `UpTo(n)` or `AskHuman()`.",
         )
     elif not isinstance(compromise, Compromise):

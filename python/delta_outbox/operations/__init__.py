@@ -1,4 +1,21 @@
-"""Operators ask for replays, kills, releases and pauses: checked, shown, appended as commands."""
+"""What operators ask for and see: requests that become commands, and questions about an outbox.
+
+A request is checked (requests, by argument_rules), expanded to the deliveries that it gets
+(request_expansion), shown (request_report) and appended as a command (command_log). Whoever applies
+commands next does what it says (store/apply_commands.py).
+
+- argument_rules: what an argument of a request may be
+- command_log: appends commands
+- event_life: the whole life of one event, and what became of a command
+- inspection: counts, freshness, relays, listings
+- inspection_filter: what a listing selects, and how it sorts
+- lanes: asks for another number of lanes, and says how many there are
+- maintenance: compaction, the removal of old files, purges
+- pauses: asks to pause or to resume a destination
+- request_expansion: which deliveries a request gets, and the command that asks for them
+- request_report: what is shown of a request
+- requests: replay, kill and release, as checked values
+"""
 
 from __future__ import annotations
 

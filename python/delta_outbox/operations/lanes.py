@@ -1,4 +1,4 @@
-"""The number of lanes: how it is asked for, changed and shown."""
+"""Asks for another number of lanes, and says how many there are; `store/lane_change.py` does it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from delta_outbox.core.errors import WrongUsage
 from delta_outbox.operations.argument_rules import MAX_ACTOR, MAX_TEXT, Arguments
 from delta_outbox.operations.inspection import relays_alive
+from delta_outbox.store.epochs import MOST_LANES
 from delta_outbox.store.lane_change import LaneChange
-from delta_outbox.store.lanes import MOST_LANES
 
 if TYPE_CHECKING:
     from delta_outbox.store.store import Store

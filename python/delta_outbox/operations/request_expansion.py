@@ -1,4 +1,4 @@
-"""Makes commands of a request: expands it by dbt's SQL, shows it, appends it."""
+"""Expands a request to the deliveries that it gets, by dbt's SQL, and appends it as a command."""
 
 from __future__ import annotations
 

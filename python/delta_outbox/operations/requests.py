@@ -1,4 +1,4 @@
-"""Requests of an operator: typed, checked values, no SQL."""
+"""Replay, kill and release, as an operator asks for them: typed, checked values, no SQL."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ from delta_outbox.relay.other_lanes import OtherLanes
 from delta_outbox.relay.schedule import Schedule
 from delta_outbox.relay.standby import STANDBY_SECONDS, Standby
 from delta_outbox.relay.timing import Timing
+from delta_outbox.store.epochs import Epoch
 from delta_outbox.store.heartbeat import Heartbeat
-from delta_outbox.store.lanes import Epoch
 from delta_outbox.store.leases import LeaseWatch
 from delta_outbox.store.open_deliveries import END_AT_ONCE, Overview
 from delta_outbox.store.store import Store

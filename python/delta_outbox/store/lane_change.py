@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.core.errors import LaneClosed
 from delta_outbox.delta.numbered_writes import NumberedWrite
-from delta_outbox.store.lanes import begun_plan, closing_plan, lane_sql, read_epoch
+from delta_outbox.store.epochs import begun_plan, closing_plan, read_epoch
+from delta_outbox.store.lanes import lane_sql
 from delta_outbox.store.leases import LeaseWatch
 
 if TYPE_CHECKING:

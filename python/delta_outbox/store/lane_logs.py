@@ -18,7 +18,7 @@ from delta_outbox.core.tables import Tables
 from delta_outbox.delta.commit_history import Commit, CommitHistory
 from delta_outbox.delta.numbered_appends import ATTEMPTS
 from delta_outbox.delta.numbered_writes import NumberedWrites
-from delta_outbox.store.lanes import FIRST, WRITER, Epoch, read_epoch
+from delta_outbox.store.epochs import FIRST, WRITER, Epoch, read_epoch
 from delta_outbox.store.transition_log import TransitionLog
 
 if TYPE_CHECKING:

@@ -35,8 +35,9 @@ from delta_outbox.operations.lanes import LaneRequest, change_lanes, describe
 from delta_outbox.relay import Mode, Relay
 from delta_outbox.runtime.dbt import check_result
 from delta_outbox.runtime.home import Home
+from delta_outbox.store.epochs import BEGUN, CLOSING
 from delta_outbox.store.heartbeat import Heartbeat
-from delta_outbox.store.lanes import BEGUN, CLOSING, lane_of
+from delta_outbox.store.lanes import lane_of
 from delta_outbox.store.transition_log import TransitionLog
 
 if TYPE_CHECKING:

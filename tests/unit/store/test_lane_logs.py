@@ -15,8 +15,8 @@ from delta_outbox.core.errors import LaneClosed
 from delta_outbox.core.tables import Tables
 from delta_outbox.delta.numbered_writes import NumberedWrite
 from delta_outbox.store import lane_logs
+from delta_outbox.store.epochs import FIRST, begun_plan, closing_plan, read_epoch
 from delta_outbox.store.lane_logs import LaneLogs
-from delta_outbox.store.lanes import FIRST, begun_plan, closing_plan, read_epoch
 from delta_outbox.store.transition_log import TransitionLog
 
 WHO: dict[str, Any] = {"actor": "ann", "reason": "growth"}

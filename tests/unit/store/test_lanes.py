@@ -19,7 +19,8 @@ from delta_outbox.core.errors import WrongUsage
 from delta_outbox.delta.numbered_writes import NumberedWrite
 from delta_outbox.operations.lanes import LaneRequest
 from delta_outbox.relay.lane_share import share_of
-from delta_outbox.store.lanes import FIRST, Epoch, begun_plan, closing_plan, lane_of, read_epoch
+from delta_outbox.store.epochs import FIRST, Epoch, begun_plan, closing_plan, read_epoch
+from delta_outbox.store.lanes import lane_of
 
 WHO: dict[str, Any] = {"actor": "ann", "reason": "growth"}
 ROWS = pa.table(

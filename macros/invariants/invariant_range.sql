@@ -11,7 +11,7 @@
             number: of the plan that will say that the range was checked
             whole: whether everything is checked
             is_stale: whether the verified position is older than a day
-            heads: latest version of each log that was looked at
+            latest_versions: of each log that was looked at
             rewrites: commits that are not appends
             events_after, events_to, transitions_after, transitions_to: ranges of commits, first exclusive
             state_before, state_version: versions of the projection at both ends, the first -1 if there is none
@@ -30,7 +30,7 @@
     {#- A relay may refresh the projection meanwhile: all that follows is asked of this version. -#}
     {%- set version = (run_query("describe history " ~ state ~ " limit 1") | list)[0]["version"] | int -%}
     {%- set range = {
-        "heads": {}, "rewrites": [], "state_version": version,
+        "latest_versions": {}, "rewrites": [], "state_version": version,
         "state_id": (run_query("describe detail " ~ state) | list)[0]["id"],
         "events": 0, "transitions": 0, "since": none, "news_from": none, "news_to": none,
         "leaves_terminal": false, "interventions": false, "any_hold": false, "versions": [], "purged": false, "purged_lanes": [],

@@ -1,19 +1,19 @@
 {% macro look_at_commits(name, log, after, range) -%}
     {#-
-        Note the head of a log, and its new commits that are not appends.
+        Note the latest version of a log, and its new commits that are not appends.
 
         Arguments:
             name: short name of the log
             log: relation
             after: version up to which its commits were looked at, -1 for none
-            range: mapping that takes `heads` and `rewrites`
+            range: mapping that takes `latest_versions` and `rewrites`
     -#}
     {%- set commits = delta_outbox.new_commits(log, after) -%}
-    {%- set head = commits[0]["version"] | int -%}
-    {%- do range["heads"].update({name: head}) -%}
-    {%- if head < after -%}
+    {%- set latest = commits[0]["version"] | int -%}
+    {%- do range["latest_versions"].update({name: latest}) -%}
+    {%- if latest < after -%}
         {%- do range["rewrites"].append({
-            "log": log.identifier, "version": head, "operation": "REPLACED",
+            "log": log.identifier, "version": latest, "operation": "REPLACED",
             "problem": "the log was replaced by another table",
         }) -%}
     {%- endif -%}

@@ -12,7 +12,7 @@
         "events": {"after": range["events_after"], "to": range["events_to"]},
         "transitions": {"after": range["transitions_after"], "to": range["transitions_to"]},
         "state": {"id": range["state_id"], "version": range["state_version"]},
-        "heads": range["heads"],
+        "heads": range["latest_versions"],
         "lanes": range["lanes"],
     } -%}
     {{- delta_outbox.append_plan(progress, "invariants", range["number"], plan) -}}

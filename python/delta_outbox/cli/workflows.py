@@ -106,17 +106,17 @@ def draw(args: argparse.Namespace, invocation: Invocation) -> Outcome:
                 from delta_outbox.railway.graphviz_files import save
 
                 save(one, file)
-    pictures = {name: drawing.mermaid(one) for name, one in drawn.items()}
+    texts = {name: drawing.mermaid(one) for name, one in drawn.items()}
 
     def text() -> Iterable[RenderableType]:
         from delta_outbox.cli.render import sentence
 
         if args.to is None:
-            yield from (sentence(picture) for picture in pictures.values())
+            yield from (sentence(one) for one in texts.values())
         else:
             yield from (sentence(f"Drawn: {file}") for file in files)
 
-    return Outcome(document={"files": files, "mermaid": pictures}, text=text)
+    return Outcome(document={"files": files, "mermaid": texts}, text=text)
 
 
 def build(args: argparse.Namespace, invocation: Invocation) -> Outcome:

@@ -23,7 +23,7 @@ COLOURS: Final = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Box:
-    """A task or an event of the picture.
+    """A task or an event of the drawing.
 
     Args:
         name: by which lines refer to it.
@@ -56,7 +56,7 @@ class Arrow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Drawing:
-    """A picture, before it takes a form.
+    """A drawing, before it takes a form.
 
     Args:
         title: of the workflow.
@@ -74,7 +74,7 @@ class Drawing:
 
 
 def draw(workflow: Graph[Any]) -> Drawing:
-    """Return the picture of a workflow.
+    """Return the drawing of a workflow.
 
     Args:
         workflow: to draw.
@@ -177,7 +177,7 @@ def _name(target: AnyTask | Event) -> str:
 
 
 def mermaid(drawing: Drawing) -> str:
-    """Return a picture as Mermaid, which many pages show as it is.
+    """Return a drawing as Mermaid, which many pages show as it is.
 
     Args:
         drawing: of a workflow.

@@ -56,7 +56,7 @@ def route(
 
 @dataclass(frozen=True, slots=True)
 class Leg(Generic[StartT]):
-    """One line of the picture: from a task to what follows.
+    """One line of the drawing: from a task to what follows.
 
     Args:
         task: where it begins.

@@ -15,7 +15,7 @@ FORMATS: Final = (".svg", ".png")
 
 
 class NoGraphviz(OutboxError):
-    """A picture as SVG or PNG needs pygraphviz: install the extra `draw`."""
+    """A drawing as SVG or PNG needs pygraphviz: install the extra `draw`."""
 
     code: ClassVar[str] = "NO_GRAPHVIZ"
     remedy = "pip install 'delta-outbox[draw]', or draw Mermaid, which needs nothing."
@@ -25,7 +25,7 @@ class NoGraphviz(OutboxError):
 
 
 def save(drawing: Drawing, path: Path) -> None:
-    """Draw a picture into a file.
+    """Write a drawing into a file.
 
     Args:
         drawing: of a workflow.
@@ -36,14 +36,14 @@ def save(drawing: Drawing, path: Path) -> None:
         ValueError: the path ends with something else.
     """
     if path.suffix not in FORMATS:
-        raise ValueError(f"{path}: a picture ends with .svg or .png")
+        raise ValueError(f"{path}: a drawing ends with .svg or .png")
     graph = layout(drawing)
     graph.draw(str(path), prog="dot")
     graph.close()
 
 
 def layout(drawing: Drawing) -> Any:
-    """Return a picture as a graph of Graphviz.
+    """Return a drawing as a graph of Graphviz.
 
     Args:
         drawing: of a workflow.
@@ -88,7 +88,7 @@ def _box(box: Box) -> dict[str, str]:
 
 
 def _arrow(arrow: Arrow) -> dict[str, str]:
-    # Each word on a line of its own keeps the picture narrow.
+    # Each word on a line of its own keeps the drawing narrow.
     made = {"label": " " + "\n ".join(arrow.words)}
     if arrow.trouble:
         made |= {"style": "dashed", "color": "#a0a0a0", "fontcolor": "#808080"}

@@ -71,7 +71,7 @@ def written_slices(
     """Write down what each slice is to send, for a block; give the path.
 
     Args:
-        routed: columns of `placing.ROUTED`.
+        routed: columns of `routing.ROUTED`.
         deliveries: the claim's, with the columns of `event_files.LOCATED`.
         slices: how many.
         folder: where to write; that of temporary files if None.

@@ -37,7 +37,7 @@ ROUTED: Final = pa.schema(
 def route_claim(claim: Claim, *, slices: int) -> pa.Table:
     """Say where each delivery goes; what has one key is in one slice.
 
-    Each column is what `policy.message_key`, `policy.render_route`, `scopes.scope_of` and
+    Each column is what `policy.message_key`, `policy.render_route`, `order_scopes.scope_of` and
     `store.lanes.lane_of` say of each delivery.
 
     Args:

@@ -34,7 +34,7 @@ class Proxy:
         self._target = (host, port)
         self._frozen = False
         self._answers_to_lose = 0
-        self._generation = 0  # of connections; those of an older one are reset
+        self._resets = 0  # so far; a connection ends with the next one
         self._server: socket.socket | None = None
         self._accepting: threading.Thread | None = None
         self._serving: list[threading.Thread] = []
@@ -57,7 +57,7 @@ class Proxy:
     def stop(self) -> None:
         """Reset all connections and listen no more."""
         server, self._server = self._server, None
-        self._generation += 1
+        self._resets += 1
         if server is not None and self._accepting is not None:
             with contextlib.suppress(OSError):
                 server.shutdown(socket.SHUT_RDWR)
@@ -84,15 +84,15 @@ class Proxy:
                 client, _ = server.accept()
                 self.connections += 1
                 serving = threading.Thread(
-                    target=self._serve, args=(client, self._generation), daemon=True
+                    target=self._serve, args=(client, self._resets), daemon=True
                 )
                 self._serving = [one for one in self._serving if one.is_alive()] + [serving]
                 serving.start()
 
-    def _serve(self, client: socket.socket, generation: int) -> None:
+    def _serve(self, client: socket.socket, resets: int) -> None:
         with client, contextlib.suppress(OSError), socket.create_connection(self._target) as server:
             carried = 0
-            while self._generation == generation:
+            while self._resets == resets:
                 if self._frozen:
                     time.sleep(_LOOK)
                     continue

@@ -67,7 +67,7 @@ CHECKS: Final[tuple[Check, ...]] = numbered(
     trouble.it_works_again_after_a_stop,
     trouble.nothing_is_delivered_by_a_silent_destination,
     trouble.a_call_ends_at_its_deadline,
-    trouble.what_was_sent_is_not_said_to_be_unsent,
+    trouble.what_was_sent_is_not_called_unsent,
     trouble.what_had_no_answer_is_not_sent_again,
     trouble.it_works_again_after_silence,
     trouble.a_lost_answer_is_no_failure,

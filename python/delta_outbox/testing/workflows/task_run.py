@@ -386,8 +386,8 @@ def _words(ending: AttemptEnding) -> str:
             return "steps back, and waits for what is under way" if ending.settle else "steps back"
         case Reason.FAILED | Reason.UNKNOWN:
             wait = f" in {duration(ending.pause)}" if ending.pause else ""
-            settled = ", after what is under way has settled" if ending.settle else ""
-            return f"{'finds out' if ending.last else 'tries again'}{wait}{settled}"
+            after = ", after what is under way has settled" if ending.settle else ""
+            return f"{'finds out' if ending.last else 'tries again'}{wait}{after}"
         case Reason.UNCERTAIN:
             return "nobody can say whether it was done"
         case Reason.EXPIRED:

@@ -47,7 +47,7 @@ class TakesSendingForDelivery(RightPublisher):
 class TakesSilenceForFailure(RightPublisher):
     """Answers Failed for what was sent and has no answer."""
 
-    caught_by = ("what_was_sent_is_not_said_to_be_unsent", "a_lost_answer_is_no_failure")
+    caught_by = ("what_was_sent_is_not_called_unsent", "a_lost_answer_is_no_failure")
 
     def attempt(self, event: Event, seconds: float) -> Result:
         result = super().attempt(event, seconds)

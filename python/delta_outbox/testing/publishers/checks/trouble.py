@@ -154,7 +154,7 @@ def a_call_ends_at_its_deadline(seen: Trouble) -> None:
 
 
 @FROZEN.check()
-def what_was_sent_is_not_said_to_be_unsent(seen: Trouble) -> None:
+def what_was_sent_is_not_called_unsent(seen: Trouble) -> None:
     """What arrives after all was Unknown: never Failed, Rejected or NotSent."""
     _not_denied(seen)
 

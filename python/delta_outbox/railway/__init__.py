@@ -1,4 +1,27 @@
-"""Workflows of third-party calls: declared, checked, drawn and tested before anything runs."""
+"""Workflows of third-party calls: declared, checked, drawn and tested before anything runs.
+
+- algorithms: what an attempt does, by category, step by step
+- author_decisions: asks `back_off`, `on_fault` and `still_needed`, and waits a second at most
+- checks: the rules of a declaration
+- compromises: what the business decides about a black box
+- drawing: a workflow as boxes and arrows, and as Mermaid
+- explanations: why there is each rule, and what to do
+- generated_files: what `outbox workflow build` writes, and what of it is stale
+- graph: where each outcome leads; instances and task identifiers of a workflow
+- graphviz_files: a drawing as SVG or PNG
+- identifiers: templates, and whether two can make the same text
+- modules: finds the workflows of a project
+- names: snake case for machines, words and durations for people
+- outcomes: what a task may decide, and what an attempt may raise
+- pages: the page of a workflow, for people of the business
+- problems: a rule that is broken, and the error that names all of them
+- providers: the tasks with their clients, as a module provides them
+- rows: a workflow as rows of seeds, and their hash
+- scaffold: what `outbox workflow new` writes
+- tasks: the class of each category, with all that an author writes into it
+- triggers: what a task is told
+- workflow: a graph that keeps every rule
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiles the SQL texts of dbt's macros that we run ourselves, once."""
+"""The SQL that we run ourselves: texts of dbt's macros by name, which dbt has compiled once."""
 
 from __future__ import annotations
 

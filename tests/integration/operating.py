@@ -14,7 +14,7 @@ from tests.integration.outboxes import Store
 from delta_outbox.api import Outbox
 from delta_outbox.core.clock import CLOCK_OFFSET_VARIABLE, SystemClock
 from delta_outbox.lifecycle.claims import Claim
-from delta_outbox.operations import event_life
+from delta_outbox.operations import command_life, event_life
 from delta_outbox.runtime.dbt import check_result, run_dbt
 
 SCHEMA = "t_operations"
@@ -143,7 +143,7 @@ class Ways:
             "group by command_id order by place"
         )
         self.outbox.refresh()
-        found = [event_life.show_command(self.outbox, row["command_id"]) for row in rows]
+        found = [command_life.show_command(self.outbox, row["command_id"]) for row in rows]
         return [str(command["status"]) for command in found if command is not None]
 
     def command(self, command_id: str | None) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def release(args: argparse.Namespace, invocation: Invocation) -> Outcome:
 
 def _perform(request: Request, invocation: Invocation) -> Outcome:
     """Show a request; append it, and apply what waits, unless it is a dry run."""
-    from delta_outbox.operations import event_life
+    from delta_outbox.operations import command_life
     from delta_outbox.operations.request_expansion import perform
 
     with invocation.open() as outbox:
@@ -66,7 +66,7 @@ def _perform(request: Request, invocation: Invocation) -> Outcome:
         if report.command_id is not None:
             outbox.apply_commands_if_alone()
             outbox.refresh()
-            command = event_life.show_command(outbox, report.command_id)
+            command = command_life.show_command(outbox, report.command_id)
             assert command is not None
             document |= {"status": command["status"], "status_counts": command["counts"]}
     return outcome_of(document)

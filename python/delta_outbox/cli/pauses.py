@@ -27,14 +27,14 @@ def _ask(kind: str, args: argparse.Namespace, invocation: Invocation) -> Outcome
     request = pausing_request(
         kind, destination=args.destination, actor=args.actor, reason=args.reason
     )
-    from delta_outbox.operations import event_life
+    from delta_outbox.operations import command_life
     from delta_outbox.operations.pauses import append_pausing
 
     with invocation.open() as outbox:
         command_id = append_pausing(outbox, request)
         outbox.apply_commands_if_alone()
         outbox.refresh()
-        command = event_life.show_command(outbox, command_id)
+        command = command_life.show_command(outbox, command_id)
         assert command is not None
     document = {
         "kind": kind,

@@ -5,8 +5,9 @@ A request is checked (requests, by argument_rules), expanded to the deliveries t
 commands next does what it says (store/apply_commands.py).
 
 - argument_rules: what an argument of a request may be
+- command_life: what became of a command
 - command_log: appends commands
-- event_life: the whole life of one event, and what became of a command
+- event_life: the whole life of one event, and what is left of a purged one
 - inspection: counts, freshness, relays, listings
 - inspection_filter: what a listing selects, and how it sorts
 - lanes: asks for another number of lanes, and says how many there are

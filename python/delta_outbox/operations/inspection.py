@@ -15,14 +15,13 @@ from delta_outbox.core.globs import glob_to_regex
 from delta_outbox.core.instants import micros
 from delta_outbox.lifecycle.states import State
 from delta_outbox.operations.inspection_filter import Filter
+from delta_outbox.store.heartbeat import ALIVE_SECONDS
 from delta_outbox.store.presence import Presence
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from delta_outbox.store.store import Store
-
-RELAY_SILENCE: Final = 30.0  # seconds without a heartbeat after which a relay counts as gone
 
 LISTED: Final = (
     "event_id",
@@ -104,13 +103,13 @@ def destinations(outbox: Store) -> list[dict[str, object]]:
 
 
 def relays_alive(outbox: Store) -> list[dict[str, object]]:
-    """Return the relays whose last word is not their end and at most `RELAY_SILENCE` old.
+    """Return the relays whose last word is not their end and at most `ALIVE_SECONDS` old.
 
     What they take at once, `batch_size` and `batch_bytes`, is null where they work elsewhere.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
-    since = outbox.clock.now() - timedelta(seconds=RELAY_SILENCE)
+    since = outbox.clock.now() - timedelta(seconds=ALIVE_SECONDS)
     beats = outbox.spark.table(outbox.tables.relays).where(
         # The date only saves reading old partitions.
         (F.col("beat_date") >= F.to_date(_instant(since))) & (F.col("at") >= _instant(since))

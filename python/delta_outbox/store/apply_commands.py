@@ -2,7 +2,8 @@
 numbered write.
 
 A request is a blind append to outbox_commands and conflicts with nothing. Whoever applies commands
-next, a relay or a command, decides what it means for the delivery as it stands by then. A kill is
+next, a relay or a command, decides what it means for the delivery as it stands by then; a command
+does so only where no relay is alive (`Store.apply_commands_if_alone`). A kill is
 not among them: it is folded into the state of its delivery, and ended by a claim of its own.
 """
 

@@ -26,7 +26,7 @@ from delta_outbox.core.settings import (
     SecretMapping,
     Settings,
 )
-from delta_outbox.operations import event_life, inspection
+from delta_outbox.operations import command_life, inspection
 from delta_outbox.operations.pauses import append_pausing, pausing_request
 from delta_outbox.relay.relay import Relay
 from delta_outbox.relay.summary import Mode
@@ -289,7 +289,7 @@ def test_a_paused_destination_waits_alone(store: Store, tmp_path: Path) -> None:
         )
         summary = Relay(two.outbox()).run(Mode.DRAIN, max_wait=0)
         assert (10, 0) == (summary.published, summary.waiting)
-        command = event_life.show_command(outbox, resumed)
+        command = command_life.show_command(outbox, resumed)
         assert command is not None
         assert "done" == command["status"]
         assert not two.shown(outbox)["paused"]

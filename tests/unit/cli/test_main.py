@@ -20,7 +20,8 @@ from delta_outbox.cli.main import main
 from delta_outbox.cli.outcome import Outcome, UnexpectedError
 from delta_outbox.cli.progress import LINE_INTERVAL, Lines
 from delta_outbox.cli.signals import stop_on_signals
-from delta_outbox.operations.event_life import command_shown, content_shown
+from delta_outbox.operations.command_life import command_shown
+from delta_outbox.operations.event_life import content_shown
 from delta_outbox.producer.append import AppendReport
 from delta_outbox.producer.rejection import Rejection
 from delta_outbox.relay.summary import Summary

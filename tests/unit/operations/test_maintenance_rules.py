@@ -19,15 +19,15 @@ from delta_outbox.operations.maintenance.compaction_rules import (
     small,
     with_many_files,
 )
-from delta_outbox.operations.maintenance.purge_request import PurgeRequest
-from delta_outbox.operations.maintenance.purge_rules import Day, choose, reached, removable
-from delta_outbox.operations.maintenance.watermarks import (
+from delta_outbox.operations.maintenance.file_retention import (
     RETAIN_HOURS,
     STALE,
     hours_to_retain,
     hours_told,
     oldest_positions,
 )
+from delta_outbox.operations.maintenance.purge_request import PurgeRequest
+from delta_outbox.operations.maintenance.purge_rules import Day, choose, reached, removable
 
 FIRST = date(2026, 1, 1)
 NOW = datetime(2026, 2, 1, tzinfo=UTC)

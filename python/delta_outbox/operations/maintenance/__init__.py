@@ -1,6 +1,7 @@
 """What keeps an outbox small and fast: compaction, the removal of old files, purges.
 
 - compaction_rules: which partitions are worth a rewrite
+- file_retention: how long the files of each log must stay
 - maintain: compacts, forgets old heartbeats, removes unused files
 - purge: removes whole days whose events have all ended, and remembers them
 - purge_counts: what the days hold
@@ -8,5 +9,4 @@
 - purge_request: the arguments of a purge, and its report
 - purge_rules: which days may go
 - removal: deletes rows with a marker that the invariants know
-- watermarks: how long the files of each log must stay
 """

@@ -22,14 +22,14 @@ from delta_outbox.operations.maintenance.compaction_rules import (
     small,
     with_many_files,
 )
-from delta_outbox.operations.maintenance.purge import Purge
-from delta_outbox.operations.maintenance.removal import remove
-from delta_outbox.operations.maintenance.watermarks import (
+from delta_outbox.operations.maintenance.file_retention import (
     RETAIN_HOURS,
     RETENTION_PROPERTY,
     hours_told,
     retention,
 )
+from delta_outbox.operations.maintenance.purge import Purge
+from delta_outbox.operations.maintenance.removal import remove
 from delta_outbox.runtime.session import end_own_session, own_session
 
 if TYPE_CHECKING:

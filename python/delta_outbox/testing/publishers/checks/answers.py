@@ -9,8 +9,8 @@ from delta_outbox.lifecycle.results import Delivered, to_json
 from delta_outbox.testing.demands import holds, same
 from delta_outbox.testing.publishers.adapter import Arrival, Capability
 from delta_outbox.testing.publishers.check import Scenario
+from delta_outbox.testing.publishers.leaks import says_nothing_of
 from delta_outbox.testing.publishers.stage import RESULTS, Call, Stage, by_id
-from delta_outbox.testing.publishers.words import says_nothing_of
 
 _MANY = 20  # events
 

@@ -10,8 +10,8 @@ from delta_outbox.publishers.protocol import Event
 from delta_outbox.testing.demands import holds, same
 from delta_outbox.testing.publishers.adapter import Arrival, Capability
 from delta_outbox.testing.publishers.check import Scenario
+from delta_outbox.testing.publishers.leaks import says_nothing_of
 from delta_outbox.testing.publishers.stage import Call, Stage
-from delta_outbox.testing.publishers.words import says_nothing_of
 
 _BAD = 1  # the place of the event that is not taken
 _KEYLESS = (_BAD, 2)  # without a key, as one of its neighbours: nothing orders the two

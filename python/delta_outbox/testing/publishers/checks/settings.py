@@ -11,9 +11,9 @@ from delta_outbox.core.secrets import secrets_of
 from delta_outbox.testing.demands import holds, same
 from delta_outbox.testing.publishers.adapter import Capability
 from delta_outbox.testing.publishers.check import Scenario
+from delta_outbox.testing.publishers.connections import connecting
+from delta_outbox.testing.publishers.leaks import shows_none
 from delta_outbox.testing.publishers.stage import Stage
-from delta_outbox.testing.publishers.watch import connecting
-from delta_outbox.testing.publishers.words import shows_none
 
 _UNKNOWN = "kit_no_such_password"
 _SECRET = "kit-secret-9d1f6a2c"

@@ -14,8 +14,8 @@ from delta_outbox.publishers.protocol import Publisher
 from delta_outbox.testing.demands import holds
 from delta_outbox.testing.publishers.adapter import Capability
 from delta_outbox.testing.publishers.check import Scenario
+from delta_outbox.testing.publishers.leaks import says_nothing_of, shows_none, words_of
 from delta_outbox.testing.publishers.stage import Call, Stage
-from delta_outbox.testing.publishers.words import says_nothing_of, shows_none, words_of
 
 _PAUSE = 0.2  # seconds between two attempts of what is tried until it works
 

@@ -1,4 +1,4 @@
-"""What a publisher says, searched for what it must not say."""
+"""Finds secrets and content in what a publisher says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who connects: Python's sockets, by an audit hook; libraries in C are seen by the proxy only."""
+"""Sees who connects: Python's sockets, by an audit hook; only the proxy sees libraries in C."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from typing import Any, Unpack, overload
 from delta_outbox.core.clock import Clock
 from delta_outbox.core.tables import Tables
 from delta_outbox.operations.request_expansion import perform
-from delta_outbox.operations.request_report import Report
+from delta_outbox.operations.request_report import RequestReport
 from delta_outbox.operations.requests import (
     ReleaseArguments,
     ReplayArguments,
@@ -33,7 +33,7 @@ from delta_outbox.store.store import Store
 class Outbox(Store):
     """An outbox on Delta: append, retrieve, claim, end; and replay, kill, release."""
 
-    def replay(self, **given: Unpack[ReplayArguments]) -> Report:
+    def replay(self, **given: Unpack[ReplayArguments]) -> RequestReport:
         """Ask for deliveries to be made again; a preview unless `dry_run=False`.
 
         Args:
@@ -45,7 +45,7 @@ class Outbox(Store):
         """
         return perform(self, replay_request(**given))
 
-    def kill(self, event_ids: Sequence[str], **given: Unpack[WhoAndWhy]) -> Report:
+    def kill(self, event_ids: Sequence[str], **given: Unpack[WhoAndWhy]) -> RequestReport:
         """Ask for events to end undelivered; a preview unless `dry_run=False`.
 
         Args:
@@ -62,9 +62,9 @@ class Outbox(Store):
     def release_expired_claims(self) -> int: ...
 
     @overload
-    def release_expired_claims(self, **given: Unpack[ReleaseArguments]) -> Report: ...
+    def release_expired_claims(self, **given: Unpack[ReleaseArguments]) -> RequestReport: ...
 
-    def release_expired_claims(self, **given: Any) -> int | Report:
+    def release_expired_claims(self, **given: Any) -> int | RequestReport:
         """End the claims whose worker is gone, and return how many deliveries that requeues.
 
         With actor and reason it is an operator's request instead: for the claims whose lease is

@@ -13,7 +13,7 @@ from delta_outbox.core.errors import NoOutboxHere, UnknownEvent
 from delta_outbox.core.literals import listed
 from delta_outbox.operations.command_log import append_command
 from delta_outbox.operations.inspection import rows_of
-from delta_outbox.operations.request_report import Report
+from delta_outbox.operations.request_report import RequestReport
 from delta_outbox.operations.requests import Request
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _ROW: Final = pa.schema(
 """A request as one row (macro request_row): the way its values reach the SQL."""
 
 
-def perform(outbox: Store, request: Request) -> Report:
+def perform(outbox: Store, request: Request) -> RequestReport:
     """Expand a request over all that was committed before, and append it unless it is a dry run.
 
     Args:
@@ -55,7 +55,7 @@ def perform(outbox: Store, request: Request) -> Report:
     if request.is_named:
         _refuse_unknown(outbox)
     found = _query(outbox, "request_examples")
-    report = Report(
+    report = RequestReport(
         kind=request.kind,
         counts=_query(outbox, "request_counts"),
         examples=[_without(row, "refusal") for row in found if row["refusal"] is None],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class RequestReport:
     """A request, expanded.
 
     Args:

@@ -9,7 +9,7 @@ import pytest
 
 from delta_outbox.cli.operations import outcome_of
 from delta_outbox.cli.render import console_for
-from delta_outbox.operations.request_report import Report
+from delta_outbox.operations.request_report import RequestReport
 
 HOSTILE = "\x1b[2J\r\u202eevil\x07\x9b31m"
 EXAMPLE = {
@@ -24,9 +24,9 @@ EXAMPLE = {
 COUNTS = [{"state": "DEAD", "event_type": HOSTILE, "destination": "default", "deliveries": 12}]
 
 
-def report(**given: Any) -> Report:
+def report(**given: Any) -> RequestReport:
     """Return a report of a replay."""
-    return Report(
+    return RequestReport(
         **{"kind": "replay", "counts": COUNTS, "examples": [EXAMPLE], "left_out": [], **given}
     )
 

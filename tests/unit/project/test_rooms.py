@@ -6,7 +6,7 @@ import ast
 import re
 from pathlib import Path
 
-PACKAGE = Path(__file__).resolve().parents[2] / "python" / "delta_outbox"
+PACKAGE = Path(__file__).resolve().parents[3] / "python" / "delta_outbox"
 LINE = re.compile(r"^- (\w+): ", re.MULTILINE)
 
 

@@ -162,7 +162,7 @@ def altered(file: str, old: str, new: str) -> tuple[Callable[[Rules], Algorithm]
         run: Algorithm = vars(importlib.import_module(f"{made}.{name}"))[name](rules)
         return run
 
-    table: Table = vars(sys.modules[f"{made}.table"])["conclude"]
+    table: Table = vars(sys.modules[f"{made}.attempt_endings"])["conclude"]
     return algorithm, table
 
 

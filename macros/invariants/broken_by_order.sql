@@ -50,7 +50,7 @@
             d.position,
             d.state,
             d.replayed_at,
-            greatest(d.appended_at, d.scheduled_at, d.replayed_at) as age_from,
+            {{ delta_outbox.age_from() }} as age_from,
             coalesce(l.steps, array()) as steps
         from outbox_checked_deliveries as d
         left semi join published_keys as p on d.ordering_key = p.ordering_key
@@ -75,11 +75,7 @@
                 end
             ) as scope,
             k.state in ('PENDING', 'CLAIMED')
-            and coalesce(
-                unix_micros({{ delta_outbox.now_utc() }}) - unix_micros(k.age_from)
-                >= p.policy.expires_after_seconds * 1000000,
-                false
-            ) as is_too_old
+            and coalesce({{ delta_outbox.is_too_old("k.age_from", delta_outbox.now_utc()) }}, false) as is_too_old
         from known as k
         inner join outbox_checked_policies as p on k.event_type = p.event_type
     ),

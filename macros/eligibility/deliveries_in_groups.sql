@@ -2,6 +2,8 @@
     {#-
         Every delivery that waits or may block, with its order group: a part of `held_by_order`.
 
+        twin: python/delta_outbox/lifecycle/order_scopes.py::scope_of
+
         Arguments: those of `held_by_order`.
         Columns: those of the projection; position; order_group, a struct of ordering_key and destinations (joined by `|`, ''
             for all), null for what neither waits nor blocks; goes_to, its destinations joined by `|`; on_dead, of its

@@ -70,6 +70,10 @@
 ) }}
 --- endable
 {{ delta_outbox.endable("__deliveries__", "outbox_policies", "__now__") }}
+--- position
+{{ delta_outbox.position() }}
+--- lane
+{{ delta_outbox.lane("ordering_key", "event_id", "__lanes__") }}
 --- order_of_contents
 {{ delta_outbox.order_of_contents("__content__") }}
 {% for kind in ["replay", "kill", "release"] -%}

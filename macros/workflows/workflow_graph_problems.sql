@@ -1,6 +1,6 @@
 {% macro workflow_graph_problems(name, workflow, problems) -%}
     {#-
-        What is wrong with where the tasks of a workflow lead: the rules of python/delta_outbox/railway/checks/paths.py.
+        What is wrong with where the tasks of a workflow lead. Notes on the workflow what follows each task (`follows`).
 
         Arguments:
             name: of the workflow

@@ -1,4 +1,5 @@
-{% macro order_of_contents(alias) -%}
+{% macro order_of_contents(alias=none) -%}
     {#- `order_of_copies` to the end, for whoever reads the log itself: payload and headers come last. -#}
-    {{ delta_outbox.order_of_copies(alias) }}, {{ alias }}.payload, to_json({{ alias }}.headers)
+    {%- set of = alias ~ "." if alias else "" -%}
+    {{ delta_outbox.order_of_copies(alias) }}, {{ of }}payload, to_json({{ of }}headers)
 {%- endmacro %}

@@ -1,9 +1,8 @@
 {% macro refresh_script(state, fold, rebuild=false) -%}
     {#-
         One SQL script that brings the projection up to the latest versions of the logs; dbt runs it as the model
-        `outbox_state`. The relay and the command line take the same steps with the same macros
-        (python/delta_outbox/projection/refresh.py), so that they can keep the folded rows between the steps, which a script
-        cannot.
+        `outbox_state`. The relay and the command line take the same steps with the same macros in Python, so that they can
+        keep the folded rows between the steps, which a script cannot.
 
         The projection is a numbered derived writer: plan k (a range of each log) is appended to `outbox_progress` at the
         expected number k, then whoever comes first writes the rows of plan k with version k of Delta's idempotent
@@ -13,6 +12,8 @@
 
         It leaves the session as it is, for the threads of a dbt share it: a number is an option of its INSERT, and what
         several statements read is text in each of them, not a view.
+
+        twin: python/delta_outbox/projection/refresh.py::Refreshing
 
         Arguments:
             state: relation, the projection

@@ -94,6 +94,7 @@ class PolicySet:
         object.__setattr__(self, "version", hashlib.sha256(canonical.encode()).hexdigest()[:12])
         object.__setattr__(self, "_matchers", matchers)
 
+    # twin: macros/policies/policy_problems.sql::policy_problems
     @classmethod
     def parse(cls, rows: Iterable[Mapping[str, object]]) -> Self:
         """Read the rows of the seed; a blank or missing cell is the default.
@@ -157,6 +158,7 @@ class PolicySet:
         """Return the seconds after which the first lease of any claim may run out."""
         return min(policy.lease_seconds for policy in self.policies)
 
+    # twin: macros/eligibility/policy_of_event_type.sql::policy_of_event_type
     def match(self, event_type: str) -> DeliveryPolicy:
         """Return the policy of an event type: the first row whose pattern matches.
 

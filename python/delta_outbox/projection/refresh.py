@@ -1,9 +1,9 @@
 """Refreshes the projection: plans a range of the logs, folds it, merges it; a lost race is no
 error.
 
-dbt takes the same steps in one SQL script (macros/projection/refresh_script.sql), with the same
-macros. Here the folded rows are kept between the steps, which a script cannot: planning the fold
-for every stage of a merge costs more than all the rest.
+dbt takes the same steps in one SQL script, with the same macros. Here the folded rows are kept
+between the steps, which a script cannot: planning the fold for every stage of a merge costs more
+than all the rest.
 """
 
 from __future__ import annotations
@@ -80,6 +80,7 @@ class _Folded:
     rows: DataFrame | pa.Table
 
 
+# twin: macros/projection/refresh/refresh_script.sql::refresh_script
 class Refreshing:
     """Refreshes the projection of one outbox.
 
@@ -308,6 +309,7 @@ def _tag_of(number: int) -> str:
     return f"{APP_ID}/{number}"
 
 
+# twin: macros/projection/applied_plan.sql::applied_plan
 def newest_refresh(spark: SparkSession, state: str) -> RefreshCommit | None:
     """Return which plan the projection stands at; None if nothing says so.
 

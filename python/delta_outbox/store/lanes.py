@@ -44,6 +44,7 @@ class Epoch:
         """Say whether nothing may be claimed any more, for the next epoch is to begin."""
         return self.becomes is not None
 
+    # twin: macros/storage/lane.sql::lane
     def lane_of(self, *, ordering_key: str | None, event_id: str) -> int:
         """Return the lane of an event.
 
@@ -140,19 +141,8 @@ def begun_plan(closing: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def lane_sql(lanes: int) -> str:
-    """Return what the macro `lane` renders to: the lane of an event, in SQL.
-
-    Args:
-        lanes: the number of lanes of the current epoch, at least 1.
-    """
-    return (
-        f"cast(pmod(crc32(cast(coalesce(ordering_key, event_id) as binary)), {int(lanes)}) as int)"
-    )
-
-
 def lane_of(*, ordering_key: str | None, event_id: str, lanes: int) -> int:
-    """Return the lane of an event, as the macro `lane` does in SQL.
+    """Return the lane of an event.
 
     Args:
         ordering_key: as the event carries it.

@@ -41,11 +41,11 @@
     state, "select * from outbox_folded", "__from_states__", "__first_arrival__", "__last_arrival__"
 ) }}
 --- insert
-{{ delta_outbox.insert_into_state(state, "outbox_folded") }}
+{{ delta_outbox.write_folded("into " ~ state ~ " (" ~ delta_outbox.state_columns() | join(", ") ~ ")") }}
 --- replace
-{{ delta_outbox.replace_in_state(state, "outbox_folded") }}
+{{ delta_outbox.write_folded("into " ~ state ~ " replace where __touched__") }}
 --- overwrite
-{{ delta_outbox.overwrite_state(state, "outbox_folded") }}
+{{ delta_outbox.write_folded("overwrite " ~ state) }}
 --- events_tail
 {{ delta_outbox.events_tail_select("__source__", "__arrival__") }}
 --- transitions_tail

@@ -4,7 +4,7 @@
         the projection stands at.
 
         Arguments:
-            logs: the mapping of `projected_logs`
+            logs: list, the short names of the logs
             latest: mapping of the same names to versions
     -#}
     if plan_number < expected_number or (plan_number < applied and not rebuild_wanted) then
@@ -25,8 +25,8 @@
             declare exit handler for sqlexception begin
                 set plan_number = raise_error('COMMITS_LOST: a log has lost commits that the projection was derived from. Run outbox refresh --rebuild');
             end;
-            {%- for log, relation in logs.items() %}
-            execute immediate 'select count(*) from {{ relation }} version as of ' || {{ log }}_to into there;
+            {%- for log in logs %}
+            execute immediate 'select count(*) from {{ source("outbox", "outbox_" ~ log) }} version as of ' || {{ log }}_to into there;
             {%- endfor %}
         end;
     end if;

@@ -3,7 +3,7 @@
         A part of `refresh_script`: read the newest plan of the projection; number 0 if there is none.
 
         Arguments:
-            logs: the mapping of `projected_logs`
+            logs: list, the short names of the logs
     -#}
     {%- set progress = source("outbox", "outbox_progress") -%}
     set (

@@ -4,7 +4,7 @@
         that follows, from where the last one ended, or from the beginning for a rebuild.
 
         Arguments:
-            logs: the mapping of `projected_logs`
+            logs: list, the short names of the logs
             latest: mapping of the same names to versions
     -#}
     {%- set statement -%}

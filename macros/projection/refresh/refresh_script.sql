@@ -21,10 +21,10 @@
             rebuild: true to derive everything anew from snapshots of the logs
         Result: one row, the number of the plan that the projection now stands at.
     -#}
-    {%- set logs = delta_outbox.projected_logs() -%}
+    {%- set logs = ["events", "transitions", "commands"] -%}
     {#- The latest version of the events is read last: every transition and command of a plan then finds its event. -#}
     {%- set latest = {} -%}
-    {%- for log in logs | reverse -%} {%- do latest.update({log: delta_outbox.latest_version(logs[log])}) -%} {%- endfor -%}
+    {%- for log in logs | reverse -%} {%- do latest.update({log: delta_outbox.latest_version(source("outbox", "outbox_" ~ log))}) -%} {%- endfor -%}
 begin
     {{ delta_outbox.refresh_variables(logs, delta_outbox.applied_plan(state), fold, rebuild) | indent(4) }}
 

@@ -4,18 +4,18 @@
         tails that the fold reads. From the change feeds; for a rebuild, from snapshots.
 
         Arguments:
-            logs: the mapping of `projected_logs`
+            logs: list, the short names of the logs
     -#}
     if plan_rebuilds then
-        {%- for log, relation in logs.items() %}
-        set {{ log }}_source = '{{ relation }} version as of ' || {{ log }}_to;
+        {%- for log in logs %}
+        set {{ log }}_source = '{{ source("outbox", "outbox_" ~ log) }} version as of ' || {{ log }}_to;
         {%- endfor %}
     else
-        {%- for log, relation in logs.items() %}
+        {%- for log in logs %}
         set {{ log }}_source = case
             when {{ log }}_to > {{ log }}_after
-                then 'table_changes(\'{{ relation }}\', ' || ({{ log }}_after + 1) || ', ' || {{ log }}_to || ') where _change_type = \'insert\''
-            else '{{ delta_outbox.no_changes(relation) }}'
+                then 'table_changes(\'{{ source("outbox", "outbox_" ~ log) }}\', ' || ({{ log }}_after + 1) || ', ' || {{ log }}_to || ') where _change_type = \'insert\''
+            else '{{ delta_outbox.no_changes(source("outbox", "outbox_" ~ log)) }}'
         end;
         {%- endfor %}
     end if;

@@ -3,7 +3,7 @@
         The variables of `refresh_script`, which its parts read and set.
 
         Arguments:
-            logs: the mapping of `projected_logs`
+            logs: list, the short names of the logs
             applied: number, the plan that the projection stands at
             fold, rebuild: as of `refresh_script`
     -#}

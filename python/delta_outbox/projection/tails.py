@@ -94,7 +94,6 @@ class Tails:
             return "all"
         return "transitions" if "transitions" in self._new else "new_events"
 
-    @property
     def fold_inputs(self) -> Mapping[str, str]:
         """Return which texts give a fold its new events and its last transitions: what the tails
         cannot hold is not looked for. `fold_all` has its own.
@@ -117,7 +116,7 @@ class Tails:
             text: `fold` or `read_view`.
             values: of its other placeholders.
         """
-        inputs = {name: self._statements.texts[one] for name, one in self.fold_inputs.items()}
+        inputs = {name: self._statements.texts[one] for name, one in self.fold_inputs().items()}
         name = f"{text}_{self.fold}"
         return self._statements.fill(name, **inputs, touched=self.touched, **values)
 

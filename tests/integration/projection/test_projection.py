@@ -75,14 +75,13 @@ def test_much_news_is_folded_with_what_it_needs(
     told: list[SparkSession] = []
     monkeypatch.setattr(tails, "use_large_query_mode", told.append)
 
-    inputs = tails.Tails.fold_inputs.fget
-    assert inputs is not None
+    fold_inputs = tails.Tails.fold_inputs
 
     def watched(self: tails.Tails) -> Mapping[str, str]:
-        used.append(inputs(self))
+        used.append(fold_inputs(self))
         return used[-1]
 
-    monkeypatch.setattr(tails.Tails, "fold_inputs", property(watched))
+    monkeypatch.setattr(tails.Tails, "fold_inputs", watched)
     outbox = store.outbox(tmp_path)
     outbox.refresh()
 
@@ -226,8 +225,8 @@ def test_what_changes_together_is_replaced(
     ways: list[str] = []
     way = Refreshing._way
 
-    def watched(self: Refreshing, touched: Mapping[str, object]) -> str:
-        ways.append(way(self, touched))
+    def watched(self: Refreshing) -> str:
+        ways.append(way(self))
         return ways[-1]
 
     monkeypatch.setattr(Refreshing, "_way", watched)

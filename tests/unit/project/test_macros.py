@@ -50,3 +50,12 @@ def test_every_text_that_python_asks_for_is_compiled():
     asked |= set(re.findall(r"\b(?:first|sole|no|last)_(?:copies|transitions)\b", TAILS))
     assert len(asked) > 15
     assert set() == asked - compiled
+
+
+def test_a_macro_is_read_on_one_screen():
+    """No macro is long, but for the list of the texts that Python asks for."""
+    lines = {
+        file.stem: len(file.read_text("utf-8").splitlines())
+        for file in (ROOT / "macros").rglob("*.sql")
+    }
+    assert ["relay_sql"] == [name for name, count in lines.items() if count > 90]

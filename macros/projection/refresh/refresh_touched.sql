@@ -5,6 +5,8 @@
         Only a replay leaves a terminal state, and only a kill may let the key of a dead event go, so only then are the
         partitions of terminal states touched. Rows that leave a state fulfil the condition by their new position, which no
         earlier row has; one that has it all the same, in a log that was tampered with, is read and stays.
+
+        twin: python/delta_outbox/projection/tails.py::from_states
     -#}
     set (terminal_states, arrivals, positions) = (select '', 'false', '');
     if (transitions_to > transitions_after or commands_to > commands_after) and not plan_rebuilds then

@@ -165,6 +165,7 @@ class Tails:
             touched += self._look_at_transitions().deliveries
         return touched < LARGE_QUERY_ROWS
 
+    # twin: macros/projection/refresh/refresh_touched.sql::refresh_touched
     def from_states(self) -> tuple[str, ...]:
         """Return the partitions of the projection that what is in the views comes from.
 

@@ -37,9 +37,7 @@
     "(" ~ delta_outbox.sole_copies("(" ~ delta_outbox.events_tail_select("__source__", "_commit_version") ~ ")") ~ ")"
 ) }}
 --- merge
-{{ delta_outbox.merge_into_state(
-    state, "select * from outbox_folded", "__from_states__", "__first_arrival__", "__last_arrival__"
-) }}
+{{ delta_outbox.merge_into_state(state) }}
 --- insert
 {{ delta_outbox.write_folded("into " ~ state ~ " (" ~ delta_outbox.state_columns() | join(", ") ~ ")") }}
 --- replace

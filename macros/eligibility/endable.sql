@@ -9,7 +9,7 @@
         select * from {{ deliveries }}
         where
             state = 'PENDING'
-            and coalesce(available_at <= {{ now }}, true)
+            and {{ delta_outbox.is_due(now) }}
     ),
 
     event_types as (
@@ -25,6 +25,5 @@
     left join policies as p on w.event_type = p.event_type
     where
         w.kill_command_id is not null
-        or unix_micros({{ now }}) - unix_micros(greatest(w.appended_at, w.scheduled_at, w.replayed_at))
-        >= cast(p.policy.expires_after_seconds as double) * 1000000
+        or {{ delta_outbox.is_too_old(delta_outbox.age_from(), now) }}
 {%- endmacro %}

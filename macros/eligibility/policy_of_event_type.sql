@@ -2,6 +2,8 @@
     {#-
         The first policy row whose pattern matches, for each event type.
 
+        twin: python/delta_outbox/lifecycle/policy.py::match
+
         Arguments:
             event_types: relation with a column event_type, one row each
             policy_rows: relation, the model policy_rows

@@ -20,7 +20,7 @@
             event_id,
             min_by(
                 struct(arrival, event_type, ordering_key, created_at),
-                struct({{ delta_outbox.position() }}, event_type, ordering_key, partition_key, available_at)
+                struct(arrival, {{ delta_outbox.order_of_copies() }})
             ) as first,
             count(*) as rows
         from (

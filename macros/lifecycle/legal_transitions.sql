@@ -1,7 +1,8 @@
 {% macro legal_transitions() -%}
     {#-
         The six legal transitions, each with the reasons that may cause it, as (from, to, [reasons]).
-        The Python table `LEGAL_TRANSITIONS` is tested equal to it.
+
+        twin: python/delta_outbox/lifecycle/states.py::REASONS
     -#}
     {{ return([
         ("PENDING", "CLAIMED", ["claimed"]),

@@ -1,4 +1,8 @@
 {% macro states() -%}
-    {#- The states of the lifecycle. The Python enum `State` is tested equal to it. -#}
+    {#-
+        The states of the lifecycle.
+
+        twin: python/delta_outbox/lifecycle/states.py::State
+    -#}
     {{ return(["PENDING", "CLAIMED", "PUBLISHED", "DEAD"]) }}
 {%- endmacro %}

@@ -8,26 +8,42 @@
     {%- set events = source("outbox", "outbox_events") -%}
     {%- set transitions = source("outbox", "outbox_transitions") -%}
     {%- set commands = source("outbox", "outbox_commands") -%}
-{%- for news in ["e", "er", "t", "tm", "tmd", "et", "etm", "ertm", "ertmd", "ertmcd"] %}
---- fold_{{ news }}
-{{ delta_outbox.fold(state, news) }}
---- read_view_{{ news }}
-{{ delta_outbox.read_view("__state__", news) }}
-{%- endfor %}
+--- fold_new_events
+{{ delta_outbox.fold_new_events("(__new_events__)") }}
+--- read_view_new_events
+{{ delta_outbox.read_view("__state__", delta_outbox.fold_new_events("(__new_events__)")) }}
+--- fold_transitions
+{{ delta_outbox.fold_transitions("__state__", "(__new_events__)", "(__last_transitions__)") }}
+--- read_view_transitions
+{{ delta_outbox.read_view(
+    "__state__", delta_outbox.fold_transitions("__state__", "(__new_events__)", "(__last_transitions__)"), ["transitions"]
+) }}
+--- fold_all
+{{ delta_outbox.fold_all("__state__") }}
+--- read_view_all
+{{ delta_outbox.read_view("__state__", delta_outbox.fold_all("__state__"), ["transitions", "kills"]) }}
+--- first_copies
+{{ delta_outbox.first_copies("outbox_events_tail", "outbox_known_events") }}
+--- sole_copies
+{{ delta_outbox.sole_copies("outbox_events_tail") }}
+--- no_copies
+{{ delta_outbox.no_copies("__state__") }}
+--- last_transitions
+{{ delta_outbox.last_transitions("outbox_transitions_tail") }}
+--- sole_transitions
+{{ delta_outbox.sole_transitions("outbox_transitions_tail") }}
 --- arrivals
-{{ delta_outbox.fold(state, "e", "(" ~ delta_outbox.events_tail_select("__source__", "_commit_version") ~ ")") }}
+{{ delta_outbox.fold_new_events(
+    "(" ~ delta_outbox.sole_copies("(" ~ delta_outbox.events_tail_select("__source__", "_commit_version") ~ ")") ~ ")"
+) }}
 --- merge
-{{ delta_outbox.merge_into_state(
-    state, "select * from outbox_folded", "__from_states__", "__first_arrival__", "__last_arrival__"
-) }}
+{{ delta_outbox.merge_into_state(state) }}
 --- insert
-{{ delta_outbox.insert_into_state(state, "outbox_folded") }}
+{{ delta_outbox.write_folded("into " ~ state ~ " (" ~ delta_outbox.state_columns() | join(", ") ~ ")") }}
 --- replace
-{{ delta_outbox.replace_in_state(
-    state, "outbox_folded", "__from_states__", "__first_arrival__", "__last_arrival__"
-) }}
+{{ delta_outbox.write_folded("into " ~ state ~ " replace where __touched__") }}
 --- overwrite
-{{ delta_outbox.overwrite_state(state, "outbox_folded") }}
+{{ delta_outbox.write_folded("overwrite " ~ state) }}
 --- events_tail
 {{ delta_outbox.events_tail_select("__source__", "__arrival__") }}
 --- transitions_tail
@@ -52,6 +68,10 @@
 ) }}
 --- endable
 {{ delta_outbox.endable("__deliveries__", "outbox_policies", "__now__") }}
+--- position
+{{ delta_outbox.position() }}
+--- lane
+{{ delta_outbox.lane("ordering_key", "event_id", "__lanes__") }}
 --- order_of_contents
 {{ delta_outbox.order_of_contents("__content__") }}
 {% for kind in ["replay", "kill", "release"] -%}

@@ -1,6 +1,8 @@
 {% macro read_glob(glob, parts, flaws) -%}
     {#-
-        Translate a shell glob into a regular expression for `rlike`, as `globs.glob_to_regex` does; both are tested equal.
+        Translate a shell glob into a regular expression for `rlike`.
+
+        twin: python/delta_outbox/core/globs.py::glob_to_regex
 
         Arguments:
             glob: text

@@ -3,6 +3,8 @@
         The number of the plan that the projection stands at, 0 if nothing says so. Maintenance may have been committed
         since; a RESTORE has taken the rows back.
 
+        twin: python/delta_outbox/projection/refresh.py::newest_refresh
+
         Arguments:
             state: relation, the projection
             at: its version that is meant; the last one if left out

@@ -2,7 +2,9 @@
     {#-
         The days of the event log on which a new event may be known already, as the text of a condition on created_date: from some
         days before each day of the news to that day. Days of the news that lie far apart have ranges of their own, so that an
-        event of the year 1 or 9999 does not ask for all days between; the Python module `horizon` says the same.
+        event of the year 1 or 9999 does not ask for all days between.
+
+        twin: python/delta_outbox/core/horizon.py::day_ranges
 
         Arguments:
             news: relation with created_date, the new events

@@ -1,27 +1,23 @@
-{% macro merge_into_state(state, fold, from_states, first_arrival, last_arrival) -%}
+{% macro merge_into_state(state) -%}
     {#-
         Merge folded rows into the projection: update only what stands at an earlier position of the transition log or has
-        not heard of a kill, insert
-        only deliveries that are new, look only into the partitions that the news comes from, and there only at what may be
-        touched.
+        not heard of a kill, insert only deliveries that are new.
 
         Arguments:
             state: relation, the projection
-            fold: SQL text of the folded rows
-            from_states: list of literals, the states that touched deliveries come from
-            first_arrival, last_arrival: of the events that transitions and kills are about
+        Placeholders, so that only what may be touched is looked into:
+            __from_states__: list of literals, the states that touched deliveries come from
+            __first_arrival__, __last_arrival__: of the events that transitions and kills are about
     -#}
     {%- set columns = delta_outbox.state_columns() -%}
     merge into {{ state }} as t
-    using (
-        {{ fold }}
-    ) as s
+    using outbox_folded as s
     on
         t.event_id = s.event_id
         and t.arrival = s.arrival
         and t.destination = s.replaces_destination
-        and t.state in ({{ from_states }})
-        and t.arrival between {{ first_arrival }} and {{ last_arrival }}
+        and t.state in (__from_states__)
+        and t.arrival between __first_arrival__ and __last_arrival__
     when
         matched and (
             s.epoch > t.epoch

@@ -2,8 +2,9 @@
     {#-
         Check that an argument is one of a few words; capitals do not matter.
 
-        This and the other check_* macros keep the rules of `delta_outbox.operating.rules`, in the same words; both sides
-        are tested equal, so they use nothing of dbt's but its modules.
+        This and the other check_* macros keep the rules of Python, in the same words. They use nothing of dbt's but its modules.
+
+        twin: python/delta_outbox/operations/argument_rules.py::Arguments
 
         Arguments:
             name: of the argument

@@ -1,6 +1,8 @@
 {% macro check_request(kind, given, checked, problems) -%}
     {#-
-        Check the arguments of an operator's request, by the rules of `delta_outbox.operating.requests`.
+        Check the arguments of an operator's request.
+
+        twin: python/delta_outbox/operations/requests.py::Request
 
         Arguments:
             kind: replay, kill or release

@@ -4,6 +4,6 @@
         operations, which dbt runs without any model.
     -#}
     {%- set state = ref("outbox_state") -%}
-    {%- do run_query(delta_outbox.refresh_script(state, delta_outbox.fold(state, replaced="__replaced__"))) -%}
+    {%- do run_query(delta_outbox.refresh_script(state, delta_outbox.fold_all(state))) -%}
     {{ return(delta_outbox.latest_version(state)) }}
 {%- endmacro %}

@@ -1,6 +1,6 @@
-{% macro request_examples(targets, limit=10, limit_refused=50) -%}
+{% macro request_examples(targets) -%}
     {#-
-        A few deliveries of a request, and what it does not get. Arguments: relation, request_targets; rows of either kind.
+        A few deliveries of a request, and what it does not get. Argument: relation, request_targets.
     -#}
     {%- set columns -%}
         event_id,
@@ -18,7 +18,7 @@
         from {{ targets }}
         where refusal is null
         order by arrival, event_id, destination
-        limit {{ limit }}
+        limit 10
     ),
 
     some_refused as (
@@ -26,7 +26,7 @@
         from {{ targets }}
         where refusal is not null
         order by arrival, event_id, destination
-        limit {{ limit_refused }}
+        limit 50
     )
 
     select *

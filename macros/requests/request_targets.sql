@@ -52,7 +52,7 @@
                 when s.state <> 'CLAIMED' then concat('is ', s.state, ', not CLAIMED')
                 when s.claimed_by = 'todo' then 'is claimed by todo'
                 when r.claim_ids is not null and not array_contains(r.claim_ids, s.claim_id) then 'is under another claim'
-                when s.lease_expires_at > {{ now }}
+                when not {{ delta_outbox.lease_is_over(now, "s") }}
                     then concat('is leased until ', date_format(s.lease_expires_at, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"))
             end as refusal
             {%- endif %}

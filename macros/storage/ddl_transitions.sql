@@ -1,5 +1,9 @@
 {% macro ddl_transitions(relation) -%}
-    {#- The log that relays append to: one immutable row per state transition, in the total order (epoch, lane, sequence). -#}
+    {#-
+        The log that relays append to: one immutable row per state transition, in the total order (epoch, lane, sequence).
+
+        twin: python/delta_outbox/core/tables.py::TRANSITIONS
+    -#}
     create table if not exists {{ relation }} (
         epoch int not null comment 'Epoch of the lanes: counts the changes of their number',
         lane int not null comment 'Lane of the event within its epoch',

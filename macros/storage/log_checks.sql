@@ -6,6 +6,8 @@
         Spark lets any bytes pass as a string. What goes through a text of the JVM and comes back the same is UTF-8; Spark 3.5,
         which may produce as well, has no function that says so.
 
+        twin: python/delta_outbox/delta/files/row_checks.py::_CONDITIONS
+
         Arguments:
             name: of the table, without `outbox_`
     -#}

@@ -1,6 +1,8 @@
 {% macro storage_problem(table, location, warehouse, store, single_driver) -%}
     {#-
-        Why a log may not lie where it lies, in the words of delta/storage_places.py; nothing where it may.
+        Why a log may not lie where it lies, in the words of Python; nothing where it may.
+
+        twin: python/delta_outbox/delta/storage_places.py::check_places
 
         Arguments:
             table: its full name

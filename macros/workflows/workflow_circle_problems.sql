@@ -2,6 +2,8 @@
     {#-
         Workflows that start each other for ever; each circle is named once.
 
+        twin: python/delta_outbox/railway/checks/between_workflows.py::circles
+
         Arguments:
             workflows: mapping, name to mapping of `workflow_problems` with what follows each task
             problems: list, takes a sentence per problem

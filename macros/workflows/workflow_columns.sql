@@ -1,7 +1,8 @@
 {% macro workflow_columns() -%}
     {#-
-        The seeds of workflows and their columns: those of `COLUMNS` in python/delta_outbox/railway/rows.py; both are tested
-        equal. `hash` comes last, and is no part of itself.
+        The seeds of workflows and their columns. `hash` comes last, and is no part of itself.
+
+        twin: python/delta_outbox/railway/rows.py::COLUMNS
     -#}
     {{- return({
         "railway_workflows": [

@@ -1,7 +1,8 @@
 {% macro workflow_endless(tasks) -%}
     {#-
-        Find the tasks that an instance may never leave, as `_endless` in python/delta_outbox/railway/checks/paths.py does:
-        what happens to a task keeps an instance if all that can come of it is again such a task.
+        Find the tasks that an instance may never leave: what happens to a task keeps an instance if all that can come of it is again such a task.
+
+        twin: python/delta_outbox/railway/checks/paths.py::_endless
 
         Arguments:
             tasks: mapping, name to a mapping with the rows of its route

@@ -1,7 +1,8 @@
 {% macro workflow_hash(rows, workflow=none) -%}
     {#-
-        The hash of rows, as `hash_of` in python/delta_outbox/railway/rows.py computes it: of all rows, or of those of one
-        workflow.
+        The hash of rows: of all rows, or of those of one workflow.
+
+        twin: python/delta_outbox/railway/rows.py::hash_of
 
         Arguments:
             rows: mapping, seed to a list of rows (mappings of column to text)

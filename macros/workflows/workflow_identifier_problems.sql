@@ -2,6 +2,8 @@
     {#-
         Tasks whose identifiers can be the same text.
 
+        twin: python/delta_outbox/railway/checks/between_workflows.py::meeting_identifiers
+
         Arguments:
             workflows: mapping, name to mapping of `workflow_problems`
             across: only pairs of different workflows

@@ -1,6 +1,8 @@
 {% macro workflow_problem(problems, where, rule, says, remedy) -%}
     {#-
-        Note a problem in the words of `Problem` in python/delta_outbox/railway/problems.py.
+        Note a problem.
+
+        twin: python/delta_outbox/railway/problems.py::Problem
 
         Arguments:
             problems: list, takes the sentence

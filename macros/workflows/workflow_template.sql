@@ -1,6 +1,8 @@
 {% macro workflow_template(text, known={}) -%}
     {#-
-        Take a template such as `refund-{order_id}` apart, as `Template` in python/delta_outbox/railway/identifiers.py does.
+        Take a template such as `refund-{order_id}` apart.
+
+        twin: python/delta_outbox/railway/identifiers.py::Template
 
         Arguments:
             text: the template

@@ -1,6 +1,8 @@
 {% macro workflow_templates_meet(one, other) -%}
     {#-
-        Say whether two templates can make the same text, as `can_meet` in python/delta_outbox/railway/identifiers.py does.
+        Say whether two templates can make the same text.
+
+        twin: python/delta_outbox/railway/identifiers.py::can_meet
 
         Arguments:
             one, other: lists, the pieces of `workflow_template`

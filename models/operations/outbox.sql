@@ -59,12 +59,7 @@ first_of_several as (
 unseen as (
     select
         c.* except (appended_at),
-        coalesce(c.appended_at, c.created_at) as appended_at,
-        false as ambiguous,
-        row_number() over (
-            partition by c.event_id
-            order by c.arrival, {{ delta_outbox.order_of_contents("c") }}
-        ) as copy
+        coalesce(c.appended_at, c.created_at) as appended_at
     from content as c
     where
         c.arrival > (select f.events_version from {{ ref("outbox_freshness") }} as f)
@@ -74,21 +69,14 @@ unseen as (
         )
 ),
 
-repeated as (
+repeated as ( -- noqa: ST03
     select s.event_id
     from {{ ref("outbox_state") }} as s
     left semi join unseen as u on s.event_id = u.event_id
 ),
 
 first_unseen as (
-    select
-        {{ delta_outbox.first_state("a") }},
-        a.payload,
-        a.headers,
-        a.metadata
-    from unseen as a
-    left anti join repeated as r on a.event_id = r.event_id
-    where a.copy = 1
+    {{ delta_outbox.first_copies("unseen", "repeated", ["payload", "headers", "metadata"]) | indent(4) }}
 ),
 
 deliveries as (
@@ -122,7 +110,7 @@ final as (
         crashes,
         claim_id,
         lease_expires_at,
-        {{ delta_outbox.lane("ordering_key", "event_id") }} as lane,
+        lane,
         appended_at,
         changed_at,
         reason,

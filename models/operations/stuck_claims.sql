@@ -18,5 +18,4 @@ select
 from {{ ref("outbox_state") }}
 where
     state = 'CLAIMED'
-    and claimed_by <> 'todo'
-    and lease_expires_at <= {{ delta_outbox.now_utc() }}
+    and {{ delta_outbox.lease_is_over(delta_outbox.now_utc()) }}

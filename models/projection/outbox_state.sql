@@ -1,5 +1,5 @@
 -- What is new, folded into the deliveries that it touches; the materialization puts it into the projection.
-{{ delta_outbox.fold(this, replaced="__replaced__") }}
+{{ delta_outbox.fold_all(this) }}
 
 -- depends_on: {{ source("outbox", "outbox_events") }}
 -- depends_on: {{ source("outbox", "outbox_transitions") }}

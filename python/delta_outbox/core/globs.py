@@ -8,6 +8,7 @@ _ANY: Final = r"[\s\S]"
 _END: Final = r"(?![\s\S])"  # `$` and `\Z` let a trailing newline pass, each language differently
 
 
+# twin: macros/policies/read_glob.sql::read_glob
 def glob_to_regex(glob: str) -> str:
     r"""Translate a shell glob into a regular expression valid in Python and in Java (`rlike`).
 
@@ -62,6 +63,7 @@ def _character_class(members: str, *, negated: bool) -> str:
     return "".join(parts)
 
 
+# twin: macros/policies/regex_char.sql::regex_char
 def _escaped(char: str) -> str:
     """Escape ASCII punctuation: the one set of escapes that both languages allow anywhere."""
     plain = char.isalnum() or char.isspace() or not char.isprintable() or not char.isascii()

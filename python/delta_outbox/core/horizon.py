@@ -1,7 +1,4 @@
-"""Which days of the event log are asked for the id of a new event.
-
-The macro `days_of_news` says the same for the SQL script of dbt.
-"""
+"""Which days of the event log are asked for the id of a new event."""
 
 from __future__ import annotations
 
@@ -14,6 +11,7 @@ MOST_RANGES: Final = 100
 NEAR: Final = 31  # days; to read so many between two ranges costs less than one more condition
 
 
+# twin: macros/projection/days_of_news.sql::days_of_news
 def day_ranges(days: Iterable[int], *, back: int) -> Sequence[Range]:
     """Return the ranges from some days before each day to that day.
 

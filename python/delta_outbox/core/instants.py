@@ -11,6 +11,7 @@ from typing import Final
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
+# twin: macros/storage/instant_bounds.sql::instant_bounds
 FIRST_INSTANT: Final = -62_135_596_800_000_000  # 0001-01-01T00:00:00Z
 LAST_INSTANT: Final = 253_402_300_799_999_999  # 9999-12-31T23:59:59.999999Z
 

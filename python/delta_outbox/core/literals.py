@@ -17,6 +17,7 @@ def instant_literal(value: datetime) -> str:
     return f"timestamp_micros({micros(value)})"
 
 
+# twin: macros/storage/text_literal.sql::text_literal
 def text_literal(value: str) -> str:
     """Return a text as an SQL literal.
 

@@ -25,6 +25,7 @@ PROJECTION: Final = "outbox_state"
 
 _INSTANT: Final = pa.timestamp("us", tz="UTC")
 
+# twin: macros/storage/ddl_transitions.sql::ddl_transitions
 TRANSITIONS: Final = pa.schema(
     [
         ("epoch", pa.int32()),

@@ -137,6 +137,7 @@ def _is_of(spark: SparkSession, home: Home) -> bool:
     return spark_here(spark) is not None if is_remote(spark) else home.lock.held
 
 
+# twin: macros/storage/storage_problem.sql::storage_problem
 def check_places(
     places: Iterable[Place],
     *,

@@ -64,6 +64,7 @@ DELIVERIES: Final = pa.schema(
 """A delivery as the read view shows it before its claim; started_at: where its age counts from;
 payload_bytes: null where neither the log nor the payload has told it (relay/event_places.py)."""
 
+# twin: macros/eligibility/age_from.sql::age_from
 COLUMNS: Final = ", ".join(
     "greatest(appended_at, scheduled_at, replayed_at) as started_at"
     if name == "started_at"
@@ -227,8 +228,9 @@ def results_without_sending(claim: Claim) -> list[EndOfClaim]:
     ]
 
 
+# twin: macros/eligibility/position.sql::position
 def in_order(deliveries: pa.Table) -> pa.Table:
-    """Return deliveries in the order of the outbox: the macro `position` says which that is.
+    """Return deliveries in the order of the outbox.
 
     Args:
         deliveries: columns of `DELIVERIES`.

@@ -9,6 +9,7 @@ from delta_outbox.lifecycle.policy import DeliveryPolicy, PolicySet
 from delta_outbox.lifecycle.policy_columns import Ordering, OrderScope
 
 
+# twin: macros/eligibility/deliveries_in_groups.sql::deliveries_in_groups
 def scope_of(policy: DeliveryPolicy, *, ordering_key: str | None, destination: str) -> str | None:
     """Return the order scope of a delivery, None if it neither waits nor blocks.
 
@@ -55,13 +56,11 @@ def scopes_of(deliveries: pa.Table, policies: PolicySet) -> pa.StringArray:
 def within(policy: DeliveryPolicy, destination: str) -> str:
     """Return what limits a strict scope besides the key; nothing if it spans all destinations.
 
-    An event for several destinations has no delivery of its own at each before its first claim,
-    so its order spans them.
-
     Args:
-        policy: the policy of the event.
+        policy: the policy of the event, of a `PolicySet`.
         destination: of the delivery, empty before its first claim.
     """
-    if policy.order_scope is OrderScope.KEY or len(policy.destinations) > 1:
+    if policy.order_scope is OrderScope.KEY:
         return ""
-    return destination or policy.destinations[0]
+    name = destination or policy.destinations[0]
+    return policy.together.get(name, name)

@@ -131,6 +131,7 @@ def _number(low: float, high: float) -> Callable[[str], float]:
     return read
 
 
+# twin: macros/policies/policy_columns.sql::policy_columns
 COLUMNS: Final[Mapping[str, Callable[[str], object]]] = MappingProxyType(
     {
         "event_type": _glob,

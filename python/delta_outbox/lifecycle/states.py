@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 
+# twin: macros/lifecycle/states.sql::states
 class State(StrEnum):
     """Where a delivery stands."""
 
@@ -42,6 +43,7 @@ class Reason(StrEnum):
     UNCERTAIN = "uncertain"
 
 
+# twin: macros/lifecycle/legal_transitions.sql::legal_transitions
 REASONS: Final[Mapping[tuple[State, State], frozenset[Reason]]] = MappingProxyType(
     {
         (State.PENDING, State.CLAIMED): frozenset({Reason.CLAIMED}),

@@ -34,6 +34,7 @@ def shown(value: object) -> str:
     return f"{text[:_SHOWN]!r}" + ("..." if len(text) > _SHOWN else "")
 
 
+# twin: macros/requests/check_choice.sql::check_choice
 class Arguments:
     """Checks the arguments of one operation and keeps everything that is wrong."""
 

@@ -142,7 +142,8 @@ def list_deliveries(outbox: Store, filter_: Filter) -> tuple[list[dict[str, obje
     selected = outbox.spark.table(outbox.tables.state)
     for condition in _conditions(filter_):
         selected = selected.where(condition)
-    rows = rows_of(selected.orderBy(*_order(filter_)).limit(filter_.limit + 1).select(*LISTED))
+    order = _order(filter_, outbox.statements.texts["position"])
+    rows = rows_of(selected.orderBy(*order).limit(filter_.limit + 1).select(*LISTED))
     return rows[: filter_.limit], len(rows) > filter_.limit
 
 
@@ -165,14 +166,13 @@ def _conditions(filter_: Filter) -> list[Column]:
     return conditions
 
 
-def _order(filter_: Filter) -> list[Column]:
+def _order(filter_: Filter, position: str) -> list[Column]:
     from pyspark.sql import functions as F  # noqa: N812
 
     column = F.col(filter_.sort.column)
     first = column.desc_nulls_last() if filter_.sort.descending else column.asc_nulls_last()
-    # What is equal comes in the order of the log; the last two make the order total.
-    place = [F.col("arrival"), F.col("ordinal").asc_nulls_last(), F.col("created_at")]
-    return [first, *place, F.col("event_id"), F.col("destination")]
+    # What is equal comes in the order of the log; the last one makes the order total.
+    return [first, F.expr(position), F.col("destination")]
 
 
 def _instant(value: datetime) -> Column:

@@ -42,6 +42,7 @@ class ReleaseArguments(WhoAndWhy):
     claim_ids: NotRequired[Sequence[str] | None]
 
 
+# twin: macros/requests/check_request.sql::check_request
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """What an operator asks for, checked.

@@ -301,15 +301,8 @@ class Projection:
         else:
             tails = Tails(self._spark, self._tables, self._statements)
             tails.between(seen.versions, latest)
-            first_arrival, last_arrival = tails.arrivals()
-            text = self._statements.fill(
-                f"read_view_{tails.news}",
-                state=state,
-                from_states=listed(tails.from_states()),
-                first_arrival=first_arrival,
-                last_arrival=last_arrival,
-                with_untouched="false",
-                shown_states=listed(states),
+            text = tails.filled(
+                "read_view", with_untouched="false", shown_states=listed(states), state=state
             )
         # Kept: to plan the fold costs more than to run it, and several questions are asked of it.
         return kept(self._spark.sql(text)), seen.tail(latest)

@@ -1,9 +1,9 @@
 """Refreshes the projection: plans a range of the logs, folds it, merges it; a lost race is no
 error.
 
-dbt takes the same steps in one SQL script (macros/projection/refresh_script.sql), with the same
-macros. Here the folded rows are kept between the steps, which a script cannot: planning the fold
-for every stage of a merge costs more than all the rest.
+dbt takes the same steps in one SQL script, with the same macros. Here the folded rows are kept
+between the steps, which a script cannot: planning the fold for every stage of a merge costs more
+than all the rest.
 """
 
 from __future__ import annotations
@@ -80,6 +80,7 @@ class _Folded:
     rows: DataFrame | pa.Table
 
 
+# twin: macros/projection/refresh/refresh_script.sql::refresh_script
 class Refreshing:
     """Refreshes the projection of one outbox.
 
@@ -195,13 +196,13 @@ class Refreshing:
         if rebuilds:
             statement = "overwrite"
         elif self._tails.are_few and not is_remote(self._spark):
-            rows = self._folded(touched).toArrow()
+            rows = self._folded().toArrow()
             are_new = rows["replaces_destination"].null_count == rows.num_rows
             statement = "insert" if are_new else "merge"
             return _Folded(statement=statement, touched=touched, rows=rows)
         else:
-            statement = self._way(touched)
-        folded = self._folded(touched, with_untouched=statement == "replace")
+            statement = self._way()
+        folded = self._folded(with_untouched=statement == "replace")
         if statement == "merge":
             folded = kept(folded)  # it is read several times
             if folded.where("replaces_destination is not null").isEmpty():
@@ -238,25 +239,25 @@ class Refreshing:
         """Return what the texts are told of the rows of the projection that are touched."""
         first, last = self._tails.arrivals()
         return {
+            "touched": self._tails.touched,
             "from_states": listed(self._tails.from_states()),
             "first_arrival": first,
             "last_arrival": last,
         }
 
-    def _way(self, touched: Mapping[str, object]) -> str:
+    def _way(self) -> str:
         """Return the statement that writes what is folded: rows that take the place of no other, as
         when all that came has been delivered since, are inserted; where most of what may be touched
         is, all of it is replaced, for to look for each row takes nearly twice as long.
         """
-        news = set(self._tails.news)
-        if not {"t", "c"} & news:
+        if self._tails.fold == "new_events":
             return "insert"
-        there = self._count(touched)
-        if "c" not in news and not there:
+        there = self._count()
+        if self._tails.fold != "all" and not there:
             return "insert"
         return "replace" if self._tails.are_most_of(there) else "merge"
 
-    def _folded(self, touched: Mapping[str, object], *, with_untouched: bool = False) -> DataFrame:
+    def _folded(self, *, with_untouched: bool = False) -> DataFrame:
         """Return the rows to write, those of a backlog in the order in which it was appended: what
         later becomes of it touches few files then.
         """
@@ -268,17 +269,15 @@ class Refreshing:
             for after, to in parts
         ]
         if not (texts and self._tails.are_empty):
-            fold = f"fold_{self._tails.news}"
             also = str(with_untouched).lower()
-            texts.insert(0, self._statements.fill(fold, **touched, with_untouched=also))
+            fold = self._tails.filled("fold", with_untouched=also, state=self._tables.state)
+            texts.insert(0, fold)
         return reduce(lambda some, more: some.unionAll(more), map(self._spark.sql, texts))
 
-    def _count(self, touched: Mapping[str, object]) -> int:
+    def _count(self) -> int:
         """Return how many rows the projection has that may be touched."""
         found = self._spark.sql(
-            f"select count(*) as rows from {self._tables.state} "
-            f"where state in ({touched['from_states']}) "
-            f"and arrival between {touched['first_arrival']} and {touched['last_arrival']}"
+            f"select count(*) as rows from {self._tables.state} where {self._tails.touched}"
         ).first()
         return int(found["rows"]) if found is not None else 0
 
@@ -310,6 +309,7 @@ def _tag_of(number: int) -> str:
     return f"{APP_ID}/{number}"
 
 
+# twin: macros/projection/applied_plan.sql::applied_plan
 def newest_refresh(spark: SparkSession, state: str) -> RefreshCommit | None:
     """Return which plan the projection stands at; None if nothing says so.
 

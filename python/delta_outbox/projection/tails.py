@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.core.horizon import day_ranges, days_condition
@@ -19,15 +19,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOGS: Final = ("events", "transitions", "commands")
-VARIANTS: Final = ("e", "er", "t", "tm", "tmd", "et", "etm", "ertm", "ertmd", "ertmcd")
-"""The variants of the macro `fold` that relay_sql.sql compiles, the shorter ones first."""
 
 LARGE_QUERY_ROWS: Final = 20_000  # of fewer it costs more to ask whether an id is there twice
 BACKLOG: Final = 500_000  # events that nothing has happened to; of as many, order is kept
 
 
 class Tails:
-    """The views that the macro `fold` reads, in one session.
+    """The views that a fold reads, in one session.
 
     Args:
         spark: the session that gets the views.
@@ -90,20 +88,44 @@ class Tails:
         self._known(latest["events"], after=-1, any_news=False)
 
     @property
-    def news(self) -> str:
-        """Return what the tails may hold, as the macro `fold` is told."""
+    def fold(self) -> str:
+        """Return which of the three folds does what the tails need, and least besides."""
         if "commands" in self._new:  # also where everything is derived anew
-            return VARIANTS[-1]
-        letters = {log[0] for log in LOGS if log in self._new}
-        if "e" in letters and self._may_repeat():
-            letters.add("r")
-        if "t" in letters:
+            return "all"
+        return "transitions" if "transitions" in self._new else "new_events"
+
+    def fold_inputs(self) -> Mapping[str, str]:
+        """Return which texts give a fold its new events and its last transitions: what the tails
+        cannot hold is not looked for. `fold_all` has its own.
+        """
+        if self.fold == "all":
+            return {}
+        new_events, last_transitions = "no_copies", "sole_transitions"
+        if "events" in self._new:
+            new_events = "first_copies" if self._may_repeat() else "sole_copies"
+        if "transitions" in self._new:
             found = self._look_at_transitions()
-            if found.more_than_one:
-                letters.add("m")
-            if found.several_destinations:
-                letters.add("d")
-        return variant(letters)
+            if found.more_than_one or found.several_destinations:
+                last_transitions = "last_transitions"
+        return {"new_events": new_events, "last_transitions": last_transitions}
+
+    def filled(self, text: str, **values: object) -> str:
+        """Return the text that folds the tails, or that shows what is open with them.
+
+        Args:
+            text: `fold` or `read_view`.
+            values: of its other placeholders.
+        """
+        inputs = {name: self._statements.texts[one] for name, one in self.fold_inputs().items()}
+        name = f"{text}_{self.fold}"
+        return self._statements.fill(name, **inputs, touched=self.touched, **values)
+
+    @property
+    def touched(self) -> str:
+        """Return the condition on rows of the projection that the tails may touch."""
+        first, last = self.arrivals()
+        states = listed(self.from_states())
+        return f"state in ({states}) and arrival between {first} and {last}"
 
     def set_apart(self) -> Sequence[tuple[int, int]]:
         """Take off the views the new events that come after all that has transitions, if they are
@@ -143,6 +165,7 @@ class Tails:
             touched += self._look_at_transitions().deliveries
         return touched < LARGE_QUERY_ROWS
 
+    # twin: macros/projection/refresh/refresh_touched.sql::refresh_touched
     def from_states(self) -> tuple[str, ...]:
         """Return the partitions of the projection that what is in the views comes from.
 
@@ -318,12 +341,3 @@ def changes(log: str, *, after: int, to: int) -> str:
         to: version, included; later than the other.
     """
     return f"table_changes('{log}', {after + 1}, {to}) where _change_type = 'insert'"
-
-
-def variant(letters: Set[str]) -> str:
-    """Return the variant of the macro `fold` that does least and allows for everything named.
-
-    Args:
-        letters: as the argument `news` of `fold` lists them.
-    """
-    return next(name for name in VARIANTS if letters <= set(name))

@@ -16,6 +16,7 @@ PLAIN_TYPES: Final = (str, int, "str", "int")
 """Types of fields whose text is the same for every reader."""
 
 
+# twin: macros/workflows/workflow_template.sql::workflow_template
 @dataclass(frozen=True, slots=True)
 class Template:
     """Text with fields in braces, such as `refund-{order_id}`.
@@ -73,6 +74,7 @@ class Template:
         return pieces
 
 
+# twin: macros/workflows/workflow_templates_meet.sql::workflow_templates_meet
 def can_meet(one: Sequence[str], other: Sequence[str]) -> bool:
     """Say whether two templates can make the same text.
 

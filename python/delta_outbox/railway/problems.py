@@ -9,6 +9,7 @@ from typing import ClassVar
 from delta_outbox.core.errors import OutboxError
 
 
+# twin: macros/workflows/workflow_problem.sql::workflow_problem
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Problem:
     """A rule that a workflow breaks.

@@ -30,6 +30,7 @@ Row = dict[str, str]
 Rows = dict[str, list[Row]]
 """By the name of the seed."""
 
+# twin: macros/workflows/workflow_columns.sql::workflow_columns
 COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
     "railway_workflows": {
         "workflow": "Name of the workflow.",
@@ -116,11 +117,11 @@ def rows_of(workflow: Graph[Any]) -> Rows:
     return rows
 
 
+# twin: macros/workflows/workflow_hash.sql::workflow_hash
 def hash_of(rows: Mapping[str, Iterable[Row]]) -> str:
     """Return the hash of rows; their order, and the column `hash` itself, do not count.
 
-    dbt computes the same (macros/workflows/workflow_hash.sql). It finds rows that were changed or
-    mixed up by mistake, and guards against nobody.
+    It finds rows that were changed or mixed up by mistake, and guards against nobody.
 
     Args:
         rows: by seed.

@@ -10,7 +10,6 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from delta_outbox.store.heartbeat import Heartbeat
-from delta_outbox.store.lanes import lane_sql
 from delta_outbox.store.store import Store
 
 if TYPE_CHECKING:
@@ -125,4 +124,5 @@ class LaneShare:
         if not self.owned:
             return "false"
         listed = ", ".join(map(str, sorted(self.owned)))
-        return f"{lane_sql(self._outbox.logs.epoch.lanes)} in ({listed})"
+        lane = self._outbox.statements.fill("lane", lanes=self._outbox.logs.epoch.lanes)
+        return f"{lane} in ({listed})"

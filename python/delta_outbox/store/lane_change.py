@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final
 from delta_outbox.core.errors import LaneClosed
 from delta_outbox.delta.numbered_writes import NumberedWrite
 from delta_outbox.store.epochs import begun_plan, closing_plan, read_epoch
-from delta_outbox.store.lanes import lane_sql
 from delta_outbox.store.leases import LeaseWatch
 
 if TYPE_CHECKING:
@@ -106,7 +105,7 @@ class LaneChange:
         outbox.logs.catch_up(latest["transitions"])
         read_view = outbox.read_view(latest)
         if self._unreachable:
-            lane = lane_sql(now.lanes)
+            lane = outbox.statements.fill("lane", lanes=now.lanes)
             read_view = read_view.where(f"{lane} not in ({', '.join(map(str, self._unreachable))})")
         held, seen = self._lanes_held(read_view), outbox.logs.positions
         if held and self._end_lost(read_view, own_are_over=own_are_over):

@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ from delta_outbox.lifecycle.results import Delivered, Failed, NotSent, Rejected
 from delta_outbox.projection import tails
 from delta_outbox.projection.refresh import Refreshing
 from delta_outbox.projection.tail_files import TailFiles
-from delta_outbox.projection.tails import changes, variant
+from delta_outbox.projection.tails import changes
 from delta_outbox.runtime.dbt import check_result, compile_sql, run_dbt
 from delta_outbox.runtime.home import Home
 
@@ -71,24 +71,27 @@ def test_much_news_is_folded_with_what_it_needs(
     rows are those of a fold that looks for everything. The session is told.
     """
     monkeypatch.setattr(tails, "LARGE_QUERY_ROWS", 2)
-    used: list[str] = []
+    used: list[Mapping[str, str]] = []
     told: list[SparkSession] = []
     monkeypatch.setattr(tails, "use_large_query_mode", told.append)
 
-    def watched(letters: Set[str]) -> str:
-        used.append(variant(letters))
+    fold_inputs = tails.Tails.fold_inputs
+
+    def watched(self: tails.Tails) -> Mapping[str, str]:
+        used.append(fold_inputs(self))
         return used[-1]
 
-    monkeypatch.setattr(tails, "variant", watched)
+    monkeypatch.setattr(tails.Tails, "fold_inputs", watched)
     outbox = store.outbox(tmp_path)
     outbox.refresh()
 
-    def refreshed() -> set[str]:
+    def refreshed() -> tuple[str, ...]:
         used.clear()
         told.clear()
         outbox.refresh()
         assert told
-        return set(used)
+        (inputs,) = {tuple(one.values()) for one in used}
+        return inputs
 
     def claimed(count: int, result: EndOfClaim | None) -> None:
         claim = outbox.claim(count)
@@ -97,21 +100,21 @@ def test_much_news_is_folded_with_what_it_needs(
             outbox.end(claim, [result] * len(claim))
 
     outbox.append(events("much", 9)).raise_if_rejected()
-    assert {"e"} == refreshed()
+    assert ("sole_copies", "sole_transitions") == refreshed()
     claimed(2, Delivered())
     claimed(1, None)
-    assert {"t"} == refreshed()
+    assert ("no_copies", "sole_transitions") == refreshed()
     outbox.append(events("more", 4)).raise_if_rejected()
     claimed(2, Delivered())
-    assert {"et"} == refreshed()
+    assert ("sole_copies", "sole_transitions") == refreshed()
     claimed(2, Failed(error="busy"))
     claimed(1, Rejected(error="no"))
-    assert {"tm"} == refreshed()
+    assert ("no_copies", "last_transitions") == refreshed()
     store.insert(("much-001", "x", "earlier"), ("twin", "x", "a"), ("twin", "x", "b"))
-    assert {"er"} == refreshed()
+    assert ("first_copies", "sole_transitions") == refreshed()
     store.insert(("late-1", "x", "a"), ("late-2", "x", "b"), ("much-002", "x", "earlier"))
     claimed(1, None)
-    assert {"ertm"} == refreshed()
+    assert ("first_copies", "last_transitions") == refreshed()
     told.clear()
     check_derived(store)  # from all that there is
     assert 1 == len(told)
@@ -222,8 +225,8 @@ def test_what_changes_together_is_replaced(
     ways: list[str] = []
     way = Refreshing._way
 
-    def watched(self: Refreshing, touched: Mapping[str, object]) -> str:
-        ways.append(way(self, touched))
+    def watched(self: Refreshing) -> str:
+        ways.append(way(self))
         return ways[-1]
 
     monkeypatch.setattr(Refreshing, "_way", watched)

@@ -13,8 +13,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from tests.integration.outboxes import Store, open_store
+from tests.unit.macro_namespace import Macros
 
 from delta_outbox.core.globs import glob_to_regex
+from delta_outbox.core.horizon import day_ranges, days_condition
+from delta_outbox.lifecycle.claims import in_order
+from delta_outbox.lifecycle.order_scopes import scopes_of
+from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.results import Delivered, Failed, Rejected
 from delta_outbox.runtime.dbt import check_result, run_dbt
 from delta_outbox.runtime.home import Home
@@ -196,7 +201,7 @@ def _random_deliveries(dice: random.Random, count: int, now: datetime) -> list[d
     return rows
 
 
-def _write_state(store: Store, rows: list[dict[str, Any]]) -> None:
+def _table(rows: list[dict[str, Any]]) -> pa.Table:
     instant = pa.timestamp("us", tz="UTC")
     types = {
         **dict.fromkeys(("created_at", "appended_at", "available_at", "lease_expires_at"), instant),
@@ -205,10 +210,13 @@ def _write_state(store: Store, rows: list[dict[str, Any]]) -> None:
         **dict.fromkeys(("suspect", "epoch", "lane"), pa.int32()),
         "ambiguous": pa.bool_(),
     }
-    table = pa.Table.from_pylist(
+    return pa.Table.from_pylist(
         rows, schema=pa.schema([(name, types.get(name, pa.string())) for name in rows[0]])
     )
-    store.spark.createDataFrame(table).createOrReplaceTempView("random_deliveries")
+
+
+def _write_state(store: Store, rows: list[dict[str, Any]]) -> None:
+    store.spark.createDataFrame(_table(rows)).createOrReplaceTempView("random_deliveries")
     names = ", ".join(rows[0])
     store.spark.sql(
         f"insert into {store.tables.state} ({names}) select {names} from random_deliveries"
@@ -299,6 +307,57 @@ def test_every_due_event_is_eligible_or_blocked(store: Store) -> None:
         (row["event_id"], row["blocked_by"], row["reason"]) for row in blocked
     }, seed
     assert len(expected_blocked) == len(blocked), seed
+
+
+def test_twins_say_the_same(shared_store: Store) -> None:
+    """The order of the outbox, which deliveries are of one order scope, and the days on which an id
+    may be known already are the same in SQL and in Python.
+    """
+    seed = random.randrange(10**6)
+    dice = random.Random(seed)
+    spark, now = shared_store.spark, datetime.now(UTC)
+    rows = [
+        {**row, "created_at": now - timedelta(days=dice.choice((1, 2)))}
+        for row in _random_deliveries(dice, 300, now)
+    ]
+    dice.shuffle(rows)
+    table = _table(rows)
+    spark.createDataFrame(table).createOrReplaceTempView("twin_deliveries")
+    position = shared_store.statements.texts["position"]
+    found = spark.sql(f"select event_id from twin_deliveries order by {position}").toArrow()
+    assert in_order(table)["event_id"].to_pylist() == found["event_id"].to_pylist(), seed
+
+    names = ("event_type", "destination", "ordering", "order_scope", "on_dead")
+    policies = [dict(zip(names, row[1:], strict=True)) for row in POLICIES]
+    spark.sql(
+        "create or replace temporary view twin_policies as select *, "
+        "cast(null as double) as expires_after_seconds from values "
+        + ", ".join(str((*row, glob_to_regex(row[1]))) for row in POLICIES)
+        + f" as (position, {', '.join(names)}, event_type_regex)"
+    )
+    text = Macros("eligibility").deliveries_in_groups(
+        "twin_deliveries", "twin_policies", "current_timestamp()", None
+    )
+    of_python = scopes_of(table, PolicySet.parse(policies)).to_pylist()
+    scopes = dict(zip(table["event_id"].to_pylist(), of_python, strict=True))
+    of_group: dict[tuple[str, str], set[str | None]] = {}
+    for row in spark.sql(f"select event_id, order_group from ({text})").collect():
+        group, scope = row["order_group"], scopes[row["event_id"]]
+        assert (group is None) == (scope is None), seed
+        for name in group["destinations"].split("|") if group else ():
+            of_group.setdefault((group["ordering_key"], name), set()).add(scope)
+    assert len(of_group) > 20
+    assert all(len(scopes) == 1 for scopes in of_group.values()), seed
+
+    for count in (0, 1, 20, 150):
+        days = [dice.choice((0, 20_000)) + dice.randrange(-50, 50_000) for _ in range(count)]
+        days_table = pa.table({"day": pa.array(days, pa.int32())})
+        spark.createDataFrame(days_table).createOrReplaceTempView("twin_days")
+        text = Macros("projection").days_of_news(
+            "(select date_from_unix_date(day) as created_date from twin_days)"
+        )
+        (found_days,) = spark.sql(str(text)).collect()
+        assert days_condition(day_ranges(days, back=7)) == found_days[0], seed
 
 
 @pytest.mark.rest

@@ -156,6 +156,11 @@ def test_the_lanes_change_under_events_in_every_state(store: Store, tmp_path: Pa
     assert {1} < {row["lane"] + 1 for row in store.transitions("four")}
     dead = store.rows(f"select event_id from {store.tables.state} where state <> 'PUBLISHED'")
     assert [] == dead
+    shown = store.rows(
+        f"select event_id, lane from {store.tables['outbox']} where event_id like 'four-%'"
+    )
+    lanes = {row["event_id"]: row["lane"] for row in store.transitions("four")}
+    assert lanes == {row["event_id"]: row["lane"] for row in shown}
 
     check_result(build(store, audit="full"))
     change(outbox, 1)

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.unit.macro_namespace import Macros
 
 from delta_outbox.core.errors import WrongUsage
 from delta_outbox.core.tables import TRANSITIONS, Tables
 from delta_outbox.lifecycle.states import REASONS, State
-from delta_outbox.store.lanes import lane_of, lane_sql
+from delta_outbox.store.lanes import lane_of
 
 MACROS = Path(__file__).resolve().parents[3] / "macros"
 SQL_TYPES = {
@@ -71,12 +70,6 @@ def test_states_are_the_same_in_sql():
 def test_lanes_never_change(key: str | None, event_id: str, lanes: int, lane: int):
     """An event's lane is the CRC-32 of its key, else of its id: these values are for ever."""
     assert lane == lane_of(ordering_key=key, event_id=event_id, lanes=lanes)
-
-
-def test_the_lane_in_sql_is_the_macro():
-    """What a relay asks Spark for is what the macro renders to."""
-    rendered = Macros("storage").lane("ordering_key", "event_id", lanes=4)
-    assert lane_sql(4) == str(rendered).strip()
 
 
 @pytest.mark.parametrize("schema", ["", "a.b", "a b", "1a", "a;drop", "ä", "a" * 129])

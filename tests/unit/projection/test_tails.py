@@ -1,8 +1,7 @@
-"""Which variant of the fold the news needs, and what the claims of a tail say."""
+"""What the claims of a tail say, and how a backlog is cut."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from hypothesis import given
@@ -12,25 +11,6 @@ from delta_outbox.delta.files.added_files import AddedFile
 from delta_outbox.lifecycle.claims import new_claim_id
 from delta_outbox.projection.tail_claims import MOST_OVER, NOTHING, read_claims
 from delta_outbox.projection.tail_files import MOST_PARTS, parts_of
-from delta_outbox.projection.tails import VARIANTS, variant
-
-MACROS = Path(__file__).parents[3] / "macros"
-
-
-@given(letters=st.sets(st.sampled_from(VARIANTS[-1])))
-def test_a_variant_allows_for_all_that_is_there(letters: set[str]):
-    """Whatever is there, the variant has it, and none that does less has."""
-    name = variant(letters)
-    assert letters <= set(name)
-    assert not any(letters <= set(less) for less in VARIANTS if set(less) < set(name))
-
-
-def test_every_variant_is_compiled():
-    """The relay's SQL has the fold and the read view of each variant."""
-    text = (MACROS / "operations" / "relay_sql.sql").read_text("utf-8")
-    listed = re.search(r"for news in \[(.*?)\]", text)
-    assert listed is not None
-    assert list(VARIANTS) == re.findall(r'"(\w+)"', listed[1])
 
 
 def claim(

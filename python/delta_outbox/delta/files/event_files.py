@@ -77,10 +77,9 @@ def as_instants(table: pa.Table) -> pa.Table:
     return pa.table(columns, names=table.column_names)
 
 
+# twin: macros/projection/fold/first_state.sql::first_state
 def arrived(files: Sequence[AddedFile]) -> pa.Table:
     """Return the deliveries of events that were appended, in the order of their files.
-
-    What the macro `first_state` says of an event, by whole columns.
 
     Args:
         files: of the event log.

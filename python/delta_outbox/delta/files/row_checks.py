@@ -25,6 +25,7 @@ def _all(*conditions: pc.Expression) -> pc.Expression:
     return reduce(and_, conditions)
 
 
+# twin: macros/storage/log_checks.sql::log_checks
 _CONDITIONS: Final[Mapping[str, pc.Expression]] = {
     "epoch >= 0 and lane >= 0 and sequence >= 1 and arrival >= 0": _all(
         *(_of(name) >= 0 for name in ("epoch", "lane", "arrival")), _of("sequence") >= 1

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# twin: macros/invariants/purge_marker.sql::purge_marker
 MARKER: Final = "outbox/purge/"
-"""How the user metadata of the commits begins; the macro `purge_marker` names it, too."""
+"""How the user metadata of the commits begins."""
 
 _USER_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
 _APP_ID: Final = "spark.databricks.delta.write.txnAppId"

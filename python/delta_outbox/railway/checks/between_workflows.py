@@ -36,6 +36,7 @@ def _module(workflow: AnyWorkflow) -> str:
     return workflow.first.__module__
 
 
+# twin: macros/workflows/workflow_identifier_problems.sql::workflow_identifier_problems
 def meeting_identifiers(
     workflows: Sequence[AnyWorkflow], *, across: bool = False
 ) -> Iterator[Problem]:
@@ -66,6 +67,7 @@ def meeting_identifiers(
                 )
 
 
+# twin: macros/workflows/workflow_circle_problems.sql::workflow_circle_problems
 def circles(workflows: Sequence[AnyWorkflow]) -> Iterator[Problem]:
     """Yield workflows that start each other for ever.
 

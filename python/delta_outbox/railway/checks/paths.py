@@ -18,6 +18,7 @@ _NOUNS: Final = {"faulted": "fault", "expired": "expiry", "uncertain": "uncertai
 _WORDS: Final = {"decided": "decided", **CAUSES}
 
 
+# twin: macros/workflows/workflow_fallback_problems.sql::workflow_fallback_problems
 def fallbacks(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Finding]:
     """Fault, expiry and uncertainty lead somewhere."""
     members = [str(one) for one in task.outcomes()]
@@ -93,6 +94,7 @@ def ends(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Finding]:
     )
 
 
+# twin: macros/workflows/workflow_endless.sql::workflow_endless
 def _endless(workflow: AnyWorkflow) -> Mapping[AnyTask, Mapping[str, set[Target[Any]]]]:
     """Return the tasks that an instance may never leave: what keeps it there, and leads where.
 
@@ -115,6 +117,7 @@ def _endless(workflow: AnyWorkflow) -> Mapping[AnyTask, Mapping[str, set[Target[
         kept = left
 
 
+# twin: macros/workflows/workflow_loop_problems.sql::workflow_loop_problems
 def loops(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Finding]:
     """Each visit of a loop has an identifier of its own, and an end."""
     if task not in workflow.reachable(task):

@@ -1,0 +1,60 @@
+{% macro deliveries_in_groups(deliveries, policy_rows, now, unavailable) -%}
+    {#-
+        Every delivery that waits or may block, with its order group: a part of `held_by_order`.
+
+        twin: python/delta_outbox/lifecycle/order_scopes.py::scope_of
+
+        Arguments: those of `held_by_order`.
+        Columns: those of the projection; position; order_group, a struct of ordering_key and destinations (joined by `|`, ''
+            for all), null for what neither waits nor blocks; goes_to, its destinations joined by `|`; on_dead, of its
+            policy; is_due; all_destinations, the different sets of destinations that order groups have.
+    -#}
+    with relevant as (
+        select
+            *,
+            {{ delta_outbox.position() }} as position
+        from {{ deliveries }}
+        where
+            state in ('PENDING', 'CLAIMED', 'DEAD')
+            and (state = 'CLAIMED' or kill_command_id is null)
+            and (state <> 'DEAD' or {{ delta_outbox.may_hold() }})
+    ),
+
+    event_types as (
+        select distinct event_type from relevant
+    ),
+
+    policies as (
+        select
+            *,
+            collect_set(
+                case when policy.ordering = 'strict' and policy.order_scope = 'destination' then policy.destination end
+            ) over () as all_destinations
+        from (
+            {{ delta_outbox.policy_of_event_type("event_types", policy_rows) | indent(12) }}
+        )
+    ),
+
+    with_policy as (
+        select /*+ broadcast(p) */
+            d.*,
+            p.policy,
+            p.all_destinations,
+            coalesce(nullif(d.destination, ''), p.policy.destination) as goes_to
+        from relevant as d
+        left join policies as p on d.event_type = p.event_type
+    )
+
+    select
+        * except (policy),
+        case
+            when policy.ordering = 'strict' and ordering_key is not null
+                then struct(ordering_key, if(policy.order_scope = 'destination', goes_to, '') as destinations)
+        end as order_group,
+        policy.on_dead as on_dead,
+        state = 'PENDING' and {{ delta_outbox.is_due(now) }}
+        {%- if unavailable is not none %}
+        and size(array_except(split(goes_to, '[|]'), split('{{ unavailable }}', '[|]'))) > 0
+        {%- endif %} as is_due
+    from with_policy
+{%- endmacro %}

@@ -1,0 +1,43 @@
+{% macro read_view(state, fold, touched_by=[]) -%}
+    {#-
+        The open deliveries now: the projection, with the deliveries that the tails touch replaced by their fold.
+
+        Arguments:
+            state: relation, the projection before the tails
+            fold: SQL text, a fold of it
+            touched_by: list of what the tails may hold besides events: transitions, kills
+        Placeholders: those of the fold; and __shown_states__, the states that are shown: PENDING and CLAIMED, and DEAD where a
+            policy lets the dead hold their key. Of those only the ones that may hold are shown.
+    -#}
+    {%- set shown = "state in (__shown_states__) and (state <> 'DEAD' or " ~ delta_outbox.may_hold() ~ ")" -%}
+    with folded as (
+        {{ fold | indent(8) }}
+    ),
+
+    untouched as (
+        select {{ delta_outbox.state_columns() | join(", ") }}
+        from {{ state }} as s
+        {%- if "transitions" in touched_by %}
+        left anti join outbox_transitions_tail as t
+            on
+                s.event_id = t.event_id
+                and s.arrival = t.arrival
+                and (s.destination = t.destination or s.destination = '')
+        {%- endif %}
+        {%- if "kills" in touched_by %}
+        left anti join (select * from outbox_commands_tail where kind = 'kill') as c
+            on
+                s.event_id = c.event_id
+                and s.arrival = c.arrival
+                and c.destination in ('', s.destination)
+        {%- endif %}
+    )
+
+    select *
+    from untouched
+    where {{ shown }}
+    union all
+    select {{ delta_outbox.state_columns() | join(", ") }}
+    from folded
+    where {{ shown }}
+{%- endmacro %}

@@ -22,8 +22,7 @@ from delta_outbox.core.settings import PublisherSettings, RelaySettings, SecretM
 from delta_outbox.delta.numbered_writes import NumberedWrites
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.results import Failed
-from delta_outbox.relay.relay import Relay
-from delta_outbox.relay.summary import Mode
+from delta_outbox.relay import Mode, Relay
 from delta_outbox.runtime import dbt
 from delta_outbox.runtime.dbt import check_result, project_dir, run_dbt
 from delta_outbox.runtime.home import Home

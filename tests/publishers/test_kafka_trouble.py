@@ -8,7 +8,7 @@ import time
 import traceback
 
 import pytest
-from tests.publishers.timing import GRACE, MIDDLE
+from tests.publishers.timing import GRACE, MIDDLE, settled
 
 from delta_outbox.core.errors import PublisherUnavailable
 from delta_outbox.publishers import Delivered, Failed, NotSent, Rejected, Unknown
@@ -83,11 +83,7 @@ def test_a_frozen_broker_leaves_events_unknown(
     assert 3 <= took < 3 + GRACE
     assert {type(result) for result in results} == {Unknown, NotSent}
     # What the operating system had taken may arrive; the queue behind it must not.
-    before, after = -1, len(read(topic))
-    while before != after:
-        time.sleep(1)
-        before, after = after, len(read(topic))
-    assert after < 1000
+    assert settled(lambda: len(read(topic))) < 1000
 
 
 def test_a_publisher_goes_on_after_a_frozen_broker(

@@ -17,13 +17,13 @@ from tests.integration.outboxes import (
     check_derived,
     commit_actions,
     events,
+    left_to_spark,
     open_store,
     projected,
 )
 
 from delta_outbox.api import Outbox
 from delta_outbox.core.settings import PublisherSettings, SecretMapping, Settings
-from delta_outbox.delta.files.file_appends import FileAppends
 from delta_outbox.delta.numbered_writes import NumberedWrite
 from delta_outbox.lifecycle.endings import EndOfClaim
 from delta_outbox.lifecycle.results import Delivered, Failed, NotSent, Rejected
@@ -127,9 +127,8 @@ def _ways(
         outbox.refresh()
         store.insert((f"few-{number}", "x", "p"))
         outbox.append(events(f"few-{number}", 3, keys=2)).raise_if_rejected()
-        with monkeypatch.context() as patched:
-            if not by_files:
-                patched.setattr(FileAppends, "append", lambda *_, **__: False)
+        given = () if by_files else (store.tables.state,)
+        with left_to_spark(store.spark, *given):
             outbox.refresh()
         version = outbox.projection.latest_version(store.tables.state)
         found = commit_actions(store.spark, store.tables.state, version)

@@ -40,7 +40,7 @@ from delta_outbox.store.lanes import BEGUN, CLOSING, lane_of
 from delta_outbox.store.transition_log import TransitionLog
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.rest
 
@@ -255,7 +255,7 @@ def test_parts_of_a_claim_lose_together(store: Store, tmp_path: Path) -> None:
 
 @pytest.mark.local
 def test_a_relay_with_all_lanes_plans_by_itself(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Store, tmp_path: Path, read_views: list[object]
 ) -> None:
     """One that works on all lanes reads what is new alone, and asks for a read view once a part of
     them is another's; it takes that over when the other has gone, and its drain comes to an end.
@@ -263,15 +263,8 @@ def test_a_relay_with_all_lanes_plans_by_itself(
     folder = tmp_path / "to"
     outbox, other, producer = (store.outbox(folder) for _ in range(3))
     change(outbox, 2)
-    read_views: list[str] = []
-    read_view = Outbox.read_view
-
-    def noted(self: Outbox, *given: Any) -> DataFrame:
-        read_views.append(self.worker_id)
-        return read_view(self, *given)
-
-    monkeypatch.setattr(Outbox, "read_view", noted)
     outbox.refresh()
+    read_views.clear()
     producer.append(events("alone", 12, keys=3)).raise_if_rejected()
     assert 12 == Relay(outbox).run(Mode.DRAIN).published
     assert [] == read_views

@@ -73,17 +73,6 @@ def test_a_store_that_raises_has_not_passed():
     assert {Verdict.CRASHED} == {one.verdict for one in run(_BrokenStores()).values()}
 
 
-def test_the_command_prints_the_table_and_writes_the_documents(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
-    """`python -m delta_outbox.testing.conformance` ends 0 for a good store and shows every rule."""
-    assert 0 == main(["--docs", str(tmp_path)])
-    shown = capsys.readouterr().out
-    assert all(rule.number in shown for rule in RULES)
-    assert document() == (tmp_path / "conformance.md").read_text(encoding="utf-8")
-    assert "122 passed" in (tmp_path / "conformance-results.md").read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize("name", ["", "no.such.module:Store", "json:NoSuchThing"])
 def test_a_store_that_is_not_there_is_wrong_usage(name: str, capsys: pytest.CaptureFixture[str]):
     """A factory that cannot be imported is said to be so, with exit code 2."""

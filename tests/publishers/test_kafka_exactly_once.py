@@ -178,7 +178,7 @@ def frozen(point, settings, events):
     when it has gone on.
     """
     further = {"destination": DESTINATION, "producer_slot": SLOT}
-    said = []
+    said: list[str] = []
     with subprocess.Popen(
         [sys.executable, "-c", SENDS],
         env={**os.environ, VARIABLE: f"{point}@1=worker:stop"},
@@ -186,6 +186,7 @@ def frozen(point, settings, events):
         stdout=subprocess.PIPE,
     ) as zombie:
         try:
+            assert zombie.stdin is not None
             zombie.stdin.write(pickle.dumps((settings, events, further)))
             zombie.stdin.flush()
             while psutil.Process(zombie.pid).status() != psutil.STATUS_STOPPED:

@@ -99,13 +99,6 @@ def test_a_publisher_goes_on_after_a_frozen_broker(
     assert [type(result) for result in publish(one, [new_event(topic)])] == [Delivered]
 
 
-def test_nothing_is_sent_after_the_deadline(new_topic, publisher, new_event, publish, read):
-    """A call whose deadline has passed sends nothing and says so."""
-    topic = new_topic()
-    assert publish(publisher(), [new_event(topic)] * 3, seconds=-1) == [NotSent()] * 3
-    assert read(topic) == []
-
-
 def test_the_deadline_ends_a_long_call(new_topic, publisher, new_event, publish, read):
     """A batch too long for its deadline ends in time; what arrived was not called unsent."""
     topic = new_topic()
@@ -119,11 +112,6 @@ def test_the_deadline_ends_a_long_call(new_topic, publisher, new_event, publish,
     known = {event.event_id for event, r in zip(events, results, strict=True) if r != NotSent()}
     arrived = {dict(message.headers())["outbox-event-id"].decode() for message in read(topic)}
     assert arrived <= known
-
-
-def test_an_empty_batch_needs_no_broker(publisher, publish):
-    """An empty batch has no results."""
-    assert publish(publisher(bootstrap_servers="127.0.0.1:1"), []) == []
 
 
 def test_probe_is_silent_when_a_broker_answers(kafka):

@@ -175,15 +175,6 @@ def test_a_server_that_dies_in_the_middle_is_told_apart(
     _check(running_nats, stream, events, results)
 
 
-def test_nothing_is_sent_after_the_deadline(
-    running_nats, new_stream, open_nats, new_event, publish
-):
-    """A call whose deadline has passed sends nothing and says so."""
-    stream = new_stream()
-    assert [NotSent()] * 3 == publish(open_nats(), [new_event(f"{stream}.a")] * 3, seconds=-1)
-    assert running_nats.read(stream) == []
-
-
 def test_the_deadline_ends_a_long_call(running_nats, new_stream, open_nats, new_event, publish):
     """A batch too long for its deadline ends in time, and so does one of a single key."""
     stream = new_stream()

@@ -136,10 +136,3 @@ def test_a_server_that_dies_in_the_middle_is_told_apart(
     assert {Delivered, NotSent} <= {type(result) for result in results}
     found = check_answers(running_redis, events, results)
     assert found
-
-
-def test_nothing_is_sent_after_the_deadline(running_redis, open_redis, new_event, publish):
-    """A call whose deadline has passed sends nothing and says so."""
-    assert [NotSent()] * 3 == publish(open_redis(), [new_event("s")] * 3, seconds=-1)
-    with running_redis.client() as client:
-        assert client.xlen("s") == 0

@@ -30,6 +30,7 @@ from delta_outbox.runtime.log_folder import commit_file
 from delta_outbox.runtime.session import is_remote, spark_here
 from delta_outbox.runtime.settings_file import load_settings
 from delta_outbox.runtime.statements import Statements
+from delta_outbox.store.recovery import WORKERS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -217,6 +218,15 @@ def new_transition_log(spark: SparkSession, like: Tables, schema: str) -> Tables
     spark.sql(f"create schema {schema}")
     spark.sql(f"create table {tables.transitions} like {like.transitions}")
     return tables
+
+
+def as_if_ended(outbox: Outbox) -> None:
+    """Let others take a worker of this process for one whose process has ended.
+
+    Args:
+        outbox: the worker.
+    """
+    WORKERS.discard(outbox.worker_id)
 
 
 @contextmanager

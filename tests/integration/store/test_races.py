@@ -25,6 +25,7 @@ from tests.integration.gates import (
 )
 from tests.integration.outboxes import (
     Store,
+    as_if_ended,
     check_derived,
     check_lives,
     delivered,
@@ -50,7 +51,6 @@ from delta_outbox.runtime.home import Home
 from delta_outbox.store import heartbeat
 from delta_outbox.store.apply_commands import Commands
 from delta_outbox.store.heartbeat import Heartbeat
-from delta_outbox.store.recovery import WORKERS
 from delta_outbox.store.transition_log import TransitionLog
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ def test_an_ending_and_an_expiry_in_every_order(store: Store, tmp_path: Path) ->
         owner.append(events(prefix, 2)).raise_if_rejected()
         claim = owner.claim(2)
         assert claim is not None
-        WORKERS.discard(owner.worker_id)  # as if it had been a process that ended
+        as_if_ended(owner)
         play(order, a=partial(_end, owner, claim), b=partial(_expire, other))
         rows = store.transitions(prefix)
         check_lives(rows)

@@ -281,6 +281,7 @@ def test_a_relay_with_all_lanes_plans_by_itself(
         ended: list[dict[str, Any]] = []
         while len(ended) < len(ours):
             assert not running.done()
+            heart.beat()
             time.sleep(0.2)
             ended = [row for row in store.transitions("shared") if row["to_state"] == "PUBLISHED"]
         assert ours == {row["event_id"] for row in store.transitions("shared")}

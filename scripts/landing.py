@@ -18,7 +18,7 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from scripts.tiers.suites import PARTS, ROOT
+from scripts.tiers.suites import PARTS
 
 FILE = Path(".ci") / "landing"
 BASE = "LANDING_BASE"  # the variable that names the commit that a landing begins from
@@ -41,7 +41,7 @@ def number() -> int:
     Raises:
         ValueError: the file holds something else.
     """
-    return int((ROOT / FILE).read_text(encoding="utf-8"))
+    return int(FILE.read_text(encoding="utf-8"))
 
 
 def number_at(commit: str) -> int | None:
@@ -85,7 +85,7 @@ def check() -> str | None:
 
 
 def _git(*words: str) -> str | None:
-    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(["git", *words], capture_output=True, text=True, check=False)
     return done.stdout.strip() or None if done.returncode == 0 else None
 
 

@@ -54,6 +54,7 @@ class Process:
         tier: which of their tests are meant.
         options: more arguments for pytest.
         log: receives what pytest prints.
+        leave_seconds: in which what it has started may end in order once it is stopped.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Process:
     tier: Tier
     options: Sequence[str]
     log: Path
+    leave_seconds: float = LEAVE_LIMIT
     exit_code: int | None = field(default=None, init=False)
     _running: subprocess.Popen[bytes] | None = field(default=None, init=False)
     _stopped: bool = field(default=False, init=False)
@@ -101,7 +103,7 @@ class Process:
                 _end(self._running, signal.SIGKILL)
                 self._running.wait()
                 exit_code = TIMED_OUT
-            _see_off(self._told)
+            _see_off(self._told, seconds=self.leave_seconds)
             self.exit_code = exit_code
 
     def stop(self) -> None:
@@ -173,20 +175,20 @@ def _is_in_group(process: psutil.Process, group: int) -> bool:
     return False
 
 
-def _see_off(told: Sequence[psutil.Process]) -> None:
+def _see_off(told: Sequence[psutil.Process], *, seconds: float) -> None:
     """Wait until processes that were told to end have ended; kill those that stay."""
-    if _have_ended(told):
+    if _have_ended(told, seconds):
         return
     for one in told:
         with contextlib.suppress(psutil.Error):
             for process in (*one.children(recursive=True), one):
                 process.kill()
-    _have_ended(told)
+    _have_ended(told, LEAVE_LIMIT)
 
 
-def _have_ended(told: Sequence[psutil.Process]) -> bool:
+def _have_ended(told: Sequence[psutil.Process], seconds: float) -> bool:
     """Wait for it, and say whether it came."""
-    until = time.monotonic() + LEAVE_LIMIT
+    until = time.monotonic() + seconds
     while any(_runs(one) for one in told):
         if time.monotonic() > until:
             return False

@@ -39,14 +39,19 @@ OWN_PROCESSES = (
     "faults/soak",
 )
 
-# The parts of the rest, for CI, each of 700 to 900 s of CPU time, of which two JVMs of integration
+# The parts of the rest, for CI, each of 700 to 950 s of CPU time, of which two JVMs of integration
 # need 150 to become warm: a file belongs to the first that fits.
 PARTS = (
     ("acceptance/*", "faults/interrupts/*", "mutants/*", "publishers/*", "railway/*"),
     ("faults/*",),
-    ("integration/relay/*",),
-    ("integration/operations/*", "integration/projection/*"),
-    ("integration/delta/*", "integration/store/*"),
+    ("integration/relay/test_[a-h]*", "integration/operations/*"),
+    ("integration/relay/*", "integration/delta/*"),
+    (
+        "integration/store/*",
+        "integration/producer/*",
+        "integration/consumer/*",
+        "integration/cli/*",
+    ),
     ("*",),
 )
 

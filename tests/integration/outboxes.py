@@ -7,11 +7,12 @@ import itertools
 import json
 import shutil
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import pyarrow as pa
 from pyspark.sql import functions as sf
@@ -27,7 +28,9 @@ from delta_outbox.runtime.dbt import check_result, run_dbt
 from delta_outbox.runtime.home import Home
 from delta_outbox.runtime.log_folder import commit_file
 from delta_outbox.runtime.session import is_remote, spark_here
+from delta_outbox.runtime.settings_file import load_settings
 from delta_outbox.runtime.statements import Statements
+from delta_outbox.store.expired_claims import WORKERS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -95,6 +98,25 @@ class Store:
             home=self.home,
             **{"exclusive": not is_remote(self.spark), **given},
         )
+
+    @contextmanager
+    def commands(self, opened: Callable[[Path | None], Outbox] | None = None) -> Iterator[None]:
+        """Let commands of this process work here for a block, in the session there is: by itself
+        each would take the home, and end the session.
+
+        Args:
+            opened: returns the outbox of a command; given `--config`, if it names one.
+        """
+
+        def with_settings(config: Path | None) -> Outbox:
+            return self.open(load_settings(home=self.home.root, path=config), exclusive=False)
+
+        @contextmanager
+        def open_outbox(*, config: Path | None = None, **_: object) -> Iterator[Outbox]:
+            yield (opened or with_settings)(config)
+
+        with mock.patch("delta_outbox.api.open_outbox", open_outbox):
+            yield
 
     def transitions(self, prefix: str = "") -> list[dict[str, Any]]:
         """Return the log of the events whose ids begin so, in order."""
@@ -196,6 +218,43 @@ def new_transition_log(spark: SparkSession, like: Tables, schema: str) -> Tables
     spark.sql(f"create schema {schema}")
     spark.sql(f"create table {tables.transitions} like {like.transitions}")
     return tables
+
+
+def as_if_ended(outbox: Outbox) -> None:
+    """Let others take a worker of this process for one whose process has ended.
+
+    Args:
+        outbox: the worker.
+    """
+    WORKERS.discard(outbox.worker_id)
+
+
+@contextmanager
+def left_to_spark(spark: SparkSession, *tables: str) -> Iterator[None]:
+    """Let tables be Spark's to append to for a block: each has a rule that only Spark knows.
+
+    Args:
+        spark: the session of the process.
+        tables: their names.
+    """
+    for table in tables:
+        spark.sql(f"alter table {table} add constraint of_spark check (hash(1) is not null)")
+    try:
+        yield
+    finally:
+        for table in tables:
+            spark.sql(f"alter table {table} drop constraint of_spark")
+
+
+def appended_by_spark(spark: SparkSession, table: str) -> int:
+    """Return how many appends to a table are Spark's, and not files that we have written.
+
+    Args:
+        spark: the session of the process.
+        table: its name.
+    """
+    history = spark.sql(f"describe history {table}").where("operation = 'WRITE'")
+    return history.where("not startswith(engineInfo, 'delta-outbox/')").count()
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from tests.publishers.http_server import (
     read_request,
     reset,
 )
+from tests.publishers.timing import GRACE, MIDDLE
 
 from delta_outbox.publishers import Delivered, EventBatch, Failed, NotSent, Rejected, Unknown
 from delta_outbox.publishers.http.call import HttpCall
@@ -235,10 +236,11 @@ def test_a_connection_that_dies_under_a_request_is_unknown(new_event, publish):
 @pytest.mark.parametrize("concurrency", [1, 3])
 def test_no_more_requests_at_once_than_the_settings_say(open_http, new_event, publish, concurrency):
     """A receiver sees at most `concurrency` requests at once, and as many where there is work."""
+    together = threading.Barrier(concurrency)
     with Receiver() as server:
 
         def answer(_):
-            time.sleep(0.02)
+            together.wait(GRACE)
             return 200, {}
 
         server.answer = answer
@@ -266,7 +268,7 @@ def test_a_receiver_short_of_connections_still_gets_its_events(open_http, new_ev
     for thread in threads:
         thread.start()
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    one = open_http(url, concurrency=6, timeout_seconds=0.5)
+    one = open_http(url, concurrency=6, timeout_seconds=MIDDLE)
     results = publish(one, [new_event("r") for _ in range(300)])
     kinds = [type(result) for result in results]
     one.close()

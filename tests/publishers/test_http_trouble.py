@@ -156,18 +156,6 @@ def test_the_deadline_ends_a_long_call(receiver, open_http, new_event, publish):
     assert {said[event_id] for event_id in arrived} <= {Delivered, Unknown}
 
 
-def test_nothing_is_sent_after_the_deadline(receiver, open_http, new_event, publish):
-    """A call whose deadline has passed sends nothing and says so."""
-    results = publish(open_http(receiver.url), [new_event("r")] * 3, seconds=-1)
-    assert results == [NotSent()] * 3
-    assert receiver.received() == []
-
-
-def test_an_empty_batch_needs_no_receiver(open_http, publish):
-    """An empty batch has no results."""
-    assert publish(open_http("http://127.0.0.1:1"), []) == []
-
-
 def test_ten_thousand_events(receiver, open_http, new_event, publish):
     """Ten thousand events of a hundred keys arrive once, in order per key."""
     events = [new_event("r", f"k{n % 100}", payload=b"%d" % n) for n in range(10_000)]

@@ -6,16 +6,22 @@ What consumers that read committed messages see is read by a consumer of its own
 from __future__ import annotations
 
 import os
-import threading
+import pickle
+import signal
+import subprocess
+import sys
 import time
 from collections import Counter
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
+import psutil
 import pytest
 from confluent_kafka import Producer
 from tests.publishers.timing import MIDDLE
 
 from delta_outbox.core.errors import PublisherUnavailable
+from delta_outbox.core.failpoints import VARIABLE
 from delta_outbox.publishers import (
     Delivered,
     EventBatch,
@@ -154,35 +160,57 @@ def test_a_committed_call_without_answer_is_found(
     assert 21 == len(ids(topic))
 
 
+SENDS = """
+import pickle, sys, time
+from delta_outbox.publishers import EventBatch
+from delta_outbox.publishers.kafka.publisher import KafkaPublisher
+settings, events, further = pickle.load(sys.stdin.buffer)
+one = KafkaPublisher()
+one.open(settings)
+results = one.publish(EventBatch(events, deadline=time.monotonic() + 30, **further))
+print(*{type(result).__name__ for result in results}, flush=True)
+"""
+
+
+@contextmanager
+def frozen(point, settings, events):
+    """Let a process of its own send events, frozen at a failpoint for a block; yield what it says
+    when it has gone on.
+    """
+    further = {"destination": DESTINATION, "producer_slot": SLOT}
+    said: list[str] = []
+    with subprocess.Popen(
+        [sys.executable, "-c", SENDS],
+        env={**os.environ, VARIABLE: f"{point}@1=worker:stop"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as zombie:
+        try:
+            assert zombie.stdin is not None
+            zombie.stdin.write(pickle.dumps((settings, events, further)))
+            zombie.stdin.flush()
+            while psutil.Process(zombie.pid).status() != psutil.STATUS_STOPPED:
+                assert zombie.poll() is None
+                time.sleep(0.02)
+            yield said
+            zombie.send_signal(signal.SIGCONT)
+            said += zombie.communicate()[0].decode().split()
+        finally:
+            zombie.kill()
+
+
 def test_a_successor_ends_what_is_open(
-    kafka, new_topic, new_event, open_one, send, recovered, ids, monkeypatch
+    settings, new_topic, new_event, open_one, send, recovered, ids
 ):
     """Whoever is asked for a claim ends its open transaction: the one that had begun it cannot
     commit any more, its events are not delivered, and consumers do not wait for it.
     """
     topic = new_topic()
-    begun, go_on = threading.Event(), threading.Event()
-
-    def pause(point):
-        if point == "kafka.committing":
-            begun.set()
-            assert go_on.wait(60)
-
-    monkeypatch.setattr("delta_outbox.publishers.kafka.transaction.reach", pause)
     events = [new_event(topic, claim_id="zombie") for _ in range(20)]
-    results = []
-    zombie = threading.Thread(target=lambda: results.extend(send(open_one(), events)))
-    zombie.start()
-    try:
-        assert begun.wait(60)
-        found = recovered("zombie")
-    finally:
-        go_on.set()
-        zombie.join()
-    assert {} == found
-    assert set(kinds(results)) == {Unknown}
+    with frozen("kafka.committing", settings, events) as said:
+        assert {} == recovered("zombie")
+    assert ["Unknown"] == said
     assert {} == recovered("zombie")
-    monkeypatch.undo()
     assert set(kinds(send(open_one(), events, slot="relay-2.0.0"))) == {Delivered}
     assert {event.event_id: 1 for event in events} == ids(topic)
 

@@ -176,23 +176,6 @@ def test_a_slow_network_ends_at_the_deadline(
     assert kinds_of(publish(one, [new_event(queue)])) == {Delivered}
 
 
-def test_nothing_is_sent_after_the_deadline(new_queue, open_rabbit, new_event, publish, received):
-    """With a deadline that has passed nothing is sent, and no events are no work."""
-    queue, one = new_queue(), open_rabbit()
-    assert publish(one, [new_event(queue)], seconds=0) == [NotSent()]
-    assert publish(one, []) == []
-    assert received(queue) == []
-
-
-def test_a_replay_is_a_message_of_its_own(new_queue, open_rabbit, new_event, publish, received):
-    """A retry repeats the message id, a replay has another: consumers can tell them apart."""
-    queue, one = new_queue(), open_rabbit()
-    fields = {"event_id": "e1", "payload": b"x"}
-    for lifecycle in (0, 0, 1):
-        publish(one, [new_event(queue, lifecycle=lifecycle, **fields)])
-    assert [properties.message_id for properties, _ in received(queue)] == ["e1", "e1", "e1:1"]
-
-
 def test_an_idle_connection(rabbit, new_queue, new_event, publish, received):
     """A connection that the broker has closed for want of heartbeats is replaced before anything
     is sent.

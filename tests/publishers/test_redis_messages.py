@@ -72,14 +72,6 @@ def test_a_header_of_our_name_wins(client, open_redis, new_event, publish):
     assert fields[b"header:outbox-lifecycle"] == b"mine"
 
 
-def test_a_replay_has_an_id_of_its_own(client, open_redis, new_event, publish):
-    """A retry repeats the delivery id, a replay has a new one: consumers tell them apart."""
-    one = open_redis()
-    for lifecycle, attempt in ((0, 1), (0, 2), (1, 1)):
-        publish(one, [new_event("s", event_id="e", lifecycle=lifecycle, attempt=attempt)])
-    assert [b"e", b"e", b"e:1"] == [fields[b"id"] for _, fields in client.xrange("s")]
-
-
 def test_a_text_without_utf8_is_rejected(client, open_redis, new_event, publish):
     """Half a surrogate pair has no bytes: the event is rejected, its neighbours are sent."""
     events = [new_event("s", headers={"h": "\ud800"}), new_event("s", "\ud800"), new_event("s")]

@@ -15,6 +15,7 @@ GRACE: Final = 20.0
 # deadline of one that is to end there.
 MIDDLE: Final = 4.0
 LOOK: Final = 0.002  # seconds between two questions
+STILL: Final = 1.0  # seconds in which what goes on grows, also on a busy machine
 
 
 @contextmanager
@@ -39,3 +40,16 @@ def once(fact: Callable[[], bool], act: Callable[[], object]) -> Iterator[None]:
     finally:
         over.set()
         watching.join()
+
+
+def settled(count: Callable[[], int]) -> int:
+    """Wait until a server has taken what was on its way when it froze; return how much that is.
+
+    Args:
+        count: what it has taken.
+    """
+    before = -1
+    while before != (now := count()):
+        before = now
+        time.sleep(STILL)
+    return now

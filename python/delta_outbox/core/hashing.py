@@ -24,14 +24,17 @@ _SEED: Final = 20260101
 Numbers = npt.NDArray[np.uint64]
 
 
-def may_repeat(read: Callable[[], Iterable[pa.ChunkedArray]], count: int) -> bool:
+def may_repeat(
+    read: Callable[[], Iterable[pa.ChunkedArray]], count: int, *, most: int = MOST
+) -> bool:
     """Say whether a text may be there twice; if not, none is.
 
     Args:
-        read: returns all texts, in parts; it is called once for every `MOST` of them.
+        read: returns all texts, in parts; it is called once for every `most` of them.
         count: how many there are.
+        most: of their numbers are held at once.
     """
-    rounds = -(-count // MOST) or 1
+    rounds = -(-count // most) or 1
     for remainder in range(rounds):
         kept = []
         for texts in read():

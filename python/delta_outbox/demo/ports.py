@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 import socket
+from collections.abc import Sequence
 from typing import Final
 
 # Below the ports that systems give to outgoing connections (Linux from 32,768, others from 49,152):
@@ -12,18 +13,19 @@ from typing import Final
 _CHOICE: Final = range(18_000, 32_768)
 
 
-def free_ports(count: int) -> list[int]:
+def free_ports(count: int, *, among: Sequence[int] = _CHOICE) -> list[int]:
     """Return ports of loopback that nobody has, as of now.
 
     Args:
         count: how many.
+        among: those that may be chosen.
 
     Raises:
         OSError: there are not so many.
     """
     with contextlib.ExitStack() as taken:
         ports: list[int] = []
-        for port in random.sample(_CHOICE, len(_CHOICE)):
+        for port in random.sample(among, len(among)):
             if len(ports) == count:
                 break
             one = taken.enter_context(socket.socket())
@@ -31,5 +33,5 @@ def free_ports(count: int) -> list[int]:
                 one.bind(("127.0.0.1", port))
                 ports.append(port)
     if len(ports) < count:
-        raise OSError(f"of {len(_CHOICE)} ports of loopback, fewer than {count} are free")
+        raise OSError(f"of {len(among)} ports of loopback, fewer than {count} are free")
     return ports

@@ -27,8 +27,8 @@ from delta_outbox.delta.files.event_files import FILE, ROW, UnreadableFile, as_i
 from delta_outbox.delta.files.payload_files import PAYLOAD_BYTES, read_parts
 from delta_outbox.relay.rows import INSTANTS
 
-_FREE_BYTES: Final = 128 * 2**20  # that may be read for any claim
-_FREE_ROWS: Final = 20_000  # likewise, however large: Spark copies large payloads no faster
+FREE_BYTES: Final = 128 * 2**20  # that may be read for any claim
+FREE_ROWS: Final = 20_000  # likewise, however large: Spark copies large payloads no faster
 _FACTOR: Final = 4  # above that: of what the claim holds
 
 _PATHS: Final = b"files"  # in the metadata of a schema: the path of each number
@@ -39,7 +39,9 @@ _OF_DELIVERY: Final = ("event_type", "ordering_key", "partition_key", PAYLOAD_BY
 Numbers = npt.NDArray[np.int64]
 
 
-def is_readable(deliveries: pa.Table) -> bool:
+def is_readable(
+    deliveries: pa.Table, *, free_bytes: int = FREE_BYTES, free_rows: int = FREE_ROWS
+) -> bool:
     """Say whether the files of deliveries are known, and hold little else than them.
 
     A file is read by its row groups. A small claim of events that lie scattered among many others,
@@ -47,6 +49,8 @@ def is_readable(deliveries: pa.Table) -> bool:
 
     Args:
         deliveries: of a claim.
+        free_bytes: that may be read for any claim.
+        free_rows: likewise, however large they are.
     """
     if FILE not in deliveries.column_names or deliveries[FILE].null_count:
         return False
@@ -61,7 +65,7 @@ def is_readable(deliveries: pa.Table) -> bool:
             wanted += float((groups.bytes[touched] * counts / groups.rows[touched]).sum())
     except UnreadableFile:
         return False
-    return rows_read <= _FREE_ROWS or read <= max(_FREE_BYTES, _FACTOR * wanted)
+    return rows_read <= free_rows or read <= max(free_bytes, _FACTOR * wanted)
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -26,8 +27,9 @@ from delta_outbox.lifecycle.results import NotSent
 from delta_outbox.lifecycle.states import State
 from delta_outbox.operations.inspection import list_deliveries
 from delta_outbox.operations.inspection_filter import Filter
-from delta_outbox.runtime import lasting_session, session
+from delta_outbox.runtime import session
 from delta_outbox.runtime.home import Home
+from delta_outbox.runtime.lasting_session import PAUSE_SECONDS
 from delta_outbox.runtime.served_home import find_served
 from delta_outbox.runtime.session import own_session, using_server
 
@@ -62,6 +64,7 @@ SERVE = """
 import secrets, sys
 from pathlib import Path
 from delta_outbox.runtime.home import Home
+from delta_outbox.runtime.lasting_session import PAUSE_SECONDS
 from delta_outbox.runtime.server import serving
 secrets.token_urlsafe = lambda size: "the-same-token-for-both"
 with serving(Home(root=Path(sys.argv[1])), port=int(sys.argv[2]), short_lived=True):
@@ -141,13 +144,10 @@ def test_python_goes_on_after_a_pause(served: ServedHouse) -> None:
         assert [State.PENDING] * 2 == [ending.to_state for ending in endings]
 
 
-def test_a_session_of_the_user_is_not_guessed(
-    served: ServedHouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_session_of_the_user_is_not_guessed(served: ServedHouse) -> None:
     """A session made anew has the settings, the catalog and the database of the one before; one of
     the user that the server has closed is refused, with the remedy.
     """
-    monkeypatch.setattr(lasting_session, "PAUSE_SECONDS", 0.0)
     with using_server(served.url) as spark:
         spark.sql("create database if not exists `other`")
         spark.sql("use `other`")
@@ -157,6 +157,7 @@ def test_a_session_of_the_user_is_not_guessed(
         before = own.session_id
         for one in (given, own):
             one.client.release_session()
+        time.sleep(PAUSE_SECONDS)  # after which a server is asked
         assert "3" == own.conf.get("spark.sql.shuffle.partitions")
         assert before != own.session_id
         assert ("spark_catalog", "other") == (

@@ -27,8 +27,8 @@ from delta_outbox.api import open_outbox
 from delta_outbox.core.errors import HomeInUse, ServerUnreachable
 from delta_outbox.operations.inspection import list_deliveries
 from delta_outbox.operations.inspection_filter import Filter
-from delta_outbox.runtime import lasting_session
 from delta_outbox.runtime.home import Home
+from delta_outbox.runtime.lasting_session import PAUSE_SECONDS
 from delta_outbox.runtime.served_home import find_served
 from delta_outbox.runtime.session import remote_session, using_server
 
@@ -157,13 +157,10 @@ def test_server_listens_on_this_machine_alone(served: ServedHouse) -> None:
     assert set(found) <= {"127.0.0.1", "::1"}
 
 
-def test_what_the_server_has_forgotten_is_made_anew(
-    served: ServedHouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_the_server_has_forgotten_is_made_anew(served: ServedHouse) -> None:
     """Each step from Python works with sessions that the server has closed since the last one, as
     it does with those that nobody uses for long; what was set in them still holds.
     """
-    monkeypatch.setattr(lasting_session, "PAUSE_SECONDS", 0.0)
     with open_outbox(home=served.home) as outbox:
         steps: dict[str, Callable[[], object]] = {
             "append": lambda: outbox.append(served.rows(2)).appended,
@@ -183,6 +180,7 @@ def test_what_the_server_has_forgotten_is_made_anew(
             closed = [session.session_id for session in sessions_of(outbox)]
             for session in sessions_of(outbox):
                 session.client.release_session()
+            time.sleep(PAUSE_SECONDS)  # after which a server is asked
             done[name] = step()
             assert sessions_of(outbox)[0].session_id not in closed
         expected = {"append": 2, "refresh": True, "list": True, "kill": 1}

@@ -6,16 +6,14 @@ a process has one session. The last tests run the command as a user does.
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.integration.outboxes import open_store
+from tests.integration.outboxes import Store, open_store
 
-from delta_outbox import api
 from delta_outbox.api import Outbox
 from delta_outbox.cli.main import main
 from delta_outbox.runtime.home import Home
@@ -30,26 +28,22 @@ Run = Callable[..., tuple[int, Any]]
 
 
 @pytest.fixture(scope="module")
-def opened(spark: SparkSession, home: Home) -> Iterator[Callable[..., Any]]:
-    """Return what stands for `open_outbox`: the same outbox, on the session there is."""
+def store(spark: SparkSession, home: Home) -> Iterator[Store]:
+    """Return the outbox on which commands of this file work."""
     with open_store(spark, home, SCHEMA) as store:
 
-        @contextlib.contextmanager
-        def open_outbox(*, config: Path | None = None, **_: object) -> Iterator[Outbox]:
+        def opened(config: Path | None) -> Outbox:
             settings = load_settings(home=home.root, path=config)
-            yield store.open(settings, location="file:/found/when/opened")
+            return store.open(settings, location="file:/found/when/opened")
 
-        yield open_outbox
+        with store.commands(opened):
+            yield store
 
 
 @pytest.fixture
-def run(
-    opened: Callable[..., Any],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Run:
+def run(store: Store, capsys: pytest.CaptureFixture[str]) -> Run:
     """Return a function that runs a command line with --json and returns code and document."""
-    monkeypatch.setattr(api, "open_outbox", opened)
+    del store
 
     def outbox(*words: str) -> tuple[int, Any]:
         capsys.readouterr()
@@ -221,13 +215,16 @@ def test_a_pause_is_on_record(run: Run, capsys: pytest.CaptureFixture[str]) -> N
     assert (0, "resume", "ann", "not given", here) == asked(command_id)
 
 
-def test_errors_of_spark_are_a_sentence(
-    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_errors_of_spark_are_a_sentence(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
     """An error of Spark ends with 2, its first line, and no trace on either stream."""
-    monkeypatch.setattr(Outbox, "refresh", lambda self: self.spark.sql("select nothing").count())
-    code = main(["status", "--json"])
-    captured = capsys.readouterr()
+    state = store.tables.state
+    store.spark.sql(f"alter table {state} rename to {state}_elsewhere")
+    try:
+        capsys.readouterr()
+        code = main(["status", "--json"])
+        captured = capsys.readouterr()
+    finally:
+        store.spark.sql(f"alter table {state}_elsewhere rename to {state}")
     assert 2 == code
     assert "UNEXPECTED_ERROR" == json.loads(captured.out)["error"]["code"]
     assert "" == captured.err

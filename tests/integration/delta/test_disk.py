@@ -9,14 +9,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.integration.disk import SmallDisk
-from tests.integration.outboxes import Store, check_lives, delivered, events, open_store
+from tests.integration.outboxes import (
+    Store,
+    as_if_ended,
+    check_lives,
+    delivered,
+    events,
+    open_store,
+)
 
 from delta_outbox.api import Outbox
 from delta_outbox.core.errors import DiskFull, NotWritable, OutboxError
 from delta_outbox.lifecycle.results import Delivered
 from delta_outbox.relay import Mode, Relay
 from delta_outbox.runtime.home import Home
-from delta_outbox.store.expired_claims import WORKERS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,7 +83,7 @@ def commits(store: Store, table: str) -> int:
 
 def lose(outbox: Outbox) -> None:
     """Treat a worker as if it had been a process that ended."""
-    WORKERS.discard(outbox.worker_id)
+    as_if_ended(outbox)
 
 
 def test_an_append_that_fails_appends_nothing(store: Store, disk: SmallDisk) -> None:

@@ -15,10 +15,15 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from py4j.protocol import Py4JNetworkError
-from tests.integration.outboxes import commit_actions, empty_logs, new_transition_log
+from tests.integration.outboxes import (
+    appended_by_spark,
+    commit_actions,
+    empty_logs,
+    left_to_spark,
+    new_transition_log,
+)
 
 import delta_outbox.delta.files.file_appends as file_appends
-import delta_outbox.delta.numbered_appends as commits
 from delta_outbox.core.errors import SequenceTaken
 from delta_outbox.core.instants import FIRST_INSTANT, LAST_INSTANT
 from delta_outbox.core.tables import TRANSITIONS, Tables
@@ -58,20 +63,6 @@ def tracked(spark: SparkSession, tables: Tables) -> Tables:
         f"alter table {tables.transitions} set tblproperties ('delta.enableRowTracking' = 'true')"
     )
     return tables
-
-
-@pytest.fixture
-def by_spark(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the tables that Spark appends to from now on."""
-    seen: list[str] = []
-    append = commits._append_by_spark
-
-    def noted(spark: SparkSession, table: str, rows: pa.Table, **given: Any) -> None:
-        seen.append(table)
-        append(spark, table, rows, **given)
-
-    monkeypatch.setattr(commits, "_append_by_spark", noted)
-    return seen
 
 
 def _claims(count: int, *, name: str = "e", at: datetime = NOW) -> pa.Table:
@@ -122,15 +113,13 @@ def test_the_commit_is_like_one_of_sparks(
     spark: SparkSession,
     tables: Tables,
     request: pytest.FixtureRequest,
-    monkeypatch: pytest.MonkeyPatch,
     are_tracked: bool,
 ) -> None:
     """The same rows, appended by Spark and by files, leave the same words in Delta's log."""
     if are_tracked:
         request.getfixturevalue("tracked")
     log = _log(spark, tables)
-    with monkeypatch.context() as patched:
-        patched.setattr(FileAppends, "append", lambda *_, **__: False)
+    with left_to_spark(spark, tables.transitions):
         log.append(_claims(3))
         theirs = commit_actions(spark, tables.transitions, log.version)
     log.append(_claims(3))
@@ -173,15 +162,13 @@ def test_the_commit_is_like_one_of_sparks(
 
 
 @pytest.mark.rest
-def test_spark_reads_what_was_given(
-    spark: SparkSession, tables: Tables, by_spark: list[str]
-) -> None:
+def test_spark_reads_what_was_given(spark: SparkSession, tables: Tables) -> None:
     """Values of all kinds come back, in a file for each day, whoever wrote them."""
     log = _log(spark, tables)
     log.append(pa.concat_tables([_claims(2), _claims(2, at=NOW + timedelta(microseconds=1))]))
     log.append(_claims(1).slice(1))
     log.append(_claims(1, name="a", at=datetime(1, 1, 1, tzinfo=UTC)))
-    assert not by_spark
+    assert 0 == appended_by_spark(spark, tables.transitions)
     rows = spark.sql(
         f"select * from {tables.transitions} where sequence = 1 order by occurred_at, event_id"
     ).toArrow()
@@ -197,9 +184,7 @@ def test_spark_reads_what_was_given(
 
 
 @pytest.mark.rest
-def test_delta_goes_on_where_files_were_appended(
-    spark: SparkSession, tracked: Tables, by_spark: list[str]
-) -> None:
+def test_delta_goes_on_where_files_were_appended(spark: SparkSession, tracked: Tables) -> None:
     """Rows keep ids of their own, whoever appends and rewrites; and every so often Spark appends,
     so that there are checkpoints, after which a new process still needs no Spark job.
     """
@@ -210,13 +195,13 @@ def test_delta_goes_on_where_files_were_appended(
         if number == 5:
             file_appends._known.clear()
         log.append(_claims(2, name=f"n{number}"))
-    assert 1 == len(by_spark)
+    assert 1 == appended_by_spark(spark, tracked.transitions)
     folder = CommitHistory(spark).folder(tracked.transitions)
     assert folder is not None
     assert list(folder.glob(f"{CHECKPOINT_INTERVAL:020}.checkpoint*.parquet"))
     file_appends._known.clear()
     log.append(_claims(2, name="last"))
-    assert 1 == len(by_spark)
+    assert 1 == appended_by_spark(spark, tracked.transitions)
     spark.sql(f"optimize {tracked.transitions}")
     log.append(_claims(2, name="after"))
     found = spark.sql(
@@ -310,7 +295,7 @@ def test_what_is_not_committed_leaves_no_file(
 
 @pytest.mark.rest
 def test_another_table_in_its_place_is_noticed(
-    spark: SparkSession, tables: Tables, empty: Tables, by_spark: list[str]
+    spark: SparkSession, tables: Tables, empty: Tables
 ) -> None:
     """What is known of a table is not believed of the one that takes its name."""
     log = _log(spark, tables)
@@ -322,13 +307,11 @@ def test_another_table_in_its_place_is_noticed(
     new.append(_claims(1))
     assert (1, 1) == (new.sequence, new.version)
     assert 1 == spark.table(tables.transitions).count()
-    assert not by_spark
+    assert 0 == appended_by_spark(spark, tables.transitions)
 
 
 @pytest.mark.rest
-def test_a_table_with_other_features_is_left_to_spark(
-    spark: SparkSession, tables: Tables, by_spark: list[str]
-) -> None:
+def test_a_table_with_other_features_is_left_to_spark(spark: SparkSession, tables: Tables) -> None:
     """A table whose rules are not all known here is Spark's to write."""
     log = _log(spark, tables)
     log.append(_claims(1))
@@ -338,7 +321,7 @@ def test_a_table_with_other_features_is_left_to_spark(
     log.append(_claims(1))
     with pytest.raises(Exception, match=r"(?i)constraint"):
         log.append(_claims(1, name="much-too-long"))
-    assert 2 == len(by_spark)
+    assert 1 == appended_by_spark(spark, tables.transitions)
     assert 2 == log.sequence
 
 

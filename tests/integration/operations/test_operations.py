@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
@@ -26,7 +25,6 @@ from tests.integration.operating import (
 from tests.integration.outboxes import Store, open_store
 from tests.unit.operations.test_hostile_arguments import NASTY
 
-from delta_outbox import api
 from delta_outbox.api import Outbox
 from delta_outbox.cli.main import main
 from delta_outbox.core.errors import DbtFailed, UnknownEvent, WrongUsage
@@ -78,27 +76,18 @@ def outbox(lives: Lives) -> Outbox:
 
 
 @pytest.fixture
-def ways(
-    store: Store,
-    outbox: Outbox,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> Ways:
+def ways(store: Store, outbox: Outbox, capfd: pytest.CaptureFixture[str]) -> Iterator[Ways]:
     """Return the three ways to ask."""
 
-    @contextlib.contextmanager
-    def open_outbox(**_: object) -> Iterator[Outbox]:
-        yield outbox
-
     def run(*words: str) -> tuple[int, Any]:
-        monkeypatch.setattr(api, "open_outbox", open_outbox)
         capfd.readouterr()
         code = main([*words, "--json"])
         return code, json.loads(capfd.readouterr().out)
 
     rows = store.rows(f"select distinct command_id from {store.tables.commands}")
     seen = {row["command_id"] for row in rows}
-    return Ways(store=store, outbox=outbox, main=run, seen=seen)
+    with store.commands(lambda _: outbox):
+        yield Ways(store=store, outbox=outbox, main=run, seen=seen)
 
 
 def test_a_preview_shows_what_would_be_and_writes_nothing(ways: Ways) -> None:

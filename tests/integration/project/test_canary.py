@@ -15,13 +15,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.integration.outboxes import Store, open_store
 
-from delta_outbox import api
-from delta_outbox.api import Outbox
 from delta_outbox.cli.main import main
 from delta_outbox.core.tables import LOGS
 from delta_outbox.runtime.dbt import run_dbt
 from delta_outbox.runtime.home import Home
-from delta_outbox.runtime.settings_file import load_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -101,7 +98,11 @@ def told(
 ) -> Iterator[Told]:
     """Return an outbox in which everything has gone wrong, and what each command said of it."""
     folder = tmp_path_factory.mktemp("canary")
-    with open_store(spark, home, SCHEMA) as store, pytest.MonkeyPatch.context() as patch:
+    with (
+        open_store(spark, home, SCHEMA) as store,
+        store.commands(),
+        pytest.MonkeyPatch.context() as patch,
+    ):
         store.add_policy(
             "canary.*",
             max_attempts="2",
@@ -109,12 +110,6 @@ def told(
             backoff_initial_seconds="0.01",
             backoff_jitter="0",
         )
-
-        @contextlib.contextmanager
-        def open_outbox(*, config: Path | None = None, **_: object) -> Iterator[Outbox]:
-            yield store.open(load_settings(home=home.root, path=config), exclusive=False)
-
-        patch.setattr(api, "open_outbox", open_outbox)
         patch.setenv("CANARY_ACCOUNT", ACCOUNT)
         told = Told(store=store)
         _live(told, folder)

@@ -17,13 +17,13 @@ from tests.integration.outboxes import (
     check_derived,
     commit_actions,
     events,
+    left_to_spark,
     open_store,
     projected,
 )
 
 from delta_outbox.api import Outbox
 from delta_outbox.core.settings import PublisherSettings, SecretMapping, Settings
-from delta_outbox.delta.files.file_appends import FileAppends
 from delta_outbox.delta.numbered_writes import NumberedWrite
 from delta_outbox.lifecycle.endings import EndOfClaim
 from delta_outbox.lifecycle.results import Delivered, Failed, NotSent, Rejected
@@ -121,7 +121,7 @@ def test_much_news_is_folded_with_what_it_needs(
 
 
 def _ways(
-    store: Store, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
+    store: Store, outbox: Outbox
 ) -> Iterator[tuple[dict[str, list[Any]], list[dict[str, Any]]]]:
     """Yield the last commit of the projection and its rows, as files are appended and as Spark
     writes, of the same news.
@@ -130,11 +130,10 @@ def _ways(
         outbox.refresh()
         store.insert((f"few-{number}", "x", "p"))
         outbox.append(events(f"few-{number}", 3, keys=2)).raise_if_rejected()
-        with monkeypatch.context() as patched:
-            if not by_files:
-                patched.setattr(FileAppends, "append", lambda *_, **__: False)
+        given = () if by_files else (store.tables.state,)
+        with left_to_spark(store.spark, *given):
             outbox.refresh()
-        version = outbox.projection.latest_version(store.tables.state)
+            version = outbox.projection.latest_version(store.tables.state)
         found = commit_actions(store.spark, store.tables.state, version)
         assert by_files == found["commitInfo"][0]["engineInfo"].startswith("delta-outbox/")
         rows = [row for row in projected(store) if row["event_id"].startswith(f"few-{number}")]
@@ -143,14 +142,12 @@ def _ways(
 
 @pytest.mark.rest
 @pytest.mark.local
-def test_few_rows_are_inserted_as_by_spark(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_few_rows_are_inserted_as_by_spark(store: Store, tmp_path: Path) -> None:
     """Where few new deliveries are all there is, a refresh appends a file, and leaves the words in
     Delta's log, and the rows, that Spark would have left.
     """
     outbox = store.outbox(tmp_path)
-    (ours, our_rows), (theirs, their_rows) = _ways(store, outbox, monkeypatch)
+    (ours, our_rows), (theirs, their_rows) = _ways(store, outbox)
     assert {"add", "commitInfo", "txn"} == ours.keys() == theirs.keys()
     assert ours["txn"][0]["appId"] == theirs["txn"][0]["appId"]
     tags = [one["commitInfo"][0]["userMetadata"].rpartition("/") for one in (ours, theirs)]

@@ -34,11 +34,8 @@ from tests.publishers.sqs_adapter import SqsAdapter
 from tests.publishers.sqs_fixtures import connect, take
 from tests.publishers.sqs_server import MotoServer
 
-from delta_outbox import api
-from delta_outbox.api import Outbox
 from delta_outbox.cli.main import main
 from delta_outbox.runtime.home import Home
-from delta_outbox.runtime.settings_file import load_settings
 from delta_outbox.testing.publishers import TcpAdapter
 
 if TYPE_CHECKING:
@@ -175,17 +172,11 @@ def place(
         settings = {"type": name, **adapter.settings}
         lines += [f"[publishers.{name}]", *(f"{k} = {json.dumps(v)}" for k, v in settings.items())]
     config.write_text("\n".join(lines))
-    with open_store(spark, home, SCHEMA) as store, pytest.MonkeyPatch.context() as patch:
+    with open_store(spark, home, SCHEMA) as store, store.commands():
         for name, adapter in destinations.items():
             store.add_policy(
                 f"{name}.*", destination=name, route=adapter.route, lease_seconds="120"
             )
-
-        @contextlib.contextmanager
-        def open_outbox(*, config: Path | None = None, **_: object) -> Iterator[Outbox]:
-            yield store.open(load_settings(home=home.root, path=config), exclusive=False)
-
-        patch.setattr(api, "open_outbox", open_outbox)
         given: dict[str, list[dict[str, Any]]] = {name: [] for name in NAMES}
         yield Place(store=store, destinations=destinations, config=config, given=given)
 

@@ -28,8 +28,7 @@ from delta_outbox.core.settings import (
 )
 from delta_outbox.operations import command_life, inspection
 from delta_outbox.operations.pauses import append_pausing, pausing_request
-from delta_outbox.relay.relay import Relay
-from delta_outbox.relay.summary import Mode
+from delta_outbox.relay import Mode, Relay
 from delta_outbox.runtime.dbt import check_result, run_dbt
 from delta_outbox.runtime.home import Home
 from delta_outbox.testing.conformance.clock import ManualClock

@@ -11,7 +11,7 @@ from threading import Event
 import pyarrow as pa
 import pytest
 from cloudevents.core.bindings.http import HTTPMessage, from_http_event
-from tests.integration.outboxes import Store, check_lives, delivered, events
+from tests.integration.outboxes import Store, as_if_ended, check_lives, delivered, events
 
 from delta_outbox.core.errors import BadSettings
 from delta_outbox.lifecycle.claims import Claim
@@ -21,7 +21,6 @@ from delta_outbox.relay.isolation import Isolation
 from delta_outbox.relay.planning import Planning
 from delta_outbox.relay.publishing import Publishing
 from delta_outbox.relay.standby import STANDBY_SECONDS
-from delta_outbox.store.expired_claims import WORKERS
 from delta_outbox.store.heartbeat import Heartbeat
 from delta_outbox.testing.conformance.clock import ManualClock
 
@@ -49,7 +48,7 @@ def test_late_ending_is_void(store: Store, tmp_path: Path) -> None:
     slow.append(events("late", 2)).raise_if_rejected()
     first = slow.claim(2)
     assert first is not None
-    WORKERS.discard(slow.worker_id)
+    as_if_ended(slow)
     assert 2 == other.release_expired_claims()
     second = other.claim(2)
     assert second is not None
@@ -88,7 +87,7 @@ def test_a_look_makes_no_late_ending_count(
         published.extend(claim.deliveries["event_id"].to_pylist())
         if len(published) > 2:
             return [Delivered()] * len(claim)
-        WORKERS.discard(frozen.worker_id)
+        as_if_ended(frozen)
         assert 2 == other.release_expired_claims()
         second = other.claim(2)
         while second is not None:
@@ -250,7 +249,7 @@ def test_claim_of_a_gone_worker_is_ended(store: Store, tmp_path: Path) -> None:
     gone = store.outbox(tmp_path / "gone")
     gone.append(events("gone", 3)).raise_if_rejected()
     assert gone.claim(3) is not None
-    WORKERS.discard(gone.worker_id)  # as if it had been a process that ended
+    as_if_ended(gone)
 
     summary = Relay(store.outbox(tmp_path / "to")).run(Mode.DRAIN)
     assert (3, 3, 0) == (summary.claimed, summary.published, summary.waiting)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -14,8 +13,6 @@ from delta_outbox.runtime.dbt import compile_sql, project_dir
 from delta_outbox.runtime.home import Home
 
 pytestmark = pytest.mark.rest
-
-WARM_LIMIT = 0.5  # seconds; parsing the project alone takes more
 
 
 def test_dbt_runs_on_the_session_of_the_process(
@@ -60,11 +57,16 @@ def test_failed_operation_says_why(dbt: Callable[..., Any], outbox_schema: str):
 def test_compiled_sql_is_kept(home: Home):
     """Compiling the same text again reads a file; schema and variables are part of the key."""
     text = "select '{{ var('outbox_schema') }}' as schema_, '{{ var('as_of') }}' as as_of"
-    first = compile_sql(text, home=home, schema="one", variables={"as_of": "2026-01-31"})
-    started = time.monotonic()
-    assert first == compile_sql(text, home=home, schema="one", variables={"as_of": "2026-01-31"})
-    assert time.monotonic() - started < WARM_LIMIT
-    assert "select 'one' as schema_, '2026-01-31' as as_of" == first
+    before = set(home.compiled.iterdir())
+
+    def compiled() -> str:
+        return compile_sql(text, home=home, schema="one", variables={"as_of": "2026-01-31"})
+
+    assert "select 'one' as schema_, '2026-01-31' as as_of" == compiled()
+    [kept] = set(home.compiled.iterdir()) - before
+    kept.write_text("select 'kept'")
+    assert "select 'kept'" == compiled()
+    kept.unlink()
     assert "select 'two' as schema_, '2026-01-31' as as_of" == compile_sql(
         text, home=home, schema="two", variables={"as_of": "2026-01-31"}
     )

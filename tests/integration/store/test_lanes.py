@@ -41,7 +41,7 @@ from delta_outbox.store.lanes import lane_of
 from delta_outbox.store.transition_log import TransitionLog
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.rest
 
@@ -261,7 +261,7 @@ def test_parts_of_a_claim_lose_together(store: Store, tmp_path: Path) -> None:
 
 @pytest.mark.local
 def test_a_relay_with_all_lanes_plans_by_itself(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Store, tmp_path: Path, read_views: list[object]
 ) -> None:
     """One that works on all lanes reads what is new alone, and asks for a read view once a part of
     them is another's; it takes that over when the other has gone, and its drain comes to an end.
@@ -269,15 +269,8 @@ def test_a_relay_with_all_lanes_plans_by_itself(
     folder = tmp_path / "to"
     outbox, other, producer = (store.outbox(folder) for _ in range(3))
     change(outbox, 2)
-    read_views: list[str] = []
-    read_view = Outbox.read_view
-
-    def noted(self: Outbox, *given: Any) -> DataFrame:
-        read_views.append(self.worker_id)
-        return read_view(self, *given)
-
-    monkeypatch.setattr(Outbox, "read_view", noted)
     outbox.refresh()
+    read_views.clear()
     producer.append(events("alone", 12, keys=3)).raise_if_rejected()
     assert 12 == Relay(outbox).run(Mode.DRAIN).published
     assert [] == read_views
@@ -285,14 +278,19 @@ def test_a_relay_with_all_lanes_plans_by_itself(
     heart = Heartbeat(other.spark, other.tables, relay_id=other.worker_id, clock=other.clock)
     heart.work_on([1])
     heart.beat("started")
-    producer.append(events("shared", 12, keys=3)).raise_if_rejected()
+    batch = events("shared", 12, keys=3)
+    producer.append(batch).raise_if_rejected()
+    keys = batch.select(["event_id", "ordering_key"]).to_pylist()
+    ours = {key["event_id"] for key in keys if lane_of(**key, lanes=2) == 0}
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(Relay(store.outbox(folder)).run, Mode.DRAIN)
-        until = time.monotonic() + 120
-        while not store.transitions("shared") and time.monotonic() < until:
+        ended: list[dict[str, Any]] = []
+        while len(ended) < len(ours):
+            assert not running.done()
+            heart.beat()
             time.sleep(0.2)
-        time.sleep(1)
-        assert {0} == {row["lane"] for row in store.transitions("shared")}
+            ended = [row for row in store.transitions("shared") if row["to_state"] == "PUBLISHED"]
+        assert ours == {row["event_id"] for row in store.transitions("shared")}
         assert not running.done()
         heart.beat("stopped")
         summary = running.result(timeout=120)

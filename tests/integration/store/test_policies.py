@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.integration.outboxes import Store, delivered, open_store
 
-from delta_outbox import api
 from delta_outbox.cli.main import main
 from delta_outbox.core.clock import SystemClock
 from delta_outbox.core.errors import BadPolicy, LogRewound, UnknownDestination
@@ -22,8 +21,7 @@ from delta_outbox.core.settings import PublisherSettings, RelaySettings, SecretM
 from delta_outbox.delta.numbered_writes import NumberedWrites
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.results import Failed
-from delta_outbox.relay.relay import Relay
-from delta_outbox.relay.summary import Mode
+from delta_outbox.relay import Mode, Relay
 from delta_outbox.runtime import dbt
 from delta_outbox.runtime.dbt import check_result, project_dir, run_dbt
 from delta_outbox.runtime.home import Home
@@ -93,20 +91,11 @@ def change_rows(store: Store, change: str) -> None:
 
 @pytest.mark.rest
 def test_bad_rows_and_no_earlier_ones(
-    store: Store,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     """Without policies nothing is claimed: the command says what is wrong, and ends with 2."""
-
-    @contextlib.contextmanager
-    def opened(**_: object) -> Iterator[Any]:
-        yield store.outbox(tmp_path)
-
-    monkeypatch.setattr(api, "open_outbox", opened)
     change_rows(store, "lease_seconds = '0.5', ordering = 'both'")
-    try:
+    with store.commands(lambda _: store.outbox(tmp_path)):
         capsys.readouterr()
         assert 2 == main(["relay", "--once", "--json"])
         error = json.loads(capsys.readouterr().out)["error"]
@@ -114,8 +103,7 @@ def test_bad_rows_and_no_earlier_ones(
         text = " ".join(capsys.readouterr().err.split())
         assert 0 == main(["status", "--json"])
         policy = json.loads(capsys.readouterr().out)["policy"]
-    finally:
-        change_rows(store, "lease_seconds = '30', ordering = 'strict'")
+    change_rows(store, "lease_seconds = '30', ordering = 'strict'")
     expected = (
         "delivery_policies: row 1 ('*'), column `ordering`: must be strict or none. Got: 'both'; "
         "row 1 ('*'), column `lease_seconds`: must be a number from 1 to 86400. Got: '0.5'"

@@ -25,10 +25,12 @@ from tests.integration.gates import (
 )
 from tests.integration.outboxes import (
     Store,
+    as_if_ended,
     check_derived,
     check_lives,
     delivered,
     events,
+    left_to_spark,
     new_transition_log,
     open_store,
 )
@@ -38,7 +40,6 @@ from delta_outbox.api import Outbox
 from delta_outbox.core.clock import SystemClock
 from delta_outbox.core.errors import SequenceTaken
 from delta_outbox.core.tables import Tables
-from delta_outbox.delta.files.file_appends import FileAppends
 from delta_outbox.delta.numbered_writes import NumberedWrite, NumberedWrites
 from delta_outbox.lifecycle.claims import Claim
 from delta_outbox.lifecycle.results import Delivered
@@ -49,7 +50,6 @@ from delta_outbox.relay.schedule import Kind
 from delta_outbox.runtime.home import Home
 from delta_outbox.store import heartbeat
 from delta_outbox.store.apply_commands import Commands
-from delta_outbox.store.expired_claims import WORKERS
 from delta_outbox.store.heartbeat import Heartbeat
 from delta_outbox.store.transition_log import TransitionLog
 
@@ -91,13 +91,14 @@ def _both_saw_the_same(order: str) -> bool:
 )
 def slow(
     request: pytest.FixtureRequest, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Slow:
+) -> Iterator[Slow]:
     """Return what makes a session whose appends wait for their turn, made by Spark or as files."""
     if request.param == "files":
         stop = StopBeforePut(monkeypatch)
-        return lambda gate: stop.session(store.spark, gate)
-    monkeypatch.setattr(FileAppends, "append", lambda *_, **__: False)
-    return lambda gate: StopBeforeCommit(store.spark.newSession(), gate, tmp_path)
+        yield lambda gate: stop.session(store.spark, gate)
+        return
+    with left_to_spark(store.spark, store.tables.transitions, store.tables.progress):
+        yield lambda gate: StopBeforeCommit(store.spark.newSession(), gate, tmp_path)
 
 
 def test_appends_in_every_order(store: Store, slow: Slow) -> None:
@@ -216,7 +217,7 @@ def test_an_ending_and_an_expiry_in_every_order(store: Store, tmp_path: Path) ->
         owner.append(events(prefix, 2)).raise_if_rejected()
         claim = owner.claim(2)
         assert claim is not None
-        WORKERS.discard(owner.worker_id)  # as if it had been a process that ended
+        as_if_ended(owner)
         play(order, a=partial(_end, owner, claim), b=partial(_expire, other))
         rows = store.transitions(prefix)
         check_lives(rows)

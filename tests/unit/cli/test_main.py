@@ -24,7 +24,7 @@ from delta_outbox.operations.command_life import command_shown
 from delta_outbox.operations.event_life import content_shown
 from delta_outbox.producer.append import AppendReport
 from delta_outbox.producer.rejection import Rejection
-from delta_outbox.relay.summary import Summary
+from delta_outbox.relay import Summary
 from delta_outbox.runtime.interrupts import INTERRUPTED
 
 

@@ -1,24 +1,20 @@
-"""Instants that an outbox knows, and what becomes of the others."""
+"""Instants that an outbox knows, and what is asked of days."""
 
 from __future__ import annotations
 
 import ast
 import re
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.unit.relay.test_slice import INPUT, codes, rows, run
 
 from delta_outbox.core.arrow import known, nearest, out_of_range
 from delta_outbox.core.horizon import MOST_RANGES, NEAR, day_ranges, days_condition
 from delta_outbox.core.instants import FIRST_INSTANT, LAST_INSTANT, micros
 from delta_outbox.delta.files.row_checks import broken, condition
-from delta_outbox.relay.event_places import _between
-from delta_outbox.relay.rows import INSTANTS, rows_of
 
 MACROS = Path(__file__).resolve().parents[3] / "macros"
 INSTANT = pa.timestamp("us", "UTC")
@@ -54,27 +50,6 @@ def test_any_number_of_microseconds_becomes_an_instant(number: int | None) -> No
     else:
         assert [FIRST if number is not None and number < 0 else LAST] == near.to_pylist()
         assert [None] == kept.to_pylist()
-
-
-@pytest.mark.parametrize("name", INSTANTS)
-@pytest.mark.parametrize("number", BEYOND)
-def test_an_instant_beyond_is_rejected_by_itself(name: str, number: int) -> None:
-    """An event with an instant that nobody can write is rejected; its neighbours are delivered."""
-    batch = rows({"scope": "a"}, {"scope": "b"}, {"scope": "c"})
-    place = INPUT.get_field_index(name)
-    column = pa.array([0, number, micros(LAST)], INSTANT)
-    answers = run(batch.set_column(place, name, column))
-    assert "DRD" == codes(answers)
-    assert f"its {name} is not between the years 1 and 9999 (UTC)" in answers[1]["error"]
-
-
-def test_the_first_and_the_last_instant_are_delivered() -> None:
-    """The years 1 and 9999 are as good as any, and reach the publisher as they are."""
-    batch = rows({"created_at": FIRST, "available_at": FIRST}, {"created_at": LAST})
-    read = rows_of(batch, claim_id="c")
-    assert [FIRST, LAST] == [event.created_at for event in read.events]
-    assert {} == read.unfit
-    assert "DD" == codes(run(batch))
 
 
 def test_arrow_asks_what_the_constraint_says() -> None:
@@ -119,12 +94,3 @@ def test_a_far_day_costs_itself_alone() -> None:
 
 def _days() -> tuple[date, date, date]:
     return date(2026, 11, 1), FIRST.date(), LAST.date()
-
-
-def test_rows_at_the_ends_are_looked_up_beyond_them() -> None:
-    """A row of a log of format 1 that lies beyond what its delivery says is found all the same."""
-    now = micros(datetime(2026, 1, 1, tzinfo=UTC))
-    assert "true" == _between(FIRST_INSTANT, LAST_INSTANT)
-    assert _between(now, LAST_INSTANT).count("created_at") == 1
-    assert _between(FIRST_INSTANT, now).count("created_at") == 1
-    assert _between(now, now + timedelta(days=1) // timedelta(microseconds=1)).count(">=") == 2

@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_outbox.core import hashing
 from delta_outbox.core.hashing import may_repeat, numbers_of
 
 KINDS = st.sampled_from([pa.string(), pa.large_string()])
 TEXTS = st.lists(st.text(max_size=40).filter(lambda text: "\0" not in text))
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _few_at_once() -> Iterator[None]:
-    """Let few texts be too many to be compared or numbered at once."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hashing, "MOST", 7)
-        patch.setattr(hashing, "ROWS", 3)
-        yield
 
 
 @given(parts=st.lists(TEXTS))
@@ -32,7 +20,8 @@ def test_a_text_that_is_there_twice_is_found(parts: list[list[str]]):
     """It is found in whichever parts it is, and only then."""
     texts = [text for part in parts for text in part]
     columns = [pa.chunked_array([part], pa.string()) for part in parts]
-    assert (len(set(texts)) < len(texts)) == may_repeat(lambda: iter(columns), len(texts))
+    repeats = may_repeat(lambda: iter(columns), len(texts), most=7)
+    assert (len(set(texts)) < len(texts)) == repeats
 
 
 @given(
@@ -45,12 +34,10 @@ def test_a_number_is_of_the_text_alone(texts: list[str], before: int, kind: pa.D
     assert alone == numbers_of(column).tolist()
 
 
-def test_one_long_text_costs_itself_alone(monkeypatch: pytest.MonkeyPatch):
+def test_one_long_text_costs_itself_alone():
     """A text of 400,000 characters among 50,000 ids takes its own room, not that of all of them;
     it is found twice, and its neighbours keep their numbers.
     """
-    monkeypatch.setattr(hashing, "ROWS", 50_000)
-    monkeypatch.setattr(hashing, "MOST", 100_000)
     ids = [f"event-{n:09}" for n in range(50_000)]
     long = "long" * 100_000
     column = pa.chunked_array([[*ids, long]], pa.string())
@@ -66,9 +53,8 @@ def test_one_long_text_costs_itself_alone(monkeypatch: pytest.MonkeyPatch):
     assert may_repeat(lambda: iter([twice]), 50_003)
 
 
-def test_ids_that_differ_little_have_other_numbers(monkeypatch: pytest.MonkeyPatch):
+def test_ids_that_differ_little_have_other_numbers():
     """Numbered ids, and those that differ in one place only, whichever it is."""
-    monkeypatch.setattr(hashing, "ROWS", 50_000)
     counted = [f"event-{n:09}" for n in range(100_000)]
     places = ["0" * at + mark + "0" * (40 - at) for at in range(40) for mark in "123456789abcdef"]
     for texts in (counted, places):

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -19,7 +20,7 @@ from delta_outbox.delta.storage_places import Place
 from delta_outbox.runtime.log_folder import commit_file
 from delta_outbox.runtime.session import Machine
 
-SPARK: Any = object()
+SPARK: Any = SimpleNamespace(sparkContext=Machine())
 EVERYTHING = "*"
 
 Synced = list[str]
@@ -30,33 +31,37 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the folder of a table of the only outbox that a session has."""
     folder = tmp_path / "outbox_events"
     (folder / "_delta_log").mkdir(parents=True)
-    machine = Machine()
-    monkeypatch.setattr(durability, "spark_here", lambda _: machine)
+    monkeypatch.setattr(SPARK, "sparkContext", Machine())  # nothing is known of it
     monkeypatch.setattr(durability, "_failed", [])
     place = Place(table="outbox.outbox_events", location=f"file:{folder}")
     durability.know_places(SPARK, schema="outbox", places=[place])
     return folder
 
 
-@pytest.fixture
-def calls(table: Path, monkeypatch: pytest.MonkeyPatch) -> Synced:
-    """Return what is synced from now on, below the table."""
+def record(patch: pytest.MonkeyPatch, folder: Path, *, knows_file_systems: bool = True) -> Synced:
+    """Return what is synced from now on, below a folder."""
     seen: Synced = []
     fsync = os.fsync
 
     def one(descriptor: int) -> None:
         path = Path(f"/proc/self/fd/{descriptor}").readlink()
-        seen.append(str(path.relative_to(table)))
+        seen.append(str(path.relative_to(folder)))
         fsync(descriptor)
 
-    def everything(descriptor: int) -> bool:
-        del descriptor
-        seen.append(EVERYTHING)
-        return True
+    def everything(_: int) -> bool:
+        if knows_file_systems:
+            seen.append(EVERYTHING)
+        return knows_file_systems
 
-    monkeypatch.setattr(os, "fsync", one)
-    monkeypatch.setattr(disk, "_sync_file_system", everything)
+    patch.setattr(os, "fsync", one)
+    patch.setattr(disk, "_sync_file_system", everything)
     return seen
+
+
+@pytest.fixture
+def calls(table: Path, monkeypatch: pytest.MonkeyPatch) -> Synced:
+    """Return what is synced from now on, below the table."""
+    return record(monkeypatch, table)
 
 
 def commit(table: Path, version: int, *files: str, kind: str = "add") -> None:
@@ -249,10 +254,11 @@ def test_a_folder_that_is_not_there_is_said(table: Path) -> None:
         durability.know_places(SPARK, schema="other", places=[place])
 
 
-def test_a_server_elsewhere_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_elsewhere_is_believed(calls: Synced) -> None:
     """Of a session whose files may be on another machine nothing is synced here."""
-    monkeypatch.setattr(durability, "spark_here", lambda _: None)
-    durability.sync_outbox(SPARK, "outbox")
+    remote: Any = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+    durability.sync_outbox(remote, "outbox")
+    assert [] == calls
 
 
 def test_without_a_call_for_a_file_system_each_file_is_synced(
@@ -261,13 +267,9 @@ def test_without_a_call_for_a_file_system_each_file_is_synced(
     """Where the system cannot sync a file system at once, each file and folder below is synced."""
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "a" / "c").write_text("c")
-    seen: list[Path] = []
-    monkeypatch.setattr(disk, "_sync_file_system", lambda _: False)
-    monkeypatch.setattr(disk, "sync_path", seen.append)
+    seen = record(monkeypatch, tmp_path, knows_file_systems=False)
     disk.sync_below([tmp_path])
-    assert sorted([tmp_path, tmp_path / "a", tmp_path / "a" / "b", tmp_path / "a" / "c"]) == sorted(
-        seen
-    )
+    assert [".", "a", "a/b", "a/c"] == sorted(seen)
 
 
 def test_a_new_folder_has_its_name_on_the_disk(
@@ -276,10 +278,9 @@ def test_a_new_folder_has_its_name_on_the_disk(
     """A folder that is made, with those above it, is named on the disk; one that is there is not
     touched.
     """
-    seen: list[Path] = []
-    monkeypatch.setattr(disk, "sync_path", seen.append)
+    seen = record(monkeypatch, tmp_path)
     disk.make_folder(tmp_path / "a" / "b")
-    assert [tmp_path, tmp_path / "a"] == sorted(seen)
+    assert [".", "a"] == sorted(seen)
     seen.clear()
     disk.make_folder(tmp_path / "a" / "b")
     assert [] == seen

@@ -13,7 +13,6 @@ import pytest
 
 from delta_outbox.core.errors import WrongUsage
 from delta_outbox.core.settings import AppendSettings
-from delta_outbox.producer import json_lines
 from delta_outbox.producer.candidates import COLUMNS
 from delta_outbox.producer.json_lines import EventRows, read_file, read_lines
 from delta_outbox.producer.validation import validate
@@ -212,14 +211,15 @@ def test_empty_file_has_no_rows() -> None:
     assert () == validate(found.events, settings=AppendSettings(), now=NOW).rejections
 
 
-def test_many_lines_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_lines_keep_their_order() -> None:
     """Parts that are turned into Arrow on the way make no difference."""
-    monkeypatch.setattr(json_lines, "_CHUNK_ROWS", 3)
-    lines = [line_of(event_id=f"e{number}") for number in range(6)]
+    count = 45_000  # two parts, and some
+    lines = [line_of(event_id=f"e{number}") for number in range(count)]
     lines.append(line_of(event_id="last", ordering_key="k"))
     found = read(*lines)
-    assert [*(f"e{number}" for number in range(6)), "last"] == found.events["event_id"].to_pylist()
-    assert [None] * 6 + ["k"] == found.events["ordering_key"].to_pylist()
+    expected = [*(f"e{number}" for number in range(count)), "last"]
+    assert expected == found.events["event_id"].to_pylist()
+    assert [None] * count + ["k"] == found.events["ordering_key"].to_pylist()
 
 
 def test_messages_never_hold_payloads_or_values() -> None:

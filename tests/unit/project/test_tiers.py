@@ -14,8 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 from scripts import landing
-from scripts.tiers import process as processes
-from scripts.tiers.process import Process
+from scripts.tiers.process import LEAVE_LIMIT, Process
 from scripts.tiers.suites import FOLDERS, PARTS, TESTS, Tier, may_hold, part_of, suites
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -91,7 +90,13 @@ def test_no_file_is_in_two_parts_by_chance() -> None:
     assert len(PARTS) == part_of(TESTS / "new_folder" / "test_new.py")
 
 
-def given_process(folder: Path, file: Path, *options: str, tier: Tier = Tier.ALL) -> Process:
+def given_process(
+    folder: Path,
+    file: Path,
+    *options: str,
+    tier: Tier = Tier.ALL,
+    leave_seconds: float = LEAVE_LIMIT,
+) -> Process:
     """Return a process that runs a file which is not of this repository, with its settings."""
     return Process(
         name="given",
@@ -99,6 +104,7 @@ def given_process(folder: Path, file: Path, *options: str, tier: Tier = Tier.ALL
         tier=tier,
         options=[f"-c{REPOSITORY / 'pyproject.toml'}", "-ptests.conftest", *options],
         log=folder / "given.log",
+        leave_seconds=leave_seconds,
     )
 
 
@@ -190,16 +196,13 @@ def test_stubborn():
 
 
 @pytest.mark.parametrize("own", [False, True], ids=["of its session", "of a session of its own"])
-def test_what_a_stopped_process_has_started_is_gone(
-    own: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_stopped_process_has_started_is_gone(own: bool, tmp_path: Path) -> None:
     """When a run of the tests is stopped, all that they have started is told once to end, and is
     gone when the run returns, also what does not heed it.
     """
-    monkeypatch.setattr(processes, "LEAVE_LIMIT", 0.5)
     said, file = tmp_path / "said", tmp_path / "test_given.py"
     file.write_text(STARTS_IT.format(code=STUBBORN, said=str(said), own=own))
-    made = given_process(tmp_path, file)
+    made = given_process(tmp_path, file, leave_seconds=0.5)
     running = threading.Thread(target=made.run)
     running.start()
     try:
@@ -220,7 +223,7 @@ def test_what_a_stopped_process_has_started_is_gone(
 def landed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, int], str]:
     """Return a function that commits the number of a landing, in a repository of its own."""
     (tmp_path / ".ci").mkdir()
-    monkeypatch.setattr(landing, "ROOT", tmp_path)
+    monkeypatch.chdir(tmp_path)
     monkeypatch.delenv(landing.BASE, raising=False)
 
     def git(*words: str, **environment: str) -> str:

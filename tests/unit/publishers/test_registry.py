@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from importlib.metadata import EntryPoint, metadata
+from importlib.metadata import metadata
 from types import ModuleType
 
 import pytest
@@ -15,7 +15,7 @@ from delta_outbox.core.errors import (
     PublisherUnavailable,
     UnknownPublisher,
 )
-from delta_outbox.publishers import Publisher, registry
+from delta_outbox.publishers import Publisher
 from delta_outbox.publishers.memory import MemoryPublisher
 from delta_outbox.publishers.null import NullPublisher
 from delta_outbox.publishers.registry import (
@@ -106,12 +106,15 @@ def test_order_is_promised_explicitly():
     assert is_ordered(NullPublisher) is True
 
 
-def test_an_entry_point_is_found(monkeypatch):
+def test_an_entry_point_is_found(tmp_path, monkeypatch):
     """An installed package offers a type through the group delta_outbox.publishers."""
-    point = EntryPoint(name="mine", value="some_package:Complete", group="delta_outbox.publishers")
-    monkeypatch.setattr(
-        registry, "entry_points", lambda group, name="mine": [point] if name == "mine" else []
+    installed = tmp_path / "some_package-1.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Name: some-package\nVersion: 1.0\n")
+    (installed / "entry_points.txt").write_text(
+        "[delta_outbox.publishers]\nmine = some_package:Complete\n"
     )
+    monkeypatch.syspath_prepend(tmp_path)
     assert find_publisher("mine", destination="default") is Complete
     assert "mine" in known_types()
 

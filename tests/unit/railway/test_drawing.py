@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 
 import pytest
 from tests.unit.railway.workflow import Pack, Tell, change, graph
@@ -68,11 +69,7 @@ def test_a_picture_is_a_png_or_an_svg(tmp_path) -> None:
 
 def test_without_graphviz_the_extra_is_named(monkeypatch) -> None:
     """Whoever lacks pygraphviz is told what to install."""
-
-    def missing(name: str) -> None:
-        raise ModuleNotFoundError(name=name)
-
-    monkeypatch.setattr("delta_outbox.railway.graphviz_files.importlib.import_module", missing)
+    monkeypatch.setitem(sys.modules, "pygraphviz", None)
     with pytest.raises(NoGraphviz) as error:
         layout(draw(graph()))
     assert "delta-outbox[draw]" in error.value.remedy

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from delta_outbox.delta.files import payload_files
+from delta_outbox.core.byte_bounds import AT_ONCE
 from delta_outbox.delta.files.added_files import AddedFile
 from delta_outbox.delta.files.event_files import UnreadableFile, arrived, open_file, with_locations
+from delta_outbox.delta.files.payload_files import payload_lengths, read_parts
 from delta_outbox.lifecycle.results import Delivered, Result
 from delta_outbox.publishers.protocol import EventBatch
-from delta_outbox.relay import contents
 from delta_outbox.relay import slice as worker
 from delta_outbox.relay.contents import is_readable, read_slice, with_contents, written_slices
 from delta_outbox.relay.deadline import Deadline
@@ -49,7 +49,14 @@ def _nothing_sent() -> None:
 
 
 def write(
-    folder: Path, name: str, first: int, count: int, *, group: int, told: int | None = None
+    folder: Path,
+    name: str,
+    first: int,
+    count: int,
+    *,
+    group: int,
+    told: int | None = None,
+    times: int = 50,
 ) -> AddedFile:
     """Write a file of the event log as Spark does: instants of 96 bits, a map for the headers. It
     says of each payload how large it is, if told, as files of format 2 do.
@@ -60,7 +67,7 @@ def write(
         {
             "event_id": [f"e-{n}" for n in numbers],
             "event_type": ["t"] * count,
-            "payload": pa.array([b"%d" % n * 50 for n in numbers], pa.binary()),
+            "payload": pa.array([b"%d" % n * times for n in numbers], pa.binary()),
             "created_at": instants,
             "ordering_key": [f"k-{n % 3}" for n in numbers],
             "partition_key": pa.nulls(count, pa.string()),
@@ -153,23 +160,23 @@ def test_rows_are_read_from_where_they_lie(tmp_path: Path) -> None:
     assert not Path(path).exists()
 
 
-@pytest.mark.parametrize("told", [150, None])
-def test_no_more_bytes_are_held_than_fit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: int | None
-) -> None:
-    """Files are read, and rows handed out, by so many bytes at once, whatever the number of rows in
-    a claim or in a row group; also where a file does not say how large its payloads are.
+@pytest.mark.parametrize("told", [80_000, None])
+def test_no_more_bytes_are_read_than_fit(tmp_path: Path, told: int | None) -> None:
+    """Files are read by so many bytes at once, whatever the number of rows in a row group; also
+    where a file does not say how large its payloads are.
     """
+    written = write(tmp_path, "a.parquet", 100, 400, group=400, told=told, times=25_000)
+    with open_file(str(written.path)) as file:
+        parts = [(len(part), part.nbytes) for part in read_parts(file, 0, ["payload"])]
+    assert 400 == sum(rows for rows, _ in parts)
+    assert AT_ONCE >= max(read for _, read in parts)
+    assert AT_ONCE // 4 < sum(read for _, read in parts) // len(parts)
+
+
+@pytest.mark.parametrize("told", [150, None])
+def test_no_more_bytes_are_handed_out_than_fit(tmp_path: Path, told: int | None) -> None:
+    """Rows are handed out by so many bytes at once, whatever their number in a claim."""
     most = 4096
-    monkeypatch.setattr(payload_files, "AT_ONCE", most)
-    read: list[int] = []
-
-    def noted(*given: Any) -> Iterator[pa.RecordBatch]:
-        for part in payload_files.read_parts(*given):
-            read.append(part.nbytes)
-            yield part
-
-    monkeypatch.setattr(contents, "read_parts", noted)
     claim = arrived([write(tmp_path, "a.parquet", 100, 500, group=500, told=told)])
     assert {150} == set(claim["payload_bytes"].to_pylist())
     order = list(range(500))
@@ -180,22 +187,18 @@ def test_no_more_bytes_are_held_than_fit(
     assert claim["event_id"].to_pylist() == pa.Table.from_batches(parts)["event_id"].to_pylist()
     assert most >= max(part.nbytes for part in parts)
     assert most // 4 < sum(part.nbytes for part in parts) // len(parts)
-    assert most >= max(read)
-    assert most // 8 < sum(read) // len(read)
 
 
-def test_a_payload_that_a_file_holds_once_is_large_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_payload_that_a_file_holds_once_is_large_all_the_same(tmp_path: Path) -> None:
     """A payload that many rows share, which a file holds once, is read a few times at once."""
-    monkeypatch.setattr(payload_files, "AT_ONCE", 50_000)
+    size = 400_000
     path = tmp_path / "a.parquet"
-    pq.write_table(pa.table({"payload": pa.array([b"x" * 2000] * 500, pa.binary())}), path)
+    pq.write_table(pa.table({"payload": pa.array([b"x" * size] * 100, pa.binary())}), path)
     with open_file(str(path)) as file:
-        parts = list(payload_files.read_parts(file, 0, ["payload"]))
-        assert [2000] * 500 == payload_files.payload_lengths(file).to_pylist()
-    assert 500 == sum(map(len, parts))
-    assert 2 <= max(map(len, parts)) <= 25
+        rows = [len(part) for part in read_parts(file, 0, ["payload"])]
+        assert [size] * 100 == payload_lengths(file).to_pylist()
+    assert 100 == sum(rows)
+    assert 2 <= max(rows) <= AT_ONCE // size
 
 
 def test_the_commit_says_where_an_event_lies(tmp_path: Path) -> None:
@@ -296,9 +299,7 @@ def test_a_file_that_is_gone_when_it_is_planned(tmp_path: Path) -> None:
         arrived([file])
 
 
-def test_little_of_large_files_is_left_to_spark(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_little_of_large_files_is_left_to_spark(tmp_path: Path) -> None:
     """Files are read by row groups, so a claim that lies scattered in large ones is not read from
     them; one that is most of them is, and a small amount always.
     """
@@ -306,9 +307,8 @@ def test_little_of_large_files_is_left_to_spark(
     scattered = everything.take(pa.array(range(0, 1000, 50)))
     assert is_readable(everything)
     assert is_readable(scattered)
-    monkeypatch.setattr(contents, "_FREE_BYTES", 0)
-    assert is_readable(scattered)
-    monkeypatch.setattr(contents, "_FREE_ROWS", 999)
-    assert is_readable(everything)
-    assert not is_readable(scattered)
-    assert not is_readable(everything.drop_columns(["file"]))
+    assert is_readable(scattered, free_bytes=0)
+    little = {"free_bytes": 0, "free_rows": 999}
+    assert is_readable(everything, **little)
+    assert not is_readable(scattered, **little)
+    assert not is_readable(everything.drop_columns(["file"]), **little)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,16 @@ from delta_outbox.cli.outcome import Outcome
 from delta_outbox.cli.signals import stop_on_signals
 from delta_outbox.core.errors import DbtFailed
 from delta_outbox.runtime.interrupts import ENDING, INTERRUPTED, handlers_kept, held, interruptible
+
+PATIENCE = 60  # seconds in which what was told to end has ended
+
+
+@pytest.fixture(autouse=True)
+def _heeded() -> Iterator[None]:
+    """Heed Ctrl-C, which a process does not that was started in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("number", ENDING)
@@ -99,7 +110,7 @@ def test_an_ignored_signal_stays_ignored():
 
 
 STARTS = """
-import sys, threading, os, signal, time
+import sys, os, signal
 from pathlib import Path
 import delta_outbox.runtime.session as session
 from delta_outbox.runtime.home import Home
@@ -113,6 +124,7 @@ def noted(home, process):
     os.kill(os.getpid(), signal.SIGINT)  # the first moment in which there is a process
 session._begin = noted
 home = Home(root=Path(sys.argv[1])).create()
+signal.signal(signal.SIGINT, signal.default_int_handler)
 with interruptible():
     try:
         session.local_session(home)
@@ -133,7 +145,7 @@ def test_a_jvm_that_has_just_been_started_is_ended(tmp_path: Path):
     assert 0 == ended.returncode, ended.stderr
     pid, held_still = ended.stdout.split()
     assert "False" == held_still
-    until = time.monotonic() + 10
+    until = time.monotonic() + PATIENCE
     while Path(f"/proc/{pid}").exists():
         assert time.monotonic() < until
         time.sleep(0.05)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -72,19 +71,6 @@ def test_what_is_not_claimed_is_not_asked_and_shown():
 def test_a_store_that_raises_has_not_passed():
     """An adapter that crashes fails every check of the scenario."""
     assert {Verdict.CRASHED} == {one.verdict for one in run(_BrokenStores()).values()}
-
-
-def test_the_command_prints_the_table_and_writes_the_documents(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-):
-    """`python -m delta_outbox.testing.conformance` ends 0 for a good store and shows every rule."""
-    of_nothing: dict[str, list[str]] = defaultdict(list)
-    monkeypatch.setattr("delta_outbox.testing.conformance.__main__.catchers", lambda: of_nothing)
-    assert 0 == main(["--docs", str(tmp_path)])
-    shown = capsys.readouterr().out
-    assert all(rule.number in shown for rule in RULES)
-    assert document() == (tmp_path / "conformance.md").read_text(encoding="utf-8")
-    assert "122 passed" in (tmp_path / "conformance-results.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", ["", "no.such.module:Store", "json:NoSuchThing"])

@@ -7,6 +7,7 @@ differently, and is named for that.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from types import ModuleType
 from typing import Final
 
@@ -53,6 +54,7 @@ WRONG: Final[tuple[type[MemoryStore], ...]] = tuple(
 )
 
 
+@cache
 def catchers() -> Mapping[str, Sequence[str]]:
     """Return each check and the wrong stores on which it fails, by assertion, not by a crash."""
     found: dict[str, list[str]] = {check.name: [] for check in all_checks()}

@@ -3,22 +3,22 @@
         The deliveries that block others, once for every set of destinations that they block: a part of `held_by_order`.
 
         Arguments:
-            ordered: relation, deliveries_in_groups
+            ordered: relation, deliveries_in_scopes
             now, unavailable: those of `held_by_order`
         Columns: ordering_key, destinations, blocker.
     -#}
     select
-        order_group.ordering_key as ordering_key,
+        scope.ordering_key as ordering_key,
         -- Every set of destinations that shares one with the blocker.
         explode(
             case
-                when order_group.destinations = '' then array('')
+                when scope.destinations = '' then array('')
                 else array_union(
-                    array_union(array(order_group.destinations), split(order_group.destinations, '[|]')),
+                    array_union(array(scope.destinations), split(scope.destinations, '[|]')),
                     filter(
                         all_destinations,
                         several -> arrays_overlap(
-                            split(several, '[|]'), split(order_group.destinations, '[|]')
+                            split(several, '[|]'), split(scope.destinations, '[|]')
                         )
                     )
                 )
@@ -44,7 +44,7 @@
         ) as blocker
     from {{ ordered }}
     where
-        order_group is not null
+        scope is not null
         and not is_due
         and (state <> 'DEAD' or on_dead = 'hold')
 {%- endmacro %}

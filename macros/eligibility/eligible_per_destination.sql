@@ -23,18 +23,18 @@
 
     first_cut as (
         select
-            order_group.ordering_key as ordering_key,
+            scope.ordering_key as ordering_key,
             min(position) as position
         from in_turn
         where
             turn > {{ each }}
-            and order_group is not null
-        group by order_group.ordering_key
+            and scope is not null
+        group by scope.ordering_key
     )
 
-    select in_turn.* except (blocker, order_group, goes_to, turn)
+    select in_turn.* except (blocker, scope, goes_to, turn)
     from in_turn
-    left join first_cut on in_turn.order_group.ordering_key = first_cut.ordering_key
+    left join first_cut on in_turn.scope.ordering_key = first_cut.ordering_key
     where
         in_turn.turn <= {{ each }}
         and coalesce(in_turn.position < first_cut.position, true)

@@ -3,9 +3,9 @@
         Every delivery that is due, with the first one that blocks it, if any does.
 
         The one statement of order. Due is PENDING, not killed, and `available_at <= now` or null. A due delivery is blocked
-        by the first delivery of its order group before it that is not eligible itself: one that backs off, is scheduled, is
+        by the first delivery of its order scope before it that is not eligible itself: one that backs off, is scheduled, is
         claimed, or is DEAD under `on_dead = hold`. A killed one blocks nothing, unless it is still in flight. Only strict
-        events with an ordering key wait, and only for such. An order group is the ordering key; under
+        events with an ordering key wait, and only for such. An order scope is the ordering key; under
         `order_scope = destination` it is the key within each destination, and an event that was never claimed yet waits
         for, and blocks, all destinations of its policy.
 
@@ -15,18 +15,18 @@
             now: SQL expression, the time of the question
             unavailable: names joined by `|`, the destinations that nothing is to be claimed for: what goes to no other one
                 is not eligible, and blocks its key. Left out, as in the views, all are available.
-        Columns: those of the projection; position; where `unavailable` is given also order_group and goes_to, the
+        Columns: those of the projection; position; where `unavailable` is given also scope and goes_to, the
             destinations joined by `|`; and blocker, null for what is eligible: a struct of position, event_id,
             reason (retrying, scheduled, claimed, held, unavailable), since (when it began to block others for this reason) and
             next_due (when it is due again, or its lease ends; null if only an operator can help).
     -#}
     with ordered as (
-        {{ delta_outbox.deliveries_in_groups(deliveries, policy_rows, now, unavailable) | indent(8) }}
+        {{ delta_outbox.deliveries_in_scopes(deliveries, policy_rows, now, unavailable) | indent(8) }}
     ),
 
     first_blockers as (
         select
-            struct(ordering_key, destinations) as order_group,
+            struct(ordering_key, destinations) as scope,
             min(blocker) as blocker
         from (
             {{ delta_outbox.blockers_of("ordered", now, unavailable) | indent(12) }}
@@ -35,9 +35,9 @@
     )
 
     select
-        ordered.* except ({{ "order_group, goes_to, " if unavailable is none }}on_dead, all_destinations, is_due),
+        ordered.* except ({{ "scope, goes_to, " if unavailable is none }}on_dead, all_destinations, is_due),
         case when first_blockers.blocker.position < ordered.position then first_blockers.blocker end as blocker
     from ordered
-    left join first_blockers on ordered.order_group = first_blockers.order_group
+    left join first_blockers on ordered.scope = first_blockers.scope
     where ordered.is_due
 {%- endmacro %}

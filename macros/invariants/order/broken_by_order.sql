@@ -1,9 +1,9 @@
 {% macro broken_by_order() -%}
     {#-
-        The deliveries that were published while an earlier one of their order group was open all the time from their claim
+        The deliveries that were published while an earlier one of their order scope was open all the time from their claim
         to their result: the earlier one was overtaken.
 
-        An order group is the ordering key, or the key within a destination, of events whose policy is strict under the
+        An order scope is the ordering key, or the key within a destination, of events whose policy is strict under the
         version that decided. A dead event is open under `on_dead = hold`. What ends because an operator asked or because of
         its age holds nobody up, nor does what is past its age. For each group and each append from which earlier deliveries
         were open again (after a replay), one pass in order of position finds the one that was open longest: no join of all

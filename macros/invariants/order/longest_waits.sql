@@ -3,7 +3,7 @@
         `waits_and_results`, each with the earlier delivery of its scope that was open longest from one point on: a part of
         `broken_by_order`.
     -#}
-    with in_groups as (
+    with in_scopes as (
         select
             *,
             get(
@@ -26,7 +26,7 @@
             explode(
                 if(is_wait, array(since), filter(begins, one -> one.since is null or one.since < since).since)
             ) as began
-        from in_groups
+        from in_scopes
     )
 
     select

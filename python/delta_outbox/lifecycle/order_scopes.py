@@ -9,7 +9,7 @@ from delta_outbox.lifecycle.policy import DeliveryPolicy, PolicySet
 from delta_outbox.lifecycle.policy_columns import Ordering, OrderScope
 
 
-# twin: macros/eligibility/deliveries_in_groups.sql::deliveries_in_groups
+# twin: macros/eligibility/deliveries_in_scopes.sql::deliveries_in_scopes
 def scope_of(policy: DeliveryPolicy, *, ordering_key: str | None, destination: str) -> str | None:
     """Return the order scope of a delivery, None if it neither waits nor blocks.
 

@@ -230,7 +230,7 @@ def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _groups(row: Mapping[str, Any]) -> set[tuple[str, str]]:
-    """Return the order groups of a delivery, as decisions on order state them."""
+    """Return the order scopes of a delivery, as decisions on order state them."""
     policy = _policy(row["event_type"])
     if policy["ordering"] == "none" or row["ordering_key"] is None:
         return set()
@@ -335,14 +335,14 @@ def test_twins_say_the_same(shared_store: Store) -> None:
         + ", ".join(str((*row, glob_to_regex(row[1]))) for row in POLICIES)
         + f" as (position, {', '.join(names)}, event_type_regex)"
     )
-    text = Macros("eligibility").deliveries_in_groups(
+    text = Macros("eligibility").deliveries_in_scopes(
         "twin_deliveries", "twin_policies", "current_timestamp()", None
     )
     of_python = scopes_of(table, PolicySet.parse(policies)).to_pylist()
     scopes = dict(zip(table["event_id"].to_pylist(), of_python, strict=True))
     of_group: dict[tuple[str, str], set[str | None]] = {}
-    for row in spark.sql(f"select event_id, order_group from ({text})").collect():
-        group, scope = row["order_group"], scopes[row["event_id"]]
+    for row in spark.sql(f"select event_id, scope from ({text})").collect():
+        group, scope = row["scope"], scopes[row["event_id"]]
         assert (group is None) == (scope is None), seed
         for name in group["destinations"].split("|") if group else ():
             of_group.setdefault((group["ordering_key"], name), set()).add(scope)

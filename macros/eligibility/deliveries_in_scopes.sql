@@ -1,13 +1,13 @@
-{% macro deliveries_in_groups(deliveries, policy_rows, now, unavailable) -%}
+{% macro deliveries_in_scopes(deliveries, policy_rows, now, unavailable) -%}
     {#-
-        Every delivery that waits or may block, with its order group: a part of `held_by_order`.
+        Every delivery that waits or may block, with its order scope: a part of `held_by_order`.
 
         twin: python/delta_outbox/lifecycle/order_scopes.py::scope_of
 
         Arguments: those of `held_by_order`.
-        Columns: those of the projection; position; order_group, a struct of ordering_key and destinations (joined by `|`, ''
+        Columns: those of the projection; position; scope, a struct of ordering_key and destinations (joined by `|`, ''
             for all), null for what neither waits nor blocks; goes_to, its destinations joined by `|`; on_dead, of its
-            policy; is_due; all_destinations, the different sets of destinations that order groups have.
+            policy; is_due; all_destinations, the different sets of destinations that order scopes have.
     -#}
     with relevant as (
         select
@@ -50,7 +50,7 @@
         case
             when policy.ordering = 'strict' and ordering_key is not null
                 then struct(ordering_key, if(policy.order_scope = 'destination', goes_to, '') as destinations)
-        end as order_group,
+        end as scope,
         policy.on_dead as on_dead,
         state = 'PENDING' and {{ delta_outbox.is_due(now) }}
         {%- if unavailable is not none %}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,7 @@ from delta_outbox.runtime.served_home import find_served
 PATIENCE: Final = 600.0  # seconds for anything that a process is waited for
 EVENT_TYPE: Final = "bench.event"
 KEYS: Final = 500
+_ROOT: Final = Path(__file__).resolve().parents[1]
 _END: Final = 60.0  # seconds for a process that was asked to end
 _OUTBOX: Final = "import sys; from delta_outbox.cli.main import main; sys.exit(main())"
 _DBT: Final = "import sys; from delta_outbox.cli.dbt_launcher import main; sys.exit(main())"
@@ -37,10 +39,13 @@ class Commands:
 
     def __init__(self, home: Home, **variables: str) -> None:
         self.home = home
+        plain = environment.plain()
         self._environment = {
-            **environment.plain(),
+            **plain,
             **variables,
             "OUTBOX_HOME": str(home.root),
+            # A relay imports a publisher of the benchmarks.
+            "PYTHONPATH": os.pathsep.join((plain["PYTHONPATH"], str(_ROOT))),
         }
         self._said = home.root.with_name("said")
         self._started = 0

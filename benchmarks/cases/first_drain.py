@@ -48,11 +48,13 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
     check_room(EVENT_BYTES * scaled(3 * EVENTS, size))
     costs: dict[str, list[Cost]] = {name: [] for plan in PLANS for name, _, _ in plan}
     with broker() as kafka:
-        for _ in range(rounds):
-            for plan in PLANS:
-                counts = [scaled(count, size) for _, count, _ in plan]
-                batches = [batch for _, _, batch in plan]
-                found = _drained(kafka, counts, batches)
+        for number in range(rounds):
+            for process, plan in enumerate(PLANS):
+                streams = [
+                    Stream(name=f"bench.{number}-{process}-{at}", count=scaled(count, size))
+                    for at, (_, count, _) in enumerate(plan)
+                ]
+                found = _drained(kafka, streams, [batch for _, _, batch in plan])
                 for (name, _, _), cost in zip(plan, found, strict=True):
                     costs[name].append(cost)
                     say(f"{name}: {cost}")
@@ -69,11 +71,9 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
     }
 
 
-def _drained(kafka: Broker, counts: Sequence[int], batches: Sequence[int]) -> list[Cost]:
-    streams = [
-        kafka.topic(Stream(name=f"bench.drain-{number}", count=count))
-        for number, count in enumerate(counts)
-    ]
+def _drained(kafka: Broker, streams: Sequence[Stream], batches: Sequence[int]) -> list[Cost]:
+    for stream in streams:
+        kafka.topic(stream)
     costs = in_own_process(drains_of, kafka.bootstrap, streams, batches)
     for stream in streams:
         kafka.check(stream)

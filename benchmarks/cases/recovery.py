@@ -5,10 +5,11 @@ serve`. The next kill waits until everything of the last one is delivered.
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -28,7 +29,8 @@ LEASE: Final = 10  # seconds
 BATCH: Final = 200
 EVENTS: Final = 2_000  # open at each kill: ten batches
 SECONDS_PER_EVENT: Final = 0.01  # a claim is in flight for a second, in two tasks
-MOMENT: Final = 0.3  # seconds from the look that shows a claim in flight to its end
+AT_WORK: Final = 2  # batches that are delivered before the kill
+MOMENT: Final = 2.0  # seconds at most from then to the kill
 _LOOK: Final = 0.05  # seconds
 _COLUMNS: Final = ("event_id", "to_state", "reason", "claim_id", "relay_id", "occurred_at")
 
@@ -41,21 +43,27 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
         rounds: not used: every kill is one.
     """
     del rounds
-    kills = scaled(KILLS, size, at_least=2)
+    kills, seed = scaled(KILLS, size, at_least=2), random.randrange(10**6)
+    say(f"{kills} kills, seed {seed}")
     publisher = f'type = "{TYPE}"\nseconds_per_event = {SECONDS_PER_EVENT}'
     relay = f"batch_size = {BATCH}\nparallelism = 2"
     with commands(publisher, relay=relay) as home, home.serving() as url:
         with using_server(url) as spark:
             spark.sql(policy(lease_seconds=str(LEASE)))
-        found = _Kills(home, url).make(kills)
-    redelivered = [one.redelivered for one in found]
-    others = [one.others for one in found]
+        found = _Kills(home, url, random.Random(seed)).make(kills)
     return {
-        "what": {"kills": kills, "lease": LEASE, "batch": BATCH, "events": EVENTS},
-        "redelivered": _summary(redelivered),
-        "others": _summary(others),
-        "over": _summary([one.over for one in found]),
-        "in_flight": {"median": median([one.in_flight for one in found])},
+        "what": {
+            "kills": kills,
+            "lease": LEASE,
+            "batch": BATCH,
+            "events": EVENTS,
+            "seed": seed,
+        },
+        **{
+            name: _summary([getattr(one, name) for one in found])
+            for name in ("redelivered", "others", "over")
+        },
+        "in_flight": median([one.in_flight for one in found]),
     }
 
 
@@ -86,23 +94,14 @@ class Recovery:
     over: float
 
 
-def recovery(
-    rows: Iterable[dict[str, Any]], *, at: float, in_flight: set[str], wanted: int
-) -> Recovery | None:
-    """Return how soon deliveries went on, None as long as not all is published.
+def recovery(published: Mapping[str, float], *, at: float, in_flight: set[str]) -> Recovery:
+    """Return how soon deliveries went on.
 
     Args:
-        rows: of the transition log, of what is open at the kill, in order.
-        at: of the kill, seconds since 1970.
-        in_flight: ids of the events under an open claim of the relay that was killed.
-        wanted: how many were open.
+        published: when each event was on record as published, in seconds since 1970.
+        at: of the kill, the same.
+        in_flight: ids of the events under an open claim of the relay that was killed; at least one.
     """
-    published: dict[str, float] = {}
-    for row in rows:
-        if row["to_state"] == "PUBLISHED":
-            published[row["event_id"]] = row["occurred_at"].timestamp()
-    if len(published) < wanted or not in_flight <= set(published):
-        return None
     later = {event_id: instant - at for event_id, instant in published.items() if instant > at}
     others = [seconds for event_id, seconds in later.items() if event_id not in in_flight]
     theirs = [later[event_id] for event_id in in_flight]
@@ -113,20 +112,21 @@ def recovery(
 
 @dataclass(kw_only=True)
 class _Open:
-    """What is open of the events of one kill, by the transition log.
+    """What has become of the events of one kill, by the transition log.
 
     Args:
-        rows: of these events.
+        published: event to the seconds since 1970 at which that was on record.
         claims: claim to its relay and its events, as long as it has not ended.
     """
 
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    published: dict[str, float] = field(default_factory=dict)
     claims: dict[str, tuple[str, set[str]]] = field(default_factory=dict)
 
     def add(self, rows: Iterable[dict[str, Any]]) -> None:
         """Take what came to the log."""
         for row in rows:
-            self.rows.append(row)
+            if row["to_state"] == "PUBLISHED":
+                self.published[row["event_id"]] = row["occurred_at"].timestamp()
             if row["to_state"] == "CLAIMED":
                 _, events = self.claims.setdefault(row["claim_id"], (row["relay_id"], set()))
                 events.add(row["event_id"])
@@ -149,15 +149,18 @@ class _Kills:
     Args:
         home: that is served.
         url: of the server.
+        chance: decides when.
     """
 
-    def __init__(self, home: Commands, url: str) -> None:
+    def __init__(self, home: Commands, url: str, chance: random.Random) -> None:
         self._home = home
+        self._chance = chance
         self._url = url
         folder = home.home.warehouse / "outbox.db"
         self._transitions = Log(folder / "outbox_transitions", _COLUMNS)
         self._beats = Log(folder / "outbox_relays", ("relay_id", "kind"))
         self._relays: dict[str, subprocess.Popen[str]] = {}  # by the relay's id
+        self._count = 0  # events that were appended
 
     def make(self, kills: int) -> list[Recovery]:
         """Make so many kills, and return what came after each.
@@ -168,20 +171,22 @@ class _Kills:
         Raises:
             BenchmarkFailed: an event was lost.
         """
-        found = []
+        found: list[Recovery] = []
         try:
-            for number in range(kills):
+            while len(found) < kills:
                 while len(self._relays) < 2:
                     self._start()
-                found.append(self._kill(number * EVENTS))
-                say(f"{number + 1} of {kills}: {found[-1]}")
+                one = self._kill()
+                if one is not None:
+                    found.append(one)
+                    say(f"{len(found)} of {kills}: {one}")
         finally:
             for process in self._relays.values():
                 end(process)
-        Delivered(self._home.home.delivered).check(kills * EVENTS, once=False)
+        Delivered(self._home.home.delivered).check(self._count, once=False)
         _, status = self._home.outbox("status")
-        if status["counts"]["PUBLISHED"] != kills * EVENTS:
-            raise BenchmarkFailed(f"{kills * EVENTS} should be PUBLISHED: {status['counts']}")
+        if status["counts"]["PUBLISHED"] != self._count:
+            raise BenchmarkFailed(f"{self._count} should be PUBLISHED: {status['counts']}")
         return found
 
     def _start(self) -> None:
@@ -199,38 +204,37 @@ class _Kills:
         self._relays[started[-1]] = process
         time.sleep(BEAT_SECONDS)  # each knows of the other
 
-    def _kill(self, first: int) -> Recovery:
-        """Append, kill the relay that is at work while it has a claim in flight, and wait."""
-        for _ in self._transitions.news():
-            pass
-        open_ = _Open()
+    def _kill(self) -> Recovery | None:
+        """Append, kill the relay that is at work, and wait; None if it had nothing in flight."""
+        open_, relays = _Open(), self._relays
+        open_.add(row for _, row in self._transitions.news())
+        open_.published.clear()
         with using_server(self._url) as spark:
-            spark.sql(insert(first, EVENTS))
-        at_work: list[str] = []
+            spark.sql(insert(self._count, EVENTS))
+        self._count += EVENTS
+
+        def is_at_work() -> bool:
+            open_.add(row for _, row in self._transitions.news())
+            return len(open_.published) >= AT_WORK * BATCH
 
         def is_in_flight() -> bool:
             open_.add(row for _, row in self._transitions.news())
-            at_work[:] = [relay for relay, _ in open_.claims.values()]
-            published = sum(row["to_state"] == "PUBLISHED" for row in open_.rows)
-            return bool(at_work) and published >= 2 * BATCH
+            return bool(open_.claims)
 
-        self._home.wait(is_in_flight, "a claim in flight", *self._relays.values())
-        time.sleep(MOMENT)
-        victim = self._relays.pop(at_work[0])
+        self._home.wait(is_at_work, "a relay at work", *relays.values())
+        time.sleep(self._chance.uniform(0, MOMENT))
+        self._home.wait(is_in_flight, "a claim in flight", *relays.values(), every=0.01)
+        relay_id, _ = next(iter(open_.claims.values()))
+        victim = relays.pop(relay_id)
         os.kill(victim.pid, signal.SIGKILL)
         at = time.time()
         victim.wait()
         open_.add(row for _, row in self._transitions.news())
-        in_flight = open_.of(at_work[0])
-        if not in_flight:
-            raise BenchmarkFailed("A relay was killed that had nothing in flight.")
-        found: list[Recovery] = []
+        in_flight = open_.of(relay_id)
 
         def is_over() -> bool:
             open_.add(row for _, row in self._transitions.news())
-            one = recovery(open_.rows, at=at, in_flight=in_flight, wanted=EVENTS)
-            found.extend([one] if one else [])
-            return bool(found)
+            return len(open_.published) == EVENTS
 
-        self._home.wait(is_over, "redelivery", *self._relays.values(), every=_LOOK)
-        return found[0]
+        self._home.wait(is_over, "redelivery", *relays.values(), every=_LOOK)
+        return recovery(open_.published, at=at, in_flight=in_flight) if in_flight else None

@@ -62,7 +62,7 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
         for _ in range(rounds):
             for relays in RELAYS:
                 measure(f"{relays} relay{'s' * (relays > 1)}, {LANES} lanes", relays)
-            newcomers.append(work.newcomer(2 * count))
+            newcomers.append(work.newcomer(max(2 * count, EVENTS)))
             say(f"a newcomer has its share after {newcomers[-1]:.1f} s")
         work.check()
     found = {name: median(of) for name, of in rates.items()}

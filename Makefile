@@ -5,7 +5,7 @@
 NOT_FOR_MACROS := LT02,RF03,RF04,ST06
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java launcher demo demo-kafka test test-unit test-all test-part test-connect conformance mutants conditions soak bench bench-full bench-report lint audit format clean
+.PHONY: help setup java launcher demo demo-kafka test test-unit test-all test-part test-connect conformance mutants conditions soak bench bench-full bench-pairs bench-report lint audit format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -76,6 +76,10 @@ bench: setup .venv/.bench ## Measure a drain against a raw producer and two peer
 bench-full: setup .venv/.bench ## Measure all cases at full size, for hours; writes docs/performance.md
 	@.venv/bin/python -m benchmarks.run
 	@.venv/bin/python -m benchmarks.report
+
+bench-pairs: setup .venv/.bench ## Compare a case with the code of another commit, in turns (CASE=drain BEFORE=COMMIT, SIZE=1, ROUNDS=5)
+	@.venv/bin/python -m benchmarks.pairs '$(or $(CASE),drain)' --before '$(or $(BEFORE),HEAD)' \
+		--size '$(or $(SIZE),1)' --rounds '$(or $(ROUNDS),5)'
 
 bench-report: setup .venv/.bench ## Write docs/performance.md anew from benchmarks/results
 	@.venv/bin/python -m benchmarks.report

@@ -93,7 +93,7 @@ def operations(
         for number, stream in enumerate(streams):
             ours.append(outbox, stream)
             measure("refresh", outbox.refresh)
-            seconds.setdefault("drain", []).append(ours.drain(outbox, [stream]))
+            seconds.setdefault("drain", []).append(ours.drain(outbox, [stream]).seconds)
             measure("dbt build", partial(build, outbox))
             measure("status", partial(status, outbox))
             measure("show", partial(show_one, outbox, stream.event_id(0)))

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks import pairs
 from benchmarks.broker import check
 from benchmarks.cases import large_payloads
-from benchmarks.cases.large_payloads import check_room
+from benchmarks.cases.recovery import recovery
+from benchmarks.cases.small_drains import ahead_from
 from benchmarks.cases.trickle import PER_SECOND, Appended, latencies
+from benchmarks.commands import insert, number_of
+from benchmarks.costs import Cost, Meter, as_documents, rates
+from benchmarks.delivered import Delivered
 from benchmarks.failing_kafka import ONE_IN, fails
 from benchmarks.figures import best, drift, median, percentile, rate, ratio, scaled, spread
 from benchmarks.messages import PAYLOAD_BYTES, Stream, shares
 from benchmarks.report import TEXT, UnknownTable, page
 from benchmarks.results import BenchmarkFailed, load, save
+from benchmarks.room import check_room
 from benchmarks.run import CASES, main
 from benchmarks.tables import TABLES, drain
 
@@ -60,6 +68,13 @@ def test_a_message_follows_from_its_number():
     assert {PAYLOAD_BYTES} == set(map(len, payloads))
     assert list(range(40)) == [STREAM.number(STREAM.event_id(number)) for number in range(40)]
     assert {"order": "000000000007"}.items() <= json.loads(STREAM.payload(7)).items()
+
+
+def test_a_payload_has_any_size():
+    """A larger payload is as long as it was asked for, and no two are the same."""
+    stream = Stream(name="bench.large", count=3, payload_bytes=20_000)
+    assert {20_000} == {len(stream.payload(number)) for number in range(3)}
+    assert 3 == len({stream.payload(number) for number in range(3)})
 
 
 @pytest.mark.parametrize(
@@ -136,6 +151,114 @@ def test_arithmetic():
     assert 2.0 == drift([1, 1, 5, 5, 2, 2])
     assert 0.5 == spread([2, 3, 2.5])
     assert (1000, 50_000) == (scaled(100, 1), scaled(1_000_000, 0.05))
+
+
+def test_what_work_cost():
+    """A cost gives rate and CPU time per event; a document has all rounds and their medians."""
+    cost = Cost(events=1000, seconds=0.5, cpu_seconds=0.04)
+    slower = Cost(events=1000, seconds=1.0, cpu_seconds=0.05)
+    assert (2000.0, 40.0) == (cost.rate, cost.cpu_microseconds)
+    assert {"rate": 1500.0, "rates": [2000.0, 1000.0], "cpu_microseconds": 45.0} == rates(
+        [cost, slower]
+    )
+    assert {"drain": [{"events": 1000, "seconds": 0.5, "cpu_seconds": 0.04}]} == as_documents(
+        {"drain": [cost]}
+    )
+
+
+def test_the_work_of_what_was_started_counts():
+    """CPU time of a process below this one counts while it runs, and so does that of one that the
+    process has waited for.
+    """
+    burn = "import time\nwhile time.process_time() < 0.3: pass\n"
+    program = (
+        f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {burn!r}], check=True)\n"
+        f"{burn}print('done', flush=True)\nsys.stdin.read()"
+    )
+    meter = Meter()
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert b"done\n" == process.stdout.readline()
+        cost = meter.cost(1)
+        process.communicate()
+    assert cost.cpu_seconds > 0.5
+    assert cost.seconds > 0.5
+
+
+def test_the_backlog_from_which_on_we_are_ahead():
+    """It is the smallest that we win with all larger ones; none if we lose the largest."""
+    theirs = {10: 5.0, 20: 5.0, 30: 5.0}
+    assert 20 == ahead_from({10: 9.0, 20: 5.0, 30: 6.0}, {**theirs, 10: 10.0})
+    assert ahead_from({10: 9.0, 20: 9.0, 30: 4.0}, theirs) is None
+
+
+def test_recovery_counts_from_the_kill():
+    """What was in flight and what was not count by themselves; what was done before, not at all."""
+    published = {"before": 99.0, "waited": 104.0, "flew-1": 112.0, "flew-2": 115.0}
+    found = recovery(published, at=100.0, in_flight={"flew-1", "flew-2"})
+    assert (2, 12, 4, 15) == (found.in_flight, found.redelivered, found.others, found.over)
+
+
+def test_files_are_read_as_they_grow(tmp_path: Path):
+    """A line counts once and when it is whole; a copy more or an event less is found."""
+    folder, delivered = tmp_path / "delivered", Delivered(tmp_path)
+    folder.mkdir()
+    file = folder / "one.jsonl"
+    file.write_text('{"event_id":"event-000000000"}\n{"event_id":"event-0000')
+    assert 1 == delivered.read()
+    with file.open("a") as lines:
+        lines.write('00001"}\n')
+    assert 2 == delivered.read()
+    delivered.check(2)
+    (folder / "two.jsonl").write_text('{"event_id":"event-000000001"}\n')
+    delivered.check(2, once=False)
+    for wrong in (1, 2, 3):
+        with pytest.raises(BenchmarkFailed):
+            delivered.check(wrong)
+
+
+def test_events_of_commands_are_numbered():
+    """The number of an event is found in its id."""
+    assert "lpad(id, 9, '0')" in insert(3, 4)
+    assert "range(3, 7)" in insert(3, 4)
+    assert 12 == number_of("event-000000012")
+
+
+def costs(seconds: float, cpu: float) -> dict[str, list[dict[str, float]]]:
+    """Return the costs of a document."""
+    return {"drain": [{"events": 100, "seconds": seconds, "cpu_seconds": cpu}]}
+
+
+def test_two_sides_are_compared_round_by_round():
+    """Each round gives a ratio of this code to the other; what only one side has is left out."""
+    rounds = [
+        (costs(2.0, 4.0), {**costs(1.0, 4.2), "new": []}),
+        (costs(1.0, 1.0), costs(1.5, 2.0)),
+        (costs(1.0, 1.0), costs(1.0, 1.0)),
+    ]
+    found = pairs.compare(rounds)
+    assert {"drain": pairs.Compared(cpu=(1.05, 2.0, 1.0), wall=(0.5, 1.5, 1.0))} == found
+    last = pairs.table(found).splitlines()[-1]
+    assert "| drain | 1.050 | 1.000 to 2.000 | 1.000 | 0.500 to 1.500 |" == last
+
+
+def test_a_commit_is_checked_out_and_taken_away():
+    """A pair needs a tree of the other commit, which is gone afterwards."""
+    with pairs.worktree("HEAD") as tree:
+        assert (tree / "benchmarks" / "run.py").is_file()
+        listed = subprocess.run(
+            ["git", "worktree", "list"], cwd=tree, check=True, capture_output=True, text=True
+        ).stdout
+        assert str(tree) in listed
+    assert not tree.exists()
+
+
+def test_a_commit_that_is_not_there_is_told(capsys):
+    """A pair with a commit of nobody ends with exit 1 and git's word."""
+    assert 1 == pairs.main(["drain", "--before", "no-such-commit"])
+    assert "no-such-commit" in capsys.readouterr().out
 
 
 def test_an_event_fails_at_its_first_attempt_only():
@@ -233,6 +356,11 @@ def measured() -> dict[str, dict[str, Any]]:
     memory = {f"{name}_mib": 100.0 for name in names}
     most = {f"{one}_most_mib": 100.0 for one in ("jvm", "driver", "worker")}
     both = {"without": 2.0, "with an old retry": 3.0}
+    one_event = [f"a later run, {before} before it" for before in ("nothing", "them")]
+    to_bare = {
+        "seconds": {"a bare PySpark": 6.0, "outbox status": 12.0},
+        "ratios": {"outbox status": 2.0},
+    }
     return {
         "drain": comparison(),
         "history": {
@@ -281,7 +409,48 @@ def measured() -> dict[str, dict[str, Any]]:
             "seconds": both,
             "mib_read": both,
         },
-        "commands": {"seconds": {"status": 5.0}},
+        "first_drain": {
+            "drains": {"third of a million": {"rate": 10.0, "cpu_microseconds": 38.0}},
+            "ratios": {"first to third": 0.5},
+        },
+        "small_drains": {
+            "rates": {"1000": {"delta-outbox": 1.0, "skip locked": 2.0}},
+            "ratios": {"1000": 0.5},
+            "ahead_from": None,
+        },
+        "batch_sizes": {
+            "what": {"default": 10_000},
+            "rates": {"30,000 of 512 bytes": {"10000": 9.0, "50000": 10.0}},
+            "ratios": {"30,000 of 512 bytes": 0.9},
+        },
+        "exceptions": {
+            "seconds": {"a replay": {"1,000 fresh events": {"without": 1.0, "with": 2.0}}},
+            "ratios": {"a replay": {"1,000 fresh events": {"seconds": 2.0, "cpu_seconds": 3.0}}},
+        },
+        "scheduled": {
+            "what": {"scheduled": 100, "claimed": 10},
+            "seconds": dict.fromkeys(one_event, 1.0),
+            "cpu_seconds": dict.fromkeys(one_event, 1.0),
+            "idle_cores": {"nothing": 0.01, "them": 0.02},
+            "ratios": {"a later run": {"seconds": 1.0, "cpu_seconds": 1.0}},
+        },
+        "two_relays": {
+            "rate": {"1 relay, 1 lane": 100.0, "2 relays, 8 lanes": 160.0},
+            "ratios": {"1 relay, 1 lane": 1.0, "2 relays, 8 lanes": 1.6},
+            "cores": {"1 relay, 1 lane": 0.5, "2 relays, 8 lanes": 0.9},
+            "newcomer": {"seconds": [12.0], "beats": 1.2},
+        },
+        "recovery": {
+            "what": {"kills": 50, "lease": 10},
+            **{name: {**figures, "most": 3.0} for name in ("redelivered", "others", "over")},
+        },
+        "checks": {
+            "what": {"events": 100},
+            "seconds": {"delivery": 10.0, "invariants": 12.0},
+            "ratios": {"invariants to delivery": 1.2},
+        },
+        "cold": to_bare,
+        "served": {**to_bare, "what": {"few": 5, "appends": 20}, "few_events": figures},
         "publishers": {
             "destinations": {
                 "redis": {"rate": 1000.0, "events": 10},

@@ -1,0 +1,83 @@
+"""The limit of a command that needs Spark: a bare PySpark with Delta that reads one table once."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from benchmarks.results import BenchmarkFailed
+
+from delta_outbox.runtime import jars
+from delta_outbox.runtime.java import find_java
+
+ROWS: Final = 1000
+_PROGRAM: Final = """
+import sys
+from pyspark.sql import SparkSession
+jars, table, rows, writes = sys.argv[1:]
+spark = (
+    SparkSession.builder.master("local[*]")
+    .config("spark.jars", jars)
+    .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+    .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+    .config("spark.ui.enabled", "false")
+    .getOrCreate()
+)
+if writes == "writes":
+    spark.range(int(rows)).write.format("delta").save(table)
+assert spark.read.format("delta").load(table).count() == int(rows)
+spark.stop()
+"""
+
+
+class Bare:
+    """A bare PySpark, and a table for it.
+
+    Args:
+        folder: takes the table and what Spark writes.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._jars = ",".join(map(str, jars.resolve()))
+        self._run("writes")
+
+    def seconds(self) -> float:
+        """Start it, read the table, end it, and return the seconds."""
+        return self._run("reads")
+
+    def _run(self, does: str) -> float:
+        started = time.perf_counter()
+        done = subprocess.run(
+            [
+                *(sys.executable, "-c", _PROGRAM, self._jars),
+                *(str(self._folder / "table"), str(ROWS), does),
+            ],
+            env={
+                **{name: value for name, value in os.environ.items() if "SPARK" not in name},
+                "JAVA_HOME": str(find_java().home),
+                "PYSPARK_PYTHON": sys.executable,
+            },
+            cwd=self._folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        seconds = time.perf_counter() - started
+        if done.returncode:
+            raise BenchmarkFailed(f"A bare PySpark: exit {done.returncode}: {done.stderr[-500:]}")
+        return seconds
+
+
+@contextlib.contextmanager
+def bare() -> Iterator[Bare]:
+    """Make a bare PySpark for a block."""
+    with tempfile.TemporaryDirectory(prefix="delta-outbox-benchmark-") as folder:
+        yield Bare(Path(folder))

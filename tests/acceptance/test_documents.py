@@ -16,6 +16,9 @@ import psutil
 import pytest
 from tests.acceptance.told import number, said
 
+from delta_outbox.runtime.background_server import end_server
+from delta_outbox.runtime.home import Home
+
 DAYS = "3"  # of the README's demo: some 2,700 events, in seconds
 PATIENCE = 1500.0  # seconds for a document, a set-up from nothing included, on a busy machine
 END_LIMIT = 60.0  # seconds; from the death of a driver to the end of all that it started
@@ -105,6 +108,14 @@ def readers_environment(strangers_environment: dict[str, str]) -> dict[str, str]
     return {**strangers_environment, "DAYS": DAYS}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _all_down(set_up_clone: Path) -> Iterator[None]:
+    """End what a document has started behind its shell, if it did not come to its `down`."""
+    yield
+    for name in (".outbox", "my-outbox", "shop"):
+        end_server(Home(root=set_up_clone / name), max_wait=END_LIMIT, say=lambda sentence: None)
+
+
 @pytest.fixture(scope="module")
 def proven(set_up_clone: Path, readers_environment: dict[str, str]) -> str:
     """Follow the first commands of the README, the demo killed in the middle and started again, and
@@ -122,9 +133,9 @@ def proven(set_up_clone: Path, readers_environment: dict[str, str]) -> str:
 def test_the_quick_start_of_the_readme_works(
     set_up_clone: Path, readers_environment: dict[str, str], proven: str
 ) -> None:
-    """The first commands of the README, in its order, set up, prove the demo and show what it left.
-    What it says of a demo that is killed is true: started again, it delivers the rest, and proves
-    it.
+    """The first commands of the README, in its order, set up, prove the demo and show what it left,
+    through a Spark in the background, which is gone afterwards. What it says of a demo that is
+    killed is true: started again, it delivers the rest, and proves it.
     """
     blocks = blocks_of(set_up_clone / "README.md")
     assert len(blocks) == 3
@@ -138,6 +149,11 @@ def test_the_quick_start_of_the_readme_works(
     assert (number(proven, "missing"), number(proven, "unexpected")) == (0, 0)
     assert (number(proven, "altered"), number(proven, "out of order")) == (0, 0)
     assert "PUBLISHED" in looked
+    home = Home(root=set_up_clone / ".outbox")
+    assert f"Up: {home.root} at sc://localhost:" in looked
+    assert f"has ended, {home.root} is free." in looked
+    with home.locked():
+        assert not home.served_file.exists()
 
 
 @pytest.mark.rest

@@ -52,6 +52,8 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "lanes": lanes.lanes,
     "maintain": maintenance.maintain,
     "purge": maintenance.purge,
+    "up": serve.up,
+    "down": serve.down,
     "serve": serve.serve,
     "dbt": build.dbt,
     "workflow": workflows.workflow,
@@ -125,6 +127,8 @@ def _invocation(args: argparse.Namespace, errors: TextIO) -> Invocation:
             short_lived=args.command != "relay" or args.mode == "once",
             debug=args.debug,
         ) as outbox:
+            if outbox.exclusive:
+                serve.suggest_up(errors)
             try:
                 yield outbox
             except OutboxError:

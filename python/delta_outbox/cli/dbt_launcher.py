@@ -7,6 +7,7 @@ import sys
 from collections.abc import MutableMapping, Sequence
 from pathlib import Path
 
+from delta_outbox.cli.serve import suggest_up
 from delta_outbox.core.errors import OutboxError
 from delta_outbox.delta.durability import sync_folder
 from delta_outbox.runtime.dbt import ignore_columns_left_out, ignore_static_setting, project_dir
@@ -81,6 +82,7 @@ def run_launcher(args: Sequence[str]) -> int:
         local_session(
             home, app_name="dbt", short_lived=not everything, small_query_mode=not everything
         )
+        suggest_up(sys.stderr)
         return _dbt_on_disk(args, home)
     finally:
         stop_session()

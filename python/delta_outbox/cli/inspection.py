@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from delta_outbox.cli.outcome import Invocation, Outcome
+from delta_outbox.cli.serve import instant
 from delta_outbox.operations.inspection_filter import Filter
+from delta_outbox.runtime.served_home import find_served
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -37,8 +39,11 @@ def status(args: argparse.Namespace, invocation: Invocation) -> Outcome:
 def surroundings(outbox: Outbox) -> dict[str, object]:
     """Return where the outbox is and which settings are in force; values of secrets never."""
     settings = outbox.settings
+    served = find_served(outbox.home) if outbox.home else None
     found: dict[str, object] = {
         "home": str(outbox.home.root) if outbox.home else None,
+        "server": served
+        and {"address": served.address, "pid": served.pid, "since": instant(served.since)},
         "schema": outbox.tables.schema,
         "settings": {
             "source": str(settings.source) if settings.source else None,
@@ -73,6 +78,7 @@ def status_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
         ("relays alive", relays or "none"),
         ("policy", document["policy"]["version"] or "none"),
         ("home", document["home"]),
+        ("server", _server_text(document["server"])),
         ("logs at", document["storage"]["location"]),
         ("settings", settings["source"] or "defaults"),
         ("destinations", ", ".join(destinations)),
@@ -97,6 +103,12 @@ def status_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
             Column(name="breaker_error", rank=1),
         ]
         yield Rows(columns=columns, rows=held)
+
+
+def _server_text(server: Mapping[str, object] | None) -> str:
+    if server is None:
+        return "none; `outbox up` starts one"
+    return "{address} (process {pid}), up since {since}".format(**server)
 
 
 def list_(args: argparse.Namespace, invocation: Invocation) -> Outcome:

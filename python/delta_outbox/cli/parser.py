@@ -15,6 +15,7 @@ from delta_outbox.lifecycle.states import State
 from delta_outbox.operations.inspection_filter import DEFAULT_LIMIT, SORT_COLUMNS, Sort
 
 DEFAULT_MAX_WAIT = 60.0  # seconds
+MAX_WAIT_UP = 180.0  # seconds; the first start on a machine fetches Delta's jars
 
 _EPILOG = """\
 exit codes: 0 done; 1 finished, with something to look at (rejected rows, dead or waiting events);
@@ -27,7 +28,23 @@ It takes the home and starts a Spark Connect server there, on this machine only 
 of its own. It is ready when it says "Serving ..." on standard error; then served.json is in the
 home (address, token, pid; readable by its owner alone), and every outbox command and
 .venv/bin/dbt use the server by themselves. The document of --json comes at its end. For a bare
-dbt, export OUTBOX_HOME and SPARK_REMOTE="<address>/;token=<token>".
+dbt, export OUTBOX_HOME and SPARK_REMOTE="<address>/;token=<token>". `outbox up` starts the same in
+the background, `outbox down` ends it.
+"""
+
+_UP_EPILOG = """\
+It starts `outbox serve` in the background, apart from this terminal, with its log in
+logs/serve.log of the home, and returns when that is ready; if the home is served already, it says
+since when, and is done. While it is up, every outbox command and .venv/bin/dbt use its Spark by
+themselves, and several may run at once. If it does not become ready, or this command is interrupted
+before, nothing is left of it.
+"""
+
+_DOWN_EPILOG = """\
+It ends what `outbox up` or `outbox serve` has started for this home, and returns when the home is
+free; if nothing is up, it says so (exit code 0). Relays and other commands at work through it end
+with SERVER_UNREACHABLE: nothing is lost, and what a relay had in flight is sent again by the next
+one. Stop relays first (SIGTERM), and nothing is sent twice.
 """
 
 
@@ -36,7 +53,7 @@ It refreshes, finishes a purge that was interrupted, compacts the partitions wit
 forgets heartbeats of more than a week ago, and deletes files that nobody needs any more: a week
 after they were replaced (those of heartbeats a day), later where a derived writer (the projection,
 the invariants of `dbt build`) has not read them yet. It may run at any time, beside anything, but
-is refused while another process has a local home without `outbox serve`; run it every hour.
+is refused while another process has a local home that is not up (`outbox up`); run it every hour.
 """
 
 _LANES_EPILOG = """\
@@ -144,6 +161,8 @@ def build() -> argparse.ArgumentParser:
     )
     _maintain(command("maintain", "Compact small files and delete unused ones; fit for cron."))
     _purge(command("purge", "Remove days of which everything has ended; a preview unless --apply."))
+    _up(command("up", "Start a Spark in the background, which makes every command fast."))
+    _down(command("down", "End what `up` has started."))
     _serve(command("serve", "Let several processes work on one home, until SIGTERM or Ctrl-C."))
     command("dbt", "Run dbt on this outbox: everything after `dbt` is dbt's own.")
     _workflow(command("workflow", "Check, draw and begin workflows of third-party calls."))
@@ -186,6 +205,30 @@ def _shared(*, top: bool) -> _Parser:
         help="log in detail and show the trace of an error",
     )
     return shared
+
+
+def _up(parser: argparse.ArgumentParser) -> None:
+    _serve(parser)
+    parser.epilog = _UP_EPILOG
+    _max_wait(parser, "how long to wait until it is ready", default=MAX_WAIT_UP)
+
+
+def _down(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _DOWN_EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    _max_wait(parser, "how long to wait until the home is free")
+
+
+def _max_wait(
+    parser: argparse.ArgumentParser, sentence: str, *, default: float = DEFAULT_MAX_WAIT
+) -> None:
+    parser.add_argument(
+        "--max-wait",
+        type=arguments.seconds,
+        metavar="SECONDS",
+        default=default,
+        help=f"{sentence} (default: %(default)g)",
+    )
 
 
 def _serve(parser: argparse.ArgumentParser) -> None:
@@ -296,13 +339,7 @@ def _relay(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="at most N events claimed at any instant, and per batch",
     )
-    parser.add_argument(
-        "--max-wait",
-        type=arguments.seconds,
-        metavar="SECONDS",
-        default=DEFAULT_MAX_WAIT,
-        help="what --drain waits for, at most (default: %(default)g)",
-    )
+    _max_wait(parser, "what --drain waits for, at most")
 
 
 def _list(parser: argparse.ArgumentParser) -> None:
@@ -420,13 +457,7 @@ def _lanes(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="begin a new epoch with N lanes; needs --actor and --reason",
     )
-    parser.add_argument(
-        "--max-wait",
-        type=arguments.seconds,
-        metavar="SECONDS",
-        default=DEFAULT_MAX_WAIT,
-        help="how long to wait for what is claimed (default: %(default)g)",
-    )
+    _max_wait(parser, "how long to wait for what is claimed")
     _who_and_why(parser, dry_run_by_default=True, is_required=False)
 
 

@@ -73,18 +73,34 @@ class NoOutboxHere(OutboxError):
 
 
 class HomeInUse(OutboxError):
-    """Another process uses this local home: stop it, or share one session through `serve`."""
+    """Another process uses this local home: stop it, or share one session by `outbox up`."""
 
     code = "HOME_IN_USE"
     remedy = (
         "A local home serves one process at a time. Wait for the holder or stop it; "
-        "to work with several processes at once start `outbox serve` first."
+        "to work with several processes at once run `outbox up` first."
     )
 
     def __init__(self, *, home: object, pid: int | None, remedy: str | None = None) -> None:
         holder = f"process {pid}" if pid is not None else "an unknown process"
         super().__init__(f"The home {home} is in use by {holder}.", remedy=remedy)
         self.pid = pid
+
+
+class HomeMoved(OutboxError):
+    """The home was moved while its server runs, which works at the old place: end it."""
+
+    code = "HOME_MOVED"
+    remedy = "End it with `outbox down`; then `outbox up`, or any other command, works here."
+
+    def __init__(
+        self, *, home: object, before: object, pid: int, remedy: str | None = None
+    ) -> None:
+        super().__init__(
+            f"The home {home} was moved here while its server (process {pid}) runs, which works "
+            f"in {before}.",
+            remedy=remedy,
+        )
 
 
 class NoLocks(OutboxError):
@@ -106,7 +122,7 @@ class ServerUnreachable(OutboxError):
     """The Spark Connect server does not answer: start it, or unset its address."""
 
     code = "SERVER_UNREACHABLE"
-    remedy = "Start `outbox serve`, or correct or unset SPARK_REMOTE."
+    remedy = "Start one with `outbox up`, or correct or unset SPARK_REMOTE."
 
     def __init__(self, *, address: str, cause: str, remedy: str | None = None) -> None:
         """Name the address (without its token) and what went wrong."""

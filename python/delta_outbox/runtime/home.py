@@ -45,7 +45,7 @@ class Home:
 
     @property
     def logs(self) -> Path:
-        """Return the folder of spark.log, jvm.log, derby.log and dbt.log."""
+        """Return the folder of spark.log, jvm.log, derby.log, dbt.log and serve.log."""
         return self.root / "logs"
 
     @property

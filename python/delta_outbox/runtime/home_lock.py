@@ -187,8 +187,9 @@ class HomeLock:
                 home=self._home,
                 pid=holder.pid,
                 remedy=(
-                    "It is `outbox serve`: once it says that it is ready, every other command "
-                    f"finds it by itself. To end it: kill {holder.pid}."
+                    "It is the server of this home (`outbox up` or `outbox serve`): once it is "
+                    "ready, every other command finds it by itself. `outbox up` waits for it, "
+                    "`outbox down` ends it."
                 ),
             )
         return HomeInUse(
@@ -196,8 +197,8 @@ class HomeLock:
             pid=holder.pid,
             remedy=(
                 "A local home serves one process at a time: wait until that process ends, "
-                f"or stop it: kill {holder.pid}. To work with several processes at once, start "
-                "`outbox serve` first; the others then find it by themselves."
+                f"or stop it: kill {holder.pid}. To work with several processes at once, run "
+                "`outbox up` first; they find its server by themselves."
             ),
         )
 

@@ -1,4 +1,4 @@
-"""Says where the server of a home is, while `outbox serve` runs."""
+"""Says where the server of a home is, while it runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import json
 import os
 import re
 from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
 
+from delta_outbox.core.errors import HomeMoved
 from delta_outbox.runtime.home import PRIVATE_FILE, Home
 from delta_outbox.runtime.home_lock import is_alive
 
@@ -25,11 +28,15 @@ class Served:
         address: `sc://localhost:<port>`.
         token: what a client must know; never shown.
         pid: the process of `outbox serve`.
+        since: when it began to answer.
+        home: the home that it serves, where that was then.
     """
 
     address: str
     token: str = field(repr=False)
     pid: int
+    since: datetime
+    home: Path
 
     @property
     def url(self) -> str:
@@ -44,7 +51,13 @@ def write_served(home: Home, served: Served) -> None:
         home: the home; this process has its lock.
         served: the server, which answers already.
     """
-    document = {"address": served.address, "token": served.token, "pid": served.pid}
+    document = {
+        "address": served.address,
+        "token": served.token,
+        "pid": served.pid,
+        "since": served.since.isoformat(),
+        "home": str(served.home),
+    }
     draft = home.served_file.with_suffix(f".{os.getpid()}")
     draft.unlink(missing_ok=True)  # a file of its name might be open to others
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
@@ -62,7 +75,11 @@ def read_served(home: Home) -> Served | None:
     try:
         found = json.loads(home.served_file.read_text(encoding="utf-8"))
         served = Served(
-            address=str(found["address"]), token=str(found["token"]), pid=int(found["pid"])
+            address=str(found["address"]),
+            token=str(found["token"]),
+            pid=int(found["pid"]),
+            since=datetime.fromisoformat(found["since"]),
+            home=Path(found["home"]),
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -78,6 +95,9 @@ def find_served(home: Home) -> Served | None:
 
     Args:
         home: the home.
+
+    Raises:
+        HomeMoved: the server works where the home was before.
     """
     served = read_served(home)
     if served is None or home.lock.held:
@@ -85,6 +105,8 @@ def find_served(home: Home) -> Served | None:
     holder = home.lock.other_holder()
     if holder is None or holder.pid != served.pid or not is_alive(holder.pid):
         return None
+    if served.home != home.root:
+        raise HomeMoved(home=home.root, before=served.home, pid=served.pid)
     return served
 
 

@@ -10,8 +10,10 @@ import contextlib
 import logging
 import os
 import secrets
+import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from delta_outbox.core.errors import OutboxError
@@ -35,7 +37,14 @@ class ServerEnded(OutboxError):
     """The server ended by itself: the log of its JVM says why."""
 
     code = "SERVER_ENDED"
-    remedy = "Read logs/jvm.log and logs/spark.log in the home, then start `outbox serve` again."
+    remedy = "Read logs/jvm.log and logs/spark.log in the home, then start it again: `outbox up`."
+
+
+class PortTaken(OutboxError):
+    """Somebody listens on the port already: choose another one, or leave the choice to us."""
+
+    code = "PORT_TAKEN"
+    remedy = "Leave out --port, and a free one is taken, or name another; clients find it anyway."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,8 +84,10 @@ def serving(
 
     Raises:
         HomeInUse: another process works in this home, or serves it.
-        SparkNotStarted: the server did not start; the port may be taken.
+        PortTaken: the port is not free.
+        SparkNotStarted: the server did not start.
     """
+    _check_port(port)
     token = secrets.token_urlsafe(TOKEN_BYTES)
     home.lock.acquire(serves=True)
     try:
@@ -89,7 +100,13 @@ def serving(
             small_query_mode=short_lived,  # who asks what is not known
             debug=debug,
         )
-        served = Served(address=f"sc://localhost:{_port()}", token=token, pid=os.getpid())
+        served = Served(
+            address=f"sc://localhost:{_port()}",
+            token=token,
+            pid=os.getpid(),
+            since=datetime.now(UTC).replace(microsecond=0),
+            home=home.root,
+        )
         write_served(home, served)
         logger.info("serving", extra={"address": served.address, "home": str(home.root)})
         try:
@@ -99,6 +116,21 @@ def serving(
     finally:
         stop_session()
         home.lock.release()
+
+
+def _check_port(port: int | None) -> None:
+    """Refuse a port that is taken before a JVM takes seconds to find that out."""
+    if port is None:
+        return
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server: not who left
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise PortTaken(
+                f"--port: must be a port of 127.0.0.1 that nobody listens on. Got: {port} "
+                f"({error.strerror})."
+            ) from error
 
 
 def _gateway() -> Any:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from delta_outbox.runtime.file_lock import lock
 from delta_outbox.runtime.home import PRIVATE_FILE, PRIVATE_FOLDER
@@ -65,6 +65,13 @@ class Presence:
             (path, descriptor), self._own = self._own, None
             path.unlink(missing_ok=True)
             os.close(descriptor)
+
+    def there(self) -> list[str]:
+        """Return the relays whose processes live."""
+        if self._folder is None or not self._folder.is_dir():
+            return []
+        named = (unquote(path.name) for path in self._folder.iterdir())
+        return sorted(relay_id for relay_id in named if self.is_there(relay_id))
 
     def is_gone(self, relay_id: str) -> bool:
         """Say whether a relay was here and its process has ended.

@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from delta_outbox.cli.logs import LineFormatter, logging_to
 from delta_outbox.cli.main import main
 from delta_outbox.cli.outcome import Outcome, UnexpectedError
 from delta_outbox.cli.progress import LINE_INTERVAL, Lines
+from delta_outbox.cli.serve import suggest_up
 from delta_outbox.cli.signals import stop_on_signals
 from delta_outbox.operations.command_life import command_shown
 from delta_outbox.operations.event_life import content_shown
@@ -151,6 +153,22 @@ def test_log_lines_are_one_line_each() -> None:
     assert lines[2].endswith("error failed exception=ValueError")
     logger.warning("afterwards")
     assert 3 == len(stream.getvalue().splitlines())
+
+
+def test_a_spark_of_its_own_is_said_where_people_look() -> None:
+    """A command that started a Spark says that `outbox up` makes the next ones fast: a sentence at
+    a terminal, elsewhere a line at level info.
+    """
+    quiet, told = io.StringIO(), io.StringIO()
+    for stream, verbose in ((quiet, 0), (told, 1)):
+        with logging_to(stream, verbose=verbose):
+            suggest_up(stream)
+    assert "" == quiet.getvalue()
+    assert told.getvalue().endswith('info spark_of_its_own faster="outbox up"\n')
+    reader, terminal = pty.openpty()
+    with os.fdopen(reader) as shown, os.fdopen(terminal, "w") as stream:
+        suggest_up(stream)
+        assert "`outbox up` makes the next ones fast." in shown.readline()
 
 
 def test_debug_shows_the_trace() -> None:

@@ -137,12 +137,14 @@ def test_status_says_what_shifts_the_clock() -> None:
         "destinations": [],
         "policy": {"version": "a1500026e129", "problem": None},
         "home": "/home",
+        "server": {"address": "sc://localhost:1", "pid": 7, "since": "2026-11-01T00:00:00.000000Z"},
         "storage": {"location": "file:/home/warehouse", "single_driver": False},
         "schema": "outbox",
         "settings": {"source": None, "destinations": {"default": "jsonl"}},
     }
     plain = drawn(*status_text(document))
     assert "1 min 1 s" in plain
+    assert "sc://localhost:1 (process 7), up since 2026-11-01T00:00:00.000000Z" in plain
     assert "default (jsonl)" in plain
     assert "clock" not in plain
     assert "+3600 s" in drawn(*status_text({**document, "clock_offset_seconds": 3600.0}))
@@ -159,6 +161,7 @@ def test_status_says_which_destinations_are_held_back() -> None:
         "destinations": [well],
         "policy": {"version": "a1500026e129", "problem": None},
         "home": None,
+        "server": None,
         "storage": {"location": "hdfs://host/outbox", "single_driver": True},
         "settings": {"source": None, "destinations": {}},
     }
@@ -184,6 +187,7 @@ def test_status_says_why_newer_policies_are_not_in_force() -> None:
         "destinations": [],
         "policy": {"version": "a1500026e129", "problem": None},
         "home": None,
+        "server": None,
         "storage": {"location": "hdfs://host/outbox", "single_driver": True},
         "schema": "outbox",
         "settings": {"source": None, "destinations": {"default": "jsonl"}},

@@ -96,7 +96,7 @@ def test_second_process_learns_the_first_ones_id(home: Home):
         assert process.pid == caught.value.pid
         assert f"process {process.pid}" in str(caught.value)
         assert f"kill {process.pid}" in caught.value.remedy
-        assert "start `outbox serve` first" in caught.value.remedy
+        assert "run `outbox up` first" in caught.value.remedy
         assert 2 == caught.value.exit_code
         assert not home.lock.held
 

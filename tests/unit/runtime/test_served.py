@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -27,12 +28,14 @@ TOKEN = "a-token-of-forty-three-characters-0123456789"
 # Another process that serves, without a Spark: it holds the lock and has written its file.
 SERVE = """
 import os, sys
+from datetime import UTC, datetime
 from pathlib import Path
 from delta_outbox.runtime.home import Home
 from delta_outbox.runtime.served_home import Served, write_served
 home = Home(root=Path(sys.argv[1]))
 home.lock.acquire(serves=True)
-write_served(home, Served(address="sc://localhost:15002", token=sys.argv[2], pid=os.getpid()))
+write_served(home, Served(address="sc://localhost:15002", token=sys.argv[2], pid=os.getpid(),
+    since=datetime(2026, 11, 1, tzinfo=UTC), home=home.root))
 print("ready", flush=True)
 sys.stdin.read()
 """
@@ -63,32 +66,41 @@ def server(home: Home) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def served(**given: object) -> Served:
-    """Return a server with some of its facts replaced."""
-    facts = {"address": "sc://localhost:15002", "token": TOKEN, "pid": os.getpid(), **given}
+def served(home: Home, **given: object) -> Served:
+    """Return a server of a home with some of its facts replaced."""
+    facts = {
+        "address": "sc://localhost:15002",
+        "token": TOKEN,
+        "pid": os.getpid(),
+        "since": datetime(2026, 11, 1, tzinfo=UTC),
+        "home": home.root,
+        **given,
+    }
     return Served(**facts)  # type: ignore[arg-type]
 
 
 def test_file_is_its_owners_alone(home: Home) -> None:
-    """served.json holds address, token and process id, is readable by its owner alone, and
-    nothing else is left beside it.
+    """served.json holds address, token and process id, since when and for which home, is readable
+    by its owner alone, and nothing else is left beside it.
     """
-    write_served(home, served(pid=7))
-    write_served(home, served())
+    write_served(home, served(home, pid=7))
+    write_served(home, served(home))
     assert 0o600 == home.served_file.stat().st_mode & 0o777
     assert {
         "address": "sc://localhost:15002",
         "token": TOKEN,
         "pid": os.getpid(),
+        "since": "2026-11-01T00:00:00+00:00",
+        "home": str(home.root),
     } == json.loads(home.served_file.read_text())
-    assert served() == read_served(home)
+    assert served(home) == read_served(home)
     assert [home.served_file] == [path for path in home.root.iterdir() if path.is_file()]
 
 
-def test_token_is_not_shown() -> None:
+def test_token_is_not_shown(home: Home) -> None:
     """Whoever prints a server does not print its token; its URL needs it."""
-    assert TOKEN not in repr(served())
-    assert f"sc://localhost:15002/;token={TOKEN}" == served().url
+    assert TOKEN not in repr(served(home))
+    assert f"sc://localhost:15002/;token={TOKEN}" == served(home).url
 
 
 def test_running_server_is_found(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,8 +109,8 @@ def test_running_server_is_found(home: Home, monkeypatch: pytest.MonkeyPatch) ->
     """
     with server(home) as process:
         found = find_served(home)
-        assert served(pid=process.pid) == found
-        assert served().url == remote_address(found)
+        assert served(home, pid=process.pid) == found
+        assert served(home).url == remote_address(found)
         monkeypatch.setenv("SPARK_REMOTE", "sc://elsewhere")
         assert "sc://elsewhere" == remote_address(found)
 
@@ -118,35 +130,41 @@ def test_killed_server_is_not_believed(home: Home) -> None:
 def test_file_of_another_process_than_the_holder_is_not_believed(home: Home) -> None:
     """A file is believed only if it names the process that holds the lock."""
     with server(home):
-        write_served(home, served(pid=os.getpid()))
+        write_served(home, served(home, pid=os.getpid()))
         assert find_served(home) is None
 
 
 @pytest.mark.parametrize(
-    "text",
+    "bent",
     [
         "",
         "{",
         "[]",
         '{"address": "sc://localhost:1"}',
-        '{"address": "sc://elsewhere:15002", "token": "0123456789abcdef", "pid": 1}',
-        '{"address": "sc://localhost:15002/;token=x", "token": "0123456789abcdef", "pid": 1}',
-        '{"address": "sc://localhost:15002", "token": "", "pid": 1}',
-        '{"address": "sc://localhost:15002", "token": "0123456789abcdef;user_id=x", "pid": 1}',
-        '{"address": "sc://localhost:15002", "token": "0123456789abcdef", "pid": "one"}',
+        {"address": "sc://elsewhere:15002"},
+        {"address": "sc://localhost:15002/;token=x"},
+        {"token": ""},
+        {"token": "0123456789abcdef;user_id=x"},
+        {"pid": "one"},
+        {"since": "yesterday"},
+        {"since": None},
+        {"home": None},
     ],
 )
-def test_file_that_makes_no_sense_is_no_server(home: Home, text: str) -> None:
+def test_file_that_makes_no_sense_is_no_server(home: Home, bent: str | dict[str, object]) -> None:
     """A torn, foreign or bent file names no server."""
-    home.served_file.write_text(text)
+    write_served(home, served(home))
+    good = json.loads(home.served_file.read_text())
+    assert read_served(home) is not None
+    home.served_file.write_text(bent if isinstance(bent, str) else json.dumps({**good, **bent}))
     assert read_served(home) is None
 
 
 def test_own_lock_means_no_server(home: Home) -> None:
     """The process that has the home works in it by itself."""
-    write_served(home, served())
+    write_served(home, served(home))
     home.lock.acquire()
-    write_served(home, served())
+    write_served(home, served(home))
     assert find_served(home) is None
     home.lock.release()
 
@@ -157,8 +175,7 @@ def test_who_needs_the_home_learns_that_it_is_served(home: Home) -> None:
         with pytest.raises(HomeInUse) as caught:
             home.lock.acquire()
         assert process.pid == caught.value.pid
-        assert "outbox serve" in caught.value.remedy
-        assert f"kill {process.pid}" in caught.value.remedy
+        assert "`outbox down` ends it" in caught.value.remedy
         holder = home.lock.other_holder()
         assert holder is not None
         assert (process.pid, True) == (holder.pid, holder.serves)

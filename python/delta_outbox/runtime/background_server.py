@@ -110,7 +110,7 @@ def start_server(home: Home, *, options: Sequence[str] = (), max_wait: float, sa
                 if error.code != HomeInUse.code or _other_server(home) is None:
                     raise error
                 child = None  # another one was faster
-            if served is None and time.monotonic() - begun > max_wait:
+            if time.monotonic() - begun > max_wait:
                 raise _late(home, max_wait, child, other)
             time.sleep(POLL_INTERVAL)
             served = find_served(home)

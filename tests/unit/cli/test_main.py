@@ -166,8 +166,8 @@ def test_a_spark_of_its_own_is_said_where_people_look() -> None:
     assert "" == quiet.getvalue()
     assert told.getvalue().endswith('info spark_of_its_own faster="outbox up"\n')
     reader, terminal = pty.openpty()
-    with os.fdopen(reader) as shown, os.fdopen(terminal, "w") as stream:
-        suggest_up(stream)
+    with os.fdopen(reader) as shown, os.fdopen(terminal, "w") as screen:
+        suggest_up(screen)
         assert "`outbox up` makes the next ones fast." in shown.readline()
 
 

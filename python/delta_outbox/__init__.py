@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 from delta_outbox.core.version import __version__
 
 if TYPE_CHECKING:
-    from delta_outbox.api import Outbox, open_outbox
+    from delta_outbox.api import open_outbox
     from delta_outbox.core import errors
     from delta_outbox.core.errors import OutboxError
+    from delta_outbox.operations.outbox import Outbox
     from delta_outbox.producer.append import AppendReport
     from delta_outbox.publishers.protocol import Event
     from delta_outbox.relay.relay import Relay
@@ -38,7 +39,7 @@ _HOMES = {
     "AppendReport": "producer.append",
     "Event": "publishers.protocol",
     "Mode": "relay.summary",
-    "Outbox": "api",
+    "Outbox": "operations.outbox",
     "OutboxError": "core.errors",
     "Relay": "relay.relay",
     "Summary": "relay.summary",

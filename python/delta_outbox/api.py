@@ -1,81 +1,37 @@
-"""The public API on one page: an outbox, and what operators ask of it.
-
-`delta_outbox` has these names, and those of the rooms below that users need (docs/api.md).
-"""
+"""Opens an outbox; `Outbox` and this are where the public API begins (docs/api.md)."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Unpack, overload
+from typing import TYPE_CHECKING, Final
 
 from delta_outbox.core.clock import Clock
-from delta_outbox.core.tables import Tables
-from delta_outbox.operations.request_expansion import perform
-from delta_outbox.operations.request_report import RequestReport
-from delta_outbox.operations.requests import (
-    ReleaseArguments,
-    ReplayArguments,
-    WhoAndWhy,
-    kill_request,
-    release_request,
-    replay_request,
-)
-from delta_outbox.runtime.dbt import default_schema
 from delta_outbox.runtime.home import Home, find_home
+from delta_outbox.runtime.home_spark import opened_spark
 from delta_outbox.runtime.session import is_remote
 from delta_outbox.runtime.settings_file import load_settings
-from delta_outbox.store.opening import check_logs, create_outbox, load_statements, opened_spark
-from delta_outbox.store.store import Store
+
+if TYPE_CHECKING:
+    from delta_outbox.operations.outbox import Outbox
+
+__all__ = ["Outbox", "open_outbox"]
+
+_OUTBOX: Final = "delta_outbox.operations.outbox"
 
 
-class Outbox(Store):
-    """An outbox on Delta: append, retrieve, claim, end; and replay, kill, release."""
+def __getattr__(name: str) -> object:
+    """Import what is asked for first.
 
-    def replay(self, **given: Unpack[ReplayArguments]) -> RequestReport:
-        """Ask for deliveries to be made again; a preview unless `dry_run=False`.
-
-        Args:
-            given: as `operations.requests.replay_request` takes them.
-
-        Raises:
-            WrongUsage: arguments break rules.
-            UnknownEvent: an event does not exist.
-        """
-        return perform(self, replay_request(**given))
-
-    def kill(self, event_ids: Sequence[str], **given: Unpack[WhoAndWhy]) -> RequestReport:
-        """Ask for events to end undelivered; a preview unless `dry_run=False`.
-
-        Args:
-            event_ids: the events.
-            given: as `operations.requests.kill_request` takes them.
-
-        Raises:
-            WrongUsage: arguments break rules.
-            UnknownEvent: an event does not exist.
-        """
-        return perform(self, kill_request(event_ids=event_ids, **given))
-
-    @overload
-    def release_expired_claims(self) -> int: ...
-
-    @overload
-    def release_expired_claims(self, **given: Unpack[ReleaseArguments]) -> RequestReport: ...
-
-    def release_expired_claims(self, **given: Any) -> int | RequestReport:
-        """End the claims whose worker is gone, and return how many deliveries that requeues.
-
-        With actor and reason it is an operator's request instead: for the claims whose lease is
-        over, recorded as a command, and a preview unless `dry_run=False`.
-
-        Args:
-            given: nothing, or as `operations.requests.release_request` takes them.
-        """
-        if given:
-            return perform(self, release_request(**given))
-        return super().release_expired_claims()
+    Args:
+        name: of `__all__`.
+    """
+    if name != "Outbox":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_OUTBOX), name)
 
 
 @contextlib.contextmanager
@@ -114,20 +70,21 @@ def open_outbox(
     """
     home = home or find_home(create=create)
     settings = load_settings(home=home.root, path=config)
+    # While a JVM starts: it takes a second.
+    threading.Thread(target=import_module, args=(_OUTBOX,), name="imports").start()
     with opened_spark(home, short_lived=short_lived, record_classes=create, debug=debug) as spark:
-        tables = Tables(schema=default_schema())
+        from delta_outbox.operations.outbox import outbox_on
+
         if create:
+            from delta_outbox.core.tables import Tables
+            from delta_outbox.runtime.dbt import default_schema
+            from delta_outbox.store.opening import create_outbox
+
+            tables = Tables(schema=default_schema())
             single_driver = settings.storage.single_driver
             create_outbox(spark, home, tables, single_driver=single_driver)
-        check_logs(spark, tables)
-        outbox = Outbox(
-            spark,
-            tables=tables,
-            settings=settings,
-            statements=load_statements(home, tables),
-            clock=clock,
-            home=home,
-            exclusive=not is_remote(spark),
+        outbox = outbox_on(
+            spark, home=home, settings=settings, clock=clock, exclusive=not is_remote(spark)
         )
         try:
             yield outbox

@@ -23,6 +23,7 @@ from delta_outbox.cli import (
     serve,
     workflows,
 )
+from delta_outbox.cli.answers import told_by_server
 from delta_outbox.cli.logs import logging_to, quieten_pyspark
 from delta_outbox.cli.outcome import Invocation, Outcome, UnexpectedError
 from delta_outbox.cli.parser import parse, split_dbt
@@ -92,7 +93,7 @@ def _run(words: Sequence[str], output: _Output, interruption: Interruption) -> i
     with logging_to(output.stderr, verbose=args.verbose, debug=args.debug):
         try:
             with output.kept_clean():
-                outcome = COMMANDS[args.command](args, _invocation(args, output.stderr))
+                outcome = COMMANDS[args.command](args, _invocation(words, args, output.stderr))
         except BrokenPipeError:
             raise
         except KeyboardInterrupt:
@@ -112,7 +113,7 @@ def _run(words: Sequence[str], output: _Output, interruption: Interruption) -> i
             return INTERRUPTED  # in the middle of a document, which a second one would only spoil
 
 
-def _invocation(args: argparse.Namespace, errors: TextIO) -> Invocation:
+def _invocation(words: Sequence[str], args: argparse.Namespace, errors: TextIO) -> Invocation:
     @contextlib.contextmanager
     def opened(*, create: bool) -> Iterator[Outbox]:
         from delta_outbox.api import open_outbox
@@ -139,6 +140,7 @@ def _invocation(args: argparse.Namespace, errors: TextIO) -> Invocation:
                 raise known or UnexpectedError.of(error) from error
 
     return Invocation(
+        told=functools.partial(told_by_server, words, args),
         open=functools.partial(opened, create=False),
         create=functools.partial(opened, create=True),
         errors=errors,

@@ -3,47 +3,70 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.cli.outcome import Invocation, Outcome
-from delta_outbox.cli.serve import instant
+from delta_outbox.core.instants import iso_text
 from delta_outbox.operations.inspection_filter import Filter
-from delta_outbox.runtime.served_home import find_served
+from delta_outbox.runtime.served_home import find_served, read_served
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from delta_outbox.api import Outbox
 
+QUERIES_AT_ONCE: Final = 3
+
 
 def status(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     """Show counts, ages, freshness, and who is at work."""
     del args
+    return _outcome(invocation, _status, status_text)
+
+
+def _outcome(
+    invocation: Invocation,
+    look: Callable[[Outbox], Mapping[str, Any]],
+    text: Callable[[Mapping[str, Any]], Iterable[RenderableType]],
+) -> Outcome:
+    """Return what the server of the home says, else what a look at the refreshed outbox shows."""
+    told = invocation.told()
+    if told is None:
+        with invocation.open() as outbox:
+            outbox.refresh()
+            told = look(outbox)
+    document = told
+    return Outcome(document=document, text=lambda: text(document))
+
+
+def _status(outbox: Outbox) -> Mapping[str, Any]:
     from delta_outbox.operations import inspection
 
-    with invocation.open() as outbox:
-        outbox.refresh()
-        document: dict[str, Any] = {
-            "counts": inspection.counts(outbox),
-            "oldest_pending_seconds": inspection.oldest_pending_seconds(outbox),
-            "freshness": inspection.freshness(outbox),
-            "relays": inspection.relays_alive(outbox),
-            "destinations": inspection.destinations(outbox),
-            "policy": outbox.policy_status(),
-            **surroundings(outbox),
-        }
-    return Outcome(document=document, text=lambda: status_text(document))
+    asked: Mapping[str, Callable[[], object]] = {
+        "counts": lambda: inspection.counts(outbox),
+        "oldest_pending_seconds": lambda: inspection.oldest_pending_seconds(outbox),
+        "freshness": lambda: inspection.freshness(outbox),
+        "relays": lambda: inspection.relays_alive(outbox),
+        "destinations": lambda: inspection.destinations(outbox),
+        "policy": outbox.policy_status,
+    }
+    # Beside each other: each is a small query, and Spark plans one in one thread.
+    with ThreadPoolExecutor(QUERIES_AT_ONCE) as threads:
+        found = {name: threads.submit(look) for name, look in asked.items()}
+        return {name: one.result() for name, one in found.items()} | surroundings(outbox)
 
 
 def surroundings(outbox: Outbox) -> dict[str, object]:
     """Return where the outbox is and which settings are in force; values of secrets never."""
     settings = outbox.settings
-    served = find_served(outbox.home) if outbox.home else None
+    home = outbox.home
+    served = home and (read_served(home) if home.lock.serves else find_served(home))
     found: dict[str, object] = {
         "home": str(outbox.home.root) if outbox.home else None,
         "server": served
-        and {"address": served.address, "pid": served.pid, "since": instant(served.since)},
+        and {"address": served.address, "pid": served.pid, "since": iso_text(served.since)},
         "schema": outbox.tables.schema,
         "settings": {
             "source": str(settings.source) if settings.source else None,
@@ -114,12 +137,14 @@ def _server_text(server: Mapping[str, object] | None) -> str:
 def list_(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     """List deliveries, one row each, without payload and headers."""
     wanted = filter_of(args)
-    from delta_outbox.operations import inspection
 
-    with invocation.open() as outbox:
-        outbox.refresh()
+    def look(outbox: Outbox) -> Mapping[str, Any]:
+        from delta_outbox.operations import inspection
+
         rows, more = inspection.list_deliveries(outbox, wanted)
-    return Outcome(document={"events": rows, "more": more}, text=lambda: list_text(rows, more))
+        return {"events": rows, "more": more}
+
+    return _outcome(invocation, look, list_text)
 
 
 def filter_of(args: argparse.Namespace) -> Filter:
@@ -140,15 +165,15 @@ def filter_of(args: argparse.Namespace) -> Filter:
     )
 
 
-def list_text(rows: Sequence[Mapping[str, object]], more: bool) -> Iterable[RenderableType]:
+def list_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
     """Return a listing as a person reads it.
 
     Args:
-        rows: deliveries.
-        more: there are more than these.
+        document: deliveries, and whether there are more than these.
     """
     from delta_outbox.cli.render import Column, Rows, sentence
 
+    rows = document["events"]
     if not rows:
         yield sentence("No events match.")
         return
@@ -164,18 +189,19 @@ def list_text(rows: Sequence[Mapping[str, object]], more: bool) -> Iterable[Rend
         Column(name="last_error", rank=2),
     ]
     yield Rows(columns=columns, rows=rows)
-    if more:
+    if document["more"]:
         yield sentence(f"The first {len(rows)}; --limit shows more.", style="dim")
 
 
 def show(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     """Show one event with its transitions, what is left of a purged one, or one command."""
-    from delta_outbox.operations import event_life
 
-    with invocation.open() as outbox:
-        outbox.refresh()
-        document = event_life.show(outbox, args.id, with_payload=args.payload)
-    return Outcome(document=document, text=lambda: show_text(document))
+    def look(outbox: Outbox) -> Mapping[str, Any]:
+        from delta_outbox.operations import event_life
+
+        return event_life.show(outbox, args.id, with_payload=args.payload)
+
+    return _outcome(invocation, look, show_text)
 
 
 def show_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:

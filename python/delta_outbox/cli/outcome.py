@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from delta_outbox.core.errors import OutboxError
 from delta_outbox.core.redaction import scrub
@@ -61,6 +61,7 @@ class Outcome:
 class Invocation:
     """One call of a command: what all of them share."""
 
+    told: Callable[[], Mapping[str, Any] | None]  # the document, if the home's server has it
     open: Callable[[], AbstractContextManager[Outbox]]
     create: Callable[[], AbstractContextManager[Outbox]]  # what is missing, then open it
     errors: TextIO  # progress goes here, never to standard output

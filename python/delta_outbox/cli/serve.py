@@ -7,10 +7,10 @@ import functools
 import logging
 import time
 from collections.abc import Iterable
-from datetime import datetime
 from typing import TYPE_CHECKING, Final, TextIO
 
 from delta_outbox.cli.outcome import Invocation, Outcome
+from delta_outbox.core.instants import iso_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -22,6 +22,7 @@ LOOK_INTERVAL: Final = 0.5  # seconds between two looks whether the server still
 
 def serve(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     """Serve the home to other processes until SIGTERM or Ctrl-C."""
+    from delta_outbox.cli.answers import Answers
     from delta_outbox.cli.logs import quieten_pyspark
     from delta_outbox.cli.signals import say, stop_on_signals
     from delta_outbox.delta.storage_errors import writing_to
@@ -34,7 +35,13 @@ def serve(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     started = time.monotonic()
     with (
         writing_to(str(home.root)),
-        serving(home, port=args.port, short_lived=args.short_lived, debug=args.debug) as server,
+        serving(
+            home,
+            port=args.port,
+            answer=Answers(home, errors=invocation.errors),
+            short_lived=args.short_lived,
+            debug=args.debug,
+        ) as server,
         stop_on_signals(
             invocation.errors,
             first="Ending. Commands that still use this server end with an error.",
@@ -85,7 +92,7 @@ def up(args: argparse.Namespace, invocation: Invocation) -> Outcome:
         "home": str(home.root),
         "address": served.address,
         "pid": served.pid,
-        "since": instant(served.since),
+        "since": iso_text(served.since),
         "started": server.is_new,
     }
 
@@ -153,15 +160,6 @@ def suggest_up(errors: TextIO) -> None:
         )
     else:
         logger.info("spark_of_its_own", extra={"faster": "outbox up"})
-
-
-def instant(at: datetime) -> str:
-    """Return an instant of UTC as documents show it.
-
-    Args:
-        at: whole seconds.
-    """
-    return f"{at:%Y-%m-%dT%H:%M:%S.%fZ}"
 
 
 def _options(args: argparse.Namespace) -> list[str]:

@@ -6,7 +6,7 @@ of the class (`retryable`), and so is the exit code of a command that ends with 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 
@@ -44,6 +44,20 @@ class OutboxError(Exception):
         # The default rebuilds from positional arguments; ours are keywords, and a worker's
         # error must survive the way to the driver.
         return (_rebuild, (type(self), str(self), dict(self.__dict__)))
+
+
+class ToldError(OutboxError):
+    """The error with which another process of ours has ended, or has answered.
+
+    Args:
+        told: as `as_dict` makes it.
+    """
+
+    code = "TOLD_ERROR"
+
+    def __init__(self, told: Mapping[str, str]) -> None:
+        super().__init__(told["message"], remedy=told["remedy"])
+        self.code = told["code"]  # type: ignore[misc]  # others have that of their class
 
 
 # --- environment -----------------------------------------------------------------------------

@@ -23,3 +23,12 @@ def micros(value: datetime) -> int:
         value: with an offset.
     """
     return (value - _EPOCH) // timedelta(microseconds=1)
+
+
+def iso_text(instant: datetime) -> str:
+    """Return an instant as documents show it: ISO 8601 in UTC, with microseconds and Z.
+
+    Args:
+        instant: aware.
+    """
+    return f"{instant.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"

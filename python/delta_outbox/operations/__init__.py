@@ -12,6 +12,7 @@ commands next does what it says (store/apply_commands.py).
 - inspection_filter: what a listing selects, and how it sorts
 - lanes: asks for another number of lanes, and says how many there are
 - maintenance: compaction, the removal of old files, purges
+- outbox: the store, and what operators ask of it
 - pauses: asks to pause or to resume a destination
 - request_expansion: which deliveries a request gets, and the command that asks for them
 - request_report: what is shown of a request

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
-from delta_outbox.core.errors import HomeInUse, OutboxError
+from delta_outbox.core.errors import HomeInUse, OutboxError, ToldError
 from delta_outbox.runtime.home import HOME_VARIABLE, Home
 from delta_outbox.runtime.home_lock import Holder, is_alive, is_free, open_by
 from delta_outbox.runtime.interrupts import MESSAGE, held
@@ -36,19 +36,10 @@ Say = Callable[[str], None]
 
 
 class ServerNotStarted(OutboxError):
-    """The server ended, or was not ready in time: its own error or its log says why.
-
-    Args:
-        code: of the error with which the server ended, if it said one.
-    """
+    """The server ended without an error of its own, or was not ready in time: see its log."""
 
     code = "SERVER_NOT_STARTED"
     remedy = "Read logs/serve.log, logs/jvm.log and logs/spark.log in the home, and run it again."
-
-    def __init__(self, message: str, *, code: str | None = None, remedy: str | None = None) -> None:
-        super().__init__(message, remedy=remedy)
-        if code is not None:
-            self.code = code  # type: ignore[misc]  # another one than its class has
 
 
 class ServerStillThere(OutboxError):
@@ -83,9 +74,9 @@ def start_server(home: Home, *, options: Sequence[str] = (), max_wait: float, sa
         say: takes a sentence about what is waited for.
 
     Raises:
-        HomeInUse: another process works in this home.
         HomeMoved: the home was moved while its server runs.
-        ServerNotStarted: it ended, with the error that it said; or it was not ready in time.
+        ToldError: the server's own, where it ended with one.
+        ServerNotStarted: it ended without one, or was not ready in time.
     """
     begun = time.monotonic()
     served = find_served(home)
@@ -204,7 +195,7 @@ class _Child:
     log: Path
     since: int
 
-    def error(self) -> ServerNotStarted:
+    def error(self) -> OutboxError:
         """Return the error with which it has ended."""
         self.document.seek(0)
         try:
@@ -218,7 +209,7 @@ class _Child:
             return ServerNotStarted(
                 "The server was told to end before it was ready, by `outbox down` or a signal."
             )
-        return ServerNotStarted(error["message"], code=error["code"], remedy=error["remedy"])
+        return ToldError(error)
 
     def tail(self) -> str:
         """Return the last lines that it has added to the log, as the end of a message."""

@@ -11,6 +11,7 @@ import re
 import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -240,14 +241,12 @@ def compile_sql(
 
 
 def _key(text: str, schema: str, variables: Mapping[str, object]) -> str:
-    import dbt.version
-
     request = {
         "text": text,
         "schema": schema,
         "variables": variables,
         "release": __version__,
-        "dbt": dbt.version.__version__,
+        "dbt": version("dbt-core"),  # to import dbt takes half a second
     }
     digest = hashlib.sha256(json.dumps(request, sort_keys=True, default=str).encode())
     project = project_dir()

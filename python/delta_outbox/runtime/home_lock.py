@@ -65,6 +65,11 @@ class HomeLock:
         return self._descriptor is not None
 
     @property
+    def serves(self) -> bool:
+        """Return whether this process holds the lock to serve the home to others."""
+        return self.held and self._serves
+
+    @property
     def descriptor(self) -> int:
         """Return the file descriptor that a child process must inherit to share the lock."""
         if self._descriptor is None:

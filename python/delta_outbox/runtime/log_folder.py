@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +13,9 @@ from delta_outbox.core.errors import TornCommit
 
 LAST_CHECKPOINT: Final = "_last_checkpoint"
 """The file of a log that names its last checkpoint."""
+
+COMMITS_LOOKED_AT: Final = 120
+"""Back from the newest one, for what a table is like."""
 
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
 
@@ -49,6 +53,34 @@ def commit_versions(folder: Path) -> Iterator[int]:
     """
     named = (_COMMIT.fullmatch(file.name) for file in folder.iterdir())
     return (int(one[1]) for one in named if one)
+
+
+def configuration_of(folder: Path) -> Mapping[str, str] | None:
+    """Return the properties of a table by its newest commits; None where they do not tell them.
+
+    Args:
+        folder: where Delta keeps the log of the table.
+    """
+    newest = max(commit_versions(folder), default=-1)
+    for version in range(newest, max(-1, newest - COMMITS_LOOKED_AT), -1):
+        with contextlib.suppress(FileNotFoundError, ValueError, KeyError):
+            metadata = _metadata_at(folder, version)
+            if metadata is not None:
+                return dict(metadata["configuration"])
+    return None
+
+
+def _metadata_at(folder: Path, version: int) -> Mapping[str, Any] | None:
+    """Return what a commit, or the checksum file that Delta may leave beside it, says of how its
+    table is made.
+    """
+    for action in actions_of(folder, version):
+        if "metaData" in action:
+            changed: Mapping[str, Any] = action["metaData"]
+            return changed
+    file = folder / f"{version:020}.crc"
+    told: Mapping[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return told.get("metadata")
 
 
 def identity_of(file: Path) -> Identity | None:

@@ -30,6 +30,7 @@ class Served:
         pid: the process of `outbox serve`.
         since: when it began to answer.
         home: the home that it serves, where that was then.
+        questions_port: of 127.0.0.1, where its process answers what only reads (questions.py).
     """
 
     address: str
@@ -37,6 +38,7 @@ class Served:
     pid: int
     since: datetime
     home: Path
+    questions_port: int | None = None
 
     @property
     def url(self) -> str:
@@ -57,6 +59,7 @@ def write_served(home: Home, served: Served) -> None:
         "pid": served.pid,
         "since": served.since.isoformat(),
         "home": str(served.home),
+        "questions_port": served.questions_port,
     }
     draft = home.served_file.with_suffix(f".{os.getpid()}")
     draft.unlink(missing_ok=True)  # a file of its name might be open to others
@@ -74,12 +77,14 @@ def read_served(home: Home) -> Served | None:
     """
     try:
         found = json.loads(home.served_file.read_text(encoding="utf-8"))
+        port = found["questions_port"]
         served = Served(
             address=str(found["address"]),
             token=str(found["token"]),
             pid=int(found["pid"]),
             since=datetime.fromisoformat(found["since"]),
             home=Path(found["home"]),
+            questions_port=None if port is None else int(port),
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from delta_outbox.core.errors import OutboxError
 from delta_outbox.runtime.home import Home
 from delta_outbox.runtime.jvm import process_of
+from delta_outbox.runtime.questions import Answer, answering
 from delta_outbox.runtime.served_home import Served, write_served
 from delta_outbox.runtime.session import local_session, stop_session
 from delta_outbox.runtime.spark_settings import served_settings
@@ -72,13 +73,19 @@ class Server:
 
 @contextlib.contextmanager
 def serving(
-    home: Home, *, port: int | None = None, short_lived: bool = False, debug: bool = False
+    home: Home,
+    *,
+    port: int | None = None,
+    answer: Answer | None = None,
+    short_lived: bool = False,
+    debug: bool = False,
 ) -> Iterator[Server]:
     """Serve a home for a block: take its lock, start the server, write down where it is.
 
     Args:
         home: the home.
         port: of 127.0.0.1; a free one if left out.
+        answer: to the questions of other processes (questions.py), if any are to be asked.
         short_lived: start fast and compute slower.
         debug: show what Spark prints, on standard error.
 
@@ -100,19 +107,21 @@ def serving(
             small_query_mode=short_lived,  # who asks what is not known
             debug=debug,
         )
-        served = Served(
-            address=f"sc://localhost:{_port()}",
-            token=token,
-            pid=os.getpid(),
-            since=datetime.now(UTC).replace(microsecond=0),
-            home=home.root,
-        )
-        write_served(home, served)
-        logger.info("serving", extra={"address": served.address, "home": str(home.root)})
-        try:
-            yield Server(served=served, process=process_of(_gateway()))
-        finally:
-            home.served_file.unlink(missing_ok=True)
+        with answering(token, answer) as questions_port:
+            served = Served(
+                address=f"sc://localhost:{_port()}",
+                token=token,
+                pid=os.getpid(),
+                since=datetime.now(UTC).replace(microsecond=0),
+                home=home.root,
+                questions_port=questions_port,
+            )
+            write_served(home, served)
+            logger.info("serving", extra={"address": served.address, "home": str(home.root)})
+            try:
+                yield Server(served=served, process=process_of(_gateway()))
+            finally:
+                home.served_file.unlink(missing_ok=True)
     finally:
         stop_session()
         home.lock.release()

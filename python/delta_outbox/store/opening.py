@@ -1,17 +1,17 @@
-"""What opening an outbox is made of: the session, the logs that are created or checked, the SQL."""
+"""What opening an outbox is made of: the logs that are created or checked, and the SQL."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from delta_outbox.core.errors import FormatTooNew, FormatTooOld, NoOutboxHere
 from delta_outbox.core.tables import FORMAT_PROPERTY, FORMAT_VERSION, LOGS, PROJECTION, Tables
 from delta_outbox.delta.durability import sync_folder
-from delta_outbox.delta.storage_places import LOCAL, places_of
+from delta_outbox.delta.storage_places import LOCAL, Place, places_of
 from delta_outbox.runtime.dbt import (
     CREATE,
     MIGRATE,
@@ -20,8 +20,8 @@ from delta_outbox.runtime.dbt import (
     run_dbt,
 )
 from delta_outbox.runtime.home import Home
-from delta_outbox.runtime.served_home import find_served, remote_address
-from delta_outbox.runtime.session import local_session, spark_here, stop_session, using_server
+from delta_outbox.runtime.log_folder import configuration_of
+from delta_outbox.runtime.session import spark_here
 from delta_outbox.runtime.statements import INLINE, Statements
 
 if TYPE_CHECKING:
@@ -33,38 +33,6 @@ MADE: Final = (*LOGS, PROJECTION, "delivery_policies", "policy_rows", "invariant
 """The tables that dbt makes."""
 
 _OF_COMMIT: Final = re.compile(r"\d{20}\.(?:json|checkpoint)")
-
-
-@contextlib.contextmanager
-def opened_spark(
-    home: Home, *, short_lived: bool, record_classes: bool, debug: bool
-) -> Iterator[SparkSession]:
-    """Open the session that works on the outbox of a home: the one that SPARK_REMOTE names, else
-    that of the server of this home, else a local one that takes the home for itself.
-
-    Args:
-        home: the home.
-        short_lived: start fast and compute slower.
-        record_classes: leave behind what makes later starts of Spark faster.
-        debug: show what Spark prints, on standard error.
-
-    Raises:
-        HomeInUse: another process works in this home and does not serve it.
-        ServerUnreachable: the server does not answer.
-        TornCommit: the newest commit of a log is not whole.
-    """
-    served = find_served(home)
-    address = remote_address(served)
-    if address is not None:
-        with using_server(address, is_here=served is not None and served.url == address) as spark:
-            yield spark
-        return
-    spark = local_session(home, short_lived=short_lived, record_classes=record_classes, debug=debug)
-    try:
-        yield spark
-    finally:
-        stop_session()
-        home.lock.release()
 
 
 def create_outbox(
@@ -135,18 +103,25 @@ def check_logs(spark: SparkSession, tables: Tables) -> None:
     """
     if not spark.catalog.databaseExists(tables.schema):
         raise NoOutboxHere(where=f"schema {tables.schema}")
-    shown = spark.sql(f"show tables in {tables.schema}").collect()
-    existing = {row["tableName"] for row in shown}
+    places = places_of(spark, schema=tables.schema, names=LOGS)
     for name in LOGS:
-        if name not in existing:
+        if name not in places:
             raise NoOutboxHere(where=f"table {tables[name]}")
-        properties = {
-            row["key"]: row["value"]
-            for row in spark.sql(f"show tblproperties {tables[name]}").collect()
-        }
-        found = properties.get(FORMAT_PROPERTY, "")
+        found = _properties(spark, places[name]).get(FORMAT_PROPERTY, "")
         if found == str(FORMAT_VERSION):
             continue
         if found.isdigit() and int(found) < FORMAT_VERSION:
             raise FormatTooOld(table=tables[name], found=found, needed=FORMAT_VERSION)
         raise FormatTooNew(table=tables[name], found=found or "none", supported=FORMAT_VERSION)
+
+
+def _properties(spark: SparkSession, place: Place) -> Mapping[str, str]:
+    """Return the properties of a table, from its newest commits where they are on this machine: to
+    ask a cold Spark for those of all logs takes seconds.
+    """
+    if spark_here(spark) is not None and place.scheme == LOCAL:
+        found = configuration_of(place.path / "_delta_log")
+        if found is not None:
+            return found
+    rows = spark.sql(f"show tblproperties {place.table}").collect()
+    return {row["key"]: row["value"] for row in rows}

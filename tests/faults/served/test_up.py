@@ -80,7 +80,7 @@ def test_a_relay_at_work_loses_nothing_by_down(house: House) -> None:
     with using_server(served.url) as spark:
         spark.sql(events(0, BACKLOG))
     relay = house.start("relay", "--continuous")
-    wait_for(lambda: read_lines(home.delivered) or relay.poll() is not None)
+    wait_for(lambda: any(read_lines(home.delivered)) or relay.poll() is not None)
     code, ended = house.run("down")
     assert (0, True, served.pid) == (code, ended["ended"], ended["pid"])
     assert 1 == len(ended["relays"])

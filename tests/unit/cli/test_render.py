@@ -66,7 +66,7 @@ def test_no_view_lets_data_through() -> None:
         ("occurred_at", "from_state", "to_state", "reason", "actor", "relay_id", "error"), EVIL
     )
     text = drawn(
-        *list_text([row], True),
+        *list_text({"events": [row], "more": True}),
         *show_text({"event": event, "transitions": [transition]}),
         facts([(EVIL, EVIL)]),
         sentence(EVIL),
@@ -89,7 +89,7 @@ def test_columns_give_way() -> None:
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     """Long values are folded, and an id stays complete."""
     rows = [{"event_id": "#" * 60, "state": "DEAD", "attempts": 3, "last_error": "long " * 50}]
-    text = drawn(*list_text(rows, False), width=width)
+    text = drawn(*list_text({"events": rows, "more": False}), width=width)
     assert all(len(line) <= width for line in text.splitlines())
     assert 60 == text.count("#")
 

@@ -92,6 +92,7 @@ def test_file_is_its_owners_alone(home: Home) -> None:
         "pid": os.getpid(),
         "since": "2026-11-01T00:00:00+00:00",
         "home": str(home.root),
+        "questions_port": None,
     } == json.loads(home.served_file.read_text())
     assert served(home) == read_served(home)
     assert [home.served_file] == [path for path in home.root.iterdir() if path.is_file()]
@@ -149,6 +150,7 @@ def test_file_of_another_process_than_the_holder_is_not_believed(home: Home) -> 
         {"since": "yesterday"},
         {"since": None},
         {"home": None},
+        {"questions_port": "one"},
     ],
 )
 def test_file_that_makes_no_sense_is_no_server(home: Home, bent: str | dict[str, object]) -> None:

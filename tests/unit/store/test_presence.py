@@ -49,8 +49,10 @@ def test_a_killed_relay_is_gone(folder: Path) -> None:
     presence.enter("mine")
     with other(folder) as process:
         assert (True, False) == (presence.is_there("other/relay"), presence.is_gone("other/relay"))
+        assert ["mine", "other/relay"] == presence.there()
         process.kill()
         process.wait()
+        assert ["mine"] == presence.there()
         assert (False, True) == (presence.is_there("other/relay"), presence.is_gone("other/relay"))
         assert (True, False) == (presence.is_there("mine"), presence.is_gone("mine"))
 
@@ -66,6 +68,7 @@ def test_of_a_relay_that_was_never_here_nothing_is_known(folder: Path) -> None:
         assert not presence.is_gone("other/relay")
     nowhere = Presence(None)
     nowhere.enter("mine")
+    assert [] == nowhere.there()
     assert (False, False) == (nowhere.is_there("mine"), nowhere.is_gone("mine"))
     nowhere.leave()
 

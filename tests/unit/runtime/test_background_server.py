@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from delta_outbox.core.errors import HomeMoved
+from delta_outbox.core.errors import HomeMoved, ToldError
 from delta_outbox.runtime.background_server import (
     ServerNotStarted,
     ServerStillThere,
@@ -92,7 +92,7 @@ def test_the_error_of_the_server_is_told(home: Home) -> None:
     """Where the server cannot start, `up` ends with the server's own error and remedy, and leaves
     neither a process nor a lock.
     """
-    with pytest.raises(ServerNotStarted, match="Java 17 or newer is needed") as caught:
+    with pytest.raises(ToldError, match="Java 17 or newer is needed") as caught:
         start_server(home, max_wait=PATIENCE, say=nothing)
     assert "NO_JAVA" == caught.value.as_dict()["code"]
     assert "Install Java 17" in caught.value.remedy
@@ -105,7 +105,7 @@ def test_a_port_that_is_taken_is_named(home: Home) -> None:
     """A port on which somebody listens is refused with its number, before a Spark is started."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = str(listening.getsockname()[1])
-        with pytest.raises(ServerNotStarted, match=rf"Got: {port} ") as caught:
+        with pytest.raises(ToldError, match=rf"Got: {port} ") as caught:
             start_server(home, options=["--port", port], max_wait=PATIENCE, say=nothing)
     assert "PORT_TAKEN" == caught.value.as_dict()["code"]
 
@@ -113,7 +113,7 @@ def test_a_port_that_is_taken_is_named(home: Home) -> None:
 def test_a_home_at_work_is_not_served(home: Home) -> None:
     """Where another process works in the home, `up` names it and starts nothing."""
     with holder(home) as process:
-        with pytest.raises(ServerNotStarted, match=f"in use by process {process.pid}") as caught:
+        with pytest.raises(ToldError, match=f"in use by process {process.pid}") as caught:
             start_server(home, max_wait=PATIENCE, say=nothing)
         assert "HOME_IN_USE" == caught.value.as_dict()["code"]
 

@@ -1,0 +1,147 @@
+"""Lets the process that serves a home run what only reads: it has Spark and the outbox at hand.
+
+`status`, `list` and `show` then import no Spark and open no session. The server answers only who
+sees the same outbox as it does: the same release, schema, clock and settings. Everybody else, and
+whoever gets no answer, opens the outbox as every other command does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import logging
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+from delta_outbox.cli import inspection
+from delta_outbox.cli.outcome import Invocation, Outcome
+from delta_outbox.cli.parser import parse
+from delta_outbox.core.clock import CLOCK_OFFSET_VARIABLE
+from delta_outbox.core.errors import OutboxError, ToldError
+from delta_outbox.core.settings import Settings
+from delta_outbox.core.version import __version__
+from delta_outbox.runtime.home import Home, find_home
+from delta_outbox.runtime.questions import ask
+from delta_outbox.runtime.served_home import REMOTE_VARIABLE, find_served
+from delta_outbox.runtime.settings_file import load_settings
+
+if TYPE_CHECKING:
+    from delta_outbox.api import Outbox
+
+logger = logging.getLogger(__name__)
+
+ANSWERED: Final[Mapping[str, Callable[[argparse.Namespace, Invocation], Outcome]]] = {
+    "status": inspection.status,
+    "list": inspection.list_,
+    "show": inspection.show,
+}
+
+
+def told_by_server(words: Sequence[str], args: argparse.Namespace) -> Mapping[str, Any] | None:
+    """Return the document that the server of the home has for a command; None if it has none.
+
+    Args:
+        words: the command line.
+        args: the same, parsed.
+
+    Raises:
+        ToldError: the error with which the command ended there.
+    """
+    if args.debug or os.environ.get(REMOTE_VARIABLE):
+        return None
+    home = find_home()
+    served = find_served(home)
+    if served is None:
+        return None
+    settings = load_settings(home=home.root, path=args.config)
+    question = {
+        "words": list(words),
+        "settings": str(settings.source) if settings.source else None,
+        "sees": _sees(settings),
+    }
+    answer = ask(served, question) or {}
+    if "error" in answer:
+        raise ToldError(answer["error"])
+    return answer.get("document")
+
+
+def _sees(settings: Settings) -> list[str]:
+    """Return what must be the same where a command is run; of secrets only their names."""
+    from delta_outbox.runtime.dbt import default_schema
+
+    offset = os.environ.get(CLOCK_OFFSET_VARIABLE, "")
+    return [__version__, default_schema(), offset, repr(settings)]
+
+
+class Answers:
+    """Answers commands that only read, one at a time, with an outbox that stays open.
+
+    Args:
+        home: the home that this process serves.
+        errors: takes what a command says on standard error.
+    """
+
+    def __init__(self, home: Home, *, errors: TextIO) -> None:
+        self._home = home
+        self._errors = errors
+        self._outbox: Outbox | None = None
+        self._turns = threading.Lock()
+
+    def __call__(self, question: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the document of a command, or its error; nothing if its caller is to run it.
+
+        Args:
+            question: as `told_by_server` asks it.
+        """
+        source = question["settings"]
+        settings = load_settings(home=self._home.root, path=Path(source)) if source else Settings()
+        args = parse(question["words"])
+        if question["sees"] != _sees(settings):
+            return {}
+        with self._turns:
+            try:
+                outbox = self._opened(settings)
+                given = Invocation(
+                    told=lambda: None,
+                    open=lambda: contextlib.nullcontext(outbox),
+                    create=lambda: contextlib.nullcontext(outbox),
+                    errors=self._errors,
+                )
+                return {"document": ANSWERED[args.command](args, given).document}
+            except OutboxError as error:
+                return {"error": error.as_dict()}
+            except Exception:
+                # Whoever asked runs it again, and gets the error if it comes again.
+                logger.warning("question_failed", exc_info=True)
+                self._close()
+                return {}
+
+    def close(self) -> None:
+        """Close the outbox; nothing is asked any more."""
+        with self._turns:
+            self._close()
+
+    def _opened(self, settings: Settings) -> Outbox:
+        if self._outbox is not None and self._outbox.settings != settings:
+            self._close()
+        if self._outbox is None:
+            from pyspark.sql import SparkSession
+
+            from delta_outbox.operations.outbox import outbox_on
+            from delta_outbox.runtime.query_mode import SMALL_QUERY_MODE
+
+            spark = SparkSession.builder.getOrCreate()
+            # Relays of other processes work here as well: it is not exclusive.
+            outbox = outbox_on(spark, home=self._home, settings=settings, exclusive=False)
+            for name, value in SMALL_QUERY_MODE.items():
+                outbox.spark.conf.set(name, value)
+            self._outbox = outbox
+        return self._outbox
+
+    def _close(self) -> None:
+        if self._outbox is not None:
+            self._outbox.close()
+            self._outbox = None

@@ -1,0 +1,46 @@
+"""Opens the Spark that works on the outbox of a home."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from delta_outbox.runtime.home import Home
+from delta_outbox.runtime.served_home import find_served, remote_address
+from delta_outbox.runtime.session import local_session, stop_session, using_server
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@contextlib.contextmanager
+def opened_spark(
+    home: Home, *, short_lived: bool, record_classes: bool, debug: bool
+) -> Iterator[SparkSession]:
+    """Open the session that works on the outbox of a home: the one that SPARK_REMOTE names, else
+    that of the server of this home, else a local one that takes the home for itself.
+
+    Args:
+        home: the home.
+        short_lived: start fast and compute slower.
+        record_classes: leave behind what makes later starts of Spark faster.
+        debug: show what Spark prints, on standard error.
+
+    Raises:
+        HomeInUse: another process works in this home and does not serve it.
+        ServerUnreachable: the server does not answer.
+        TornCommit: the newest commit of a log is not whole.
+    """
+    served = find_served(home)
+    address = remote_address(served)
+    if address is not None:
+        with using_server(address, is_here=served is not None and served.url == address) as spark:
+            yield spark
+        return
+    spark = local_session(home, short_lived=short_lived, record_classes=record_classes, debug=debug)
+    try:
+        yield spark
+    finally:
+        stop_session()
+        home.lock.release()

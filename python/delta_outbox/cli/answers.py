@@ -125,7 +125,7 @@ class Answers:
             self._close()
 
     def _opened(self, settings: Settings) -> Outbox:
-        if self._outbox is not None and self._outbox.settings != settings:
+        if self._outbox is not None and repr(self._outbox.settings) != repr(settings):
             self._close()
         if self._outbox is None:
             from pyspark.sql import SparkSession

@@ -25,7 +25,7 @@ from delta_outbox.cli import (
 )
 from delta_outbox.cli.answers import told_by_server
 from delta_outbox.cli.logs import logging_to, quieten_pyspark
-from delta_outbox.cli.outcome import Invocation, Outcome, UnexpectedError
+from delta_outbox.cli.outcome import Invocation, Outcome, UnexpectedError, document_of
 from delta_outbox.cli.parser import parse, split_dbt
 from delta_outbox.core.errors import OutboxError
 from delta_outbox.runtime.interrupts import INTERRUPTED, MESSAGE, Interruption, held
@@ -199,7 +199,5 @@ class _Output:
         return exit_code
 
     def _document(self, document: Mapping[str, object]) -> None:
-        from delta_outbox.cli.render import document_of
-
         self.stdout.write(document_of(document, pretty=self.stdout.isatty()) + "\n")
         self.stdout.flush()

@@ -5,6 +5,7 @@ An outcome of a task of a workflow is something else: `railway/outcomes.py`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -41,6 +42,16 @@ class UnexpectedError(OutboxError):
         except Exception:  # noqa: BLE001  # pyspark's need a JVM to say what they are
             first = ""
         return cls(f"{name}: {first}" if first else name)
+
+
+def document_of(document: Mapping[str, object], *, pretty: bool) -> str:
+    """Return a document as JSON in ASCII: every terminal and locale can take it.
+
+    Args:
+        document: values that JSON knows.
+        pretty: on several lines.
+    """
+    return json.dumps(document, indent=2 if pretty else None, allow_nan=False)
 
 
 def nothing() -> Iterable[RenderableType]:

@@ -56,16 +56,6 @@ def lines_of(text: str) -> str:
     return "\n".join(printable(line) for line in text.split("\n"))
 
 
-def document_of(document: Mapping[str, object], *, pretty: bool) -> str:
-    """Return a document as JSON in ASCII: every terminal and locale can take it.
-
-    Args:
-        document: values that JSON knows.
-        pretty: on several lines.
-    """
-    return json.dumps(document, indent=2 if pretty else None, allow_nan=False)
-
-
 def duration(seconds: float | None) -> str:
     """Return a duration as a person says it, for example `3 min 20 s`.
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from delta_outbox.cli.inspection import list_text, show_text, status_text
+from delta_outbox.cli.outcome import document_of
 from delta_outbox.cli.render import (
     Column,
     Rows,
     console_for,
-    document_of,
     duration,
     facts,
     fitting,

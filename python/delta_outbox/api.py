@@ -70,7 +70,7 @@ def open_outbox(
     """
     home = home or find_home(create=create)
     settings = load_settings(home=home.root, path=config)
-    # While a JVM starts: it takes a second.
+    # Beside the start of a JVM: it takes half a second.
     threading.Thread(target=import_module, args=(_OUTBOX,), name="imports").start()
     with opened_spark(home, short_lived=short_lived, record_classes=create, debug=debug) as spark:
         from delta_outbox.operations.outbox import outbox_on

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 def maintain(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     """Compact small files and delete unused ones; with --dry-run only count them."""
-    from delta_outbox.operations.maintenance.maintain import Maintenance
-
     with invocation.open() as outbox:
+        from delta_outbox.operations.maintenance.maintain import Maintenance
+
         maintenance = Maintenance(outbox)
         try:
             report = maintenance.run(dry_run=args.dry_run)

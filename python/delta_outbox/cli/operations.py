@@ -57,10 +57,10 @@ def release(args: argparse.Namespace, invocation: Invocation) -> Outcome:
 
 def _perform(request: Request, invocation: Invocation) -> Outcome:
     """Show a request; append it, and apply what waits, unless it is a dry run."""
-    from delta_outbox.operations import command_life
-    from delta_outbox.operations.request_expansion import perform
-
     with invocation.open() as outbox:
+        from delta_outbox.operations import command_life
+        from delta_outbox.operations.request_expansion import perform
+
         report = perform(outbox, request)
         document: dict[str, Any] = {"dry_run": request.dry_run, **report.as_dict()}
         if report.command_id is not None:

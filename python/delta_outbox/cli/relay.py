@@ -18,10 +18,12 @@ def relay(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     """Run a relay until its mode or a signal ends it."""
     from delta_outbox.cli.progress import progress_on
     from delta_outbox.cli.signals import stop_on_signals
-    from delta_outbox.operations import inspection
-    from delta_outbox.relay import Mode, Relay
 
     with invocation.open() as outbox, stop_on_signals(invocation.errors) as stop:
+        # Here: most of it was imported while the JVM started.
+        from delta_outbox.operations import inspection
+        from delta_outbox.relay import Mode, Relay
+
         work = Relay(outbox, limit=args.limit)
         with progress_on(
             invocation.errors, expected=lambda: inspection.counts(outbox)["PENDING"]

@@ -6,6 +6,7 @@ every claim is ended before the next begins), the other is what was delivered.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import signal
@@ -13,7 +14,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -23,8 +25,12 @@ from tests.faults.oracle import rows_of
 from tests.faults.served.house import ServedHouse, killed, served_house, sessions_of, started
 from tests.integration.sockets import listening
 
-from delta_outbox.api import open_outbox
-from delta_outbox.core.errors import HomeInUse, ServerUnreachable
+from delta_outbox.api import Outbox, open_outbox
+from delta_outbox.cli.answers import ANSWERED, told_by_server
+from delta_outbox.cli.outcome import Invocation
+from delta_outbox.cli.parser import parse
+from delta_outbox.core.clock import CLOCK_OFFSET_VARIABLE
+from delta_outbox.core.errors import HomeInUse, ServerUnreachable, ToldError
 from delta_outbox.operations.inspection import list_deliveries
 from delta_outbox.operations.inspection_filter import Filter
 from delta_outbox.runtime.home import Home
@@ -98,6 +104,44 @@ def test_dbt_finds_the_server(served: ServedHouse, tmp_path: Path) -> None:
     found = re.search(r'"events": (\d+)', ended.stdout)
     assert found is not None, ended.stdout
     assert served.count == int(found[1])
+
+
+@contextlib.contextmanager
+def already(outbox: Outbox) -> Iterator[Outbox]:
+    """Return an outbox that is open, and leave it so."""
+    yield outbox
+
+
+def without_ages(document: Mapping[str, object]) -> dict[str, object]:
+    """Return a document without what another moment changes."""
+    return {name: value for name, value in document.items() if not name.endswith("_seconds")}
+
+
+def test_the_server_answers_what_only_reads(
+    served: ServedHouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server answers `status`, `list` and `show` as a command with a session of its own would,
+    by the settings of whoever asks; it does not answer who has another clock.
+    """
+    served.append(2)
+    monkeypatch.setenv("OUTBOX_HOME", str(served.home.root))
+    config = tmp_path / "other.toml"
+    config.write_text('[publishers.other]\ntype = "null"\n')
+    for line in ("status", f"status --config {config}", "list --limit 1", f"show {event_id(0)}"):
+        words = line.split()
+        args = parse(words)
+        told = told_by_server(words, args)
+        assert told is not None
+        with open_outbox(home=served.home, config=args.config) as outbox:
+            opened = partial(already, outbox)
+            own = Invocation(told=lambda: None, open=opened, create=opened, errors=sys.stderr)
+            expected = ANSWERED[args.command](args, own).document
+        assert without_ages(expected) == without_ages(told)
+    with pytest.raises(ToldError, match="'nobody'") as caught:
+        told_by_server(["show", "nobody"], parse(["show", "nobody"]))
+    assert "UNKNOWN_EVENT" == caught.value.code
+    monkeypatch.setenv(CLOCK_OFFSET_VARIABLE, "60")
+    assert told_by_server(["list"], parse(["list"])) is None
 
 
 @pytest.mark.rest

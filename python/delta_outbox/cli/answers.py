@@ -57,15 +57,15 @@ def told_by_server(words: Sequence[str], args: argparse.Namespace) -> Mapping[st
     if served is None:
         return None
     settings = load_settings(home=home.root, path=args.config)
-    question = {
-        "words": list(words),
-        "settings": str(settings.source) if settings.source else None,
-        "sees": _sees(settings),
-    }
-    answer = ask(served, question) or {}
+    answer = ask(served, _question(words, settings)) or {}
     if "error" in answer:
         raise ToldError(answer["error"])
     return answer.get("document")
+
+
+def _question(words: Sequence[str], settings: Settings) -> Mapping[str, Any]:
+    source = str(settings.source) if settings.source else None
+    return {"words": list(words), "settings": source, "sees": _sees(settings)}
 
 
 def _sees(settings: Settings) -> list[str]:
@@ -119,10 +119,14 @@ class Answers:
                 self._close()
                 return {}
 
-    def close(self) -> None:
-        """Close the outbox; nothing is asked any more."""
-        with self._turns:
-            self._close()
+    def prepare(self) -> None:
+        """Open the outbox and load what answers take, in a thread, so that the first is quick."""
+
+        def status() -> None:
+            with contextlib.suppress(OutboxError):  # whoever asks is told
+                self(_question(["status"], load_settings(home=self._home.root)))
+
+        threading.Thread(target=status, name="prepare", daemon=True).start()
 
     def _opened(self, settings: Settings) -> Outbox:
         if self._outbox is not None and repr(self._outbox.settings) != repr(settings):

@@ -33,12 +33,13 @@ def serve(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     if not args.debug:
         quieten_pyspark()
     started = time.monotonic()
+    answers = Answers(home, errors=invocation.errors)
     with (
         writing_to(str(home.root)),
         serving(
             home,
             port=args.port,
-            answer=Answers(home, errors=invocation.errors),
+            answer=answers,
             short_lived=args.short_lived,
             debug=args.debug,
         ) as server,
@@ -54,6 +55,8 @@ def serve(args: argparse.Namespace, invocation: Invocation) -> Outcome:
             f"Serving {home.root} at {served.address} (process {served.pid}). Every command finds "
             "it by itself; end it with Ctrl-C or SIGTERM.",
         )
+        if not args.short_lived:
+            answers.prepare()
         while not stop.wait(LOOK_INTERVAL):
             server.check()
     seconds = round(time.monotonic() - started, 3)

@@ -31,11 +31,10 @@ def _outcome(
     look: Callable[[Outbox], Mapping[str, Any]],
     text: Callable[[Mapping[str, Any]], Iterable[RenderableType]],
 ) -> Outcome:
-    """Return what the server of the home says, else what a look at the refreshed outbox shows."""
+    """Return what the server of the home says, else what a look at the outbox shows."""
     told = invocation.told()
     if told is None:
         with invocation.open() as outbox:
-            outbox.refresh()
             told = look(outbox)
     document = told
     return Outcome(document=document, text=lambda: text(document))
@@ -44,18 +43,23 @@ def _outcome(
 def _status(outbox: Outbox) -> Mapping[str, Any]:
     from delta_outbox.operations import inspection
 
-    asked: Mapping[str, Callable[[], object]] = {
-        "counts": lambda: inspection.counts(outbox),
-        "oldest_pending_seconds": lambda: inspection.oldest_pending_seconds(outbox),
-        "freshness": lambda: inspection.freshness(outbox),
-        "relays": lambda: inspection.relays_alive(outbox),
-        "destinations": lambda: inspection.destinations(outbox),
-        "policy": outbox.policy_status,
-    }
-    # Beside each other: each is a small query, and Spark plans one in one thread.
+    # Beside each other: each is a small query, and Spark plans a query in one thread.
     with ThreadPoolExecutor(QUERIES_AT_ONCE) as threads:
-        found = {name: threads.submit(look) for name, look in asked.items()}
-        return {name: one.result() for name, one in found.items()} | surroundings(outbox)
+        relays = threads.submit(inspection.relays_alive, outbox)
+        destinations = threads.submit(inspection.destinations, outbox)
+        policy = threads.submit(outbox.policy_status)
+        outbox.refresh()
+        freshness = threads.submit(inspection.freshness, outbox)
+        counts, age = inspection.counts_and_age(outbox)
+        return {
+            "counts": counts,
+            "oldest_pending_seconds": age,
+            "freshness": freshness.result(),
+            "relays": relays.result(),
+            "destinations": destinations.result(),
+            "policy": policy.result(),
+            **surroundings(outbox),
+        }
 
 
 def surroundings(outbox: Outbox) -> dict[str, object]:
@@ -141,6 +145,7 @@ def list_(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     def look(outbox: Outbox) -> Mapping[str, Any]:
         from delta_outbox.operations import inspection
 
+        outbox.refresh()
         rows, more = inspection.list_deliveries(outbox, wanted)
         return {"events": rows, "more": more}
 
@@ -199,6 +204,7 @@ def show(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     def look(outbox: Outbox) -> Mapping[str, Any]:
         from delta_outbox.operations import event_life
 
+        outbox.refresh()
         return event_life.show(outbox, args.id, with_payload=args.payload)
 
     return _outcome(invocation, look, show_text)

@@ -55,7 +55,18 @@ _ISO: Final = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
 
 
 def counts(outbox: Store) -> dict[str, int]:
-    """Return the number of deliveries in each state.
+    """Return the number of deliveries in each state."""
+    return counts_and_age(outbox)[0]
+
+
+def oldest_pending_seconds(outbox: Store) -> float | None:
+    """Return the age of the oldest waiting event, from its created_at; None if none waits."""
+    return counts_and_age(outbox)[1]
+
+
+def counts_and_age(outbox: Store) -> tuple[dict[str, int], float | None]:
+    """Return the number of deliveries in each state, and the age of the oldest waiting event in
+    seconds, from its created_at; None if none waits.
 
     What is published, all of the past, is what the others leave: Delta knows from its log how many
     rows a table has, but not (as of version 4) how many a partition has.
@@ -63,29 +74,17 @@ def counts(outbox: Store) -> dict[str, int]:
     table = outbox.tables.state
     at = f"{table} version as of {outbox.projection.latest_version(table)}"
     published = State.PUBLISHED.value
-    (everything,) = outbox.spark.sql(f"select count(*) as deliveries from {at}").collect()
     rows = outbox.spark.sql(
-        f"select state, count(*) as deliveries from {at} "
-        f"where state <> '{published}' group by state"
+        "select state, count(*) as deliveries, unix_micros(min(created_at)) as oldest "
+        f"from {at} where state <> '{published}' group by state "
+        f"union all select '', count(*), null from {at}"
     ).collect()
     found = {row["state"]: int(row["deliveries"]) for row in rows}
-    found[published] = int(everything["deliveries"]) - sum(found.values())
-    return {state.value: found.get(state.value, 0) for state in State}
-
-
-def oldest_pending_seconds(outbox: Store) -> float | None:
-    """Return the age of the oldest waiting event, from its created_at; None if none waits."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    row = (
-        outbox.spark.table(outbox.tables.state)
-        .where(F.col("state") == State.PENDING.value)
-        .agg(F.unix_micros(F.min("created_at")).alias("oldest"))
-        .first()
-    )
-    if row is None or row["oldest"] is None:
-        return None
-    return max(0.0, outbox.clock.now().timestamp() - int(row["oldest"]) / 1e6)
+    everything = found.pop("")
+    found[published] = everything - sum(found.values())
+    oldest = next((row["oldest"] for row in rows if row["state"] == State.PENDING.value), None)
+    age = None if oldest is None else max(0.0, outbox.clock.now().timestamp() - int(oldest) / 1e6)
+    return {state.value: found.get(state.value, 0) for state in State}, age
 
 
 def freshness(outbox: Store) -> dict[str, object] | None:

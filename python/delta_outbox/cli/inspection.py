@@ -44,7 +44,8 @@ def _status(outbox: Outbox) -> Mapping[str, Any]:
     from delta_outbox.operations import inspection
 
     # Beside each other: each is a small query, and Spark plans a query in one thread.
-    with ThreadPoolExecutor(QUERIES_AT_ONCE) as threads:
+    threads = ThreadPoolExecutor(QUERIES_AT_ONCE)
+    try:
         relays = threads.submit(inspection.relays_alive, outbox)
         destinations = threads.submit(inspection.destinations, outbox)
         policy = threads.submit(outbox.policy_status)
@@ -60,6 +61,9 @@ def _status(outbox: Outbox) -> Mapping[str, Any]:
             "policy": policy.result(),
             **surroundings(outbox),
         }
+    finally:
+        # Without a wait: who is interrupted ends the Spark that they ask.
+        threads.shutdown(wait=False, cancel_futures=True)
 
 
 def surroundings(outbox: Outbox) -> dict[str, object]:

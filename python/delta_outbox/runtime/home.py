@@ -13,10 +13,12 @@ from pathlib import Path
 from delta_outbox.core.errors import NoOutboxHere, WrongUsage
 from delta_outbox.runtime.home_lock import SERVED_FILE, HomeLock, lock_for
 from delta_outbox.runtime.ownership import (
+    NotYours,
     check_file_link,
     check_folder_link,
     check_home_owner,
     open_own,
+    user_name,
 )
 
 logger = logging.getLogger(__name__)
@@ -100,8 +102,21 @@ class Home:
 
     @property
     def exists(self) -> bool:
-        """Return whether this folder is an outbox."""
-        return self.warehouse.is_dir()
+        """Return whether this folder is an outbox.
+
+        Raises:
+            NotYours: it is closed to this user.
+        """
+        try:
+            return self.warehouse.is_dir()
+        except PermissionError as error:
+            raise NotYours(
+                f"The home {self.root} is closed to {user_name(os.geteuid())}.",
+                remedy=(
+                    "Run this as its owner, or name a home of your own: "
+                    f"{HOME_VARIABLE}=/path/to/it."
+                ),
+            ) from error
 
     def _folders(self) -> tuple[Path, ...]:
         return (

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,27 @@ def test_a_home_of_somebody_else_is_not_found(shared: Path, stranger: Callable[[
     assert f"OUTBOX_HOME={shared / '.outbox'}" in caught.value.remedy
     named = find_home(cwd=below, environ={"OUTBOX_HOME": str(shared / ".outbox")})
     assert shared / ".outbox" == named.root
+
+
+@contextmanager
+def without_rights() -> Iterator[None]:
+    """Be no root for a block."""
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(OTHER + 1)
+    try:
+        yield
+    finally:
+        os.seteuid(before)
+
+
+def test_a_home_that_is_closed_to_us_is_named(shared: Path, stranger: Callable[[str], None]):
+    """A home that its owner alone may enter is refused, named or found, and not a trace."""
+    stranger(f"{HOME} && chmod 700 .outbox")
+    for environ in ({}, {"OUTBOX_HOME": str(shared / ".outbox")}):
+        with without_rights(), pytest.raises(NotYours, match=r"\.outbox is closed to ") as caught:
+            find_home(cwd=shared, environ=environ)
+        assert "Run this as its owner" in caught.value.remedy
 
 
 def test_a_link_of_somebody_else_leads_to_no_home(shared: Path, stranger: Callable[[str], None]):

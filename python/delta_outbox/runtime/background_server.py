@@ -87,7 +87,7 @@ def start_server(home: Home, *, options: Sequence[str] = (), max_wait: float, sa
         other: Holder | None = None
         while served is None:
             if child is None:
-                before, other = other, _other_server(home)
+                before, other = other, server_of(home)
                 if other is None:
                     child = started.enter_context(_started(home, options))
                     say(
@@ -98,7 +98,7 @@ def start_server(home: Home, *, options: Sequence[str] = (), max_wait: float, sa
                     say(f"Waiting for the server that process {other.pid} starts or ends.")
             elif child.process.poll() is not None:
                 error = child.error()
-                if error.code != HomeInUse.code or _other_server(home) is None:
+                if error.code != HomeInUse.code or server_of(home) is None:
                     raise error
                 child = None  # another one was faster
             if time.monotonic() - begun > max_wait:
@@ -163,12 +163,6 @@ def server_of(home: Home) -> Holder | None:
     """
     holder = home.lock.other_holder()
     return holder if holder is not None and holder.serves else None
-
-
-def _other_server(home: Home) -> Holder | None:
-    """Return a server that starts or ends; a JVM whose driver was killed is the lock's to await."""
-    holder = server_of(home)
-    return holder if holder is not None and _holds(home, holder) else None
 
 
 def _holds(home: Home, holder: Holder) -> bool:

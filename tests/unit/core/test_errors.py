@@ -18,7 +18,7 @@ EXAMPLES: list[OutboxError] = [
     errors.NoOutboxHere(where=".outbox"),
     errors.ToldError({"code": "NO_JAVA", "message": "Found: none.", "remedy": "Install Java."}),
     errors.HomeInUse(home=".outbox", pid=42),
-    errors.HomeMoved(home=".outbox", before="/tmp/.outbox", pid=42),
+    errors.HomeMoved(home=".outbox", before="before/.outbox", pid=42),
     errors.NoLocks(file=".outbox/lock", cause="No locks available"),
     errors.ServerUnreachable(address="sc://localhost:15002", cause="connection refused"),
     errors.SessionClosed(),

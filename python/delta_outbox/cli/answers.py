@@ -26,7 +26,7 @@ from delta_outbox.core.version import __version__
 from delta_outbox.runtime.home import Home, find_home
 from delta_outbox.runtime.questions import ask
 from delta_outbox.runtime.served_home import REMOTE_VARIABLE, find_served
-from delta_outbox.runtime.settings_file import load_settings
+from delta_outbox.runtime.settings_file import CONFIG_VARIABLE, load_settings
 
 if TYPE_CHECKING:
     from delta_outbox.api import Outbox
@@ -57,23 +57,51 @@ def told_by_server(words: Sequence[str], args: argparse.Namespace) -> Mapping[st
     if served is None:
         return None
     settings = load_settings(home=home.root, path=args.config)
-    answer = ask(served, _question(words, settings)) or {}
+    answer = ask(served, question_of(words, settings)) or {}
     if "error" in answer:
         raise ToldError(answer["error"])
     return answer.get("document")
 
 
-def _question(words: Sequence[str], settings: Settings) -> Mapping[str, Any]:
+def question_of(words: Sequence[str], settings: Settings) -> Mapping[str, Any]:
+    """Return what a server is asked.
+
+    Args:
+        words: the command line.
+        settings: by which it is asked.
+    """
     source = str(settings.source) if settings.source else None
-    return {"words": list(words), "settings": source, "sees": _sees(settings)}
+    return {"words": list(words), "settings": source, "sees": what_is_seen(settings)}
 
 
-def _sees(settings: Settings) -> list[str]:
-    """Return what must be the same where a command is run; of secrets only their names."""
+def what_is_seen(settings: Settings) -> list[str]:
+    """Return what must be the same where a command is run; of secrets only their names.
+
+    Args:
+        settings: by which it is run.
+    """
     from delta_outbox.runtime.dbt import default_schema
 
     offset = os.environ.get(CLOCK_OFFSET_VARIABLE, "")
     return [__version__, default_schema(), offset, repr(settings)]
+
+
+def settings_of(question: Mapping[str, Any], home: Home) -> Settings:
+    """Return the settings by which a question is asked, as this process sees them.
+
+    Args:
+        question: as `question_of` makes it.
+        home: the home that this process serves.
+
+    Raises:
+        BadSettings: they break a rule, here.
+    """
+    source = question["settings"]
+    # Of whoever asks: neither our OUTBOX_CONFIG nor a file of our working folder.
+    environ = {name: value for name, value in os.environ.items() if name != CONFIG_VARIABLE}
+    return load_settings(
+        home=home.root, path=source and Path(source), environ=environ, folder=home.root
+    )
 
 
 class Answers:
@@ -96,10 +124,9 @@ class Answers:
         Args:
             question: as `told_by_server` asks it.
         """
-        source = question["settings"]
-        settings = load_settings(home=self._home.root, path=Path(source)) if source else Settings()
+        settings = settings_of(question, self._home)
         args = parse(question["words"])
-        if question["sees"] != _sees(settings):
+        if question["sees"] != what_is_seen(settings):
             return {}
         with self._turns:
             try:
@@ -124,7 +151,7 @@ class Answers:
 
         def status() -> None:
             with contextlib.suppress(OutboxError):  # whoever asks is told
-                self(_question(["status"], load_settings(home=self._home.root)))
+                self(question_of(["status"], load_settings(home=self._home.root)))
 
         threading.Thread(target=status, name="prepare", daemon=True).start()
 

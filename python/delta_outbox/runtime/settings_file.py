@@ -52,6 +52,7 @@ __all__ = [
 logger = logging.getLogger(__name__)
 
 FILE_NAME: Final = "outbox.toml"
+CONFIG_VARIABLE: Final = "OUTBOX_CONFIG"
 _DESTINATION: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")  # no `|`: it joins them
 _THIRD_PARTY: Final = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _REFERENCE: Final = re.compile(r"\$(?:(?P<escaped>\$)|\{(?P<name>[^}]*)(?P<closed>\}?))")
@@ -91,7 +92,7 @@ def load_settings(
 def _find(
     *, home: Path | None, path: Path | None, environ: Mapping[str, str], folder: Path
 ) -> Path | None:
-    named = path or (Path(environ["OUTBOX_CONFIG"]) if environ.get("OUTBOX_CONFIG") else None)
+    named = path or (Path(environ[CONFIG_VARIABLE]) if environ.get(CONFIG_VARIABLE) else None)
     if named is not None:
         return folder / named.expanduser()
     candidates = [] if home is None else [home / FILE_NAME]

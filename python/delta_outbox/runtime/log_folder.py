@@ -15,7 +15,7 @@ LAST_CHECKPOINT: Final = "_last_checkpoint"
 
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
 
-Identity = tuple[int, int]
+Identity = tuple[int, int, int]
 
 
 def last_checkpoint(folder: Path) -> int:
@@ -61,7 +61,7 @@ def identity_of(file: Path) -> Identity | None:
         found = file.stat()
     except FileNotFoundError:
         return None
-    return found.st_ino, found.st_mtime_ns
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def actions_of(folder: Path, version: int) -> Iterator[dict[str, Any]]:

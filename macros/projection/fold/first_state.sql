@@ -6,7 +6,7 @@
         the nearest one for created_at, that for appended_at, and none for available_at, so that the event is claimed. Its
         worker, who reads the row itself, then rejects it.
 
-        twin: python/delta_outbox/delta/files/event_files.py::arrived
+        twin: python/delta_outbox/delta/files/event_files.py::first_states
 
         Arguments:
             alias: of a relation with the columns of events_tail_select, and `ambiguous`

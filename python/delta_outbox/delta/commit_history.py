@@ -9,35 +9,18 @@ follows, as Delta's own readers do.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from delta_outbox.runtime.log_folder import actions_of, commit_file, last_checkpoint
+from delta_outbox.delta.commits import Commit, read_commit
+from delta_outbox.runtime.log_folder import commit_file, last_checkpoint
 from delta_outbox.runtime.session import Machine, spark_here
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
-
-
-@dataclass(frozen=True, kw_only=True)
-class Commit:
-    """A commit of a table.
-
-    Args:
-        version: its number.
-        operation: what was done, in Delta's words.
-        tag: the commit tag, what its writer says of it (`userMetadata`), if anything.
-        at: milliseconds since 1970, as Delta or the writer tell; a table that was dropped and made
-            anew has its numbers again, not its times.
-    """
-
-    version: int
-    operation: str
-    tag: str | None
-    at: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,8 +67,8 @@ class CommitHistory:
     def back(self, table: str, *limits: int | None) -> Iterator[Commit]:
         """Yield the commits of a table, the newest first, fetched as far as they are asked for.
 
-        With each limit the history is read again, so that some come once more, and newer ones may
-        come late.
+        Where Delta is asked, with each limit the history is read again, so that some come once
+        more, and newer ones may come late.
 
         Args:
             table: its full name.
@@ -96,8 +79,19 @@ class CommitHistory:
         if newest is None:
             return
         yield newest
-        for limit in limits:
-            yield from self.commits(table, limit=limit)
+        folder = self.folder(table)
+        if folder is None:
+            for limit in limits:
+                yield from self.commits(table, limit=limit)
+            return
+        most = (
+            newest.version if None in limits else max((limit or 0 for limit in limits), default=0)
+        )
+        for version in range(newest.version - 1, max(-1, newest.version - most - 1), -1):
+            commit = _read(folder, version)
+            if commit is None:  # Delta has removed it, with all that are older
+                return
+            yield commit
 
     def at(self, table: str, version: int | None) -> Commit | None:
         """Return a commit of a table, None if it is not there (any more).
@@ -109,11 +103,7 @@ class CommitHistory:
         newest = self.newest(table)
         if newest is None or version is None or newest.version == version:
             return newest
-        folder = self._learned.folders[table]
-        if folder is not None:
-            return _read(folder, version)
-        found = self.commits(table, limit=max(1, newest.version - version + 1))
-        return next((commit for commit in found if commit.version == version), None)
+        return next(self._between(table, version, version, newest=newest), None)
 
     def after(self, table: str, known: Commit, *, most: int) -> list[Commit] | None:
         """Return the commits after a known one, the oldest first.
@@ -129,16 +119,21 @@ class CommitHistory:
         newest = self.newest(table)
         if newest is None or not 0 <= newest.version - known.version <= most:
             return None
-        folder = self._learned.folders[table]
-        found: Sequence[Commit | None]
-        if newest.version == known.version:
-            found = [newest]
+        found = [*self._between(table, known.version, newest.version, newest=newest)]
+        is_whole = len(found) == newest.version - known.version + 1
+        return found[1:] if is_whole and found[0] == known else None
+
+    def _between(self, table: str, first: int, last: int, *, newest: Commit) -> Iterator[Commit]:
+        """Yield those of the commits from one to another that are there, the oldest first."""
+        folder = self.folder(table)
+        if first == newest.version:
+            yield newest
         elif folder is not None:
-            found = [_read(folder, at) for at in range(known.version, newest.version + 1)]
+            read = (_read(folder, version) for version in range(first, last + 1))
+            yield from (commit for commit in read if commit is not None)
         else:
-            found = [*self.commits(table, limit=newest.version - known.version + 1)][::-1]
-        commits = [commit for commit in found if commit is not None]
-        return commits[1:] if len(commits) == len(found) and commits[0] == known else None
+            told = [*self.commits(table, limit=max(1, newest.version - first + 1))]
+            yield from (commit for commit in reversed(told) if first <= commit.version <= last)
 
     def commits(self, table: str, *, limit: int | None = None) -> Iterator[Commit]:
         """Yield the newest commits of a table, the newest first, as Delta tells them.
@@ -167,6 +162,15 @@ class CommitHistory:
             folders[table] = self._folder(table)
         return folders[table]
 
+    def know_folder(self, table: str, folder: Path | None) -> None:
+        """Note where Delta keeps the log of a table, so that it need not be asked for.
+
+        Args:
+            table: its full name.
+            folder: the log; None if it is not on this machine.
+        """
+        self._learned.folders[table] = folder
+
     def _folder(self, table: str) -> Path | None:
         if self._here is None:
             return None
@@ -191,15 +195,5 @@ def _follow(folder: Path, version: int) -> Commit | None:
 
 def _read(folder: Path, version: int) -> Commit | None:
     """Return a commit; None if it is not there."""
-    try:
-        actions = actions_of(folder, version)
-        told = (action["commitInfo"] for action in actions if "commitInfo" in action)
-        info: dict[str, Any] = next(told, {})
-    except FileNotFoundError:  # Delta has removed what is old, or the table is another one
-        return None
-    return Commit(
-        version=version,
-        operation=str(info.get("operation")),
-        tag=info.get("userMetadata"),
-        at=int(info.get("inCommitTimestamp", info.get("timestamp", 0))),
-    )
+    actions = read_commit(folder, version)
+    return None if actions is None else actions.commit

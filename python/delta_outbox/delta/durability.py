@@ -20,12 +20,12 @@ from delta_outbox.core.disk import checksum_of, sync_below, sync_path
 from delta_outbox.core.errors import NotSynced
 from delta_outbox.core.tables import LOGS, PROJECTION
 from delta_outbox.delta.commit_history import CommitHistory
+from delta_outbox.delta.commits import read_commit
 from delta_outbox.delta.storage_errors import refused_write
 from delta_outbox.delta.storage_places import LOCAL, Place, places_of
 from delta_outbox.runtime.log_folder import (
     LAST_CHECKPOINT,
     Identity,
-    actions_of,
     commit_file,
     commit_versions,
     identity_of,
@@ -88,7 +88,7 @@ def know_places(spark: SparkSession, *, schema: str, places: Iterable[Place]) ->
     if here is not None:
         logs = _of_sparks.setdefault(here, _Known()).logs
         if schema not in logs:
-            logs[schema] = _logs_at(places)
+            logs[schema] = _logs_at(spark, places)
 
 
 def sync_outbox(spark: SparkSession, schema: str) -> None:
@@ -112,9 +112,8 @@ def sync_outbox(spark: SparkSession, schema: str) -> None:
     known = _of_sparks.setdefault(here, _Known())
     with known.turns:
         if schema not in known.logs:
-            known.logs[schema] = _logs_at(
-                places_of(spark, schema=schema, names=(*LOGS, PROJECTION)).values()
-            )
+            places = places_of(spark, schema=schema, names=(*LOGS, PROJECTION))
+            known.logs[schema] = _logs_at(spark, places.values())
         with _syncing(schema):
             _sync(known, known.logs[schema])
 
@@ -193,9 +192,12 @@ def _syncing(what: object, *, are_named: bool = True) -> Iterator[None]:
         raise refused_write(error, table=str(what)) or NotSynced(what=what, cause=cause) from error
 
 
-def _logs_at(places: Iterable[Place]) -> Sequence[Path]:
+def _logs_at(spark: SparkSession, places: Iterable[Place]) -> Sequence[Path]:
+    """Return the logs of tables that lie on this machine, and note where each lies."""
     found = []
+    history = CommitHistory(spark)
     for place in places:
+        log = None
         if place.scheme == LOCAL:
             log = place.path / "_delta_log"
             if not log.is_dir():
@@ -203,6 +205,7 @@ def _logs_at(places: Iterable[Place]) -> Sequence[Path]:
             if not log.is_dir():  # else it would never be synced, and nobody would know
                 raise NotSynced(what=place.table, cause=f"{log} is not there")
             found.append(log)
+        history.know_folder(place.table, log)
     return found
 
 
@@ -249,24 +252,16 @@ def _written(log: Path, before: _Mark, now: _Mark) -> list[tuple[Path, Path]] | 
     """
     if not _is_there(log, before):
         return None
-    table = log.parent
     found: list[Path] = []
-    try:
-        for version in range(before.version + 1, now.version + 1):
-            for action in actions_of(log, version):
-                file = action.get("add") or action.get("cdc")
-                if file is None:
-                    continue
-                path = file["path"]
-                if file.get("deletionVector") or ":" in path or path.startswith("/"):
-                    return None
-                found.append(table / unquote(path))
-            found.append(commit_file(log, version))
-    except FileNotFoundError:  # Delta has removed what is old
-        return None
+    for version in range(before.version + 1, now.version + 1):
+        actions = read_commit(log, version)
+        if actions is None or actions.written is None:
+            return None
+        found += actions.written
+        found.append(commit_file(log, version))
     if now.checkpoint != before.checkpoint:
         found += [log / LAST_CHECKPOINT, *log.glob(f"{last_checkpoint(log):020}.checkpoint*")]
-    return [(table, path) for path in found]
+    return [(log.parent, path) for path in found]
 
 
 def _sync_each(known: _Known, files: Sequence[tuple[Path, Path]]) -> bool:

@@ -14,12 +14,12 @@ from delta_outbox.core.clock import Clock
 from delta_outbox.core.errors import LogRewound, SequenceTaken
 from delta_outbox.core.failpoints import reach
 from delta_outbox.core.tables import Tables
-from delta_outbox.delta.numbered_appends import ATTEMPTS, append_numbered
+from delta_outbox.delta.log_writer import ATTEMPTS, LogWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_ROW: Final = pa.schema(
+ROW: Final = pa.schema(
     [
         ("writer", pa.string()),
         ("number", pa.int64()),
@@ -73,6 +73,7 @@ class NumberedWrites:
         self._spark = spark
         self._table = tables.progress
         self._writer = writer
+        self._log_writer = LogWriter(spark, app_id=self.app_id, committed="plan.committed")
         self._clock = clock
 
     def last(self, count: int = 1) -> Iterator[NumberedWrite]:
@@ -162,17 +163,10 @@ class NumberedWrites:
         number = new.number
         text = json.dumps(new.plan, ensure_ascii=False, sort_keys=True)
         row = [self._writer, number, text, new.planned_at, planned_by]
-        table = pa.Table.from_pylist([dict(zip(_ROW.names, row, strict=True))], schema=_ROW)
+        table = pa.Table.from_pylist([dict(zip(ROW.names, row, strict=True))], schema=ROW)
         reach("plan.before")
         try:
-            version = append_numbered(
-                self._spark,
-                self._table,
-                table,
-                app_id=self.app_id,
-                number=number,
-                committed="plan.committed",
-            )
+            version = self._log_writer.append(self._table, table, number)
         except SequenceTaken:
             return False
         reach("plan.after")

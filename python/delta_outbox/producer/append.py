@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import tempfile
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from delta_outbox.core.arrow import days_of
-from delta_outbox.core.byte_bounds import AT_ONCE, parts_of
+from delta_outbox.core.byte_bounds import parts_of
 from delta_outbox.core.errors import RejectedRows
 from delta_outbox.core.failpoints import reach
 from delta_outbox.core.horizon import Range, day_ranges, days_condition
@@ -26,25 +22,23 @@ from delta_outbox.core.literals import text_literal
 from delta_outbox.core.settings import AppendSettings
 from delta_outbox.core.tables import Tables
 from delta_outbox.delta.durability import sync_outbox
-from delta_outbox.delta.storage_errors import writing_to
+from delta_outbox.delta.log_writer import append_by_spark
 from delta_outbox.producer.candidates import complete
 from delta_outbox.producer.id_index import IdIndex
 from delta_outbox.producer.log_match import LogMatch, against_log
 from delta_outbox.producer.rejection import Rejection
 from delta_outbox.producer.validation import CREATED_AT_AHEAD, validate
-from delta_outbox.runtime.query_mode import interpreted
-from delta_outbox.runtime.session import spark_here
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from delta_outbox.producer.rejection import Rows
 
 logger = logging.getLogger(__name__)
 
 _EPOCH: Final = date(1970, 1, 1)
-_ROWS_PER_FILE: Final = 200_000
-_LARGE: Final = 64 * 1024**2  # bytes that Spark may hold at once
+_COMPARED: Final = 200_000  # rows that are compared with the log at once
+_COMPARED_BYTES: Final = 64 * 1024**2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,18 +119,7 @@ def append_events(
         tag = f"outbox/append/{uuid.uuid4().hex}"
         reach("events.before")
         try:
-            with (
-                writing_to(tables.events),
-                interpreted(spark, new.num_rows),
-                _frame(spark, new) as frame,
-            ):
-                (
-                    frame.coalesce(max(1, new.num_rows // _ROWS_PER_FILE))
-                    .write.format("delta")
-                    .mode("append")
-                    .option("userMetadata", tag)
-                    .saveAsTable(tables.events)
-                )
+            append_by_spark(spark, tables.events, new, tag=tag)
         except BaseException:
             id_index.forget()
             raise
@@ -147,21 +130,6 @@ def append_events(
     present = rows.num_rows - new.num_rows + checked.repeated
     logger.info("appended", extra={"appended": new.num_rows, "already_present": present})
     return AppendReport(appended=new.num_rows, already_present=present)
-
-
-@contextlib.contextmanager
-def _frame(spark: SparkSession, rows: pa.Table) -> Iterator[DataFrame]:
-    """Give rows as a DataFrame for a block: large ones by way of a file, where Spark can read it,
-    for otherwise it holds all of them in memory.
-    """
-    if rows.nbytes <= _LARGE or spark_here(spark) is None:
-        yield spark.createDataFrame(rows)
-        return
-    with tempfile.TemporaryDirectory(prefix="outbox-append-") as made:
-        path = str(Path(made) / "rows.parquet")
-        at_once = max(1, AT_ONCE * rows.num_rows // rows.nbytes)
-        pq.write_table(rows, path, row_group_size=at_once, use_dictionary=False)
-        yield spark.read.parquet(path)
 
 
 def _match(
@@ -176,7 +144,7 @@ def _match(
     sizes = pc.binary_length(rows["payload"]).to_numpy().astype(np.int64)
     found = [
         against_log(part, _known(spark, tables, part, horizon, order), lines[first:end].tolist())
-        for first, end in parts_of(sizes, most=_LARGE, rows=_ROWS_PER_FILE)
+        for first, end in parts_of(sizes, most=_COMPARED_BYTES, rows=_COMPARED)
         for part in [rows.slice(first, end - first)]
     ]
     return LogMatch(

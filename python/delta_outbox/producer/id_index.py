@@ -20,14 +20,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_outbox.core.errors import ChangeFeedGone
 from delta_outbox.core.hashing import in_parts
 from delta_outbox.core.horizon import Range, days_condition
 from delta_outbox.core.literals import text_literal
-from delta_outbox.delta.commit_history import Commit, CommitHistory
-from delta_outbox.delta.delta_errors import is_feed_gone
-from delta_outbox.delta.files.commit_files import CommitFiles
-from delta_outbox.delta.files.event_files import UnreadableFile, read_columns
-from delta_outbox.projection.tails import LARGE_QUERY_ROWS, changes
+from delta_outbox.delta.commit_history import CommitHistory
+from delta_outbox.delta.commits import Commit
+from delta_outbox.delta.log_reader import LogReader
+from delta_outbox.projection.tails import LARGE_QUERY_ROWS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 MOST_IDS: Final = 10_000_000  # 80 MB; who has more within the horizon is asked each time
 MOST_COMMITS: Final = 1000  # of others; after more of them it is as cheap to begin anew
 MOST_RECENT: Final = 100_000  # ids that are not in order yet
-MOST_NEW: Final = 1_000_000  # of others, in rows that are held at once; of more Spark is asked
+MOST_NEW: Final = 1_000_000  # of others; after more of them, too
 ASKED_FIRST: Final = 16  # times; to learn two million ids costs as much
 _SHIFT: Final = 31  # so that a number fits a bigint
 
@@ -109,7 +109,7 @@ class IdIndex:
         self._spark = spark
         self._events = events
         self._history = CommitHistory(spark)
-        self._files = CommitFiles(spark)
+        self._reader = LogReader(spark)
         self._ids: IdNumbers | None = None
         self._since = date.max  # ids of earlier days are not known
         self._at: Commit | None = None  # the log up to here is known
@@ -216,16 +216,19 @@ class IdIndex:
         if version is not None:
             commits = [commit for commit in commits if commit.version <= version]
         if commits:
-            after, to = self._at.version, commits[-1].version
             try:
-                new = self._from_files(after, to)
-                if new is None:
-                    new = self._from_feed(after, to)
-            except Exception as error:
-                if is_feed_gone(error):
-                    return False
-                raise
-            self._ids.add(new)
+                new = self._reader.added(
+                    self._events,
+                    after=self._at.version,
+                    to=commits[-1].version,
+                    columns=("event_id",),
+                    most=MOST_NEW,
+                )
+            except ChangeFeedGone:
+                return False
+            if new is None or new.to < commits[-1].version:
+                return False
+            self._ids.add(_numbers_of(new.rows["event_id"]))
             self._at = commits[-1]
         return len(self._ids) <= MOST_IDS
 
@@ -241,23 +244,6 @@ class IdIndex:
         self._is_of_use = len(numbers) <= MOST_IDS
         if self._is_of_use:
             self._ids, self._since = IdNumbers(numbers), since
-
-    def _from_files(self, after: int, to: int) -> Numbers | None:
-        added = self._files.added(self._events, after=after, to=to, most=MOST_NEW)
-        if added is None or added.to < to or added.rows > MOST_NEW:
-            return None
-        try:
-            parts = [
-                chunk
-                for file in added.files
-                for chunk in read_columns(file, ["event_id"])["event_id"].chunks
-            ]
-        except UnreadableFile:
-            return None
-        return _numbers_of(pa.chunked_array(parts, pa.string()))
-
-    def _from_feed(self, after: int, to: int) -> Numbers:
-        return self._numbers(changes(self._events, after=after, to=to))
 
     def _numbers(self, source: str) -> Numbers:
         table = self._spark.sql(f"select {_NUMBER} as number from {source}").toArrow()

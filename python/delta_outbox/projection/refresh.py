@@ -26,12 +26,13 @@ from delta_outbox.core.tables import Tables
 from delta_outbox.delta.commit_history import CommitHistory
 from delta_outbox.delta.delta_errors import is_conflict, is_feed_gone
 from delta_outbox.delta.durability import sync_outbox
-from delta_outbox.delta.files.file_appends import FileAppends
 from delta_outbox.delta.frames import frame_of
+from delta_outbox.delta.log_reader import changes
+from delta_outbox.delta.log_writer import LogWriter
 from delta_outbox.delta.numbered_writes import NumberedWrite, NumberedWrites
 from delta_outbox.delta.storage_errors import writing_to
-from delta_outbox.projection.tails import LOGS, Tails, changes
-from delta_outbox.runtime.session import end_own_session, is_remote, kept, set_for_good
+from delta_outbox.projection.tails import LOGS, Tails
+from delta_outbox.runtime.session import end_own_session, kept, set_for_good
 from delta_outbox.runtime.statements import Statements
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ APP_ID: Final = "outbox/projection"
 PLAN_APP_ID: Final = "outbox/projection-plan"
 ATTEMPTS: Final = 100
 COMMITS_LOOKED_AT: Final = 50  # of maintenance, before all are
+_REPLACES: Final = "replaces_destination"  # of a folded row: of which row it takes the place
 _TAG: Final = re.compile(rf"{APP_ID}/(\d+)")
 _SETTINGS: Final = (
     "spark.databricks.delta.write.txnAppId",
@@ -100,6 +102,7 @@ class Refreshing:
         self._tables = tables
         self._statements = statements
         self._tails = Tails(spark, tables, statements)
+        self._writer = LogWriter(spark, app_id=APP_ID)
         self._plans = NumberedWrites(spark, tables, writer=WRITER, clock=clock, app_id=PLAN_APP_ID)
 
     def close(self) -> None:
@@ -182,6 +185,8 @@ class Refreshing:
             else:
                 self._tails.between(after, to)
             self._write(self._fold(rebuilds=bool(ranges.get("rebuild"))), plan.number)
+        except SequenceTaken:
+            return False
         except Exception as error:
             if is_conflict(error):
                 return False
@@ -195,9 +200,9 @@ class Refreshing:
         touched = self._touched()
         if rebuilds:
             statement = "overwrite"
-        elif self._tails.are_few and not is_remote(self._spark):
+        elif self._tails.are_few:
             rows = self._folded().toArrow()
-            are_new = rows["replaces_destination"].null_count == rows.num_rows
+            are_new = rows[_REPLACES].null_count == rows.num_rows
             statement = "insert" if are_new else "merge"
             return _Folded(statement=statement, touched=touched, rows=rows)
         else:
@@ -205,35 +210,26 @@ class Refreshing:
         folded = self._folded(with_untouched=statement == "replace")
         if statement == "merge":
             folded = kept(folded)  # it is read several times
-            if folded.where("replaces_destination is not null").isEmpty():
+            if folded.where(f"{_REPLACES} is not null").isEmpty():
                 statement = "insert"
         return _Folded(statement=statement, touched=touched, rows=folded)
 
     def _write(self, folded: _Folded, number: int) -> None:
-        """Write what was folded, without a Spark job if it is few rows to insert."""
-        reach("rows.before")
-        with writing_to(self._tables.state):
-            if not self._append(folded, number):
-                rows = folded.rows
-                frame = frame_of(self._spark, rows) if isinstance(rows, pa.Table) else rows
-                frame.createOrReplaceTempView("outbox_folded")
-                with self._numbered(number):
-                    self._spark.sql(self._statements.fill(folded.statement, **folded.touched))
-        sync_outbox(self._spark, self._tables.schema)
-        reach("rows.after")
-
-    def _append(self, folded: _Folded, number: int) -> bool:
-        """Append rows as a file; False where they are Spark's to write."""
+        """Write what was folded."""
         rows = folded.rows
-        if folded.statement != "insert" or not isinstance(rows, pa.Table):
-            return False
-        return FileAppends(self._spark).append(
-            self._tables.state,
-            rows.drop_columns("replaces_destination"),
-            app_id=APP_ID,
-            number=number,
-            tag=_tag_of(number),
-        )
+        reach("rows.before")
+        if folded.statement == "insert":
+            new = (
+                rows.drop_columns(_REPLACES) if isinstance(rows, pa.Table) else rows.drop(_REPLACES)
+            )
+            self._writer.append(self._tables.state, new, number, tag=_tag_of(number))
+        else:
+            frame = frame_of(self._spark, rows) if isinstance(rows, pa.Table) else rows
+            frame.createOrReplaceTempView("outbox_folded")
+            with writing_to(self._tables.state), self._numbered(number):
+                self._spark.sql(self._statements.fill(folded.statement, **folded.touched))
+            sync_outbox(self._spark, self._tables.schema)
+        reach("rows.after")
 
     def _touched(self) -> Mapping[str, object]:
         """Return what the texts are told of the rows of the projection that are touched."""

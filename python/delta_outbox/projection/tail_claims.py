@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+KIND: Final = ("claim_id", "destination", "to_state", "reason")
+"""What transitions are grouped by."""
 MOST_OVER: Final = 1000  # claims that are named in a condition
 NOTHING: Final = (0, -1)  # of the arrivals
 _CLAIM_ID: Final = re.compile(r"[0-9a-f]{32}")  # as `claims.new_claim_id` makes them
@@ -31,6 +33,37 @@ class TailClaims:
     over: Sequence[str]
     deliveries: int
     arrivals: tuple[int, int]
+
+
+def claims_of(groups: Iterable[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """Return transitions by claim, as `read_claims` takes them.
+
+    Args:
+        groups: of transitions by `KIND`, of their arrivals, as `LogReader.groups` returns them.
+    """
+    claims: dict[str | None, dict[str, Any]] = {}
+    for group in groups:
+        claim = claims.setdefault(
+            group["claim_id"],
+            {
+                "claim_id": group["claim_id"],
+                "replays": False,
+                "first": group["destination"],
+                "last": group["destination"],
+                "first_arrival": group["least"],
+                "last_arrival": group["greatest"],
+                **dict.fromkeys(("transitions", "claimed", "set_free"), 0),
+            },
+        )
+        claim["replays"] |= group["reason"] == "replayed"
+        claim["first"] = min(claim["first"], group["destination"])
+        claim["last"] = max(claim["last"], group["destination"])
+        claim["first_arrival"] = min(claim["first_arrival"], group["least"])
+        claim["last_arrival"] = max(claim["last_arrival"], group["greatest"])
+        claim["transitions"] += group["rows"]
+        claim["claimed"] += group["rows"] * (group["to_state"] == "CLAIMED")
+        claim["set_free"] += group["rows"] * (group["to_state"] == "PENDING")
+    return list(claims.values())
 
 
 def read_claims(by_claim: Sequence[Mapping[str, Any]]) -> TailClaims:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
 
 from delta_outbox.core.horizon import day_ranges, days_condition
 from delta_outbox.core.literals import listed, text_literal
-from delta_outbox.core.tables import Tables
-from delta_outbox.delta.frames import frame_of
+from delta_outbox.core.tables import TRANSITIONS, Tables
+from delta_outbox.delta.files.event_files import NARROW
+from delta_outbox.delta.log_reader import LogReader, changes
 from delta_outbox.lifecycle.states import OPEN_STATES, TERMINAL_STATES, State
-from delta_outbox.projection.tail_claims import NOTHING, TailClaims, read_claims
-from delta_outbox.projection.tail_files import TailFiles
+from delta_outbox.projection.tail_claims import KIND, NOTHING, TailClaims, claims_of, read_claims
 from delta_outbox.runtime.query_mode import use_large_query_mode
 from delta_outbox.runtime.statements import Statements
 
@@ -22,6 +23,18 @@ LOGS: Final = ("events", "transitions", "commands")
 
 LARGE_QUERY_ROWS: Final = 20_000  # of fewer it costs more to ask whether an id is there twice
 BACKLOG: Final = 500_000  # events that nothing has happened to; of as many, order is kept
+MOST_PARTS: Final = 30  # of a backlog; each is planned by itself
+
+_COLUMNS: Final[Mapping[str, Sequence[str]]] = {
+    "events": (*NARROW, "created_date", "payload_bytes"),
+    # Receipts and what came of an event may be long, and no fold reads them.
+    "transitions": [n for n in TRANSITIONS.names if n not in ("receipt", "outcome_data")],
+    "commands": (
+        *("kind", "event_id", "arrival", "destination", "lifecycle", "command_id", "actor"),
+        "reason",
+    ),
+}
+"""What the tail of a log is selected from."""
 
 
 class Tails:
@@ -37,15 +50,14 @@ class Tails:
         self._spark = spark
         self._tables = tables
         self._statements = statements
-        self._files = TailFiles(spark, tables)
-        self._of_files: dict[str, tuple[int, int]] = {}  # log -> range, where it is one of commits
+        self._reader = LogReader(spark)
+        self._ranges: dict[str, tuple[int, int]] = {}  # log -> what is new, but for `whole`
         self._are_whole = False
         self._new: frozenset[str] = frozenset()
         self._transitions = ""  # the text of their view, all of them
         self._of_transitions: TailClaims | None = None
         self._of_kills: tuple[int, int] | None = None
         self._new_events = 0  # how many
-        self._differ = False  # whether the ids of the new ones are known to differ
         self._repeats: bool | None = None  # whether one may be there twice, once that was asked
 
     def between(self, after: Mapping[str, int], latest: Mapping[str, int]) -> None:
@@ -58,7 +70,7 @@ class Tails:
         self._are_whole = False
         self._new = frozenset(log for log in LOGS if latest[log] > after[log])
         self._of_transitions = self._of_kills = None
-        self._of_files = {log: (after[log], latest[log]) for log in self._new}
+        self._ranges = {log: (after[log], latest[log]) for log in self._new}
         for log in LOGS:
             source = (
                 self._source(log, after=after[log], to=latest[log])
@@ -76,7 +88,7 @@ class Tails:
         """
         self._are_whole = True
         self._new = frozenset(LOGS)
-        self._of_transitions, self._of_kills, self._of_files = None, None, {}
+        self._of_transitions, self._of_kills, self._ranges = None, None, {}
         found = self._spark.sql(  # Delta's log knows
             f"select count(*) as events from {self._tables.events} version as of {latest['events']}"
         ).first()
@@ -134,12 +146,17 @@ class Tails:
         Returns:
             Ranges of commits of the event log, as `changes` takes them; empty if none are many.
         """
-        given = self._of_files.get("events")
-        if given is None or "commands" in self._new or self._may_repeat():
+        given = self._ranges.get("events")
+        if given is None or "commands" in self._new or self._new_events < BACKLOG:
+            return []
+        if self._may_repeat():
             return []
         after, to = given
         touched = max(after, self.arrivals()[1])
-        parts = self._files.parts(touched, to, size=BACKLOG)
+        if touched >= to:
+            return []
+        counts = self._reader.counts(self._tables.events, after=touched, to=to)
+        parts = parts_of(counts, after=touched, to=to, size=BACKLOG)
         if parts and touched > after:
             self._tail(
                 "events",
@@ -213,7 +230,11 @@ class Tails:
         claim all of whose endings are there as well says nothing about any delivery.
         """
         if self._of_transitions is None:
-            claims = self._claims()
+            after, to = self._ranges["transitions"]
+            groups = self._reader.groups(
+                self._tables.transitions, after=after, to=to, by=KIND, of="arrival"
+            )
+            claims = claims_of(groups)
             if sum(claim["transitions"] for claim in claims) >= LARGE_QUERY_ROWS:
                 use_large_query_mode(self._spark)
             self._of_transitions = read_claims(claims)
@@ -226,35 +247,15 @@ class Tails:
                 )
         return self._of_transitions
 
-    def _claims(self) -> Sequence[Mapping[str, Any]]:
-        given = self._of_files.get("transitions")
-        found = self._files.claims(*given) if given else None
-        if found is not None:
-            return found
-        asked: list[Mapping[str, Any]] = (
-            self._spark.sql(
-                "select claim_id, bool_or(reason = 'replayed') as replays, "
-                "min(destination) as first, max(destination) as last, count(*) as transitions, "
-                "count_if(to_state = 'CLAIMED') as claimed, "
-                "count_if(to_state = 'PENDING') as set_free, "
-                "min(arrival) as first_arrival, max(arrival) as last_arrival "
-                "from outbox_transitions_tail group by claim_id"
-            )
-            .toArrow()
-            .to_pylist()
-        )
-        return asked
-
     def _source(self, log: str, *, after: int, to: int) -> str:
-        """Return what was appended to a log, to select from. Few rows are read here: to plan how
-        Spark reads them takes longer than all the rest of a fold.
-        """
-        rows = self._files.rows(log, after, to, most=LARGE_QUERY_ROWS)
-        if rows is None:
-            return changes(self._tables[f"outbox_{log}"], after=after, to=to)
-        name = f"outbox_{log}_rows"
-        frame_of(self._spark, rows).createOrReplaceTempView(name)
-        return name
+        """Return what was appended to a log, to select from."""
+        return self._reader.relation(
+            self._tables[f"outbox_{log}"],
+            after=after,
+            to=to,
+            columns=_COLUMNS[log],
+            few=LARGE_QUERY_ROWS,
+        )
 
     def _tail(self, log: str, source: str, *, arrival: str) -> None:
         text = self._statements.fill(f"{log}_tail", arrival=arrival, source=source)
@@ -264,29 +265,20 @@ class Tails:
 
     def _known(self, to: int, *, after: int, any_news: bool) -> None:
         """Make the view of the earlier events that a new one could repeat."""
-        days: Iterable[int] = ()
-        first_id, last_id = "", ""
-        self._new_events, self._repeats, self._differ = 0, None, False
-        found = self._files.new_events(after, to) if any_news else None
-        if found is not None:
-            days, first_id, last_id = found.days, found.first_id, found.last_id
-            self._new_events, self._differ = found.count, not found.repeat
-            self._repeats = True if found.repeat else None
-        elif any_news:
-            bounds = self._spark.sql(
-                # As numbers: Python knows no year after 9999.
-                "select collect_set(unix_date(created_date)) as days, "
-                "min(event_id) as first_id, max(event_id) as last_id, "
-                "count(*) as events from outbox_events_tail"
-            ).first()
-            if bounds is not None:
-                days = bounds["days"]
-                first_id, last_id = bounds["first_id"] or "", bounds["last_id"] or ""
-                self._new_events = bounds["events"]
+        groups = (
+            self._reader.groups(
+                self._tables.events, after=after, to=to, by=("created_date",), of="event_id"
+            )
+            if any_news
+            else ()
+        )
+        first_id = min((group["least"] for group in groups), key=str.encode, default="")
+        last_id = max((group["greatest"] for group in groups), key=str.encode, default="")
+        self._new_events, self._repeats = sum(group["rows"] for group in groups), None
         if self._new_events >= LARGE_QUERY_ROWS:
             use_large_query_mode(self._spark)
         back = int(self._statements.texts["identity_horizon_days"])
-        ranges = day_ranges(days, back=back)
+        ranges = day_ranges([group["created_date"] for group in groups], back=back)
         self._view(
             "outbox_known_events",
             self._statements.fill(
@@ -305,9 +297,12 @@ class Tails:
         if self._repeats is None:
             self._repeats = True
             if self._new_events >= LARGE_QUERY_ROWS:
-                if self._differ and self._spark.table("outbox_known_events").isEmpty():
-                    self._repeats = False
-                    return False
+                log = self._tables.events
+                if self._spark.table("outbox_known_events").isEmpty():
+                    after, to = self._ranges["events"]
+                    if not self._reader.may_repeat(log, after=after, to=to, column="event_id"):
+                        self._repeats = False
+                        return False
                 repeated = self._spark.sql(
                     "select event_id from (select event_id, true as is_new from outbox_events_tail "
                     "union all select event_id, false as is_new from outbox_known_events) "
@@ -332,12 +327,30 @@ class Tails:
         return self._of_kills
 
 
-def changes(log: str, *, after: int, to: int) -> str:
-    """Return what was appended to a log between two versions, to select from.
+def parts_of(
+    counts: Mapping[int, int], *, after: int, to: int, size: int
+) -> Sequence[tuple[int, int]]:
+    """Cut what commits have added into parts of whole commits.
 
     Args:
-        log: its full name.
-        after: version, not included.
-        to: version, included; later than the other.
+        counts: how many events each commit has added, in order.
+        after: version after which the commits come.
+        to: the last version.
+        size: events that a part holds at least, but for the last one.
+
+    Returns:
+        Of each part the version after which it begins, and its last one. Nothing if there are
+        fewer events than that.
     """
-    return f"table_changes('{log}', {after + 1}, {to}) where _change_type = 'insert'"
+    events = sum(counts.values())
+    if events < size:
+        return []
+    least = max(size, events // MOST_PARTS)
+    ends = []
+    held = 0
+    for version in [*counts][:-1]:
+        held += counts[version]
+        if held >= least:
+            ends.append(version)
+            held = 0
+    return list(pairwise([after, *ends, to]))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final
@@ -12,27 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.core.arrow import days_of
+from delta_outbox.core.errors import ChangeFeedGone
 from delta_outbox.core.horizon import day_ranges
-from delta_outbox.delta.delta_errors import is_feed_gone
-from delta_outbox.delta.files.added_files import AddedFile
-from delta_outbox.delta.files.commit_files import CommitFiles
-from delta_outbox.delta.files.event_files import (
-    FILE,
-    UnreadableFile,
-    arrived,
-    may_be_rebased,
-    with_locations,
-)
-from delta_outbox.lifecycle.claims import COLUMNS, DELIVERIES
+from delta_outbox.delta.files.event_files import LOCATED, OF_EVENTS, first_states, may_be_rebased
+from delta_outbox.delta.log_reader import LogReader
 from delta_outbox.producer.id_index import IdIndex
-from delta_outbox.projection.tails import changes
 from delta_outbox.store.store import Store
 
-logger = logging.getLogger(__name__)
-
 _EPOCH: Final = date(1970, 1, 1)
-MOST_COMMITS: Final = 100  # whose files are looked into for what a read view shows
-MOST: Final = 1_000_000  # rows of one commit that are held at once; of a larger one Spark is asked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,8 +25,7 @@ class Arrived:
     """New events.
 
     Args:
-        deliveries: columns of `claims.DELIVERIES`, and of `event_files.LOCATED` where the files are
-            known; in no order.
+        deliveries: columns of `event_files.LOCATED`, in no order.
         to: up to which version of the event log.
     """
 
@@ -59,7 +43,7 @@ class Arrivals:
     def __init__(self, outbox: Store) -> None:
         self._outbox = outbox
         self._events = outbox.tables.events
-        self._files = CommitFiles(outbox.spark)
+        self._reader = LogReader(outbox.spark)
         self._id_index = IdIndex(outbox.spark, outbox.tables.events)
 
     def read(self, *, after: int, to: int, limit: int) -> Arrived | None:
@@ -73,10 +57,18 @@ class Arrivals:
         Returns:
             None if that has to be asked of everything.
         """
-        found = self._from_files(after, to, limit) or self._from_feed(after, to, limit)
-        if found is None or not found.deliveries.num_rows:
-            return found
-        table = found.deliveries
+        try:
+            added = self._reader.added(
+                self._events, after=after, to=to, columns=OF_EVENTS, most=limit
+            )
+        except ChangeFeedGone:
+            return None
+        if added is None:
+            return None
+        if not added.rows.num_rows:
+            return Arrived(deliveries=LOCATED.empty_table(), to=added.to)
+        table = first_states(added.rows)
+        found = Arrived(deliveries=table, to=added.to)
         if may_be_rebased(table["created_at"]):
             return None
         horizon = int(self._outbox.statements.texts["identity_horizon_days"])
@@ -101,44 +93,4 @@ class Arrivals:
         Args:
             deliveries: columns of `claims.DELIVERIES`, in any order, which is kept.
         """
-        if FILE in deliveries.column_names:
-            return deliveries
-        versions = deliveries["arrival"].unique().to_pylist()
-        if len(versions) > MOST_COMMITS:
-            return deliveries
-        files: dict[int, Sequence[AddedFile]] = {}
-        rows = 0
-        for version in versions:
-            added = self._files.added(self._events, after=version - 1, to=version)
-            if added is None:
-                return deliveries
-            files[version] = added.files
-            rows += added.rows
-        if rows > MOST:
-            return deliveries
-        try:
-            return with_locations(deliveries, files)
-        except UnreadableFile:  # written anew since, or purged
-            return deliveries
-
-    def _from_files(self, after: int, to: int, limit: int) -> Arrived | None:
-        added = self._files.added(self._events, after=after, to=to, most=limit)
-        if added is None or added.rows > max(limit, MOST):
-            return None
-        try:
-            return Arrived(deliveries=arrived(added.files), to=added.to)
-        except UnreadableFile as error:
-            logger.warning("arrivals_unreadable", extra={"file": str(error)})
-            return None
-
-    def _from_feed(self, after: int, to: int, limit: int) -> Arrived | None:
-        outbox = self._outbox
-        text = outbox.statements.fill("arrivals", source=changes(self._events, after=after, to=to))
-        try:
-            found = outbox.spark.sql(f"select {COLUMNS} from ({text}) limit {limit + 1}").toArrow()
-        except Exception as error:
-            if is_feed_gone(error):
-                return None
-            raise
-        table = found.cast(DELIVERIES)
-        return Arrived(deliveries=table, to=to) if table.num_rows <= limit else None
+        return self._reader.located(self._events, deliveries)

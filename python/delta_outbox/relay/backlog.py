@@ -6,23 +6,22 @@ commit, as it reads what is new, and need not ask for it each time among all tha
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_outbox.delta.files.added_files import AddedFile
-from delta_outbox.delta.files.commit_files import CommitFiles
+from delta_outbox.core.errors import ChangeFeedGone
+from delta_outbox.delta.log_reader import LogReader
 from delta_outbox.lifecycle.claims import DELIVERIES
 from delta_outbox.store.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-MOST_COMMITS: Final = 10_000  # whose files are counted; a second, where they lie here
+MOST_COMMITS: Final = 10_000  # whose events are counted; a second, if by their files
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,15 +51,16 @@ def find_backlog(
 
     Returns:
         None if there would be more of them, if one of them is to be killed once it is due, or if
-        the files of the event log do not tell.
+        the event log no longer tells how many events each commit has.
     """
     before = counts["arrival"][0].as_py() - 1
     if to - before > MOST_COMMITS:
         return None
-    added = CommitFiles(outbox.spark).added(outbox.tables.events, after=before, to=to)
-    if added is None:
+    try:
+        added = LogReader(outbox.spark).counts(outbox.tables.events, after=before, to=to)
+    except ChangeFeedGone:
         return None
-    reached = last_touched(counts, added.files, before=before)
+    reached = last_touched(counts, added, before=before)
     tried = counts.filter(pc.less_equal(counts["arrival"], reached))
     if not tried.num_rows:
         return Backlog(tried=DELIVERIES.empty_table(), reached=reached)
@@ -73,19 +73,16 @@ def find_backlog(
     return Backlog(tried=found, reached=reached)
 
 
-def last_touched(counts: pa.Table, files: Sequence[AddedFile], *, before: int) -> int:
+def last_touched(counts: pa.Table, added: Mapping[int, int], *, before: int) -> int:
     """Return the last commit of which something has happened to an event, or `before`.
 
     Args:
         counts: what `OpenDeliveries.by_commit` says.
-        files: of the event log, those of all commits that hold something open and between.
+        added: how many events each commit has, of those that hold something open and between.
         before: the commit before the first of them.
     """
     untouched = dict(
         zip(counts["arrival"].to_pylist(), counts["untouched"].to_pylist(), strict=True)
     )
-    rows: Counter[int] = Counter()
-    for file in files:
-        rows[file.version] += file.rows
-    touched = (version for version, count in rows.items() if untouched.get(version, 0) != count)
+    touched = (version for version, count in added.items() if untouched.get(version, 0) != count)
     return max(touched, default=before)

@@ -19,7 +19,7 @@ COMMITS_LOOKED_AT: Final = 120
 
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
 
-Identity = tuple[int, int]
+Identity = tuple[int, int, int]
 
 
 def last_checkpoint(folder: Path) -> int:
@@ -93,7 +93,7 @@ def identity_of(file: Path) -> Identity | None:
         found = file.stat()
     except FileNotFoundError:
         return None
-    return found.st_ino, found.st_mtime_ns
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def actions_of(folder: Path, version: int) -> Iterator[dict[str, Any]]:

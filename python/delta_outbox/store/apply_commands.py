@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from delta_outbox.core.errors import LaneClosed
 from delta_outbox.core.literals import listed
+from delta_outbox.delta.log_reader import changes
 from delta_outbox.delta.numbered_writes import NumberedWrites
 from delta_outbox.lifecycle.states import TERMINAL_STATES, Reason, State
 
@@ -55,10 +56,7 @@ class Commands:
         latest = outbox.projection.latest_version(outbox.tables.commands)
         if latest <= after:
             return 0
-        commands = (
-            f"(select * from table_changes('{outbox.tables.commands}', {after + 1}, {latest}) "
-            "where _change_type = 'insert')"
-        )
+        commands = f"(select * from {changes(outbox.tables.commands, after=after, to=latest)})"
         try:
             count = outbox.logs.append_until_won(
                 self._replays(commands), lambda: self._replays(commands)

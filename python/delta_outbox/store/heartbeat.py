@@ -13,7 +13,8 @@ from delta_outbox.core.instants import LAST_INSTANT
 from delta_outbox.core.literals import instant_literal, text_literal
 from delta_outbox.core.tables import Tables
 from delta_outbox.core.version import __version__
-from delta_outbox.delta.commit_history import Commit, CommitHistory
+from delta_outbox.delta.commit_history import CommitHistory
+from delta_outbox.delta.commits import Commit
 from delta_outbox.delta.durability import sync_outbox
 from delta_outbox.delta.storage_errors import writing_to
 from delta_outbox.store.presence import Presence

@@ -15,8 +15,9 @@ import pyarrow as pa
 from delta_outbox.core.clock import Clock
 from delta_outbox.core.errors import LaneClosed, SequenceTaken
 from delta_outbox.core.tables import Tables
-from delta_outbox.delta.commit_history import Commit, CommitHistory
-from delta_outbox.delta.numbered_appends import ATTEMPTS
+from delta_outbox.delta.commit_history import CommitHistory
+from delta_outbox.delta.commits import Commit
+from delta_outbox.delta.log_writer import ATTEMPTS
 from delta_outbox.delta.numbered_writes import NumberedWrites
 from delta_outbox.store.epochs import FIRST, WRITER, Epoch, read_epoch
 from delta_outbox.store.transition_log import TransitionLog

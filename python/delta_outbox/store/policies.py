@@ -13,7 +13,8 @@ from delta_outbox.core.errors import BadPolicy, OutboxError, UnknownDestination
 from delta_outbox.core.globs import glob_to_regex
 from delta_outbox.core.settings import Settings
 from delta_outbox.core.tables import Tables
-from delta_outbox.delta.commit_history import Commit, CommitHistory
+from delta_outbox.delta.commit_history import CommitHistory
+from delta_outbox.delta.commits import Commit
 from delta_outbox.delta.numbered_writes import NumberedWrite, NumberedWrites
 from delta_outbox.lifecycle.policy import PolicySet
 

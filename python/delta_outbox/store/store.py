@@ -18,7 +18,7 @@ from delta_outbox.core.literals import instant_literal
 from delta_outbox.core.settings import Settings
 from delta_outbox.core.tables import Tables
 from delta_outbox.delta.durability import know_places
-from delta_outbox.delta.numbered_appends import ATTEMPTS
+from delta_outbox.delta.log_writer import ATTEMPTS
 from delta_outbox.delta.storage_places import checked_places
 from delta_outbox.lifecycle.claims import (
     Claim,

@@ -18,7 +18,7 @@ from delta_outbox.core.errors import LaneClosed, LogRewound, SequenceTaken
 from delta_outbox.core.failpoints import reach
 from delta_outbox.core.literals import instant_literal
 from delta_outbox.core.tables import TRANSITIONS, Tables
-from delta_outbox.delta.numbered_appends import ATTEMPTS, append_numbered
+from delta_outbox.delta.log_writer import ATTEMPTS, LogWriter
 from delta_outbox.lifecycle.claims import still_live
 
 if TYPE_CHECKING:
@@ -188,14 +188,8 @@ class TransitionLog:
 
     def _commit(self, table: pa.Table, number: int) -> int | None:
         """Commit an append, and return its version; None if the number was used before."""
-        return append_numbered(
-            self._spark,
-            self._table,
-            table,
-            app_id=self.app_id,
-            number=number,
-            committed="transitions.committed",
-        )
+        writer = LogWriter(self._spark, app_id=self.app_id, committed="transitions.committed")
+        return writer.append(self._table, table, number)
 
     def append_until_won(self, rows: pa.Table, again: Callable[[pa.Table], pa.Table]) -> int:
         """Append rows, deciding anew after each race that was lost.

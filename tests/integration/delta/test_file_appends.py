@@ -23,14 +23,16 @@ from tests.integration.outboxes import (
     new_transition_log,
 )
 
-import delta_outbox.delta.files.file_appends as file_appends
 from delta_outbox.core.errors import SequenceTaken
 from delta_outbox.core.instants import FIRST_INSTANT, LAST_INSTANT
-from delta_outbox.core.tables import TRANSITIONS, Tables
+from delta_outbox.core.tables import LOGS, TRANSITIONS, Tables
 from delta_outbox.delta.commit_history import CommitHistory
+from delta_outbox.delta.files import log_state
 from delta_outbox.delta.files.file_appends import FileAppends
+from delta_outbox.delta.files.log_state import TableForm
 from delta_outbox.delta.files.log_store import LogStore
 from delta_outbox.delta.files.row_checks import condition
+from delta_outbox.delta.log_reader import LogReader, changes
 from delta_outbox.runtime.home import Home
 from delta_outbox.store.transition_log import TransitionLog
 
@@ -193,13 +195,13 @@ def test_delta_goes_on_where_files_were_appended(spark: SparkSession, tracked: T
         if number == 3:
             spark.sql(f"optimize {tracked.transitions}")
         if number == 5:
-            file_appends._known.clear()
+            log_state._known.clear()
         log.append(_claims(2, name=f"n{number}"))
     assert 1 == appended_by_spark(spark, tracked.transitions)
     folder = CommitHistory(spark).folder(tracked.transitions)
     assert folder is not None
     assert list(folder.glob(f"{CHECKPOINT_INTERVAL:020}.checkpoint*.parquet"))
-    file_appends._known.clear()
+    log_state._known.clear()
     log.append(_claims(2, name="last"))
     assert 1 == appended_by_spark(spark, tracked.transitions)
     spark.sql(f"optimize {tracked.transitions}")
@@ -221,9 +223,9 @@ def test_of_many_writers_each_number_has_one(
     """
     append = FileAppends.append
 
-    def some(self: FileAppends, table: str, rows: pa.Table, **given: Any) -> bool:
+    def some(self: FileAppends, table: str, rows: pa.Table, *given: Any, **named: Any) -> bool:
         through_files = not str(rows["relay_id"][0]).startswith("spark")
-        return through_files and append(self, table, rows, **given)
+        return through_files and append(self, table, rows, *given, **named)
 
     monkeypatch.setattr(FileAppends, "append", some)
     numbers = 4
@@ -310,19 +312,118 @@ def test_another_table_in_its_place_is_noticed(
     assert 0 == appended_by_spark(spark, tables.transitions)
 
 
+ALTERED: Mapping[str, str] = {
+    "a constraint": "add constraint rather_short check (length(event_id) < 9)",
+    "a column": "add column remark string",
+    "a property": "set tblproperties ('delta.setTransactionRetentionDuration' = 'interval 9 days')",
+    "a property of the user's own": "set tblproperties ('team' = 'ours')",
+    "another value": "set tblproperties ('delta.autoOptimize.autoCompact' = 'true')",
+    "a partition that may be null": "alter column lane drop not null",
+    "a feature of writers": "set tblproperties ('delta.enableInCommitTimestamps' = 'true')",
+    "defaults": "set tblproperties ('delta.feature.allowColumnDefaults' = 'supported')",
+    "deletion vectors": "set tblproperties ('delta.enableDeletionVectors' = 'true')",
+    "column mapping": "set tblproperties ('delta.columnMapping.mode' = 'name')",
+}
+READ_BY_SPARK = ("deletion vectors", "column mapping")
+
+
+def test_an_altered_table_is_left_to_spark(spark: SparkSession, tables: Tables) -> None:
+    """Whatever a user adds to a table, of which the writer of files does not know how to do it
+    justice, makes Spark append; whoever reads gets the same rows from files and from the feed.
+    """
+    _check_altered(spark, tables, "a property")
+
+
 @pytest.mark.rest
-def test_a_table_with_other_features_is_left_to_spark(spark: SparkSession, tables: Tables) -> None:
-    """A table whose rules are not all known here is Spark's to write."""
+@pytest.mark.parametrize("what", ALTERED)
+def test_each_alteration_leaves_a_table_to_spark(
+    spark: SparkSession, tables: Tables, what: str
+) -> None:
+    """The same of each kind of alteration; a constraint is kept, and what a reader has to know more
+    than a file tells is left to Spark as well.
+    """
+    log = _check_altered(spark, tables, what)
+    if what == "a constraint":
+        with pytest.raises(Exception, match=r"(?i)constraint"):
+            log.append(_claims(1, name="much-too-long"))
+    elif what == "column mapping":
+        spark.sql(f"alter table {tables.transitions} rename column error to trouble")
+        spark.sql(f"alter table {tables.transitions} add column error string")
+        assert LogReader(spark)._files(tables.transitions, 0, _newest(spark, tables)) is None
+        return  # Delta tells no changes across a column that was renamed
+    elif what == "deletion vectors":
+        spark.sql(f"delete from {tables.transitions} where event_id = 'e-0'")
+    _check_read(spark, tables, _newest(spark, tables), what)
+
+
+def _check_altered(spark: SparkSession, tables: Tables, what: str) -> TransitionLog:
+    """Demand that Spark appends to a table that was altered."""
+    log = _log(spark, tables)
+    log.append(_claims(2))
+    assert 0 == appended_by_spark(spark, tables.transitions)
+    spark.sql(f"alter table {tables.transitions} {ALTERED[what]}")
+    log.append(_claims(3))
+    assert 1 == appended_by_spark(spark, tables.transitions), what
+    assert 2 == log.sequence
+    assert 5 == spark.table(tables.transitions).count()
+    _check_read(spark, tables, _newest(spark, tables), what)
+    return log
+
+
+def _newest(spark: SparkSession, tables: Tables) -> int:
+    newest = CommitHistory(spark).newest(tables.transitions)
+    assert newest is not None
+    return newest.version
+
+
+def _check_read(spark: SparkSession, tables: Tables, to: int, what: str) -> None:
+    """Demand that a table is read as the change feed has it, from files where that is right."""
+    reader, table = LogReader(spark), tables.transitions
+    assert (what in READ_BY_SPARK) == (reader._files(table, 0, to) is None)
+    columns = ("event_id", "error", "lane", "sequence", "occurred_at", "_commit_version")
+    found = reader.added(table, after=0, to=to, columns=columns)
+    assert found is not None
+    feed = spark.sql(f"select {', '.join(columns)} from {changes(table, after=0, to=to)}").toArrow()
+    rows = (sorted(map(repr, one.to_pylist())) for one in (feed, found.rows))
+    assert next(rows) == next(rows)
+
+
+@pytest.mark.rest
+def test_a_table_that_is_altered_meanwhile_is_left_to_spark(
+    spark: SparkSession, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A constraint that comes after the file was written, and before its commit, holds for it."""
     log = _log(spark, tables)
     log.append(_claims(1))
-    spark.sql(
-        f"alter table {tables.transitions} add constraint rather_short check (length(event_id) < 9)"
-    )
-    log.append(_claims(1))
+    before = _parquet(spark, tables.transitions)
+    put = LogStore.put
+
+    def late(self: Any, *given: Any, **named: Any) -> bool:
+        monkeypatch.setattr(LogStore, "put", put)
+        spark.sql(f"alter table {tables.transitions} {ALTERED['a constraint']}")
+        return put(self, *given, **named)
+
+    monkeypatch.setattr(LogStore, "put", late)
     with pytest.raises(Exception, match=r"(?i)constraint"):
         log.append(_claims(1, name="much-too-long"))
-    assert 1 == appended_by_spark(spark, tables.transitions)
-    assert 2 == log.sequence
+    assert before == _parquet(spark, tables.transitions)
+    assert 1 == spark.table(tables.transitions).count()
+
+
+def test_the_logs_are_as_the_writer_knows_them(spark: SparkSession, empty: Tables) -> None:
+    """Of what Delta has made of our DDL, files are written to transitions and progress, and read of
+    all logs.
+    """
+    forms = {}
+    for name in LOGS:
+        folder = CommitHistory(spark).folder(empty[name])
+        assert folder is not None
+        state = log_state.state_of(folder, 0)
+        assert state is not None
+        assert state.is_readable
+        forms[name] = isinstance(state.form, TableForm)
+    by_files = {"outbox_transitions", "outbox_progress"}
+    assert forms == {name: name in by_files for name in forms}
 
 
 def test_a_missing_value_is_refused(spark: SparkSession, tables: Tables) -> None:

@@ -12,7 +12,7 @@ import pytest
 from tests.integration.outboxes import Store, events, open_store
 
 from delta_outbox.api import Outbox
-from delta_outbox.delta.files.commit_files import CommitFiles
+from delta_outbox.delta.log_reader import LogReader
 from delta_outbox.producer import append as appending
 from delta_outbox.producer import id_index
 from delta_outbox.producer.id_index import IdIndex, number_of
@@ -110,7 +110,7 @@ def test_what_others_bring_is_known(
     can be read here or Spark has to be asked for its change feed.
     """
     if way == "feed":
-        monkeypatch.setattr(CommitFiles, "added", lambda *_, **__: None)
+        monkeypatch.setattr(LogReader, "_files", lambda *_: None)
     other = store.outbox(tmp_path)
     other.append(events(f"{way}-other", 4)).raise_if_rejected()
     asked.clear()

@@ -24,13 +24,13 @@ from tests.integration.outboxes import (
 
 from delta_outbox.api import Outbox
 from delta_outbox.core.settings import PublisherSettings, SecretMapping, Settings
+from delta_outbox.delta import log_reader
+from delta_outbox.delta.log_reader import LogReader, changes
 from delta_outbox.delta.numbered_writes import NumberedWrite
 from delta_outbox.lifecycle.endings import EndOfClaim
 from delta_outbox.lifecycle.results import Delivered, Failed, NotSent, Rejected
 from delta_outbox.projection import tails
 from delta_outbox.projection.refresh import Refreshing
-from delta_outbox.projection.tail_files import TailFiles
-from delta_outbox.projection.tails import changes
 from delta_outbox.runtime.dbt import check_result, compile_sql, run_dbt
 from delta_outbox.runtime.home import Home
 
@@ -181,7 +181,7 @@ def test_few_rows_are_read_as_by_spark(
     after = dict.fromkeys(tails.LOGS, 0)
     latest = {**outbox.projection.latest_versions(), "commands": 0}
     with monkeypatch.context() as patched:
-        patched.setattr(tails, "changes", None)  # nobody asks for it
+        patched.setattr(log_reader, "changes", None)  # nobody asks for it
         tails.Tails(store.spark, store.tables, store.statements).between(after, latest)
     for log in ("events", "transitions"):
         feed = store.statements.fill(
@@ -194,11 +194,12 @@ def test_few_rows_are_read_as_by_spark(
         assert len(found) > 10
     store.insert(("older", "x", "p"), created_at="timestamp'1969-12-31 23:59:59.999999'")
     to = outbox.projection.latest_version(store.tables.events)
-    files = TailFiles(store.spark, store.tables)
-    assert files.rows("events", 0, latest["events"], most=1_000) is not None
-    assert files.new_events(0, latest["events"]) is not None
-    assert files.rows("events", 0, to, most=1_000) is None  # in whichever calendar
-    assert files.new_events(0, to) is None
+    given: dict[str, Any] = {"columns": ("event_id", "created_at"), "few": 1_000}
+    events_log, reader = store.tables.events, LogReader(store.spark)
+    rows = reader.relation(events_log, after=0, to=latest["events"], **given)
+    assert "outbox_events_rows" == rows
+    feed = reader.relation(events_log, after=0, to=to, **given)  # in whichever calendar
+    assert changes(events_log, after=0, to=to) == feed
 
 
 @pytest.fixture

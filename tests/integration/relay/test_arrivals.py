@@ -19,9 +19,9 @@ from tests.integration.outboxes import Store, check_lives, delivered, events, op
 
 from delta_outbox.api import Outbox
 from delta_outbox.delta.files.event_files import LOCATED
+from delta_outbox.delta.log_reader import changes
 from delta_outbox.lifecycle.claims import COLUMNS, DELIVERIES, in_order
 from delta_outbox.lifecycle.results import Delivered
-from delta_outbox.projection.tails import changes
 from delta_outbox.relay import Mode, Relay, Summary, freshness
 from delta_outbox.relay.arrivals import Arrivals
 from delta_outbox.runtime.home import Home

@@ -27,7 +27,7 @@ from tests.integration.outboxes import (
 
 from delta_outbox.api import Outbox
 from delta_outbox.core.errors import LaneClosed, LogRewound, SequenceTaken
-from delta_outbox.delta import numbered_appends, numbered_writes
+from delta_outbox.delta import log_writer, numbered_writes
 from delta_outbox.lifecycle.claims import claim_rows
 from delta_outbox.lifecycle.endings import EndOfClaim
 from delta_outbox.lifecycle.results import Delivered, Failed, Rejected
@@ -205,7 +205,7 @@ def test_a_change_that_died_is_finished_by_the_next(
             raise Died
 
     with monkeypatch.context() as patch:
-        patch.setattr(numbered_appends, "reach", dies)
+        patch.setattr(log_writer, "reach", dies)
         patch.setattr(numbered_writes, "reach", dies)
         try:
             change_lanes(outbox, LaneRequest(lanes=lanes, **WHO), max_wait=60)

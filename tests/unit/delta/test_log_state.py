@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from delta_outbox.delta.files.log_state import LogState, committed, followed, state_of
+from delta_outbox.delta.files import log_state
+from delta_outbox.delta.files.log_state import LogState, TableForm, followed, note_commit, state_of
 from delta_outbox.delta.files.row_checks import broken
 
 PROTOCOL = {
@@ -29,7 +30,8 @@ def _metadata(**more: Any) -> dict[str, Any]:
     fields = [
         _field("writer", "string"),
         _field("number", "long"),
-        _field("at", "timestamp", nullable=True),
+        _field("at", "timestamp"),
+        _field("until", "timestamp", nullable=True),
         _field("day", "date", metadata={"delta.generationExpression": "cast(at as date)"}),
     ]
     return {
@@ -108,9 +110,9 @@ def test_the_first_row_has_the_id_0(tmp_path: Path) -> None:
 def test_the_form_is_that_of_the_table(folder: Path) -> None:
     """Columns, partitions, dates, rules and intervals are those of the table."""
     form = _known(folder).form
-    assert form is not None
-    assert ["writer", "number", "at"] == form.columns.names
-    assert [False, False, True] == [field.nullable for field in form.columns]
+    assert isinstance(form, TableForm)
+    assert ["writer", "number", "at", "until"] == form.columns.names
+    assert [False, False, False, True] == [field.nullable for field in form.columns]
     assert (["writer", "day"], {"day": "at"}) == (form.partitioned_by, form.dates)
     assert 50 == form.checkpoint_interval
     assert {"number"} == form.statistics
@@ -138,39 +140,79 @@ def test_a_table_without_features_has_a_form(tmp_path: Path) -> None:
         ),
     )
     form = _known(tmp_path, 0).form
-    assert form is not None
+    assert isinstance(form, TableForm)
     assert (["state"], {}, False) == (form.partitioned_by, form.dates, form.has_row_ids)
     assert [pa.string(), pa.bool_()] == form.columns.types
 
 
+def _schema(*fields: Mapping[str, Any]) -> dict[str, Any]:
+    return _metadata(schemaString=json.dumps({"fields": fields}), partitionColumns=["writer"])
+
+
+def _set(**settings: str) -> dict[str, Any]:
+    return _metadata(configuration=_metadata()["configuration"] | settings)
+
+
+WRITER = _field("writer", "string")
+
+
 @pytest.mark.parametrize(
-    "more",
+    ("why", "more"),
     [
-        {"protocol": {**PROTOCOL, "minReaderVersion": 3}},
-        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 6}},
-        {"protocol": {**PROTOCOL, "writerFeatures": ["deletionVectors"]}},
-        {"metadata": _metadata(configuration={"delta.constraints.other": "number > 7"})},
-        {"metadata": _metadata(partitionColumns=["writer"])},
-        {"metadata": _metadata(schemaString='{"fields": []}', partitionColumns=[])},
-        {
-            "metadata": _metadata(
-                schemaString=json.dumps({"fields": [_field("writer", "decimal(3,1)")]})
-            )
-        },
-        {
-            "metadata": _metadata(
-                schemaString=json.dumps(
-                    {"fields": [_field("writer", "string", metadata={"delta.invariants": "x"})]}
-                )
-            )
-        },
+        ("protocol (3, 7)", {"protocol": {**PROTOCOL, "minReaderVersion": 3}}),
+        ("protocol (1, 6)", {"protocol": {"minReaderVersion": 1, "minWriterVersion": 6}}),
+        (
+            "features ['inCommitTimestamp']",
+            {"protocol": {**PROTOCOL, "writerFeatures": ["inCommitTimestamp", "appendOnly"]}},
+        ),
+        (
+            "property delta.constraints.other",
+            {"metadata": _set(**{"delta.constraints.other": "number > 7"})},
+        ),
+        ("property delta.appendOnly", {"metadata": _set(**{"delta.appendOnly": "true"})}),
+        ("property owner", {"metadata": _set(owner="me")}),
+        (
+            "property delta.autoOptimize.autoCompact",
+            {"metadata": _set(**{"delta.autoOptimize.autoCompact": "true"})},
+        ),
+        (
+            "property delta.dataSkippingStatsColumns",
+            {"metadata": _set(**{"delta.dataSkippingStatsColumns": "number,other"})},
+        ),
+        (
+            "property delta.checkpointInterval",
+            {"metadata": _set(**{"delta.checkpointInterval": "0"})},
+        ),
+        ("generated column day", {"metadata": _metadata(partitionColumns=["writer"])}),
+        ("no partitions", {"metadata": _metadata(partitionColumns=[])}),
+        ("column n", {"metadata": _schema(WRITER, _field("n", "decimal(3,1)"))}),
+        (
+            "column n",
+            {"metadata": _schema(WRITER, _field("n", "long", metadata={"delta.invariants": "x"}))},
+        ),
+        ("partition writer", {"metadata": _schema(_field("writer", "string", nullable=True))}),
+        ("partition writer", {"metadata": _schema(_field("writer", "timestamp"))}),
     ],
 )
-def test_what_is_not_known_here_has_no_form(tmp_path: Path, more: Mapping[str, Any]) -> None:
-    """A feature, a rule or a type that we do not know leaves the table to Spark."""
+def test_what_is_not_known_here_is_left_to_spark(
+    tmp_path: Path, why: str, more: Mapping[str, Any]
+) -> None:
+    """A feature, a property, a rule or a column that is in no list leaves the table to Spark."""
     _commit(tmp_path, 0)
     _checksum(tmp_path, 0, **more)
-    assert _known(tmp_path, 0).form is None
+    assert why == _known(tmp_path, 0).form
+
+
+@pytest.mark.parametrize(("version", "is_readable"), [(1, True), (2, False), (3, False)])
+def test_files_are_read_where_readers_need_to_know_nothing_more(
+    folder: Path, version: int, is_readable: bool
+) -> None:
+    """What a table asks of its readers beyond the first version of Delta's protocol is Spark's to
+    do, from the commit on that says so.
+    """
+    assert _known(folder).is_readable
+    _commit(folder, 2, {"protocol": {"minReaderVersion": version, "minWriterVersion": 7}})
+    assert is_readable == _known(folder).is_readable
 
 
 @pytest.mark.parametrize("missing", ["setTransactions", "domainMetadata", "metadata", "protocol"])
@@ -181,14 +223,16 @@ def test_a_checksum_file_need_not_tell(tmp_path: Path, missing: str) -> None:
     assert state_of(tmp_path, 0) is None
 
 
-def test_a_change_of_the_table_is_known_again_from_its_checksum_file(folder: Path) -> None:
-    """A commit that changes the table leaves no form, until a checksum file tells the new one."""
-    _commit(folder, 2, {"metaData": _metadata()})
+def test_a_change_of_the_table_is_known_from_its_commit(folder: Path) -> None:
+    """A commit that changes the table says how an append has to be from then on."""
+    _commit(folder, 2, {"metaData": _set(owner="me")}, {"txn": {"appId": "a", "version": 4}})
     later = followed(folder, _known(folder, 1))
     assert later is not None
-    assert later.form is None
-    _checksum(folder, 2)
-    assert _known(folder, 2).form is not None
+    assert ("property owner", 4) == (later.form, later.numbers["a"])
+    _commit(folder, 3, {"metaData": _metadata()})
+    assert isinstance(_known(folder, 3).form, TableForm)
+    _commit(folder, 4, {"protocol": {**PROTOCOL, "writerFeatures": ["columnMapping"]}})
+    assert "features ['columnMapping']" == _known(folder, 4).form
 
 
 def test_another_log_in_its_place_is_not_followed(folder: Path) -> None:
@@ -205,9 +249,9 @@ def test_our_own_commit_is_known_without_reading_it(folder: Path) -> None:
     """After a commit of ours all is known that reading it would tell."""
     state = _known(folder)
     _commit(folder, 2, {"txn": {"appId": "a", "version": 8}}, {"domainMetadata": _row_ids(12)})
-    ours = committed(folder, state, app_id="a", number=8, last_row_id=12)
-    assert followed(folder, state) == ours
-    assert committed(folder, _known(folder), app_id="a", number=9, last_row_id=12) is None
+    note_commit(folder, state, app_id="a", number=8, last_row_id=12)
+    assert followed(folder, state) == log_state._known[folder]
+    assert 8 == _known(folder).numbers["a"]
 
 
 def test_nothing_is_known_without_a_checksum_file(tmp_path: Path) -> None:

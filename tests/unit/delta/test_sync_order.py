@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from delta_outbox.core.tables import Tables
-from delta_outbox.delta import numbered_appends
+from delta_outbox.delta import log_writer
 from delta_outbox.delta.files.file_appends import FileAppends
 from delta_outbox.operations import command_log
 
@@ -20,7 +20,7 @@ SPARK: Any = object()
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return what is done from now on, in order."""
     done: list[str] = []
-    for module in (numbered_appends, command_log):
+    for module in (log_writer, command_log):
         monkeypatch.setattr(module, "sync_outbox", lambda _, schema: done.append(f"sync {schema}"))
     return done
 
@@ -38,15 +38,9 @@ def _append(steps: list[str], *, fails: bool = False) -> int | None:
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(FileAppends, "append", append)
-        patched.setattr(numbered_appends, "_version_of", version_of)
-        return numbered_appends.append_numbered(
-            SPARK,
-            "ours.outbox_transitions",
-            pa.table({}),
-            app_id="outbox/0/0",
-            number=1,
-            committed="transitions.committed",
-        )
+        patched.setattr(log_writer, "_version_of", version_of)
+        writer = log_writer.LogWriter(SPARK, app_id="outbox/0/0", committed="transitions.committed")
+        return writer.append("ours.outbox_transitions", pa.table({}), 1)
 
 
 @pytest.mark.parametrize("fails", [False, True])

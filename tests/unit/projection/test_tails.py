@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_outbox.delta.files.added_files import AddedFile
 from delta_outbox.lifecycle.claims import new_claim_id
-from delta_outbox.projection.tail_claims import MOST_OVER, NOTHING, read_claims
-from delta_outbox.projection.tail_files import MOST_PARTS, parts_of
+from delta_outbox.projection.tail_claims import KIND, MOST_OVER, NOTHING, claims_of, read_claims
+from delta_outbox.projection.tails import MOST_PARTS, parts_of
 
 
 def claim(
@@ -75,26 +72,46 @@ def test_how_many_deliveries_there_are_and_of_which_events():
     assert (0, NOTHING) == (read_claims([]).deliveries, read_claims([]).arrivals)
 
 
+def test_groups_of_transitions_are_put_together_by_claim():
+    """What is counted of transitions that are alike is counted of their claim."""
+
+    def group(rows: int, arrivals: tuple[int, int], *kind: str | None) -> dict[str, object]:
+        least, greatest = arrivals
+        of_kind = dict(zip(KIND, kind, strict=True))
+        return {**of_kind, "rows": rows, "least": least, "greatest": greatest}
+
+    claim_id = new_claim_id()
+    found = claims_of(
+        [
+            group(3, (4, 6), claim_id, "b", "CLAIMED", "claimed"),
+            group(1, (2, 2), claim_id, "a", "PENDING", "failed"),
+            group(2, (5, 6), claim_id, "b", "PUBLISHED", "delivered"),
+            group(1, (9, 9), None, "a", "PENDING", "replayed"),
+        ]
+    )
+    expected = claim(
+        claimed=3, ended=3, set_free=1, claim_id=claim_id, to=("a", "b"), arrivals=(2, 6)
+    )
+    replay = claim(ended=1, set_free=1, replays=True, claim_id=None, to=("a", "a"), arrivals=(9, 9))
+    assert [expected, replay] == found
+
+
 @given(
-    commits=st.lists(st.lists(st.integers(0, 9), max_size=3), max_size=40),
+    commits=st.lists(st.integers(0, 27), max_size=40),
     after=st.integers(-1, 5),
     size=st.integers(1, 30),
 )
-def test_parts_are_whole_commits(commits: list[list[int]], after: int, size: int):
+def test_parts_are_whole_commits(commits: list[int], after: int, size: int):
     """Together they are the range, each but the last holds enough, and there are not too many."""
     versions = range(after + 1, after + 1 + len(commits))
-    files = [
-        AddedFile(path=Path(f"{version}"), version=version, rows=rows)
-        for version, commit in zip(versions, commits, strict=True)
-        for rows in commit
-    ]
+    counts = {version: rows for version, rows in zip(versions, commits, strict=True) if rows}
     to = after + len(commits)
-    parts = parts_of(files, after=after, to=to, size=size)
-    total = sum(map(sum, commits))
+    parts = parts_of(counts, after=after, to=to, size=size)
+    total = sum(commits)
     assert bool(parts) == (total >= size)
     if parts:
         assert [after, *(end for _, end in parts)] == [*(begin for begin, _ in parts), to]
-        held = [sum(file.rows for file in files if a < file.version <= b) for a, b in parts]
+        held = [sum(counts.get(at, 0) for at in range(a + 1, b + 1)) for a, b in parts]
         assert total == sum(held)
         assert all(rows >= size for rows in held[:-1])
         assert len(parts) <= MOST_PARTS + 1

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,8 +14,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from delta_outbox.core.byte_bounds import AT_ONCE
-from delta_outbox.delta.files.added_files import AddedFile
-from delta_outbox.delta.files.event_files import UnreadableFile, arrived, open_file, with_locations
+from delta_outbox.delta.added_files import AddedFile
+from delta_outbox.delta.files.event_files import (
+    OF_EVENTS,
+    UnreadableFile,
+    first_states,
+    open_file,
+    read_files,
+    with_locations,
+)
 from delta_outbox.delta.files.payload_files import payload_lengths, read_parts
 from delta_outbox.lifecycle.results import Delivered, Result
 from delta_outbox.publishers.protocol import EventBatch
@@ -92,6 +101,11 @@ def write(
         use_deprecated_int96_timestamps=True,
     )
     return AddedFile(path=path, version=1, rows=count)
+
+
+def arrived(files: Sequence[AddedFile]) -> pa.Table:
+    """Return the deliveries of the events of files."""
+    return first_states(read_files(files, OF_EVENTS))
 
 
 def routed(deliveries: pa.Table, slices: int) -> pa.Table:
@@ -297,6 +311,48 @@ def test_a_file_that_is_gone_when_it_is_planned(tmp_path: Path) -> None:
     file.path.unlink()
     with pytest.raises(UnreadableFile):
         arrived([file])
+
+
+def test_the_commit_tells_what_a_file_does_not(tmp_path: Path) -> None:
+    """The values of partition columns are those of the commit, typed, whatever the file holds."""
+    file = replace(
+        write(tmp_path, "a.parquet", 0, 3, group=4),
+        version=7,
+        partition={"created_date": "2026-01-02", "lane": "4", "event_type": None},
+    )
+    columns = ("lane", "event_id", "created_date", "event_type", "_commit_version", "row")
+    found = read_files([file], columns)
+    assert list(columns) == found.column_names
+    day = {"created_date": date(2026, 1, 2), "lane": 4, "event_type": None, "_commit_version": 7}
+    assert [{"event_id": f"e-{n}", "row": n, **day} for n in range(3)] == found.to_pylist()
+    assert [pa.int32(), pa.date32()] == [found["lane"].type, found["created_date"].type]
+    far = replace(file, partition={"created_date": "+10000-01-01"})
+    with pytest.raises(UnreadableFile):
+        read_files([far], ("created_date",))
+
+
+def test_old_instants_are_left_to_spark(tmp_path: Path) -> None:
+    """An instant before 1970 may be of another calendar, and Spark alone knows of which."""
+    file = write(tmp_path, "a.parquet", 0, 2, group=4)
+    old = pa.array([0, -1], pa.timestamp("us", "UTC"))
+    table = pq.read_table(file.path)
+    place = table.schema.get_field_index("available_at")
+    pq.write_table(table.set_column(place, "available_at", old), file.path)
+    assert 2 == read_files([file], ("created_at",)).num_rows
+    with pytest.raises(UnreadableFile):
+        read_files([file], ("created_at", "available_at"))
+
+
+def test_sizes_are_looked_up_where_the_files_are(tmp_path: Path) -> None:
+    """Where rows do not say how large their payloads are, their files do, if they are known."""
+    told = write(tmp_path, "a.parquet", 0, 2, group=4, told=7)
+    untold = write(tmp_path, "b.parquet", 10, 2, group=4)
+    rows = read_files([told, untold], OF_EVENTS).take(pa.array([2, 1, 3, 0]))
+    assert [100, 7, 100, 7] == first_states(rows)["payload_bytes"].to_pylist()
+    for name in ("file", "row"):
+        place = rows.schema.get_field_index(name)
+        rows = rows.set_column(place, name, pa.nulls(4, rows.schema.field(name).type))
+    assert [None, 7, None, 7] == first_states(rows)["payload_bytes"].to_pylist()
 
 
 def test_little_of_large_files_is_left_to_spark(tmp_path: Path) -> None:

@@ -9,11 +9,10 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
-from tests.unit.relay.test_contents import write
+from tests.unit.relay.test_contents import arrived, write
 from tests.unit.relay.test_slice import rows
 
 from delta_outbox.core.tables import Tables
-from delta_outbox.delta.files.event_files import arrived
 from delta_outbox.lifecycle.claims import make_claim
 from delta_outbox.lifecycle.endings import Counters, Crashed, LeaseExpired, decide_ending
 from delta_outbox.lifecycle.policy import DeliveryPolicy, PolicySet

@@ -1,4 +1,4 @@
-"""Reads events by Arrow from the data files of their log."""
+"""Reads rows by Arrow from the data files of a log, and where the rows of events lie."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from delta_outbox.core.arrow import known, nearest
-from delta_outbox.delta.files.added_files import AddedFile
+from delta_outbox.delta.added_files import AddedFile
 from delta_outbox.delta.files.payload_files import PAYLOAD_BYTES, payload_lengths
 from delta_outbox.lifecycle.claims import DELIVERIES
 
+VERSION: Final = "_commit_version"
+"""The column with the commit that has added a row, as the change feed has it."""
 FILE: Final = "file"
 ROW: Final = "row"
 LOCATED: Final = pa.schema(
@@ -33,7 +35,14 @@ NARROW: Final = (
     *("created_at", "appended_at", "available_at", "ordinal"),
 )
 """The columns of an event but for its content."""
+OF_EVENTS: Final = (*NARROW, PAYLOAD_BYTES, VERSION, FILE, ROW)
+"""What `first_states` is told of events."""
 
+PARTITIONS: Final = {
+    **dict.fromkeys(("created_date", "occurred_date", "requested_date"), pa.date32()),
+    "lane": pa.int32(),
+}
+"""The types of partition columns; the others are text."""
 _BUFFER: Final = 2**20  # bytes of a column that are read at once
 
 
@@ -77,32 +86,137 @@ def as_instants(table: pa.Table) -> pa.Table:
     return pa.table(columns, names=table.column_names)
 
 
-# twin: macros/projection/fold/first_state.sql::first_state
-def arrived(files: Sequence[AddedFile]) -> pa.Table:
-    """Return the deliveries of events that were appended, in the order of their files.
+def read_files(files: Sequence[AddedFile], columns: Sequence[str]) -> pa.Table:
+    """Return some columns of data files, in the order of the files.
 
     Args:
-        files: of the event log.
-
-    Returns:
-        Columns of `LOCATED`.
+        files: of a log.
+        columns: their names; `VERSION`, `FILE` and `ROW` among them, if wanted.
 
     Raises:
         UnreadableFile: one of them is gone, or does not hold the columns of the log.
     """
-    parts = [_of_file(number, file) for number, file in enumerate(files)]
     paths = pa.array([str(file.path) for file in files], pa.string())
-    table = pa.concat_tables(parts) if parts else _NUMBERED.empty_table()
-    columns = [
-        pa.chunked_array(
-            [pa.DictionaryArray.from_arrays(chunk, paths) for chunk in table[FILE].chunks],
-            LOCATED.field(FILE).type,
-        )
-        if name == FILE
-        else table[name]
-        for name in LOCATED.names
-    ]
+    parts = []
+    for number, file in enumerate(files):
+        part = read_columns(file, [name for name in columns if name != FILE])
+        if FILE in columns:
+            numbers = pa.repeat(pa.scalar(number, pa.int32()), file.rows)
+            part = part.append_column(FILE, pa.DictionaryArray.from_arrays(numbers, paths))
+        parts.append(part.select(list(columns)))
+    return pa.concat_tables(parts)
+
+
+def read_columns(file: AddedFile, columns: Sequence[str]) -> pa.Table:
+    """Return some columns of a data file.
+
+    Args:
+        file: of a log.
+        columns: their names, `VERSION` and `ROW` among them, if wanted; the result has them in this
+            order.
+
+    Raises:
+        UnreadableFile: it is gone, does not hold these columns or as many rows, or holds instants
+            that are Spark's to read.
+    """
+    told = {VERSION, ROW, *file.partition}
+    try:
+        with open_file(str(file.path)) as opened:
+            table = as_instants(opened.read(columns=[n for n in columns if n not in told]))
+            if opened.metadata.num_rows != file.rows:
+                raise UnreadableFile(str(file.path))
+        given = dict(zip(table.column_names, table.columns, strict=True))
+        for name in {*columns} - {*given}:
+            given[name] = _told(file, name)
+        table = pa.table([given[name] for name in columns], names=list(columns))
+    except (OSError, KeyError, pa.ArrowException) as error:
+        raise UnreadableFile(str(file.path)) from error
+    if any(may_be_rebased(one) for one in table.columns if pa.types.is_timestamp(one.type)):
+        raise UnreadableFile(str(file.path))
+    return table
+
+
+def _told(file: AddedFile, name: str) -> pa.Array:
+    """Return a column that a file does not hold."""
+    if name == VERSION:
+        return pa.repeat(pa.scalar(file.version, pa.int64()), file.rows)
+    if name == ROW:
+        return pa.array(np.arange(file.rows))
+    if name == PAYLOAD_BYTES:
+        return pa.nulls(file.rows, pa.int32())
+    value = pa.scalar(file.partition[name], pa.string())
+    return pa.repeat(value.cast(PARTITIONS.get(name, pa.string())), file.rows)
+
+
+def may_be_rebased(instants: pa.ChunkedArray) -> bool:
+    """Say whether one of them is older than 1970: Spark may write these in a calendar of its own,
+    and then it alone knows which.
+
+    Args:
+        instants: any number.
+    """
+    return bool((pc.min(instants.cast(pa.int64())).as_py() or 0) < 0)
+
+
+# twin: macros/projection/fold/first_state.sql::first_state
+def first_states(rows: pa.Table) -> pa.Table:
+    """Return the deliveries of events that nothing has happened to.
+
+    Args:
+        rows: `OF_EVENTS`, in any order, which is kept.
+
+    Returns:
+        Columns of `LOCATED`.
+    """
+    created = nearest(rows["created_at"])
+    instants = {
+        "created_at": created,
+        "appended_at": known(pc.coalesce(rows["appended_at"], rows["created_at"]), created),
+        "available_at": known(rows["available_at"], pa.scalar(None, _INSTANT)),
+    }
+    constant = {
+        "ambiguous": False,
+        "destination": "",
+        **dict.fromkeys(("lifecycle", "attempts", "publish_attempts"), 0),
+        **dict.fromkeys(("crashes", "suspect"), 0),
+    }
+    columns = []
+    for field in LOCATED:
+        if field.name in constant:
+            columns.append(pa.repeat(pa.scalar(constant[field.name], field.type), rows.num_rows))
+        elif field.name == "arrival":
+            columns.append(rows[VERSION].cast(field.type))
+        elif field.name == "started_at":
+            columns.append(_later(instants["appended_at"], instants["available_at"]))
+        elif field.name == PAYLOAD_BYTES:
+            columns.append(_sizes(rows).cast(field.type))
+        elif field.name in instants:
+            columns.append(instants[field.name])
+        elif field.name in rows.column_names:
+            columns.append(rows[field.name].cast(field.type))
+        else:
+            columns.append(pa.nulls(rows.num_rows, field.type))
     return pa.Table.from_arrays(columns, schema=LOCATED)
+
+
+def _sizes(rows: pa.Table) -> pa.ChunkedArray:
+    """Return the sizes of payloads, looked up where the log does not tell and the files are here;
+    null where they are not.
+    """
+    sizes = rows[PAYLOAD_BYTES]
+    unknown = pc.and_(sizes.is_null(), rows[FILE].is_valid())
+    if not pc.any(unknown).as_py():
+        return sizes
+    found = np.array(sizes.fill_null(-1), np.int64)
+    paths, of_row = rows[FILE].cast(pa.string()), np.array(rows[ROW].fill_null(-1))
+    for path in pc.unique(paths.filter(unknown)).to_pylist():
+        its = np.flatnonzero(pc.and_(unknown, pc.equal(paths, path)))
+        try:
+            with open_file(path, in_parts=True) as opened:
+                found[its] = payload_lengths(opened).to_numpy()[of_row[its]]
+        except (UnreadableFile, OSError, KeyError, pa.ArrowException):
+            continue
+    return pa.chunked_array([pa.array(found, mask=found < 0)])
 
 
 def with_locations(deliveries: pa.Table, files: Mapping[int, Sequence[AddedFile]]) -> pa.Table:
@@ -145,89 +259,6 @@ def with_locations(deliveries: pa.Table, files: Mapping[int, Sequence[AddedFile]
     )
     located = deliveries.select(DELIVERIES.names).append_column(LOCATED.field(FILE), files_of_rows)
     return located.append_column(LOCATED.field(ROW), pa.array(of_row, pa.int64(), mask=unknown))
-
-
-_NUMBERED: Final = LOCATED.set(LOCATED.get_field_index(FILE), pa.field(FILE, pa.int32()))
-
-
-def _of_file(number: int, file: AddedFile) -> pa.Table:
-    given = read_columns(file, (*NARROW, PAYLOAD_BYTES))
-    count = file.rows
-    sizes = given[PAYLOAD_BYTES]
-    if sizes.null_count:
-        sizes = pc.coalesce(sizes, _lengths(file))
-    created = nearest(given["created_at"])
-    instants = {
-        "created_at": created,
-        "appended_at": known(pc.coalesce(given["appended_at"], given["created_at"]), created),
-        "available_at": known(given["available_at"], pa.scalar(None, _INSTANT)),
-    }
-    constant = {
-        "arrival": file.version,
-        "ambiguous": False,
-        "destination": "",
-        **dict.fromkeys(("lifecycle", "attempts", "publish_attempts"), 0),
-        **dict.fromkeys(("crashes", "suspect"), 0),
-        FILE: number,
-    }
-    columns = []
-    for field in _NUMBERED:
-        if field.name in constant:
-            columns.append(pa.repeat(pa.scalar(constant[field.name], field.type), count))
-        elif field.name == "started_at":
-            columns.append(_later(instants["appended_at"], instants["available_at"]))
-        elif field.name == ROW:
-            columns.append(pa.array(np.arange(count)))
-        elif field.name == PAYLOAD_BYTES:
-            columns.append(sizes.cast(field.type))
-        elif field.name in instants:
-            columns.append(instants[field.name])
-        elif field.name in NARROW:
-            columns.append(given[field.name].cast(field.type))
-        else:
-            columns.append(pa.nulls(count, field.type))
-    return pa.Table.from_arrays(columns, schema=_NUMBERED)
-
-
-def _lengths(file: AddedFile) -> pa.Array:
-    try:
-        with open_file(str(file.path), in_parts=True) as opened:
-            return payload_lengths(opened)
-    except (OSError, KeyError, pa.ArrowException) as error:
-        raise UnreadableFile(str(file.path)) from error
-
-
-def read_columns(file: AddedFile, columns: Sequence[str]) -> pa.Table:
-    """Return some columns of a data file.
-
-    Args:
-        file: of a log.
-        columns: their names; the result has them in this order.
-
-    Raises:
-        UnreadableFile: it is gone, or does not hold these columns or as many rows.
-    """
-    try:
-        with open_file(str(file.path)) as opened:
-            table = as_instants(opened.read(columns=list(columns)))
-        if PAYLOAD_BYTES in columns and PAYLOAD_BYTES not in table.column_names:
-            table = table.append_column(PAYLOAD_BYTES, pa.nulls(file.rows, pa.int32()))
-        table = table.select(list(columns))
-    except (OSError, KeyError, pa.ArrowException) as error:
-        raise UnreadableFile(str(file.path)) from error
-    if table.num_rows != file.rows:
-        raise UnreadableFile(str(file.path))
-    return table
-
-
-def may_be_rebased(instants: pa.ChunkedArray) -> bool:
-    """Say whether one of them is older than 1970: Spark may write these in a calendar of its own,
-    and then it alone knows which.
-
-    Args:
-        instants: at least one.
-    """
-    return bool(pc.min(instants.cast(pa.int64())).as_py() < 0)
 
 
 def _later(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -11,10 +11,12 @@ Spark (decision 0026).
 from __future__ import annotations
 
 import json
+import logging
+import re
 import time
 import uuid
-import weakref
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,14 +24,14 @@ import pyarrow as pa
 
 from delta_outbox.core.version import __version__
 from delta_outbox.delta.commit_history import CommitHistory
+from delta_outbox.delta.commits import ROW_TRACKING
 from delta_outbox.delta.durability import sync_files
 from delta_outbox.delta.files.data_files import DataFile, write_files
 from delta_outbox.delta.files.log_state import (
-    ROW_TRACKING,
     LogState,
     TableForm,
-    committed,
     followed,
+    note_commit,
     state_of,
 )
 from delta_outbox.delta.files.log_store import LogStore
@@ -37,10 +39,12 @@ from delta_outbox.delta.files.row_checks import broken
 from delta_outbox.runtime.session import is_remote
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+logger = logging.getLogger(__name__)
+
 ATTEMPTS: Final = 100  # commits of others that may come in between
+_PLAIN: Final = re.compile(r"\w[\w-]*", re.ASCII)  # what is the same in a path and in a commit
 
 
 class FileAppends:
@@ -53,7 +57,7 @@ class FileAppends:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
-    def append(self, table: str, rows: pa.Table, *, app_id: str, number: int, tag: str) -> bool:
+    def append(self, table: str, rows: pa.Table, app_id: str, number: int, *, tag: str) -> bool:
         """Append rows under a number of a writer, unless the number was used before.
 
         Whether they are there is for the caller to find out, by the tag.
@@ -74,26 +78,25 @@ class FileAppends:
         folder, newest = history.folder(table), history.newest(table)
         if folder is None or newest is None:
             return False
-        known = _known.setdefault(self._spark.sparkContext, {})
-        state = known.get(folder)
-        state = followed(folder, state) if state is not None else None
-        if state is None or state.form is None:
-            state = state_of(folder, newest.version)
-        if state is None or state.form is None or not _fits(rows, state.form):
+        state = state_of(folder, newest.version)
+        if state is None or not _takes(table, state, rows):
             return False
         store = LogStore.of(self._spark, folder)
         if store is None:
             return False
-        append = _Append(self._spark, folder, store, rows, app_id=app_id, number=number, tag=tag)
-        done = append.run(state)
-        if done is not None:
-            known[folder] = done
-        return done is not None
+        append = _Append(
+            spark=self._spark,
+            folder=folder,
+            store=store,
+            rows=rows,
+            app_id=app_id,
+            number=number,
+            tag=tag,
+        )
+        return append.run(state)
 
 
-_known: weakref.WeakKeyDictionary[SparkContext, dict[Path, LogState]] = weakref.WeakKeyDictionary()
-
-
+@dataclass(frozen=True, kw_only=True)
 class _Append:
     """One append.
 
@@ -107,62 +110,57 @@ class _Append:
         tag: of the commit.
     """
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        folder: Path,
-        store: LogStore,
-        rows: pa.Table,
-        *,
-        app_id: str,
-        number: int,
-        tag: str,
-    ) -> None:
-        self._spark = spark
-        self._folder = folder
-        self._store = store
-        self._rows = rows
-        self._app_id = app_id
-        self._number = number
-        self._tag = tag
+    spark: SparkSession
+    folder: Path
+    store: LogStore
+    rows: pa.Table
+    app_id: str
+    number: int
+    tag: str
 
-    def run(self, state: LogState | None) -> LogState | None:
-        """Append, and return what is known then; None where the append is Spark's to make."""
+    def run(self, state: LogState | None) -> bool:
+        """Append, unless the number was used; False where the append is Spark's to make.
+
+        Args:
+            state: of a table that takes the rows.
+        """
         from py4j.protocol import Py4JJavaError
 
+        form = state and state.form
         files: list[DataFile] = []
         may_be_named = False  # by a commit: its answer may be lost, with all that it was asked of
         try:
             for _ in range(ATTEMPTS):
-                if state is None or state.form is None:
-                    return None
-                if state.numbers.get(self._app_id, -1) >= self._number:
-                    return state
+                if state is None or not isinstance(form, TableForm) or state.form is not form:
+                    return False  # it was altered meanwhile
+                if state.numbers.get(self.app_id, -1) >= self.number:
+                    return True
                 version = state.version + 1
-                if version % state.form.checkpoint_interval == 0:
-                    return None  # Spark makes the checkpoint, and removes what is old
+                if version % form.checkpoint_interval == 0:
+                    return False  # Spark makes the checkpoint, and removes what is old
                 if not files:
-                    table = self._folder.parent
-                    files = list(write_files(table, self._rows, state.form))
-                    sync_files(self._spark, table, [file.path for file in files])
+                    table = self.folder.parent
+                    files = list(write_files(table, self.rows, form))
+                    sync_files(self.spark, table, [file.path for file in files])
                 actions, last = self._actions(files, state)
                 may_be_named = True
                 try:
-                    is_done = self._store.put(version, actions, tag=self._tag)
+                    is_done = self.store.put(version, actions, tag=self.tag)
                 except Py4JJavaError:  # the answer is there, and it is no
                     may_be_named = False
                     raise
                 if is_done:
-                    return committed(
-                        self._folder,
+                    note_commit(
+                        self.folder,
                         state,
-                        app_id=self._app_id,
-                        number=self._number,
+                        app_id=self.app_id,
+                        number=self.number,
                         last_row_id=last,
                     )
+                    return True
                 may_be_named = False
-                state = followed(self._folder, state)
-            return None
+                state = followed(self.folder, state)
+            return False
         finally:
             if not may_be_named:
                 for file in files:
@@ -174,7 +172,7 @@ class _Append:
         """Return the actions of the next commit, and the last id that it gives to a row."""
         now = time.time_ns() // 1_000_000
         last, version = state.last_row_id, state.version + 1
-        assert state.form is not None
+        assert isinstance(state.form, TableForm)
         actions: list[Mapping[str, Any]] = [
             {
                 "commitInfo": {
@@ -186,15 +184,15 @@ class _Append:
                     "isBlindAppend": True,
                     "operationMetrics": {
                         "numFiles": str(len(files)),
-                        "numOutputRows": str(self._rows.num_rows),
+                        "numOutputRows": str(self.rows.num_rows),
                         "numOutputBytes": str(sum(file.size for file in files)),
                     },
-                    "userMetadata": self._tag,
+                    "userMetadata": self.tag,
                     "engineInfo": f"delta-outbox/{__version__}",
                     "txnId": str(uuid.uuid4()),
                 }
             },
-            {"txn": {"appId": self._app_id, "version": self._number, "lastUpdated": now}},
+            {"txn": {"appId": self.app_id, "version": self.number, "lastUpdated": now}},
         ]
         for file in files:
             numbered = {"baseRowId": last + 1, "defaultRowCommitVersion": version}
@@ -221,11 +219,18 @@ class _Append:
         return [*actions, {"domainMetadata": domain}], last
 
 
-def _fits(rows: pa.Table, form: TableForm) -> bool:
+def _takes(table: str, state: LogState, rows: pa.Table) -> bool:
     """Say whether rows are such as the table takes; what is wrong with them is Spark's to say."""
+    form = state.form
+    if isinstance(form, str):
+        logger.info("table_left_to_spark", extra={"table": table, "not_known": form})
+        return False
     given = {field.name: field.type for field in rows.schema}
     if given != {field.name: field.type for field in form.columns}:
         return False
     if any(rows[field.name].null_count for field in form.columns if not field.nullable):
+        return False
+    folders = (rows[name] for name in form.partitioned_by if given.get(name) == pa.string())
+    if not all(_PLAIN.fullmatch(value) for one in folders for value in one.unique().to_pylist()):
         return False
     return broken(rows, form.conditions) is None

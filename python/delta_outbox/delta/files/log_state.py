@@ -1,14 +1,20 @@
-"""Reads from the folder of a log, without Spark, what a writer has to know of its table.
+"""Reads from the folder of a log, without Spark, what a reader or a writer must know of its table.
 
-Delta leaves a checksum file beside a commit, which tells of the table what a writer needs: its
-metadata and protocol, the last number of each numbered writer, the last id of a row. The commits
-after it say what has changed since (Delta's protocol, "Version Checksum File").
+Delta leaves a checksum file beside a commit, which tells of the table its metadata and protocol,
+the last number of each numbered writer, the last id of a row. The commits after it say what has
+changed since (Delta's protocol, "Version Checksum File").
+
+Files are read where the protocol of the table asks nothing of a reader beyond its first version:
+then the rows are those of the files that commits add. Files are written only where all that the
+protocol and the metadata say is in the lists below, with a value that our appends do justice to.
+What is in no list, whoever has put it there, leaves the table to Spark (decision 0071).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -16,23 +22,24 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_outbox.core.tables import FORMAT_PROPERTY
+from delta_outbox.delta.commits import NO_ROW_ID, read_commit, row_id_of
 from delta_outbox.delta.files.row_checks import condition
-from delta_outbox.runtime.log_folder import Identity, actions_of, commit_file, identity_of
+from delta_outbox.runtime.log_folder import Identity, commit_file, identity_of
 
 COMMITS_LOOKED_AT: Final = 120  # back from the newest one, for one with a checksum file
-ROW_TRACKING: Final = "delta.rowTracking"
-NO_ROW_ID: Final = -1  # the ids of rows begin with 0
+FIRST_READER: Final = 1  # what a table may do that its readers need not know of
 
-# What our appends do justice to. A table with any other feature is Spark's to write.
-_FEATURES: Final = frozenset(
+FEATURES: Final = frozenset(
     {
         *("appendOnly", "changeDataFeed", "checkConstraints", "domainMetadata"),
         *("generatedColumns", "invariants", "rowTracking"),
     }
 )
-# Reader and writer version: before features were named (3 for constraints, 4 for the change feed
-# and generated columns), or with them.
-_PROTOCOLS: Final = ((1, 2), (1, 3), (1, 4), (1, 7))
+"""The table features that a writer of files knows."""
+# Before features were named (3 for constraints, 4 for the change feed and generated columns), or
+# with them.
+_WRITERS: Final = (2, 3, 4, 7)
 _TYPES: Final[Mapping[str, pa.DataType]] = {
     "boolean": pa.bool_(),
     "integer": pa.int32(),
@@ -40,8 +47,34 @@ _TYPES: Final[Mapping[str, pa.DataType]] = {
     "string": pa.string(),
     "timestamp": pa.timestamp("us", tz="UTC"),
 }
+_PARTITIONED_BY: Final = frozenset({"integer", "long", "string"})  # as they stand in a path
 _CHECK: Final = "delta.constraints."
+_STATISTICS: Final = "delta.dataSkippingStatsColumns"
+_CHECKPOINTS: Final = "delta.checkpointInterval"
 _DATE_OF: Final = "cast({} as date)"
+
+_PROPERTIES: Final[Mapping[str, Callable[[str], object]]] = {
+    FORMAT_PROPERTY: str.isdecimal,
+    _CHECKPOINTS: re.compile(r"[1-9][0-9]*").fullmatch,
+    _STATISTICS: re.compile(r"\w+(,\w+)*").fullmatch,
+    # An append is its own change feed.
+    "delta.enableChangeDataFeed": str,
+    # Whether rows get ids follows from the feature; the other two name columns of rewritten files.
+    "delta.enableRowTracking": str,
+    "delta.rowTracking.materializedRowIdColumnName": str,
+    "delta.rowTracking.materializedRowCommitVersionColumnName": str,
+    # What a writer does after its commit, or before it: nothing.
+    "delta.autoOptimize.autoCompact": "false".__eq__,
+    "delta.autoOptimize.optimizeWrite": "false".__eq__,
+    # For whoever removes what is old.
+    "delta.deletedFileRetentionDuration": str,
+    "delta.logRetentionDuration": str,
+}
+"""The table properties that a writer of files knows, but for constraints: which values."""
+
+
+class _NotKnownError(Exception):
+    """A table has something that a writer of files does not know; the message says what."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,16 +107,28 @@ class LogState:
     Args:
         version: the commit.
         file: what tells the commit's file from another one in its place.
-        form: of an append; None where an append is Spark's to make.
+        metadata: of the table, as Delta's protocol has it.
+        protocol: likewise.
+        form: of an append; where that is Spark's to make, what is not known of the table.
         numbers: the last number of each numbered writer.
         last_row_id: the last id that a row was given, `NO_ROW_ID` if none.
     """
 
     version: int
     file: Identity
-    form: TableForm | None
+    metadata: Mapping[str, Any]
+    protocol: Mapping[str, Any]
+    form: TableForm | str
     numbers: Mapping[str, int]
     last_row_id: int
+
+    @property
+    def is_readable(self) -> bool:
+        """Say whether the rows of the table are those of the files that its commits have added."""
+        return bool(self.protocol["minReaderVersion"] == FIRST_READER)
+
+
+_known: Final[dict[Path, LogState]] = {}
 
 
 def state_of(folder: Path, newest: int) -> LogState | None:
@@ -93,6 +138,16 @@ def state_of(folder: Path, newest: int) -> LogState | None:
         folder: where Delta keeps its log.
         newest: a commit that is there; later ones are read as well.
     """
+    state = _known.get(folder)
+    state = None if state is None else followed(folder, state)
+    if state is None:
+        state = _from_checksum(folder, newest)
+    if state is not None:
+        _known[folder] = state
+    return state
+
+
+def _from_checksum(folder: Path, newest: int) -> LogState | None:
     for version in range(newest, max(-1, newest - COMMITS_LOOKED_AT), -1):
         file = folder / f"{version:020}.crc"
         if file.exists():
@@ -110,15 +165,29 @@ def followed(folder: Path, state: LogState) -> LogState | None:
     """
     if identity_of(commit_file(folder, state.version)) != state.file:
         return None  # another table has taken the place of the one that we knew
-    while commit_file(folder, state.version + 1).exists():
-        state = _after(folder, state)
+    while (identity := identity_of(commit_file(folder, state.version + 1))) is not None:
+        actions = read_commit(folder, state.version + 1)
+        if actions is None:
+            return None
+        state = replace(
+            state,
+            version=state.version + 1,
+            file=identity,
+            numbers={**state.numbers, **actions.numbers},
+            last_row_id=max(state.last_row_id, actions.last_row_id),
+        )
+        if actions.metadata is not None or actions.protocol is not None:
+            metadata = actions.metadata or state.metadata
+            protocol = actions.protocol or state.protocol
+            form = form_of(metadata, protocol)
+            state = replace(state, metadata=metadata, protocol=protocol, form=form)
     return state
 
 
-def committed(
+def note_commit(
     folder: Path, state: LogState, *, app_id: str, number: int, last_row_id: int
-) -> LogState | None:
-    """Return what is known after the commit that has just followed, which is ours.
+) -> None:
+    """Note what is known after the commit that has just followed, which is ours.
 
     Args:
         folder: where Delta keeps the log.
@@ -128,13 +197,14 @@ def committed(
         last_row_id: the last id that it gave to a row.
     """
     file = identity_of(commit_file(folder, state.version + 1))
-    return file and replace(
-        state,
-        version=state.version + 1,
-        file=file,
-        numbers={**state.numbers, app_id: number},
-        last_row_id=last_row_id,
-    )
+    if file is not None:
+        _known[folder] = replace(
+            state,
+            version=state.version + 1,
+            file=file,
+            numbers={**state.numbers, app_id: number},
+            last_row_id=last_row_id,
+        )
 
 
 def _of_checksum(folder: Path, version: int, file: Path) -> LogState | None:
@@ -148,76 +218,79 @@ def _of_checksum(folder: Path, version: int, file: Path) -> LogState | None:
     return identity and LogState(
         version=version,
         file=identity,
-        form=_form(metadata, protocol),
+        metadata=metadata,
+        protocol=protocol,
+        form=form_of(metadata, protocol),
         numbers=numbers,
-        last_row_id=max(map(_last_row_id, domains), default=NO_ROW_ID),
+        last_row_id=max(map(row_id_of, domains), default=NO_ROW_ID),
     )
 
 
-def _after(folder: Path, state: LogState) -> LogState:
-    """Return what is known after one more commit."""
-    numbers, last, form = dict(state.numbers), state.last_row_id, state.form
-    identity = identity_of(commit_file(folder, state.version + 1))
-    assert identity is not None
-    for action in actions_of(folder, state.version + 1):
-        if "txn" in action:
-            numbers[action["txn"]["appId"]] = int(action["txn"]["version"])
-        elif "domainMetadata" in action:
-            last = max(last, _last_row_id(action["domainMetadata"]))
-        elif "metaData" in action or "protocol" in action:
-            form = None  # until a checksum file tells both
-    return replace(
-        state,
-        version=state.version + 1,
-        file=identity,
-        numbers=numbers,
-        last_row_id=last,
-        form=form,
-    )
+def form_of(metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> TableForm | str:
+    """Return what an append to a table has to be like; where that is Spark's to make, what of the
+    table is not known.
+
+    Args:
+        metadata: of the table, as Delta's protocol has it.
+        protocol: likewise.
+    """
+    try:
+        return _form(metadata, protocol)
+    except _NotKnownError as found:
+        return str(found)
 
 
-def _last_row_id(domain: Mapping[str, Any]) -> int:
-    if domain["domain"] != ROW_TRACKING:
-        return NO_ROW_ID
-    return int(json.loads(domain["configuration"])["rowIdHighWaterMark"])
-
-
-def _form(metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> TableForm | None:
-    features = set(protocol.get("writerFeatures", ()))
+def _form(metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> TableForm:
+    features = {*(protocol.get("writerFeatures") or ())}
     versions = protocol["minReaderVersion"], protocol["minWriterVersion"]
+    _demand(versions[0] == FIRST_READER and versions[1] in _WRITERS, f"protocol {versions}")
+    _demand(features <= FEATURES, f"features {sorted(features - FEATURES)}")
     partitioned_by = metadata["partitionColumns"]
-    if versions not in _PROTOCOLS or not features <= _FEATURES or not partitioned_by:
-        return None
+    _demand(partitioned_by, "no partitions")
     columns: list[pa.Field] = []
     dates: dict[str, str] = {}
     for field in json.loads(metadata["schemaString"])["fields"]:
         name, more = field["name"], field["metadata"]
         generated = more.get("delta.generationExpression")
         if generated is not None:
-            instant = next((c.name for c in columns if generated == _DATE_OF.format(c.name)), None)
-            if instant is None or name not in partitioned_by:
-                return None
-            dates[name] = instant
-        elif field["type"] not in _TYPES or not more.keys() <= {"comment"}:
-            return None
+            instant = next((c for c in columns if generated == _DATE_OF.format(c.name)), None)
+            if instant is None or instant.nullable or name not in partitioned_by:
+                raise _NotKnownError(f"generated column {name}")
+            dates[name] = instant.name
         else:
-            columns.append(pa.field(name, _TYPES[field["type"]], nullable=field["nullable"]))
-    settings = metadata["configuration"]
-    checks = {
-        name.removeprefix(_CHECK): condition(sql)
-        for name, sql in settings.items()
-        if name.startswith(_CHECK)
-    }
-    conditions = {name: check for name, check in checks.items() if check is not None}
-    if len(conditions) < len(checks):
-        return None
-    kept = settings.get("delta.dataSkippingStatsColumns")
+            kind = str(field["type"])  # of several fields if it is no name
+            _demand(kind in _TYPES and more.keys() <= {"comment"}, f"column {name}")
+            if name in partitioned_by:
+                known = kind in _PARTITIONED_BY and not field["nullable"]
+                _demand(known, f"partition {name}")
+            columns.append(pa.field(name, _TYPES[kind], nullable=field["nullable"]))
+    settings: Mapping[str, str] = metadata["configuration"]
+    conditions: dict[str, pc.Expression] = {}
+    for name, value in settings.items():
+        check = condition(value) if name.startswith(_CHECK) else None
+        if check is not None:
+            conditions[name.removeprefix(_CHECK)] = check
+        else:
+            _demand(_PROPERTIES.get(name, _nothing)(value), f"property {name}")
+    all_names = [column.name for column in columns]
+    kept = settings[_STATISTICS].split(",") if _STATISTICS in settings else all_names
+    _demand({*kept} <= {*all_names, *dates}, f"property {_STATISTICS}")
     return TableForm(
         columns=pa.schema(columns),
         dates=dates,
         partitioned_by=partitioned_by,
         conditions=conditions,
-        statistics=frozenset(kept.split(",") if kept else (column.name for column in columns)),
-        checkpoint_interval=int(settings.get("delta.checkpointInterval", 10)),
+        statistics=frozenset(kept),
+        checkpoint_interval=int(settings.get(_CHECKPOINTS, 10)),
         has_row_ids="rowTracking" in features,
     )
+
+
+def _nothing(value: str) -> bool:
+    del value
+    return False
+
+
+def _demand(is_so: object, otherwise: str) -> None:
+    if not is_so:
+        raise _NotKnownError(otherwise)

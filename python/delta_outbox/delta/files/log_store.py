@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from delta_outbox.runtime.log_folder import actions_of, commit_file
+from delta_outbox.delta.commits import read_commit
+from delta_outbox.runtime.log_folder import commit_file
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -119,8 +120,6 @@ class LogStore:
             # The answer may have been lost; and whoever was first is no error.
             if not file.exists():
                 raise
-            return any(
-                action.get("commitInfo", {}).get("userMetadata") == tag
-                for action in actions_of(self._folder, version)
-            )
+            there = read_commit(self._folder, version)
+            return there is not None and there.commit.tag == tag
         return True

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from delta_outbox.delta.delta_errors import is_conflict
 from delta_outbox.delta.durability import sync_outbox
-from delta_outbox.delta.numbered_appends import ATTEMPTS
+from delta_outbox.delta.log_writer import ATTEMPTS
 from delta_outbox.delta.storage_errors import writing_to
 from delta_outbox.operations.maintenance.compaction_rules import (
     SMALL_FILE,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.core.errors import LogRewound, NoOutboxHere, SequenceTaken, WrongUsage
 from delta_outbox.core.literals import listed
-from delta_outbox.delta.numbered_appends import ATTEMPTS
+from delta_outbox.delta.log_writer import ATTEMPTS
 from delta_outbox.delta.numbered_writes import NumberedWrite, NumberedWrites
 from delta_outbox.lifecycle.states import OPEN_STATES, TERMINAL_STATES
 from delta_outbox.operations.maintenance.purge_counts import PurgeCounts

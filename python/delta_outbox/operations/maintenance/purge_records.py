@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from delta_outbox.core.errors import SequenceTaken
 from delta_outbox.core.tables import Tables
-from delta_outbox.delta.delta_errors import is_conflict
-from delta_outbox.delta.storage_errors import writing_to
+from delta_outbox.delta.log_writer import LogWriter
 from delta_outbox.operations.maintenance.purge_rules import deliveries_of
 from delta_outbox.operations.maintenance.removal import remove
 
@@ -50,18 +51,8 @@ class PurgeRecords:
             "on s.event_id = c.event_id and s.arrival = c.arrival "
             f"and s.destination = c.destination where {deliveries_of(given, 's.')}"
         )
-        try:
-            with writing_to(self._tables.purged):
-                (
-                    frame.write.format("delta")
-                    .mode("append")
-                    .option("txnAppId", RECORDS_APP_ID)
-                    .option("txnVersion", number)
-                    .saveAsTable(self._tables.purged)
-                )
-        except Exception as error:
-            if not is_conflict(error):
-                raise
+        with contextlib.suppress(SequenceTaken):
+            LogWriter(self._spark, app_id=RECORDS_APP_ID).append(self._tables.purged, frame, number)
         return self._has(number)
 
     def forget(self, number: int) -> None:

@@ -1,0 +1,168 @@
+"""Appends rows to a log: as a file where that is ours to write, else through Spark.
+
+Under a number of a writer an append is committed once, and believed only when its commit is found
+again: Delta commits one append per (appId, version) and raises for those that raced; a version that
+was used before is skipped without a word.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import tempfile
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from delta_outbox.core.byte_bounds import AT_ONCE
+from delta_outbox.core.errors import SequenceTaken
+from delta_outbox.core.failpoints import Point, reach
+from delta_outbox.delta.commit_history import CommitHistory
+from delta_outbox.delta.delta_errors import is_conflict
+from delta_outbox.delta.durability import sync_outbox
+from delta_outbox.delta.files.file_appends import FileAppends
+from delta_outbox.delta.frames import frame_of
+from delta_outbox.delta.storage_errors import writing_to
+from delta_outbox.runtime.query_mode import interpreted
+from delta_outbox.runtime.session import spark_here
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+logger = logging.getLogger(__name__)
+
+ATTEMPTS: Final = 20  # appends that may be lost to other writers before the caller is told
+COMMITS_LOOKED_AT: Final = 200  # of other writers and of maintenance, since our own
+_ROWS_PER_FILE: Final = 200_000
+_LARGE: Final = 64 * 1024**2  # bytes that Spark may hold at once
+
+
+class LogWriter:
+    """Appends to logs under the numbers of one writer.
+
+    Args:
+        spark: the session to write with.
+        app_id: the writer id under which Delta keeps one version per append.
+        committed: the failpoint after each commit.
+    """
+
+    def __init__(self, spark: SparkSession, *, app_id: str, committed: Point | None = None) -> None:
+        self._spark = spark
+        self._app_id = app_id
+        self._committed = committed
+
+    def append(
+        self, log: str, rows: pa.Table | DataFrame, number: int, *, tag: str | None = None
+    ) -> int | None:
+        """Append rows under a number of the writer, and return the version of the log's commit.
+
+        Before it, all that they may have been decided by is on the disk; after it, they are.
+
+        Args:
+            log: its full name.
+            rows: all columns that a writer gives.
+            number: the version that Delta keeps.
+            tag: what the commit says of itself (`userMetadata`); one that no other has if left out.
+
+        Returns:
+            None if the number was used before: nothing was written.
+
+        Raises:
+            SequenceTaken: somebody else committed the number at the same time; nothing was written.
+            DiskFull: there is no room; nothing was written.
+            NotWritable: the right to write is missing; nothing was written.
+            NotSynced: the disk did not take what was read, or these rows.
+        """
+        schema, _, _ = log.rpartition(".")
+        sync_outbox(self._spark, schema)
+        tag = tag or f"{self._app_id}/{number}/{uuid.uuid4().hex}"
+        try:
+            self._write(log, rows, number, tag)
+        except Exception as error:
+            if is_conflict(error):
+                raise SequenceTaken(writer=self._app_id, number=number) from error
+            # The commit may have happened although its answer was lost.
+            version = _version_of(self._spark, log, tag)
+            if version is None:
+                raise
+            logger.warning("append_answer_lost", extra={"writer": self._app_id, "number": number})
+        else:
+            if self._committed is not None:
+                reach(self._committed)
+            version = _version_of(self._spark, log, tag)
+        sync_outbox(self._spark, schema)
+        return version
+
+    def _write(self, log: str, rows: pa.Table | DataFrame, number: int, tag: str) -> None:
+        """Write a file, or let Spark append. No other place makes that choice."""
+        numbered = self._app_id, number
+        with writing_to(log):
+            files = FileAppends(self._spark)
+            if isinstance(rows, pa.Table) and files.append(log, rows, *numbered, tag=tag):
+                return
+        append_by_spark(self._spark, log, rows, tag=tag, numbered=numbered)
+
+
+def append_by_spark(
+    spark: SparkSession,
+    log: str,
+    rows: pa.Table | DataFrame,
+    *,
+    tag: str,
+    numbered: tuple[str, int] | None = None,
+) -> None:
+    """Append rows by Spark.
+
+    Args:
+        spark: the session to write with.
+        log: its full name.
+        rows: columns of the log; those that are left out get the defaults of the table.
+        tag: what the commit says of itself (`userMetadata`).
+        numbered: the writer id and the number under which Delta takes it once.
+
+    Raises:
+        DiskFull: there is no room; nothing was written.
+        NotWritable: the right to write is missing; nothing was written.
+    """
+    with writing_to(log), _framed(spark, rows) as frame:
+        writer = frame.write.format("delta").mode("append").option("userMetadata", tag)
+        if numbered is not None:
+            app_id, number = numbered
+            writer = writer.option("txnAppId", app_id).option("txnVersion", number)
+        writer.saveAsTable(log)
+
+
+@contextlib.contextmanager
+def _framed(spark: SparkSession, rows: pa.Table | DataFrame) -> Iterator[DataFrame]:
+    """Give rows as a DataFrame for a block, to be written in few files: few of them in small-query
+    mode, large ones by way of a file, where Spark can read it, for otherwise it holds all of them
+    in memory.
+    """
+    if not isinstance(rows, pa.Table):
+        yield rows
+        return
+    files = max(1, rows.num_rows // _ROWS_PER_FILE)
+    with interpreted(spark, rows.num_rows):
+        if rows.nbytes <= _LARGE or spark_here(spark) is None:
+            yield frame_of(spark, rows).coalesce(files)
+            return
+        with tempfile.TemporaryDirectory(prefix="outbox-append-") as made:
+            path = str(Path(made) / "rows.parquet")
+            at_once = max(1, AT_ONCE * rows.num_rows // rows.nbytes)
+            pq.write_table(rows, path, row_group_size=at_once, use_dictionary=False)
+            yield spark.read.parquet(path).coalesce(files)
+
+
+def _version_of(spark: SparkSession, table: str, tag: str) -> int | None:
+    """Return the latest commit that carries a tag, if there is one; its rows are all or none.
+
+    Reading the last commit costs much less than reading rows.
+    """
+    for commit in CommitHistory(spark).back(table, COMMITS_LOOKED_AT):
+        if commit.tag == tag:
+            return commit.version
+    return None

@@ -1,0 +1,110 @@
+"""Every log that files are written to is as the writer knows it, down to each rule of its DDL."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from tests.unit.macro_namespace import Macros
+
+from delta_outbox.core.tables import TRANSITIONS
+from delta_outbox.delta.files.event_files import PARTITIONS
+from delta_outbox.delta.files.log_state import TableForm, form_of
+from delta_outbox.delta.numbered_writes import ROW
+
+MACROS = Macros("storage", "lifecycle", "projection/fold")
+COLUMN = re.compile(r"^ {8}(\w+) (map<.*?>|array<\w+>|\w+)(.*?),?$", re.MULTILINE)
+GENERATED = re.compile(r"generated always as \((.*)\)(?: comment|$)")
+PROPERTY = re.compile(r"'([\w.]+)' = \"([^\"]*)\"")
+TYPES = {"int": "integer", "bigint": "long"}
+SUPPORTED = "delta.feature."
+BY_FILES = ("transitions", "progress", "state")
+
+
+def described(log: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the metadata and the protocol of a log, as Delta makes them of our DDL."""
+    text = getattr(MACROS, f"ddl_{log}")(log)
+    columns, _, properties = text.partition("tblproperties")
+    fields = []
+    for name, kind, more in COLUMN.findall(columns):
+        generated = GENERATED.search(more)
+        metadata = {"delta.generationExpression": generated[1]} if generated else {}
+        if " default " in more:
+            metadata["CURRENT_DEFAULT"] = "?"
+        fields.append(
+            {
+                "name": name,
+                "type": TYPES.get(kind, kind) if kind.isalpha() else {"type": kind},
+                "nullable": "not null" not in more,
+                "metadata": metadata,
+            }
+        )
+    given = dict(PROPERTY.findall(properties))
+    features = {name.removeprefix(SUPPORTED) for name in given if name.startswith(SUPPORTED)}
+    settings = {name: value for name, value in given.items() if not name.startswith(SUPPORTED)}
+    of_settings = {
+        "changeDataFeed": settings.get("delta.enableChangeDataFeed") == "true",
+        "rowTracking": settings.get("delta.enableRowTracking") == "true",
+        "checkConstraints": any(name.startswith("delta.constraints.") for name in settings),
+        "generatedColumns": any(field["metadata"] for field in fields),
+    }
+    features |= {name for name, is_there in of_settings.items() if is_there}
+    partitions = re.search(r"partitioned by \((.*)\)", columns)
+    described_ = {
+        "schemaString": json.dumps({"type": "struct", "fields": fields}),
+        "partitionColumns": partitions[1].split(", ") if partitions else [],
+        "configuration": settings,
+    }
+    protocol = {
+        "minReaderVersion": 1,
+        "minWriterVersion": 7,
+        "writerFeatures": sorted(features | {"appendOnly", "invariants"}),
+    }
+    return described_, protocol
+
+
+@pytest.mark.parametrize("log", BY_FILES)
+def test_each_rule_of_a_log_that_files_are_written_to_is_known(log: str) -> None:
+    """A column, a constraint, a property or a partition that our DDL has is known to the writer;
+    else each append would go through Spark, and nobody would be told.
+    """
+    metadata, protocol = described(log)
+    form = form_of(metadata, protocol)
+    assert isinstance(form, TableForm), form
+    settings = metadata["configuration"]
+    checks = {n.removeprefix("delta.constraints.") for n in settings if "constraints" in n}
+    assert checks == form.conditions.keys()
+    assert int(settings["delta.checkpointInterval"]) == form.checkpoint_interval
+    written: Mapping[str, list[str]] = {
+        "transitions": TRANSITIONS.names,
+        "progress": ROW.names,
+        "state": MACROS.state_columns(),
+    }
+    assert set(written[log]) == set(form.columns.names)
+
+
+@pytest.mark.parametrize(
+    ("log", "why"),
+    [
+        ("events", "features ['allowColumnDefaults']"),
+        ("commands", "features ['allowColumnDefaults']"),
+        ("relays", "column lanes"),
+        ("purged", "no partitions"),
+    ],
+)
+def test_the_other_logs_are_sparks_to_write(log: str, why: str) -> None:
+    """Logs with defaults, with columns that are no plain values, or without partitions."""
+    assert why == form_of(*described(log))
+
+
+@pytest.mark.parametrize("log", ["events", "transitions", "commands"])
+def test_the_partitions_of_logs_that_files_are_read_of_have_their_types(log: str) -> None:
+    """What a commit says of a partition column becomes a value of the type that the DDL says."""
+    metadata, _ = described(log)
+    kinds = {f["name"]: f["type"] for f in json.loads(metadata["schemaString"])["fields"]}
+    spelled = {"integer": "int32", "date": "date32[day]"}
+    expected = {name: spelled[kinds[name]] for name in metadata["partitionColumns"]}
+    assert expected == {name: str(PARTITIONS[name]) for name in metadata["partitionColumns"]}

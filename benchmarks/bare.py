@@ -47,6 +47,7 @@ class Bare:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._jars = ",".join(map(str, jars.resolve()))
+        self._java = find_java().home  # None: the one on the PATH, as Spark finds it
         self._run("writes")
 
     def seconds(self) -> float:
@@ -62,7 +63,7 @@ class Bare:
             ],
             env={
                 **{name: value for name, value in os.environ.items() if "SPARK" not in name},
-                "JAVA_HOME": str(find_java().home),
+                **({} if self._java is None else {"JAVA_HOME": str(self._java)}),
                 "PYSPARK_PYTHON": sys.executable,
             },
             cwd=self._folder,

@@ -183,7 +183,8 @@ class Isolation:
     def tasks(self, destinations: Sequence[str], in_use: Mapping[str, int], taken: int) -> int:
         """Return how many publishing tasks a claim may have; 0 if it must wait.
 
-        One task is kept for each other destination, so that one that hangs blocks nobody else.
+        One task is kept for each other destination, so that one that hangs blocks nobody else. An
+        only destination without a limit has one for each claim: Spark has slots for more.
 
         Args:
             destinations: of the claim.
@@ -198,7 +199,7 @@ class Isolation:
         if asked:
             cap = min(self._workers, *asked)
         used = max(in_use.get(name, 0) for name in destinations)
-        return max(0, min(cap - used, self._workers - taken))
+        return max(int(not (others or asked)), min(cap - used, self._workers - taken))
 
     def share(self, limit: int) -> int:
         """Return how much of a limit one destination may use up.

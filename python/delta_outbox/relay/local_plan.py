@@ -84,7 +84,7 @@ class LocalPlan:
             scopes,
             batch_size=self._batch_size,
             batch_bytes=self._outbox.settings.relay.batch_bytes,
-            to=goes_to(eligible, policies) if self._isolation.is_isolated else None,
+            to=goes_to(eligible, policies),
             lanes=epoch.lanes_of(eligible) if epoch.lanes > 1 else None,
         )
 

@@ -90,15 +90,17 @@ class Planning:
         self.to_end = pa.concat_tables([first.slice(room), *others])
         return first.slice(0, room)
 
-    def is_low(self, *, is_idle: bool = False) -> bool:
+    def is_low(self, *, is_idle: bool = False, has_slot: bool = False) -> bool:
         """Say whether it is time to poll, while something is being published or held back.
 
         Args:
             is_idle: what is planned has to wait, and somebody could do more.
+            has_slot: more could be in flight, and nothing that is planned may be.
         """
         if is_idle:
             return not self.is_fresh
-        return self._timing.is_over(has_plan=self.schedule is not None)
+        has_plan = self.schedule is not None and not (has_slot and self._local.has_more)
+        return self._timing.is_over(has_plan=has_plan)
 
     @property
     def is_fresh(self) -> bool:

@@ -24,12 +24,15 @@ Allowed = Callable[[pa.Table], npt.NDArray[np.bool_]]
 
 
 class Kind(StrEnum):
-    """What a claim is made of. Each kind is published beside the other, so that whatever is slow
-    to fail delays nothing that is well.
-    """
+    """What a claim is made of."""
 
     FIRST_ATTEMPT = "first attempt"
     RETRY = "retry"  # failed before, or under suspicion of killing its worker
+
+    @property
+    def other(self) -> Kind:
+        """Return the other kind."""
+        return Kind.RETRY if self is Kind.FIRST_ATTEMPT else Kind.FIRST_ATTEMPT
 
 
 class Schedule:
@@ -97,23 +100,24 @@ class Schedule:
         Args:
             blocked: order scopes of which something else is in flight, so that they do not count.
         """
-        left = self._to[self._left & ~self._all_blocked(blocked)[self._scope]]
-        codes, first = np.unique(left, return_index=True)
-        return [self._destinations[code] for code in codes[np.argsort(first)]]
+        left = self._free_of(blocked)
+        first = {
+            name: int(np.argmax(its))
+            for name in self._destinations
+            if (its := left & self._is_to(name)).any()
+        }
+        return sorted(first, key=first.__getitem__)
 
-    def has(self, kind: Kind, *, to: str | None = None) -> bool:
-        """Say whether something of a kind is left, eligible at once or not.
+    def counts(self, *, to: str, blocked: Iterable[str | None]) -> dict[Kind, int]:
+        """Return how many deliveries of each kind are left for some destinations.
 
         Args:
-            kind: what a claim would be made of.
-            to: its destinations; any if left out.
+            to: the destinations.
+            blocked: order scopes of which something else is in flight, so that they do not count.
         """
-        left = self._left & ~self._blocked[self._scope]
-        if to is not None:
-            left = left & self._is_to(to)
-        return bool(
-            np.any(left & ((self._group == _FIRST_ATTEMPT) == (kind is Kind.FIRST_ATTEMPT)))
-        )
+        groups = self._group[self._free_of(blocked) & self._is_to(to)]
+        new = int(np.count_nonzero(groups == _FIRST_ATTEMPT))
+        return {Kind.FIRST_ATTEMPT: new, Kind.RETRY: groups.size - new}
 
     def block(self, scopes: Iterable[str | None]) -> bool:
         """Block some scopes, for what was to come first has not been delivered: take nothing more
@@ -138,6 +142,7 @@ class Schedule:
         to: str | None = None,
         allowed: Allowed | None = None,
         one_per_scope: bool = False,
+        share: int = 1,
     ) -> pa.Table:
         """Cut the next claim of a kind; it is of one lane.
 
@@ -148,11 +153,13 @@ class Schedule:
             to: for these destinations only; for any if left out.
             allowed: says of deliveries which of them may be taken now; all if left out.
             one_per_scope: take no more than the first of each order scope.
+            share: where there is more, share the order scopes with other claims, so many with this
+                one: with few keys the first would have them all.
 
         Returns:
             Columns of `claims.DELIVERIES`, in order; no rows if there is nothing to take.
         """
-        open_ = self._left & ~self._all_blocked(blocked)[self._scope]
+        open_ = self._free_of(blocked)
         of_kind = (
             (self._group == _FIRST_ATTEMPT)
             if kind is Kind.FIRST_ATTEMPT
@@ -170,9 +177,10 @@ class Schedule:
                 places = places[allowed(self._deliveries.take(pa.array(places)))]
             if one_per_scope:
                 places = places[self._is_first(places)]
-            places = self._of_one_lane(places[self._is_prefix(places)])[:limit]
-            if self._batch_bytes is not None:
-                places = places[: fitting(self._bytes[places], self._batch_bytes)]
+            if share > 1 and self._fitting(places, limit) < places.size:
+                places = places[self._is_of_share(places, share)]
+            places = self._of_one_lane(places[self._is_prefix(places)])
+            places = places[: self._fitting(places, limit)]
             if places.size:
                 self._left[places] = False
                 first, last = int(places[0]), int(places[-1])
@@ -181,6 +189,12 @@ class Schedule:
                 return self._deliveries.take(pa.array(places))
         return self._deliveries.slice(0, 0)
 
+    def _fitting(self, places: npt.NDArray[np.int64], limit: int) -> int:
+        """Return how many of the first places one claim may hold, by their number and bytes."""
+        if self._batch_bytes is None:
+            return limit
+        return min(limit, fitting(self._bytes[places[:limit]], self._batch_bytes))
+
     def _of_one_lane(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return those places that are of the same lane as the first."""
         if self._lanes is None or not places.size:
@@ -188,10 +202,11 @@ class Schedule:
         same: npt.NDArray[np.bool_] = self._lanes[places] == self._lanes[places[0]]
         return places.compress(same)
 
-    def _all_blocked(self, also: Iterable[str | None]) -> npt.NDArray[np.bool_]:
-        blocked = self._blocked.copy()
-        blocked[self._codes_of(also)] = True
-        return blocked
+    def _free_of(self, blocked: Iterable[str | None]) -> npt.NDArray[np.bool_]:
+        """Say what is left and in none of some scopes, nor in one that is blocked already."""
+        all_blocked = self._blocked.copy()
+        all_blocked[self._codes_of(blocked)] = True
+        return self._left & ~all_blocked[self._scope]
 
     def _codes_of(self, scopes: Iterable[str | None]) -> list[int]:
         found = (self._codes.get(scope) for scope in scopes if scope is not None)
@@ -205,6 +220,8 @@ class Schedule:
         return [int(group) for group in groups[np.argsort(first)]]
 
     def _is_to(self, to: str) -> npt.NDArray[np.bool_]:
+        if self._destinations == [to]:
+            return np.ones_like(self._left)
         code = self._destinations.index(to) if to in self._destinations else -1
         result: npt.NDArray[np.bool_] = self._to == code
         return result
@@ -216,6 +233,16 @@ class Schedule:
         first[np.unique(scopes, return_index=True)[1]] = True
         first |= scopes == _FREE
         return first
+
+    def _is_of_share(self, places: npt.NDArray[np.int64], share: int) -> npt.NDArray[np.bool_]:
+        """Say which places are of every so many-th of their scopes; without a scope each is."""
+        scopes = self._scope[places]
+        is_there = np.zeros(len(self._blocked), dtype=bool)
+        is_there[scopes] = True
+        is_there[_FREE] = False
+        number = np.cumsum(is_there) - 1
+        result: npt.NDArray[np.bool_] = (number[scopes] % share == 0) | (scopes == _FREE)
+        return result
 
     def _is_prefix(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Say which places have nothing before them in their scope that stays behind."""

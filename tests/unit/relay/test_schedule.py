@@ -83,6 +83,19 @@ def test_a_claim_is_of_one_lane() -> None:
     assert [1] == taken(plan.take(Kind.FIRST_ATTEMPT, 9))
 
 
+def test_order_scopes_are_shared_where_one_claim_cannot_hold_all() -> None:
+    """A claim that leaves something takes every second order scope, so that another one finds the
+    others; what has none is for whoever comes first. One that leaves nothing takes all.
+    """
+    rows: list[Row] = [(key, 0, 0) for _ in range(3) for key in ("a", "b", None, "c")]
+    plan = schedule(*rows)
+    assert [0, 2, 3, 4, 6, 7] == taken(plan.take(Kind.FIRST_ATTEMPT, 6, share=2))
+    assert [1, 5, 9] == taken(plan.take(Kind.FIRST_ATTEMPT, 6, blocked=["a", "c"], share=1))[:3]
+    assert [0, 1, 2, 3] == taken(schedule(*rows[:4]).take(Kind.FIRST_ATTEMPT, 4, share=2))
+    large = schedule(*rows[:4], sizes=[5, 5, 5, 5], batch_bytes=10)
+    assert [0, 2] == taken(large.take(Kind.FIRST_ATTEMPT, 4, share=2))
+
+
 def test_first_attempts_wait_for_a_retry_before_them() -> None:
     """Of a scope whose first event failed before, a claim of new ones takes nothing."""
     plan = schedule(("k", 1, 0), ("k", 0, 0), ("other", 0, 0))
@@ -127,13 +140,15 @@ ROWS = st.lists(
 
 @given(
     rows=ROWS,
-    turns=st.lists(st.tuples(st.sampled_from(Kind), st.integers(1, 6)), max_size=9),
+    turns=st.lists(
+        st.tuples(st.sampled_from(Kind), st.integers(1, 6), st.integers(1, 3)), max_size=9
+    ),
     sizes=st.lists(st.none() | st.integers(0, 12), min_size=24, max_size=24),
     batch_bytes=st.none() | st.integers(1, 20),
 )
 def test_every_claim_is_a_prefix_of_each_scope(
     rows: list[Row],
-    turns: list[tuple[Kind, int]],
+    turns: list[tuple[Kind, int, int]],
     sizes: list[int | None],
     batch_bytes: int | None,
 ) -> None:
@@ -142,8 +157,8 @@ def test_every_claim_is_a_prefix_of_each_scope(
     """
     plan = schedule(*rows, batch_size=4, sizes=sizes[: len(rows)], batch_bytes=batch_bytes)
     order: list[int] = []
-    for kind, size in [*turns, *[(kind, 3) for _ in rows for kind in Kind]]:
-        claim = taken(plan.take(kind, size))
+    for kind, size, share in [*turns, *[(kind, 3, 1) for _ in rows for kind in Kind]]:
+        claim = taken(plan.take(kind, size, share=share))
         suspects = {rows[number][2] for number in claim}
         assert len(claim) <= size
         if batch_bytes is not None and len(claim) > 1:

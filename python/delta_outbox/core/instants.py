@@ -23,3 +23,12 @@ def micros(value: datetime) -> int:
         value: with an offset.
     """
     return (value - _EPOCH) // timedelta(microseconds=1)
+
+
+def instant_of(value: int) -> datetime:
+    """Return an instant that is given as microseconds since 1970, or the nearest that there is.
+
+    Args:
+        value: microseconds.
+    """
+    return _EPOCH + timedelta(microseconds=min(max(value, FIRST_INSTANT), LAST_INSTANT))

@@ -19,7 +19,7 @@ from delta_outbox.lifecycle.claims import Claim, new_claim_id
 from delta_outbox.lifecycle.order_scopes import scopes_of
 from delta_outbox.relay.flight import Flight, Held
 from delta_outbox.relay.isolation import Isolation
-from delta_outbox.relay.schedule import Kind, Schedule
+from delta_outbox.relay.window import Kind, Window
 
 if TYPE_CHECKING:
     from delta_outbox.store.store import Store
@@ -58,18 +58,18 @@ class Chooser:
         self._turns: dict[str, int] = {}  # destinations to the turn in which they were served
         self._last: dict[str, Kind] = {}
 
-    def choose(self, schedule: Schedule, chosen: list[Held], *, once: bool) -> None:
+    def choose(self, window: Window, chosen: list[Held], *, once: bool) -> None:
         """Add the claims that may be made now.
 
         Args:
-            schedule: what is eligible.
+            window: what is eligible, selected now.
             chosen: claims that are to be made already; takes the others.
             once: make one batch, over all destinations.
         """
-        waiting = schedule.destinations()
+        waiting = window.destinations()
         self._isolation.know(name for to in waiting for name in to.split("|"))
         for to in waiting if once else sorted(waiting, key=lambda one: self._turns.get(one, 0)):
-            while found := self._next(schedule, to, chosen, once=once):
+            while found := self._next(window, to, chosen, once=once):
                 chosen += found
                 self._turns[to] = max(self._turns.values(), default=0) + 1
                 if once:
@@ -95,42 +95,40 @@ class Chooser:
             is_released=is_released,
         )
 
-    def has_slot(self, schedule: Schedule) -> bool:
+    def has_slot(self, window: Window) -> bool:
         """Say whether one claim more could be in flight for a destination of what is planned.
 
         Args:
-            schedule: what is planned.
+            window: what is planned, selected now.
         """
         held = self._flight.held()
-        return any(self._slots(to, held) for to in schedule.destinations())
+        return any(self._slots(to, held) for to in window.destinations())
 
-    def is_idle(self, schedule: Schedule | None) -> bool:
+    def is_idle(self, window: Window | None) -> bool:
         """Say whether something slow is in flight and another destination has nothing planned.
 
         Args:
-            schedule: what is planned.
+            window: what is planned, selected now.
         """
-        if schedule is None or not self._isolation.is_isolated or self._flight.age() < IDLE_SECONDS:
+        if window is None or not self._isolation.is_isolated or self._flight.age() < IDLE_SECONDS:
             return False
-        planned = schedule.destinations(blocked=_scopes_of(self._flight.held()))
+        planned = window.destinations(blocked=self._scopes(self._flight.held()))
         in_flight = [held.to for held in self._flight.held()]
         return self._isolation.has_others(
             name for to in (*planned, *in_flight) for name in to.split("|")
         )
 
-    def _next(
-        self, schedule: Schedule, to: str, chosen: Sequence[Held], *, once: bool
-    ) -> list[Held]:
+    def _next(self, window: Window, to: str, chosen: Sequence[Held], *, once: bool) -> list[Held]:
         """Return the next claim for some destinations, in parts where they are told apart."""
         held = [*self._flight.held(), *chosen]
         if not self._slots(to, held):
             return []
-        left = schedule.counts(to=to, blocked=_scopes_of(held))
+        left = window.counts(to=to, blocked=self._scopes(held))
         # Take turns: where there is room for one kind only, none is to wait for ever.
         kinds = (Kind.RETRY, Kind.FIRST_ATTEMPT)
         for kind in kinds[::-1] if self._last.get(to) is Kind.RETRY else kinds:
             if left[kind]:
-                found = self._of_kind(schedule, kind, to, held, chosen, left, once=once)
+                found = self._of_kind(window, kind, to, held, chosen, left, once=once)
                 if found:
                     self._last[to] = kind
                     return found
@@ -138,7 +136,7 @@ class Chooser:
 
     def _of_kind(
         self,
-        schedule: Schedule,
+        window: Window,
         kind: Kind,
         to: str,
         held: Sequence[Held],
@@ -153,7 +151,7 @@ class Chooser:
             room = (room + 1) // 2  # of a limit, a half is for the others
         are_free = all(map(self._isolation.is_free, names))
         if len(names) > 1 and not are_free:
-            return self._parts(schedule, kind, to, room, held)
+            return self._parts(window, kind, to, room, held)
         if len(names) == 1:
             room = self._isolation.room(to, room)
         tasks = self._tasks(names, held)
@@ -163,10 +161,10 @@ class Chooser:
             return []
         # Keys and tasks are shared with the claims that may yet start beside this one.
         slots = 1 if once or room < self._batch_size else self._slots(to, held)
-        batch = schedule.take(
+        batch = window.take(
             kind,
             room,
-            blocked=_scopes_of(held),
+            blocked=self._scopes(held),
             to=to,
             allowed=self._isolation.allowed(to) if len(names) == 1 else None,
             share=slots,
@@ -179,7 +177,7 @@ class Chooser:
         return [self.held(kind, claim, to=to, tasks=-(-tasks // slots))]
 
     def _parts(
-        self, schedule: Schedule, kind: Kind, to: str, room: int, held: Sequence[Held]
+        self, window: Window, kind: Kind, to: str, room: int, held: Sequence[Held]
     ) -> list[Held]:
         """Take events for several destinations in a claim for each; of a key one only, for its
         order holds over all of them.
@@ -189,9 +187,10 @@ class Chooser:
             well[name] = self._tasks([name], held)
             if not (well[name] and self._slots(name, held, kind)):
                 return []
-        if not room:
+        is_there = any(self._isolation.room(name, 1) for name in to.split("|"))
+        if not (room and is_there):
             return []
-        batch = schedule.take(kind, room, blocked=_scopes_of(held), to=to, one_per_scope=True)
+        batch = window.take(kind, room, blocked=self._scopes(held), to=to, one_per_scope=True)
         if not batch.num_rows:
             return []
         whole = self._outbox.new_claim(batch)
@@ -228,16 +227,20 @@ class Chooser:
         share = self._isolation.share(self._limit) - sum(len(one.claim) for one in same)
         return max(0, min(self._batch_size, left, share))
 
+    def _scopes(self, held: Sequence[Held]) -> set[str | None]:
+        """Return the order scopes of which something is in flight."""
+        policies, found = self._outbox.policies_in_force, set[str | None]()
+        for one in held:
+            is_named = one.claim.policy_version == policies.version
+            found.update(one.order_scopes if is_named else one.scopes_by(policies))
+        return found
+
     def _tasks(self, names: Sequence[str], held: Sequence[Held]) -> int:
         in_use: Counter[str] = Counter()
         for one in held:
             for name in one.to.split("|"):
                 in_use[name] += one.tasks
         return self._isolation.tasks(names, in_use, sum(one.tasks for one in held))
-
-
-def _scopes_of(held: Sequence[Held]) -> set[str | None]:
-    return {scope for one in held for scope in one.order_scopes}
 
 
 def _part(whole: Claim, destination: str) -> Claim:

@@ -7,9 +7,12 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Final
 
+from delta_outbox.core.arrow import shared_texts
 from delta_outbox.core.clock import Clock
 from delta_outbox.lifecycle.claims import Claim
-from delta_outbox.relay.schedule import Kind
+from delta_outbox.lifecycle.order_scopes import scopes_of
+from delta_outbox.lifecycle.policy import PolicySet
+from delta_outbox.relay.window import Kind
 from delta_outbox.store.transition_log import TransitionLog
 from delta_outbox.store.unknown_results import PublishResult
 
@@ -48,6 +51,16 @@ class Held:
 
     def __post_init__(self) -> None:
         self.order_scopes = frozenset(self.scopes)
+
+    def scopes_by(self, policies: PolicySet) -> list[str | None]:
+        """Return the order scope of each delivery by the names that some policies give them.
+
+        Args:
+            policies: others maybe than those of the claim.
+        """
+        if policies.version == self.claim.policy_version:
+            return self.scopes
+        return shared_texts(scopes_of(self.claim.deliveries, policies))
 
 
 @dataclass(frozen=True, kw_only=True)

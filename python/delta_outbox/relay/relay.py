@@ -19,14 +19,20 @@ import pyarrow as pa
 
 from delta_outbox.core.errors import LaneClosed, SequenceTaken
 from delta_outbox.lifecycle.claims import (
+    blocking,
     claim_rows,
     ending_rows,
+    joined,
+    requeued,
     results_without_sending,
     still_live,
 )
+from delta_outbox.lifecycle.endings import Ending
+from delta_outbox.lifecycle.endings_by_column import Endings
+from delta_outbox.lifecycle.policy_columns import OnDead
 from delta_outbox.lifecycle.results import NotSent
 from delta_outbox.lifecycle.results_by_column import Results
-from delta_outbox.lifecycle.states import State
+from delta_outbox.lifecycle.states import Reason, State
 from delta_outbox.projection.tails import LARGE_QUERY_ROWS
 from delta_outbox.relay.chooser import Chooser
 from delta_outbox.relay.destinations import Destinations
@@ -38,7 +44,6 @@ from delta_outbox.relay.publishing import margin_seconds
 from delta_outbox.relay.publishing_pause import PublishingPause
 from delta_outbox.relay.summary import Mode, Summary
 from delta_outbox.relay.timing import NEWS_SECONDS
-from delta_outbox.relay.waiting import requeued
 from delta_outbox.runtime.query_mode import use_large_query_mode
 from delta_outbox.store.heartbeat import Heartbeat
 from delta_outbox.store.lane_change import LaneChange
@@ -169,21 +174,21 @@ class Relay:
             if claims or self._endings:
                 self._append(claims)
             elif self._flight:
-                schedule = self._planning.schedule
-                is_idle = self._chooser.is_idle(schedule)
-                has_slot = schedule is not None and self._chooser.has_slot(schedule)
+                window = self._planning.window
+                is_idle = self._chooser.is_idle(window)
+                has_slot = window is not None and self._chooser.has_slot(window)
                 if may_claim and self._planning.is_low(is_idle=is_idle, has_slot=has_slot):
                     self._poll(mode, is_idle=is_idle)
                 else:
                     self._flight.wait(COMPLETION_SECONDS)
             elif done or not self._has_epoch(mode, max_wait, stop):
                 return
-            elif is_paused or (self._planning.is_fresh and self._planning.schedule is not None):
+            elif is_paused or (self._planning.is_fresh and self._planning.window is not None):
                 if not self._waited(mode, max_wait, stop, is_paused=is_paused):
                     return
             else:
                 self._poll(mode)
-                if self._planning.schedule is None and not self._planning.to_end.num_rows:
+                if self._planning.window is None and not self._planning.has_ends:
                     if mode is Mode.ONCE or (mode is Mode.DRAIN and self._is_drained(max_wait)):
                         return
                     self._pause(stop)
@@ -262,10 +267,10 @@ class Relay:
     def _poll(self, mode: Mode, *, is_idle: bool = False) -> None:
         self._destinations.prepare()
         self._plan(mode, is_idle=is_idle)
-        if self._destinations.prepare_former(self._planning.schedule):
+        if self._destinations.prepare_former(self._planning.claimed_for):
             self._plan(mode, is_idle=is_idle)
-        schedule = self._planning.schedule
-        if schedule is not None and len(schedule) >= LARGE_QUERY_ROWS:
+        window = self._planning.window
+        if window is not None and len(window) >= LARGE_QUERY_ROWS:
             use_large_query_mode(self._outbox.spark)
 
     def _plan(self, mode: Mode, *, is_idle: bool) -> None:
@@ -288,14 +293,14 @@ class Relay:
     def _choose(self, *, once: bool) -> list[Held]:
         """Take what may be claimed now, in claims that are not on record yet."""
         chosen: list[Held] = []
-        schedule = self._planning.schedule
-        if schedule is not None:
+        window = self._planning.window
+        if window is not None:
             self._destinations.publishing.warm_up()
         ends = self._planning.take_ends(self._room())
         if ends.num_rows:
             chosen.append(self._chooser.held(None, self._outbox.new_claim(ends)))
-        if schedule is not None and not (once and chosen):
-            self._chooser.choose(schedule, chosen, once=once)
+        if window is not None and not (once and chosen):
+            self._chooser.choose(window, chosen, once=once)
         return chosen
 
     def _room(self) -> int:
@@ -403,13 +408,7 @@ class Relay:
         assert held.log is not None
         self._endings.append((held.log, held.sequence, rows))
         self._summary = self._summary.plus(len(held.claim), endings)
-        open_ = endings.where(lambda ending: ending.to_state is State.PENDING)
-        dead = endings.where(lambda ending: ending.to_state is State.DEAD)
-        self._planning.requeue(requeued(held.claim.deliveries, rows))
-        self._planning.block(
-            waits={held.scopes[place] for place in open_},
-            dead={held.scopes[place] for place in dead},
-        )
+        self._requeue(held, endings, rows)
         logger.info(
             "batch",
             extra={
@@ -418,6 +417,29 @@ class Relay:
                 **self._summary.as_dict(),
             },
         )
+
+    def _requeue(self, held: Held, endings: Endings, rows: pa.Table) -> None:
+        """Let the window have what of a claim is open again, or DEAD and holds its key."""
+        policies, deliveries = self._outbox.policies_in_force, held.claim.deliveries
+        open_ = endings.where(lambda ending: ending.to_state is State.PENDING)
+        dead = endings.where(_may_hold) if policies.any_hold else []
+        types = deliveries["event_type"]
+        dead = [
+            place for place in dead if policies.match(types[place].as_py()).on_dead is OnDead.HOLD
+        ]
+        if open_ or dead:
+            scopes = held.scopes_by(policies)
+            self._planning.requeue(
+                joined(
+                    requeued(deliveries, rows),
+                    blocking(deliveries.take(pa.array(dead, pa.int64()))),
+                ),
+                scopes={scopes[place] for place in (*open_, *dead)},
+            )
+
+
+def _may_hold(ending: Ending) -> bool:
+    return ending.to_state is State.DEAD and ending.reason is not Reason.OPERATOR
 
 
 def _ahead(mode: Mode) -> int:

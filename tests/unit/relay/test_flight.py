@@ -13,7 +13,7 @@ from delta_outbox.lifecycle.claims import DELIVERIES, Claim
 from delta_outbox.lifecycle.endings import EndOfClaim
 from delta_outbox.lifecycle.results import Delivered
 from delta_outbox.relay.flight import Flight, Held
-from delta_outbox.relay.schedule import Kind
+from delta_outbox.relay.window import Kind
 from delta_outbox.testing.conformance.clock import ManualClock
 
 

@@ -32,3 +32,12 @@ def iso_text(instant: datetime) -> str:
         instant: aware.
     """
     return f"{instant.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+
+
+def instant_of(value: int) -> datetime:
+    """Return an instant that is given as microseconds since 1970, or the nearest that there is.
+
+    Args:
+        value: microseconds.
+    """
+    return _EPOCH + timedelta(microseconds=min(max(value, FIRST_INSTANT), LAST_INSTANT))

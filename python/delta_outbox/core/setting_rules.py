@@ -80,6 +80,7 @@ TRUTH: Final = Rule(
 RELAY: Final[Mapping[str, Rule]] = {
     "batch_size": whole(1, 1_000_000),
     "batch_bytes": whole(1, 1024**3),
+    "claims_in_flight": whole(1, 64),
     "poll_seconds": seconds(0.01, 3600),
     "refresh_seconds": seconds(1, 86_400),
     "max_lanes": whole(1, 1024),

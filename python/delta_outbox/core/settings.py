@@ -121,6 +121,7 @@ class RelaySettings:
 
     batch_size: int = 10_000
     batch_bytes: int = 64 * 1024**2  # of the payloads of a batch
+    claims_in_flight: int = 2  # batches at once, for each destination
     poll_seconds: float = 1.0
     refresh_seconds: float = 45.0  # the views are at most a minute behind while a relay runs
     max_lanes: int = 64

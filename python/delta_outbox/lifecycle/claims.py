@@ -64,6 +64,10 @@ DELIVERIES: Final = pa.schema(
 """A delivery as the read view shows it before its claim; started_at: where its age counts from;
 payload_bytes: null where neither the log nor the payload has told it (relay/event_places.py)."""
 
+BLOCKS: Final = "blocks"
+"""A column that may stand beside those: true for a delivery that only blocks what comes after it in
+its order scope, because others have claimed it, or because it is DEAD and holds its key."""
+
 # twin: macros/eligibility/age_from.sql::age_from
 COLUMNS: Final = ", ".join(
     "greatest(appended_at, scheduled_at, replayed_at) as started_at"
@@ -208,6 +212,54 @@ def without(rows: pa.Table, others: pa.Table, *, keys: Sequence[str] = DELIVERY_
     gone = {tuple(row.values()) for row in others.select(keys).to_pylist()}
     kept = [tuple(row.values()) not in gone for row in rows.select(keys).to_pylist()]
     return rows.filter(pa.array(kept, pa.bool_()))
+
+
+def joined(*tables: pa.Table) -> pa.Table:
+    """Return the rows of tables of deliveries, of which some may know more columns.
+
+    Args:
+        tables: at least one.
+    """
+    given = [table for table in tables if table.num_rows] or [*tables[:1]]
+    if len(given) == 1:
+        return given[0]
+    return pa.concat_tables(given, promote_options="default").unify_dictionaries()
+
+
+def requeued(deliveries: pa.Table, endings: pa.Table) -> pa.Table:
+    """Return the deliveries of a claim that are open again, as they are after it.
+
+    Args:
+        deliveries: of the claim, as they were before it.
+        endings: as `claims.ending_rows` makes them, one per delivery.
+    """
+    is_open = pc.equal(endings["to_state"], State.PENDING)
+    if not pc.any(is_open).as_py():
+        return deliveries.slice(0, 0)
+    table, endings = deliveries.filter(is_open), endings.filter(is_open)
+    after = {
+        "attempts": endings["attempt"],
+        "publish_attempts": endings["publish_attempts"],
+        "crashes": endings["crashes"],
+        "suspect": endings["suspect"],
+        "available_at": endings["available_at"],
+    }
+    for name, column in after.items():
+        field = DELIVERIES.field(name)
+        index = table.schema.get_field_index(name)
+        table = table.set_column(index, field, column.cast(field.type))
+    return table
+
+
+def blocking(deliveries: pa.Table) -> pa.Table:
+    """Return deliveries as ones that only block what comes after them, with `BLOCKS`.
+
+    Args:
+        deliveries: columns of `DELIVERIES`.
+    """
+    if BLOCKS in deliveries.column_names:
+        deliveries = deliveries.drop_columns([BLOCKS])
+    return deliveries.append_column(BLOCKS, pa.repeat(pa.scalar(True), deliveries.num_rows))
 
 
 def results_without_sending(claim: Claim) -> list[EndOfClaim]:

@@ -1,4 +1,6 @@
-"""Names order scopes: within one, events are sent in arrival order and wait for each other."""
+"""Names order scopes, within which events are sent in arrival order and wait for each other, and
+the destinations of each delivery.
+"""
 
 from __future__ import annotations
 
@@ -51,6 +53,22 @@ def scopes_of(deliveries: pa.Table, policies: PolicySet) -> pa.StringArray:
     prefix = pc.take(pa.array(list(limits.values()), pa.string()), place)
     scopes = pc.binary_join_element_wise(prefix, deliveries["ordering_key"], "\x00")
     return scopes.combine_chunks() if isinstance(scopes, pa.ChunkedArray) else scopes
+
+
+def goes_to(deliveries: pa.Table, policies: PolicySet) -> pa.StringArray:
+    """Return the destinations of each delivery, joined by `|` where its event was never claimed.
+
+    Args:
+        deliveries: columns event_type and destination, empty before the first claim.
+        policies: the delivery policies in force.
+    """
+    types = deliveries["event_type"].unique()
+    named = ["|".join(policies.match(name).destinations) for name in types.to_pylist()]
+    kind = pc.index_in(deliveries["event_type"], value_set=types)
+    by_policy = pc.take(pa.array(named, pa.string()), kind)
+    claimed_for = deliveries["destination"]
+    goes = pc.if_else(pc.equal(claimed_for, ""), by_policy, claimed_for)
+    return goes.combine_chunks() if isinstance(goes, pa.ChunkedArray) else goes
 
 
 def within(policy: DeliveryPolicy, destination: str) -> str:

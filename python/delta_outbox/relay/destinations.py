@@ -5,7 +5,7 @@ from former policies.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 from delta_outbox.core.errors import PublisherUnavailable, UnknownDestination
@@ -17,7 +17,6 @@ from delta_outbox.relay.isolation import Isolation
 from delta_outbox.relay.payload_formats import payload_format_of, prepare_payload_formats
 from delta_outbox.relay.producer_slots import ProducerSlots
 from delta_outbox.relay.publishing import Publishing
-from delta_outbox.relay.schedule import Schedule
 from delta_outbox.relay.tracing import check_tracing
 from delta_outbox.store.store import Store
 
@@ -60,17 +59,15 @@ class Destinations:
         else:
             self._outbox.policies()
 
-    def prepare_former(self, schedule: Schedule | None) -> bool:
-        """Check destinations that planned deliveries have and the policies no longer name; say
-        whether there are any. One that the settings no longer have either fails its deliveries.
+    def prepare_former(self, claimed_for: Collection[str]) -> bool:
+        """Check destinations that open deliveries have and the policies no longer name; say whether
+        there are any. One that the settings no longer have either fails its deliveries.
 
         Args:
-            schedule: what is planned.
+            claimed_for: the destinations of what was claimed before.
         """
-        if schedule is None:
-            return False
         described = self._outbox.settings.publishers
-        former = (schedule.claimed_for - self._destinations.keys()) & described.keys()
+        former = ({*claimed_for} - self._destinations.keys()) & described.keys()
         if former:
             payload_formats = {name: payload_format_of(name, described[name]) for name in former}
             self._take(

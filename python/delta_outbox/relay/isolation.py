@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 from delta_outbox.core.arrow import mask_of
 from delta_outbox.core.settings import DestinationLimits
 from delta_outbox.lifecycle.claims import Claim
-from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.results import Delivered, Failed, Rejected, Unknown
 from delta_outbox.lifecycle.results_by_column import Results
 from delta_outbox.relay.breaker import Breaker, BreakerState
@@ -183,7 +182,8 @@ class Isolation:
     def tasks(self, destinations: Sequence[str], in_use: Mapping[str, int], taken: int) -> int:
         """Return how many publishing tasks a claim may have; 0 if it must wait.
 
-        One task is kept for each other destination, so that one that hangs blocks nobody else.
+        One task is kept for each other destination, so that one that hangs blocks nobody else. An
+        only destination without a limit has one for each claim: Spark has slots for more.
 
         Args:
             destinations: of the claim.
@@ -198,7 +198,7 @@ class Isolation:
         if asked:
             cap = min(self._workers, *asked)
         used = max(in_use.get(name, 0) for name in destinations)
-        return max(0, min(cap - used, self._workers - taken))
+        return max(int(not (others or asked)), min(cap - used, self._workers - taken))
 
     def share(self, limit: int) -> int:
         """Return how much of a limit one destination may use up.
@@ -314,22 +314,6 @@ class Isolation:
             logger.warning("breaker", extra={"destination": name, "state": str(breaker.state(now))})
         if breakers:
             self._states.record(breakers, planned_by=self._worker_id)
-
-
-def goes_to(deliveries: pa.Table, policies: PolicySet) -> pa.StringArray:
-    """Return the destinations of each delivery, joined by `|` where its event was never claimed.
-
-    Args:
-        deliveries: columns event_type and destination, empty before the first claim.
-        policies: the delivery policies in force.
-    """
-    types = deliveries["event_type"].unique()
-    named = ["|".join(policies.match(name).destinations) for name in types.to_pylist()]
-    kind = pc.index_in(deliveries["event_type"], value_set=types)
-    by_policy = pc.take(pa.array(named, pa.string()), kind)
-    claimed_for = deliveries["destination"]
-    goes = pc.if_else(pc.equal(claimed_for, ""), by_policy, claimed_for)
-    return goes.combine_chunks() if isinstance(goes, pa.ChunkedArray) else goes
 
 
 def _keys_of(deliveries: pa.Table) -> list[str | None]:

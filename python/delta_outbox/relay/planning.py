@@ -1,37 +1,44 @@
-"""Plans the next claims: polls the logs, ends expired claims, applies commands, cuts a schedule."""
+"""Plans by list and watch: the window lists what is open once, and follows what the logs get since.
+
+One rule decides which of the two: when in doubt, list again. To be wrong is harmless, for a claim
+that was made of something older loses its append.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from delta_outbox.core.literals import listed
-from delta_outbox.lifecycle.claims import without
-from delta_outbox.lifecycle.order_scopes import scopes_of
+from delta_outbox.lifecycle.claims import DELIVERIES, in_order, joined
+from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.states import OPEN_STATES
-from delta_outbox.relay.backlog import find_backlog
+from delta_outbox.relay.arrivals import Arrivals
+from delta_outbox.relay.event_places import with_sizes
 from delta_outbox.relay.freshness import Freshness
 from delta_outbox.relay.isolation import Isolation
 from delta_outbox.relay.lane_share import LaneShare
-from delta_outbox.relay.last_poll import LastPoll
-from delta_outbox.relay.local_plan import NOTHING, LocalPlan
-from delta_outbox.relay.open_claims import Claimed, OpenClaims
+from delta_outbox.relay.listing import NEVER, Listed, Listing, Opened
 from delta_outbox.relay.other_lanes import OtherLanes
-from delta_outbox.relay.schedule import Schedule
 from delta_outbox.relay.standby import STANDBY_SECONDS, Standby
 from delta_outbox.relay.timing import Timing
+from delta_outbox.relay.window import Window
 from delta_outbox.store.epochs import Epoch
 from delta_outbox.store.heartbeat import Heartbeat
 from delta_outbox.store.leases import LeaseWatch
-from delta_outbox.store.open_deliveries import END_AT_ONCE, Overview
+from delta_outbox.store.open_deliveries import LATER
 from delta_outbox.store.store import Store
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    pass
 
 BATCHES_PER_PLAN: Final = 10
+FIRST_BATCHES: Final = 2  # that are read while nothing is in flight: somebody waits for them
+NOTHING: Final = DELIVERIES.empty_table()
+_EMPTY: Final = Window(NOTHING, PolicySet(policies=()), batch_size=1)
 
 
 class Planning:
@@ -50,68 +57,125 @@ class Planning:
         self._outbox = outbox
         self._clock = outbox.clock
         self._isolation = isolation
-        self._unavailable: frozenset[str] = frozenset()  # at the last poll
         self._batch_size = batch_size
         self._leases = LeaseWatch(outbox.clock)
         self._freshness = Freshness(outbox)
         self._timing = Timing(outbox.clock)
-        self._local = LocalPlan(outbox, isolation, batch_size=batch_size)
-        self._schedule: Schedule | None = None
-        self.to_end: pa.Table = NOTHING
-        self.open = 0  # deliveries, when there was nothing to take
-        self._claims = OpenClaims(outbox, self._leases)
+        self._arrivals = Arrivals(outbox)
         self._standby = Standby(outbox, heart, self._leases)
         self._share = LaneShare(outbox, heart)
-        self._last = LastPoll(outbox, self._share)
         self._other_lanes = OtherLanes(outbox, self._share, self._timing)
-        self._epoch: Epoch | None = None  # of the lanes, at the last poll
+        self._listing = Listing(outbox, isolation, self._share, self._leases, batch_size=batch_size)
+        self._window = _EMPTY
+        self._requeued: list[pa.Table] = []  # since the window was made, and open again
+        self._blocked: set[str | None] = set()  # their order scopes
+        self._versions: dict[str, int] = {}  # of the logs, that the window shows
+        self._is_whole = False  # it holds all that is open up to there, but for what is due later
+        self._has_others = False  # others had claims when it was listed
+        self._list_again_at = NEVER  # monotonic seconds
+        self._has_more = False  # events were left unread
+        self._is_full = False  # more has to wait than the window holds
+        self._unavailable: frozenset[str] = frozenset()  # when it was listed
+        self._policy_version = ""
         self._commands_seen = 0
-        self._planned_by = ""  # the version of the policies
-        self._of_others: frozenset[str] = frozenset()  # claims that were alive when it changed
+        self._epoch: Epoch | None = None  # of the lanes, at the last poll
+        self._stands_by = False
+        self.open = 0  # deliveries, in the end
+
+    # --- the window --------------------------------------------------------------------------
 
     @property
-    def schedule(self) -> Schedule | None:
-        """Return what may be taken; None if it has to be asked for."""
-        return self._schedule if self._schedule is not None and len(self._schedule) else None
+    def window(self) -> Window | None:
+        """Return what may be claimed; None if that is nothing, as far as is known."""
+        return self._window if self._selects() else None
 
-    def forget(self) -> None:
-        """Make the plan void: it was made of a log that has moved on."""
-        self._schedule = None
-        self.to_end = NOTHING
-        self._last.forget()
+    @property
+    def claimed_for(self) -> set[str]:
+        """Return the destinations of what the window holds that was claimed before."""
+        return self._window.claimed_for
+
+    @property
+    def has_ends(self) -> bool:
+        """Say whether something is to be ended unsent."""
+        self._selects()
+        return self._window.has_ends
+
+    def _selects(self) -> bool:
+        return self._window.select(now=self._clock.now(), unavailable=self._isolation.unavailable())
 
     def take_ends(self, room: int) -> pa.Table:
-        """Return deliveries of one lane that are to be ended unsent; they are taken off the list.
+        """Return deliveries of one lane that are to be ended unsent; they leave the window.
 
         Args:
             room: deliveries at most.
         """
-        first, *others = [part for _, part in self._outbox.logs.parts(self.to_end)] or [NOTHING]
-        self.to_end = pa.concat_tables([first.slice(room), *others])
-        return first.slice(0, room)
+        return self._window.take_ends(room) if self.has_ends else NOTHING
 
-    def is_low(self, *, is_idle: bool = False) -> bool:
+    def forget(self) -> None:
+        """Make the window void: it was made of a log that has moved on."""
+        self._window = _EMPTY
+        self._requeued, self._blocked = [], set()
+        self._versions, self._is_whole, self._list_again_at = {}, False, NEVER
+        self._has_more = self._has_others = False
+
+    def requeue(self, deliveries: pa.Table, *, scopes: Set[str | None]) -> None:
+        """Note that deliveries which were claimed are open again, or DEAD and hold their key.
+
+        They are in the window from the next poll on, when that is on record; until then nothing is
+        taken of their order scopes.
+
+        Args:
+            deliveries: as the window has them, after their claim.
+            scopes: their order scopes.
+        """
+        if not deliveries.num_rows:
+            return
+        self._requeued.append(deliveries)
+        self._blocked |= scopes
+        self._window.block(scopes)
+        self._timing.due_no_later(self._clock.monotonic())
+
+    def _window_of(self, deliveries: pa.Table) -> Window:
+        outbox, epoch = self._outbox, self._outbox.logs.epoch
+        located = self._arrivals.with_locations(deliveries)
+        return Window(
+            with_sizes(outbox.spark, outbox.tables, located),
+            outbox.policies_in_force,
+            batch_size=self._batch_size,
+            batch_bytes=outbox.settings.relay.batch_bytes,
+            lanes=epoch.lanes_of(located) if epoch.lanes > 1 else None,
+        )
+
+    # --- when to poll ------------------------------------------------------------------------
+
+    def is_low(self, *, is_idle: bool = False, has_slot: bool = False) -> bool:
         """Say whether it is time to poll, while something is being published or held back.
 
         Args:
-            is_idle: what is planned has to wait, and somebody could do more.
+            is_idle: what is planned has to wait, and another destination could do more.
+            has_slot: more could be in flight, and nothing that is planned may be.
         """
         if is_idle:
             return not self.is_fresh
-        return self._timing.is_over(has_plan=self.schedule is not None)
+        return self._timing.is_over(
+            has_plan=self.window is not None and not (has_slot and self._has_more)
+        )
 
     @property
     def is_fresh(self) -> bool:
         """Say whether another poll would probably show the same."""
-        return self._timing.is_fresh and not self._local.has_more
+        return self._timing.is_fresh and not self._has_more
 
     @property
     def is_all_done(self) -> bool:
-        """Say whether all that was open at the last poll is owned or has been delivered."""
+        """Say whether all that was open at the last poll has been claimed by this relay."""
         return (
-            bool(self._last)
-            and self._last.unowned + self._other_lanes.open == 0
-            and not (self.schedule or self._local.is_waiting or self._local.has_more)
+            bool(self._versions)
+            and self._is_whole
+            and self._list_again_at == NEVER
+            and self._window.is_over
+            and not (self._requeued or self._has_more or self._has_others)
+            and not self._other_lanes.open
         )
 
     def seconds_to_wait(self) -> float:
@@ -122,16 +186,23 @@ class Planning:
 
     def has_news(self) -> bool:
         """Say whether there are new events since the last poll, where the log is a folder here."""
-        return self._last.has_news()
+        latest = self._outbox.projection.latest_version_here(self._outbox.tables.events)
+        return latest is not None and latest > self._versions.get("events", latest)
 
     def pause(self) -> float:
         """Return the seconds until another poll may be of use, if there is nothing to do."""
         poll = self._outbox.settings.relay.poll_seconds
-        if self._last.standing_by:
+        if self._stands_by:
             return max(poll, STANDBY_SECONDS)
         if self._other_lanes.open:
             return max(0.01, min(poll, self._other_lanes.seconds_quiet()))
         return max(0.01, min(poll, self.seconds_to_wait()))
+
+    # --- polls -------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Make sure that there is a projection to plan with."""
+        self._freshness.start()
 
     def poll(
         self,
@@ -145,134 +216,286 @@ class Planning:
         """Poll the logs, and plan.
 
         Args:
-            alive: our own claims that are in flight or end with the next append.
+            alive: our own claims that are in flight; the endings of all others are on record.
             ahead: batches to plan.
             takes_over: whether to work beside another living relay.
             shares_lanes: where there are several, leave to others what they have.
             is_idle: as `is_low` has been told.
         """
         started = self._timing.begin()
-        latest = self._latest_versions()
+        if self._outbox.logs.epoch != self._epoch:
+            self._begin_epoch()
+        # Asked for when it is known which lanes there are: so they show how the last epoch ended.
+        latest = self._outbox.projection.latest_versions()
         moved = self._standby.saw(latest["transitions"], at=started)
-        stood_by = self._last.standing_by
+        stood_by = self._stands_by
         if self._is_quiet(latest, alive, moved=moved, now=started):
             return
         if self._share.are_several:
             stood_by = self._choose_lanes(is_asked=shares_lanes)
-        begins = self._begins_with_nothing(latest, takes_over)
+        self._begin_with_nothing(latest, takes_over)
+        follows = self._follows(latest, now=started)
         # Who stands by leaves it to the owner; where that has died, what it has left comes first.
-        if not self._last.standing_by:
-            self._freshness.keep(
-                latest, is_publishing=bool(alive), is_read_next=not self._last.is_all_owned(latest)
-            )
-        unavailable = self._isolation.unavailable()
-        is_same = unavailable == self._unavailable
-        may_age = self.schedule is not None and self._outbox.policies_in_force.any_age
-        is_known = self._last.shows(latest) and not may_age
-        if is_same and is_known and started < self._timing.next_due:
+        if not self._stands_by:
+            self._freshness.keep(latest, is_publishing=bool(alive), is_read_next=not follows)
+        if self._shows(latest, follows=follows) and started < self._timing.next_due:
+            self._versions = dict(latest)
             self._timing.extend(started)
             return
-        if (
-            is_same
-            and (begins or self._last.is_all_owned(latest))
-            and self._plan_locally(latest, alive=alive, ahead=ahead, is_idle=is_idle)
-        ):
+        if follows and self._follow(latest, ahead=ahead, alive=alive, is_idle=is_idle):
             self._timing.end(started, is_cheap=True)
             return
-        self._local.clear()
-        self._unavailable = unavailable
-        self._outbox.logs.catch_up(latest["transitions"])
-        everything = self._outbox.read_view(latest)
-        read_view = self._share.of(everything)
-        found = self._outbox.deliveries.overview(read_view)
-        self._leases.observe(found.claims, since=self._standby.at_rest_since)
-        self._last.standing_by = self._stands_by(found.claims, takes_over=takes_over)
-        self._schedule, self._claims.are_unresolved = None, False
-        self._last.saw(latest)
-        self.to_end = NOTHING
-        if not self._last.standing_by:
-            if stood_by:
-                self._isolation.load(again=True)  # the other one may have left a breaker open
-            seen = self._outbox.logs.positions
-            requeued = self._claims.end(
-                read_view, found.claims, alive=alive
-            ) + self._apply_commands(latest)
-            if self._outbox.logs.epoch != self._epoch:
-                self._begin_epoch()  # an append has lost to the end of the former one
-                return
-            # Either may have gone past what others appended, also if it appended nothing itself:
-            # a claim that is planned without that would not lose to it.
-            if requeued or self._outbox.logs.positions != seen:
-                # What operators have asked for meanwhile is for the next poll.
-                latest = {
-                    **self._outbox.projection.latest_versions(),
-                    "commands": latest["commands"],
-                }
-                everything, found = self._read_view_anew(latest)
-                read_view = self._share.of(everything)
-                self._last.saw(latest)
-            if self._plan(read_view, latest, ahead=ahead, alive=alive, found=found):
-                self._timing.end(started)
-                return
-        self._note_unowned(everything, found, latest, alive)
-        if self._claims.are_unresolved:  # to be asked again, whether anything moves or not
-            self._last.forget()
-            pause = self._outbox.unknown_results.seconds_to_wait()
-            self._timing.due_no_later(self._clock.monotonic() + pause)
+        self._resync(latest, alive=alive, ahead=ahead, takes_over=takes_over, stood_by=stood_by)
         self._timing.end(started)
 
-    def _read_view_anew(self, latest: dict[str, int]) -> tuple[DataFrame, Overview]:
-        """Return what is open now, and of our lanes how much of it."""
-        everything = self._outbox.read_view(latest)
-        found = self._outbox.deliveries.overview(self._share.of(everything))
-        self._leases.observe(found.claims)
-        return everything, found
+    def plan_new_events(self, *, alive: Set[str], ahead: int) -> None:
+        """Plan what is new, if that is all there is to it, so that its claims go on record together
+        with endings that are not there yet.
 
-    def _note_unowned(
-        self, everything: DataFrame, found: Overview, latest: dict[str, int], alive: Set[str]
-    ) -> None:
-        """Note how much is open that this relay has neither planned nor claimed."""
-        claimed = sum(claim["deliveries"] for claim in found.claims if claim["claim_id"] in alive)
-        planned = self.schedule
-        self._last.unowned = (
-            found.open - claimed - self.to_end.num_rows - (len(planned) if planned else 0)
+        Args:
+            alive: our own claims that are in flight.
+            ahead: batches to plan.
+        """
+        if self.window is not None:
+            return
+        latest, now = self._outbox.projection.latest_versions(), self._clock.monotonic()
+        if (
+            self._follows(latest, now=now)
+            and latest["events"] > self._versions["events"]
+            and self._follow(latest, ahead=ahead, alive=alive, are_on_record=False)
+        ):
+            self._timing.end(now)
+
+    # --- watch -------------------------------------------------------------------------------
+
+    def _follows(self, latest: Mapping[str, int], *, now: float) -> bool:
+        """Say whether the logs have got nothing since but new events and our own appends.
+
+        (Our append loses if somebody else was on the lane before it, so only what came after the
+        last one has to be asked for.)
+        """
+        return (
+            bool(self._versions)
+            and self._is_whole
+            and not self._stands_by
+            and now < self._list_again_at
+            and self._policy_version == self._outbox.policies_in_force.version
+            and latest["commands"] == self._versions["commands"]
+            and self._outbox.logs.has_all(
+                after=self._versions["transitions"], to=latest["transitions"]
+            )
         )
-        if self.schedule is None and not self.to_end.num_rows:
-            self._note(found)
-            if self._share.are_several:
-                self._poll_other_lanes(everything, latest, alive)
-        else:  # what is left may be taken as soon as this is used up
-            self._timing.next_due = float("inf") if self._last.unowned == 0 else 0.0
+
+    def _shows(self, latest: Mapping[str, int], *, follows: bool) -> bool:
+        """Say whether a poll would show nothing but what follows from the last one."""
+        if follows:
+            return latest["events"] == self._versions["events"] and not self._requeued
+        return (
+            latest == self._versions
+            and not self._is_whole
+            and self._isolation.unavailable() == self._unavailable
+            and not (self.window is not None and self._outbox.policies_in_force.any_age)
+        )
+
+    def _follow(
+        self,
+        latest: Mapping[str, int],
+        *,
+        ahead: int,
+        alive: Set[str],
+        is_idle: bool = False,
+        are_on_record: bool = True,
+    ) -> bool:
+        """Take what is open again and what is new into the window; False if it has to be listed.
+
+        Args:
+            latest: version of each log.
+            ahead: batches to plan; the first ones only, as long as somebody waits for them.
+            alive: our own claims that are in flight.
+            is_idle: as `is_low` has been told.
+            are_on_record: the endings of what is open again.
+        """
+        self._selects()
+        limit, eligible = self._batch_size * ahead, len(self._window)
+        requeued = self._requeued if are_on_record else []
+        waiting = self._window.waiting + sum(one.num_rows for one in requeued)
+        after, to = self._versions["events"], latest["events"]
+        has_enough = 2 * eligible > limit
+        is_stuck = has_enough and self._isolation.is_isolated and (is_idle or not alive)
+        if waiting > limit or (is_stuck and after < to):
+            # What has to wait must not keep what is behind it from the others.
+            self._is_full = True
+            return False
+        if not alive:
+            limit = min(limit, self._batch_size * FIRST_BATCHES)
+        new, reached = NOTHING, after
+        if after < to and eligible < limit and not has_enough:
+            found = self._arrivals.read(after=after, to=to, limit=limit - eligible)
+            if found is None:
+                return False
+            new, reached = self._without_later(found.deliveries), found.to
+            self._freshness.planned(found.deliveries.num_rows)
+        if new.num_rows or requeued:
+            left = self._window.left()
+            self._window = self._window_of(in_order(joined(left, *requeued, new)))
+            if are_on_record:
+                self._requeued, self._blocked = [], set()
+            self._window.block(self._blocked)
+        self._has_more = reached < to
+        self._versions = {**latest, "events": reached}
+        self._note_next_due()
+        return True
+
+    def _without_later(self, new: pa.Table) -> pa.Table:
+        """Leave out what has no key and is not due for long: it keeps nobody waiting, and is listed
+        when the first of it is due.
+        """
+        until = self._clock.now() + LATER
+        is_later = pc.fill_null(pc.greater(new["available_at"], until), False)
+        is_later = pc.and_(is_later, pc.is_null(new["ordering_key"]))
+        if not pc.any(is_later).as_py():
+            return new
+        first = pc.min(new["available_at"].filter(is_later)).as_py()
+        self._list_again_at = min(self._list_again_at, self._timing.instant_of(first))
+        return new.filter(pc.invert(is_later))
+
+    def _note_next_due(self) -> None:
+        """Note when the next poll may be of use, with the window as it is."""
+        is_eligible = self._selects() or self._window.has_ends
+        change = self._window.next_change
+        self._timing.next_due = self._list_again_at
+        if change is not None:
+            self._timing.due_no_later(self._timing.instant_of(change))
+        if self._has_more and not is_eligible:  # none of what was read is due
+            self._timing.next_due = self._clock.monotonic()
+
+    def _begin_with_nothing(self, latest: dict[str, int], takes_over: bool) -> None:
+        """Begin with an empty window, if a relay that has not polled yet finds nothing open but new
+        events. The projection says so if it has seen all transitions, and all kills.
+        """
+        if self._versions or self._policy_version:
+            return
+        seen = self._outbox.projection.known_watermark()
+        if seen is None or any(
+            seen.versions[log] != latest[log] for log in ("transitions", "commands")
+        ):
+            return
+        if not self._share.has_all or self._has_owner([], takes_over=takes_over):
+            return
+        if self._outbox.policies_in_force.any_hold:  # what is DEAD and holds its key is listed
+            return
+        if self._outbox.projection.is_anything_open(seen):
+            return
+        self._outbox.logs.catch_up(latest["transitions"])
+        positions = self._outbox.logs.positions
+        if self._apply_commands(latest) or self._outbox.logs.positions != positions:
+            return
+        if self._outbox.logs.epoch != self._epoch:
+            return  # an append has lost to the end of the epoch
+        self._policy_version = self._outbox.policies_in_force.version
+        self._versions = {**latest, "events": seen.versions["events"]}
+        self._is_whole = True
+
+    # --- list --------------------------------------------------------------------------------
+
+    def _resync(
+        self,
+        latest: dict[str, int],
+        *,
+        alive: Set[str],
+        ahead: int,
+        takes_over: bool,
+        stood_by: bool,
+    ) -> None:
+        """List what is open, end claims that are over, apply commands, and make the window anew."""
+        self.forget()
+        self._outbox.logs.catch_up(latest["transitions"])
+        opened = self._listing.open(latest, since=self._standby.at_rest_since)
+        self._stands_by = self._is_left_to_others(opened.found.claims, takes_over=takes_over)
+        if self._stands_by:
+            self._take(Listed(rows=NOTHING, reached=None), opened, alive=alive)
+            return
+        if stood_by:
+            self._isolation.load(again=True)  # the other one may have left a breaker open
+        seen = self._outbox.logs.positions
+        ended = self._listing.end_claims(opened, in_flight=alive) + self._apply_commands(latest)
+        if self._outbox.logs.epoch != self._epoch:
+            self._begin_epoch()  # an append has lost to the end of the former one
+            return
+        # Either may have gone past what others appended, also if it appended nothing itself: a
+        # claim that is planned without that would not lose to it.
+        if ended or self._outbox.logs.positions != seen:
+            # What operators have asked for meanwhile is for the next poll.
+            now = self._outbox.projection.latest_versions()
+            opened = self._listing.open({**now, "commands": latest["commands"]})
+        self._is_full = self._is_full and opened.found.pending > self._batch_size * ahead
+        if not self._is_full:
+            whole = self._listing.whole(opened, ahead=ahead, in_flight=alive)
+            if whole is not None:
+                self._take(whole, opened, alive=alive)
+                if self._follow(opened.versions, ahead=ahead, alive=alive):
+                    return
+        self._take(self._listing.first(opened, ahead=ahead), opened, alive=alive)
+
+    def _take(self, listed: Listed, opened: Opened, *, alive: Set[str]) -> None:
+        """Make the window of what was listed."""
+        self.forget()
+        self._window = self._window_of(listed.rows)
+        self._is_whole = listed.reached is not None
+        self._versions = dict(opened.versions)
+        if listed.reached is not None:
+            self._versions["events"] = listed.reached
+        self._list_again_at = self._clock.monotonic() + listed.seconds
+        self._has_others = any(one["claim_id"] not in alive for one in opened.found.claims)
+        self._policy_version = self._outbox.policies_in_force.version
+        self._unavailable = self._isolation.unavailable()
+        if not self._is_whole:
+            self._note(opened, alive)
+
+    def _note(self, opened: Opened, alive: Set[str]) -> None:
+        """Note when something may become eligible, of what is not in the window."""
+        if self._selects() or self._window.has_ends:
+            self._timing.next_due = 0.0  # what is left may be taken as soon as this is used up
+            return
+        # What became due since the question was asked counts as due soon; and while another
+        # relay owns the lane, what is due is its next batch.
+        found = opened.found
+        leases = self._listing.leases_left(found.claims)
+        waits = [*leases, *([0.0] if self._stands_by and found.due else [])]
+        if found.next_due is not None:
+            waits.append((found.next_due - self._clock.now()).total_seconds())
+        self._standby.polled(leases)
+        now = self._clock.monotonic()
+        self._timing.next_due = min([self._list_again_at, *(now + wait for wait in waits)])
+        if self._share.are_several:
+            self._poll_other_lanes(opened, alive)
+
+    # --- lanes, other relays, commands ---------------------------------------------------------
 
     def _choose_lanes(self, *, is_asked: bool) -> bool:
         """Choose our lanes; say whether others may have worked on them before."""
         gained = self._share.choose(is_asked=is_asked)
         if gained:  # what is left of the others is not known
-            self._last.forget()
+            self.forget()
             self._other_lanes.forget()
-        self._last.standing_by = not self._share.owned
+        self._stands_by = not self._share.owned
         return gained
 
-    def _stands_by(self, claims: Sequence[Claimed], *, takes_over: bool) -> bool:
+    def _is_left_to_others(self, claims: Sequence[Mapping[str, Any]], *, takes_over: bool) -> bool:
         """Say whether to leave the work to another relay."""
         if self._share.are_several:
             return not self._share.owned
-        return not takes_over and self._standby.has_owner(claims)
+        return self._has_owner(claims, takes_over=takes_over)
 
-    def _latest_versions(self) -> dict[str, int]:
-        """Return the latest versions of the logs, asked for once it is known which lanes there are:
-        so they show how the epoch before ended.
-        """
-        if self._outbox.logs.epoch != self._epoch:
-            self._begin_epoch()
-        return self._outbox.projection.latest_versions()
+    def _has_owner(self, claims: Sequence[Mapping[str, Any]], *, takes_over: bool) -> bool:
+        return not takes_over and self._standby.has_owner(claims)
 
     def _begin_epoch(self) -> None:
         """Forget what was true of the lanes of another epoch."""
         self._epoch = self._outbox.logs.epoch
         self.forget()
         self._share.begin()
-        self._last.standing_by, self._commands_seen = False, 0
+        self._stands_by, self._commands_seen = False, 0
         self._other_lanes.forget()
         self._timing.next_due = self._clock.monotonic()
 
@@ -285,231 +508,27 @@ class Planning:
                 self._other_lanes.is_quiet(latest)
                 and now < self._timing.next_due
                 and not alive
-                and self.schedule is None
-                and not self.to_end.num_rows
+                and self.window is None
+                and not self.has_ends
             )
-        if not self._last.standing_by:
+        if not self._stands_by:
             return False
         self._timing.extend(now)
         if moved:  # what is left is not known
-            self._last.forget()
+            self.forget()
             self._timing.next_due = now
         return self._standby.goes_on(moved=moved, now=now)
 
-    def _poll_other_lanes(
-        self, everything: DataFrame, latest: dict[str, int], alive: Set[str]
-    ) -> None:
+    def _poll_other_lanes(self, opened: Opened, alive: Set[str]) -> None:
         """Poll the lanes of others, with nothing to do on our own; go on to those that nobody has,
         if a relay may not have them all at once.
         """
-        self._other_lanes.poll(everything, latest)
+        self._other_lanes.poll(opened.everything, opened.versions)
         if self._other_lanes.due and not alive and self._share.choose(goes_on=True):
-            self._last.forget()
+            self.forget()
             self._other_lanes.poll_again()
 
-    def plan_new_events(self, *, alive: Set[str], ahead: int) -> None:
-        """Plan what is new, if that is all there is to it, so that its claims go on record together
-        with endings that are not there yet.
-
-        Nothing that such an ending requeues is among it: that could be claimed too early.
-
-        Args:
-            alive: our own claims that are in flight or end with the next append.
-            ahead: batches to plan.
-        """
-        if self.schedule is not None or self._local.is_waiting:
-            return
-        latest = self._outbox.projection.latest_versions()
-        if (
-            self._last.is_all_owned(latest)
-            and latest["events"] > self._last.versions["events"]
-            and self._isolation.unavailable() == self._unavailable
-        ):
-            started = self._clock.monotonic()
-            if self._plan_locally(latest, alive=alive, ahead=ahead):
-                self._timing.end(started)
-
-    def requeue(self, deliveries: pa.Table) -> None:
-        """Note that deliveries which were claimed are open again.
-
-        Args:
-            deliveries: columns of `claims.DELIVERIES`, as they are after their claim. That it has
-                ended is on record before the next poll.
-        """
-        self._local.waiting.add(deliveries)
-        self._heed_waiting()
-
-    def block(self, *, waits: Set[str | None], dead: Set[str | None]) -> None:
-        """Block some order scopes until the next poll: something of theirs was not delivered.
-        Endings that say so are on record before that.
-
-        Args:
-            waits: those in which it is open again.
-            dead: those in which it is DEAD: by the policy, what is behind it may go on.
-        """
-        if self._schedule is None:
-            return
-        self._schedule.block(waits)
-        if self._schedule.block(dead):
-            self._local.waiting.let_go()
-            self._heed_waiting()
-
-    def _heed_waiting(self) -> None:
-        """Poll again when something of what waits may go on."""
-        due_at = self._local.waiting.due_at
-        if due_at is not None:
-            self._timing.due_no_later(self._timing.instant_of(due_at))
-
-    def _begins_with_nothing(self, latest: dict[str, int], takes_over: bool) -> bool:
-        """Say whether a relay that has not polled yet finds nothing open but new events.
-
-        The projection says so if it has seen all transitions, and all kills.
-        """
-        if self._last or self._planned_by:
-            return False
-        seen = self._outbox.projection.known_watermark()
-        if seen is None or any(
-            seen.versions[log] != latest[log] for log in ("transitions", "commands")
-        ):
-            return False
-        if not self._share.has_all or self._stands_by([], takes_over=takes_over):
-            return False
-        if self._outbox.projection.is_anything_open(seen):
-            return False
-        self._outbox.logs.catch_up(latest["transitions"])
-        positions = self._outbox.logs.positions
-        if self._apply_commands(latest) or self._outbox.logs.positions != positions:
-            return False
-        if self._outbox.logs.epoch != self._epoch:
-            return False  # an append has lost to the end of the epoch
-        self._planned_by = self._outbox.policies_in_force.version
-        self._last.saw({**latest, "events": seen.versions["events"]})
-        return True
-
-    def _plan_locally(
-        self, latest: dict[str, int], *, alive: Set[str], ahead: int, is_idle: bool = False
-    ) -> bool:
-        """Plan what is new and what was requeued, where all else that is open is owned already and
-        `Schedule` keeps its order; False if a read view has to be asked for.
-        """
-        if not self._may_plan_locally(alive):
-            return False
-        after, to = self._last.versions["events"], latest["events"]
-        planned = self._local.plan(
-            self._schedule,
-            after=after,
-            to=to,
-            ahead=ahead,
-            is_publishing=bool(alive),
-            is_idle=is_idle,
-        )
-        if planned is None:
-            return False
-        self._freshness.planned(planned.new)
-        self._schedule = planned.schedule
-        self._last.saw({**latest, "events": planned.reached})
-        due_at = self._local.waiting.due_at
-        self._timing.next_due = float("inf") if due_at is None else self._timing.instant_of(due_at)
-        if planned.schedule is None and self._local.has_more:  # none of what was read is due
-            self._timing.next_due = self._clock.monotonic()
-        return True
-
-    def _may_plan_locally(self, alive: Set[str]) -> bool:
-        """Say whether nothing decides on what is eligible but the order of keys and the clock."""
-        policies = self._outbox.policies_in_force
-        return not (
-            self.to_end.num_rows
-            or self._claims.are_unresolved
-            or policies.any_hold
-            or policies.any_age
-            or policies.version != self._planned_by
-            or self._of_others & alive
-            or self._isolation.unavailable()
-        )
-
-    def _plan_backlog(
-        self,
-        read_view: DataFrame,
-        latest: dict[str, int],
-        counts: pa.Table,
-        *,
-        ahead: int,
-        alive: Set[str],
-        found: Overview,
-    ) -> bool:
-        """Plan a backlog as `_plan_locally` plans what is new, so that nobody has to ask for all of
-        it again; False if the read view has to say what is eligible.
-        """
-        if (
-            self._local.is_full
-            or not self._share.has_all
-            or any(claim["claim_id"] not in alive for claim in found.claims)
-            or not self._may_plan_locally(alive)
-        ):
-            return False
-        backlog = find_backlog(
-            self._outbox, read_view, counts, to=latest["events"], limit=self._batch_size * ahead
-        )
-        if backlog is None:
-            return False
-        self._local.waiting.add(backlog.tried)
-        self._last.saw({**latest, "events": backlog.reached})
-        self._last.unowned = 0
-        if self._plan_locally(latest, alive=alive, ahead=ahead):
-            return True
-        self._local.clear()
-        self._last.saw(latest)
-        return False
-
-    def _plan(
-        self,
-        read_view: DataFrame,
-        latest: dict[str, int],
-        *,
-        ahead: int,
-        alive: Set[str],
-        found: Overview,
-    ) -> bool:
-        """Plan from a read view; say whether all that is open is known, and need not be asked for
-        again.
-        """
-        policies = self._outbox.policies_in_force
-        if policies.version != self._planned_by:
-            self._planned_by, self._of_others = policies.version, frozenset(alive)
-        ends = latest["commands"] > 0 or policies.any_age
-        self.to_end = self._outbox.deliveries.endable(read_view) if ends else NOTHING
-        if self.to_end.num_rows >= END_AT_ONCE:  # what is more of it must not be taken
-            return False
-        # What is owned blocks its keys if it is unresolved, and while it is
-        # in flight by other policies: what it keeps in order is not told by the names of their
-        # scopes.
-        is_held = self._claims.are_unresolved or bool(self._of_others & alive)
-        held_by = None if is_held else self._outbox.worker_id
-        per_destination = self._isolation.per_destination(batch_size=self._batch_size, ahead=ahead)
-        self._unavailable = per_destination.unavailable if per_destination else frozenset()
-        limit, counts = self._batch_size * ahead, None
-        if found.pending <= limit:
-            self._local.is_full = False
-        elif per_destination is None or not (per_destination.unavailable or self._local.is_full):
-            counts = self._outbox.deliveries.by_commit(read_view)
-            if self._plan_backlog(read_view, latest, counts, ahead=ahead, alive=alive, found=found):
-                return True
-        eligible = self._outbox.deliveries.eligible(
-            read_view,
-            limit,
-            held_by=held_by,
-            per_destination=per_destination,
-            found=found,
-            counts=counts,
-        )
-        if self.to_end.num_rows:
-            eligible = without(eligible, self.to_end)
-        if not eligible.num_rows:
-            return False
-        self._schedule = self._local.schedule_of(eligible, scopes_of(eligible, policies))
-        return False
-
-    def _apply_commands(self, latest: dict[str, int]) -> int:
+    def _apply_commands(self, latest: Mapping[str, int]) -> int:
         """Append what operators ask for; returns how many transitions that made."""
         if latest["commands"] <= self._commands_seen:
             return 0
@@ -517,6 +536,8 @@ class Planning:
         self._isolation.reload()
         self._commands_seen = latest["commands"]
         return count
+
+    # --- the end -----------------------------------------------------------------------------
 
     def finish(self) -> None:
         """Refresh the projection, and count what is open."""
@@ -532,20 +553,3 @@ class Planning:
             f"where state in ({listed(OPEN_STATES)})"
         ).first()
         self.open = int(row["open"]) if row is not None else 0
-
-    def _note(self, found: Overview) -> None:
-        """Note what is open, and when something of it may become eligible."""
-        # What became due since the question was asked counts as due soon; and while another
-        # relay owns the lane, what is due is its next batch.
-        waits = [0.0] if self._last.standing_by and found.due else []
-        if found.next_due is not None:
-            waits.append((found.next_due - self._clock.now()).total_seconds())
-        leases = self._claims.seconds_left(found.claims)
-        waits += leases
-        self.open = found.open
-        self._standby.polled(leases)
-        self._timing.next_due = self._clock.monotonic() + min(waits, default=float("inf"))
-
-    def start(self) -> None:
-        """Make sure that there is a projection to plan with."""
-        self._freshness.start()

@@ -52,7 +52,8 @@ _UNANSWERED: Final = Crashed(error="no answer from the worker")
 def publish_seconds(lease_seconds: float) -> float:
     """Return how long a claim may publish: a lease holds it twice, and a margin.
 
-    Twice, because a relay that claims ahead holds one claim while another is being published.
+    The other half is for what is not sending: workers that start late, an ending that is resolved
+    and appended behind others.
 
     Args:
         lease_seconds: of the claim.
@@ -176,9 +177,7 @@ class Publishing:
         claim: Claim,
         *,
         seconds: float | None = None,
-        is_alone: bool = True,
         tasks: int = 0,
-        blocked: frozenset[str] = frozenset(),
     ) -> Results[EndOfClaim]:
         """Publish every delivery of a claim once and return what became of each.
 
@@ -188,19 +187,14 @@ class Publishing:
         Args:
             claim: read back from the log, so it is ours.
             seconds: left of its lease, less the margin; from the claim on if left out.
-            is_alone: whether no other claim is being published.
-            tasks: how many may publish at once; 0: by `is_alone`.
-            blocked: order scopes of which nothing is sent.
+            tasks: how many may publish at once; 0: as many as there are.
         """
         unsent: dict[int, EndOfClaim] = {}
-        # Beside another claim, take half of the workers: what is slow must not have them all.
-        slices = tasks or (self._parallelism if is_alone else max(1, self._parallelism // 2))
-        routed, unroutable, behind_blocked = sendable(
-            route_claim(claim, slices=slices), blocked=blocked
-        )
+        slices = tasks or self._parallelism
+        routed, unroutable, behind = sendable(route_claim(claim, slices=slices))
         for position in unroutable:
             unsent[position] = Rejected(error="the route names a value that the event lacks")
-        for later in behind_blocked:
+        for later in behind:
             unsent[later] = NotSent()
         budget = publish_seconds(claim.lease_seconds)
         budget = budget if seconds is None else min(budget, seconds)

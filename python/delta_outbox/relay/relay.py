@@ -2,7 +2,7 @@
 
 One append carries the endings of what was published and the claims of what comes next. What is
 believed has been read back; what lost against another writer is decided again; what is in flight
-is always finished. While a claim is being published, the next one is made, and more are planned.
+is always finished. While claims are being published, more are planned.
 """
 
 from __future__ import annotations
@@ -17,21 +17,24 @@ from typing import Final
 
 import pyarrow as pa
 
-from delta_outbox.core.arrow import shared_texts
 from delta_outbox.core.errors import LaneClosed, SequenceTaken
 from delta_outbox.lifecycle.claims import (
-    Claim,
+    blocking,
     claim_rows,
     ending_rows,
+    joined,
+    requeued,
     results_without_sending,
     still_live,
 )
-from delta_outbox.lifecycle.order_scopes import scopes_of
+from delta_outbox.lifecycle.endings import Ending
+from delta_outbox.lifecycle.endings_by_column import Endings
+from delta_outbox.lifecycle.policy_columns import OnDead
 from delta_outbox.lifecycle.results import NotSent
 from delta_outbox.lifecycle.results_by_column import Results
-from delta_outbox.lifecycle.states import State
+from delta_outbox.lifecycle.states import Reason, State
 from delta_outbox.projection.tails import LARGE_QUERY_ROWS
-from delta_outbox.relay.choosing import Choosing
+from delta_outbox.relay.chooser import Chooser
 from delta_outbox.relay.destinations import Destinations
 from delta_outbox.relay.flight import Flight, Held
 from delta_outbox.relay.isolation import Isolation
@@ -39,10 +42,8 @@ from delta_outbox.relay.lost_results import resolve_results, resolved_part
 from delta_outbox.relay.planning import BATCHES_PER_PLAN, Planning
 from delta_outbox.relay.publishing import margin_seconds
 from delta_outbox.relay.publishing_pause import PublishingPause
-from delta_outbox.relay.schedule import Kind
 from delta_outbox.relay.summary import Mode, Summary
 from delta_outbox.relay.timing import NEWS_SECONDS
-from delta_outbox.relay.waiting import requeued
 from delta_outbox.runtime.query_mode import use_large_query_mode
 from delta_outbox.store.heartbeat import Heartbeat
 from delta_outbox.store.lane_change import LaneChange
@@ -53,7 +54,6 @@ from delta_outbox.store.unknown_results import PublishResult
 
 logger = logging.getLogger(__name__)
 
-QUEUE_SHARE: Final = 0.25  # of a lease: what waits so long, and then takes as long, has half left
 ENDING_SECONDS: Final = 0.5  # between polls of what others have still claimed, as an epoch ends
 PAUSE_POLL_SECONDS: Final = 1.0  # between two checks whether this machine can publish again
 COMPLETION_SECONDS: Final = 1.0  # between polls of the other lanes while something is in flight
@@ -65,7 +65,7 @@ class Relay:
     Args:
         outbox: the store to work on; its worker id is the relay's.
         limit: events claimed at any instant and per batch, at most; if left out, `batch_size` per
-            batch, and what is in flight is bounded by the number of batches.
+            batch, and `claims_in_flight` batches for each destination.
     """
 
     def __init__(self, outbox: Store, *, limit: int | None = None) -> None:
@@ -87,11 +87,11 @@ class Relay:
             outbox, self._heart, batch_size=self._batch_size, isolation=self._isolation
         )
         self._flight = Flight(self._publish, outbox.clock)
-        self._choosing = Choosing(
+        self._chooser = Chooser(
             outbox,
             self._flight,
             self._isolation,
-            hold=self._held,
+            claims=settings.claims_in_flight,
             batch_size=self._batch_size,
             limit=limit,
         )
@@ -162,7 +162,6 @@ class Relay:
         while not stop.is_set():
             self._beat()
             self._complete(on_progress)
-            self._flight.overtake()
             self._destinations.check_opened()
             if stop.is_set():
                 return
@@ -175,21 +174,21 @@ class Relay:
             if claims or self._endings:
                 self._append(claims)
             elif self._flight:
-                is_idle = self._choosing.is_idle(self._planning.schedule)
-                if may_claim and self._planning.is_low(is_idle=is_idle):
+                window = self._planning.window
+                is_idle = self._chooser.is_idle(window)
+                has_slot = window is not None and self._chooser.has_slot(window)
+                if may_claim and self._planning.is_low(is_idle=is_idle, has_slot=has_slot):
                     self._poll(mode, is_idle=is_idle)
                 else:
                     self._flight.wait(COMPLETION_SECONDS)
             elif done or not self._has_epoch(mode, max_wait, stop):
                 return
-            elif is_paused or (
-                self._planning.is_fresh and self._choosing.is_held_back(self._planning.schedule)
-            ):
+            elif is_paused or (self._planning.is_fresh and self._planning.window is not None):
                 if not self._waited(mode, max_wait, stop, is_paused=is_paused):
                     return
             else:
                 self._poll(mode)
-                if self._planning.schedule is None and not self._planning.to_end.num_rows:
+                if self._planning.window is None and not self._planning.has_ends:
                     if mode is Mode.ONCE or (mode is Mode.DRAIN and self._is_drained(max_wait)):
                         return
                     self._pause(stop)
@@ -216,11 +215,8 @@ class Relay:
                 return
 
     def _finish(self, on_progress: Callable[[Summary], None] | None) -> None:
-        """Finish what is in flight, release what waits for it, and record both."""
+        """Finish what is in flight, and record it."""
         try:
-            waiting = self._flight.withdraw()
-            if waiting is not None:
-                self._end(waiting, [NotSent()] * len(waiting.claim))
             failed: Exception | None = None
             while self._flight:
                 self._flight.wait(COMPLETION_SECONDS)
@@ -271,10 +267,10 @@ class Relay:
     def _poll(self, mode: Mode, *, is_idle: bool = False) -> None:
         self._destinations.prepare()
         self._plan(mode, is_idle=is_idle)
-        if self._destinations.prepare_former(self._planning.schedule):
+        if self._destinations.prepare_former(self._planning.claimed_for):
             self._plan(mode, is_idle=is_idle)
-        schedule = self._planning.schedule
-        if schedule is not None and len(schedule) >= LARGE_QUERY_ROWS:
+        window = self._planning.window
+        if window is not None and len(window) >= LARGE_QUERY_ROWS:
             use_large_query_mode(self._outbox.spark)
 
     def _plan(self, mode: Mode, *, is_idle: bool) -> None:
@@ -297,57 +293,21 @@ class Relay:
     def _choose(self, *, once: bool) -> list[Held]:
         """Take what may be claimed now, in claims that are not on record yet."""
         chosen: list[Held] = []
-        schedule = self._planning.schedule
-        if schedule is not None:
+        window = self._planning.window
+        if window is not None:
             self._destinations.publishing.warm_up()
-        ends = self._planning.take_ends(self._room(chosen))
+        ends = self._planning.take_ends(self._room())
         if ends.num_rows:
-            chosen.append(self._held(None, self._outbox.new_claim(ends)))
-        if schedule is None:
-            return chosen
-        if self._isolation.is_isolated:
-            if not (once and chosen):
-                self._choosing.choose(schedule, chosen, once=once)
-            return chosen
-        for kind in (Kind.RETRY, Kind.FIRST_ATTEMPT):
-            other = Kind.FIRST_ATTEMPT if kind is Kind.RETRY else Kind.RETRY
-            admitted = self._flight.admits(kind)
-            waits = kind is Kind.FIRST_ATTEMPT and not admitted and not once and self._may_queue()
-            if not (admitted or waits):
-                continue
-            room = self._room(chosen)
-            if kind is Kind.RETRY and other not in self._flight and schedule.has(other):
-                room = (room + 1) // 2  # of a limit, a half is for the others
-            if not room or (once and chosen):
-                continue
-            in_flight = {
-                scope
-                for held in (*self._flight.held(), *chosen)
-                if not (waits and held.kind is kind)
-                for scope in held.scopes
-            }
-            batch = schedule.take(kind, min(room, self._batch_size), blocked=in_flight)
-            if batch.num_rows:
-                claim = self._outbox.new_claim(batch)
-                chosen.append(self._held(kind, claim, waits=waits))
+            chosen.append(self._chooser.held(None, self._outbox.new_claim(ends)))
+        if window is not None and not (once and chosen):
+            self._chooser.choose(window, chosen, once=once)
         return chosen
 
-    def _may_queue(self) -> bool:
-        lease = self._outbox.policies_in_force.shortest_lease
-        return self._flight.may_queue(within=QUEUE_SHARE * lease)
-
-    def _room(self, chosen: Sequence[Held]) -> int:
-        """Return how many deliveries may be claimed besides what is in work."""
+    def _room(self) -> int:
+        """Return how many deliveries may be claimed besides what is in flight."""
         if self._limit is None:
             return self._batch_size
-        return max(
-            0, self._limit - sum(len(held.claim) for held in (*self._flight.held(), *chosen))
-        )
-
-    def _held(self, kind: Kind | None, claim: Claim, *, waits: bool = False) -> Held:
-        scopes = shared_texts(scopes_of(claim.deliveries, self._outbox.policies_in_force))
-        log = self._outbox.logs.of(claim.deliveries)
-        return Held(kind=kind, claim=claim, log=log, scopes=scopes, waits=waits)
+        return max(0, self._limit - sum(len(held.claim) for held in self._flight.held()))
 
     def _append(self, claims: list[Held]) -> None:
         """Append the endings that are decided and new claims, lane by lane."""
@@ -394,11 +354,8 @@ class Relay:
                 self._end(held, [NotSent()] * len(held.claim))
             elif held.kind is None:
                 self._end(held, results_without_sending(held.claim))
-            elif held.waits:
-                self._flight.queue(held)
             else:
-                if held.to:
-                    self._isolation.started(held.to.split("|"), held.claim)
+                self._isolation.started(held.to.split("|"), held.claim)
                 self._flight.start(held)
 
     def _live_endings(self, log: TransitionLog) -> list[pa.Table]:
@@ -420,9 +377,7 @@ class Relay:
         results = self._destinations.publishing.publish(
             held.claim,
             seconds=seconds,
-            is_alone=self._flight.being_published < 2,
             tasks=held.tasks,
-            blocked=held.blocked,
         )
         return resolve_results(
             self._outbox.unknown_results,
@@ -453,13 +408,7 @@ class Relay:
         assert held.log is not None
         self._endings.append((held.log, held.sequence, rows))
         self._summary = self._summary.plus(len(held.claim), endings)
-        open_ = endings.where(lambda ending: ending.to_state is State.PENDING)
-        dead = endings.where(lambda ending: ending.to_state is State.DEAD)
-        self._planning.requeue(requeued(held.claim.deliveries, rows))
-        self._planning.block(
-            waits={held.scopes[place] for place in open_},
-            dead={held.scopes[place] for place in dead},
-        )
+        self._requeue(held, endings, rows)
         logger.info(
             "batch",
             extra={
@@ -468,6 +417,29 @@ class Relay:
                 **self._summary.as_dict(),
             },
         )
+
+    def _requeue(self, held: Held, endings: Endings, rows: pa.Table) -> None:
+        """Let the window have what of a claim is open again, or DEAD and holds its key."""
+        policies, deliveries = self._outbox.policies_in_force, held.claim.deliveries
+        open_ = endings.where(lambda ending: ending.to_state is State.PENDING)
+        dead = endings.where(_may_hold) if policies.any_hold else []
+        types = deliveries["event_type"]
+        dead = [
+            place for place in dead if policies.match(types[place].as_py()).on_dead is OnDead.HOLD
+        ]
+        if open_ or dead:
+            scopes = held.scopes_by(policies)
+            self._planning.requeue(
+                joined(
+                    requeued(deliveries, rows),
+                    blocking(deliveries.take(pa.array(dead, pa.int64()))),
+                ),
+                scopes={scopes[place] for place in (*open_, *dead)},
+            )
+
+
+def _may_hold(ending: Ending) -> bool:
+    return ending.to_state is State.DEAD and ending.reason is not Reason.OPERATOR
 
 
 def _ahead(mode: Mode) -> int:

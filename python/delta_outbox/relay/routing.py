@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -95,24 +95,18 @@ def route_claim(claim: Claim, *, slices: int) -> pa.Table:
     )
 
 
-def sendable(routed: pa.Table, *, blocked: Set[str]) -> tuple[pa.Table, list[int], list[int]]:
-    """Part what may be sent from what has no route and from what must not be sent now.
+def sendable(routed: pa.Table) -> tuple[pa.Table, list[int], list[int]]:
+    """Part what may be sent from what has no route and from what follows that.
 
     Args:
         routed: as `route_claim` returns it.
-        blocked: order scopes of which nothing is sent.
 
     Returns:
         Columns of `ROUTED` of what may be sent; the positions of those without a route; the
-        positions of those that are blocked, or that follow one without a route in its order scope.
+        positions of those that follow one of these in its order scope.
     """
-    behind_blocked: list[int] = []
-    if blocked:
-        follows = pc.is_in(routed["scope"], value_set=pa.array(blocked, pa.string()))
-        behind_blocked += routed["position"].filter(follows).to_pylist()
-        routed = routed.filter(pc.invert(follows))
     if not routed["route"].null_count:
-        return routed, [], behind_blocked
+        return routed, [], []
     has_no_route = pc.is_null(routed["route"])
     unroutable = routed.filter(has_no_route)
     routed = routed.filter(pc.invert(has_no_route))
@@ -131,8 +125,11 @@ def sendable(routed: pa.Table, *, blocked: Set[str]) -> tuple[pa.Table, list[int
         ],
         pa.bool_(),
     )
-    behind_blocked += routed["position"].filter(behind).to_pylist()
-    return routed.filter(pc.invert(behind)), unroutable["position"].to_pylist(), behind_blocked
+    return (
+        routed.filter(pc.invert(behind)),
+        unroutable["position"].to_pylist(),
+        routed["position"].filter(behind).to_pylist(),
+    )
 
 
 def _slices(scopes: pa.ChunkedArray, slices: int) -> pa.Array:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from delta_outbox.core.clock import Clock
 from delta_outbox.core.literals import instant_literal, listed
-from delta_outbox.lifecycle.claims import COLUMNS, DELIVERIES, in_order
+from delta_outbox.lifecycle.claims import BLOCKS, COLUMNS, DELIVERIES, in_order
 from delta_outbox.lifecycle.policy import PolicySet
-from delta_outbox.lifecycle.states import OPEN_STATES
+from delta_outbox.lifecycle.policy_columns import OnDead
+from delta_outbox.lifecycle.states import OPEN_STATES, State
 from delta_outbox.runtime.statements import Statements
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 END_AT_ONCE: Final = 10_000  # deliveries ended without being sent, per poll
 ENOUGH: Final = 10  # of what was asked for, such a part; to look further takes longer
 MOST_OF_A_COMMIT: Final = 500_000  # deliveries held at once, beyond what is asked for
+LATER: Final = timedelta(minutes=1)  # what has no key and is due later than that is not listed
+_LISTED: Final = DELIVERIES.append(pa.field(BLOCKS, pa.bool_()))
 _VIEW: Final = "outbox_open_deliveries"
 
 
@@ -48,12 +52,16 @@ class Overview:
         open: deliveries, waiting or claimed.
         due: of those that wait, how many are due.
         next_due: when the next of the others is.
+        listed_until: what has no key and is due later is not listed.
+        next_later: when the first of that is due.
         claims: claim_id, claimed_by, claimed_at, lease_expires_at and deliveries of each.
     """
 
     open: int
     due: int
     next_due: datetime | None
+    listed_until: datetime
+    next_later: datetime | None
     claims: Sequence[Mapping[str, Any]]
 
     @property
@@ -153,16 +161,40 @@ class OpenDeliveries:
             f"from {_VIEW} where state = 'PENDING' group by arrival order by arrival"
         ).toArrow()
 
-    def waiting(self, read_view: DataFrame) -> pa.Table:
-        """Return what waits, due or not, eligible or not, but for what is to be killed.
+    def listed(
+        self, read_view: DataFrame, *, limit: int, in_flight: Collection[str], until: datetime
+    ) -> pa.Table | None:
+        """Return what is open or keeps that from being claimed, but for what has no key and is due
+        later; None if that is more than a limit.
 
         Args:
-            read_view: the open deliveries.
+            read_view: the open deliveries, and the DEAD ones where a policy holds.
+            limit: deliveries.
+            in_flight: claims that are left out.
+            until: as `Overview.listed_until` has it.
 
         Returns:
-            Columns of `claims.DELIVERIES`, in no order.
+            Columns of `claims.DELIVERIES`, in no order, and `BLOCKS`: true for what is claimed, or
+            DEAD and holds its key.
         """
-        return self._asked("eligible_all", read_view, "")
+        read_view.createOrReplaceTempView(_VIEW)
+        not_ours = f"claim_id not in ({listed(in_flight)})" if in_flight else "true"
+        table = self._spark.sql(
+            f"select {COLUMNS}, state <> 'PENDING' as {BLOCKS}, state from {_VIEW} where "
+            "state = 'PENDING' and (ordering_key is not null "
+            f"or coalesce(available_at <= {instant_literal(until)}, true)) "
+            "or ordering_key is not null "
+            f"and (state = 'CLAIMED' and {not_ours} "
+            f"or state = 'DEAD' and reason <> 'operator') limit {limit + 1}"
+        ).toArrow()
+        if table.num_rows > limit:
+            return None
+        policies = self._policies()
+        types = table["event_type"].unique().to_pylist()
+        hold = [name for name in types if policies.match(name).on_dead is OnDead.HOLD]
+        holds = pc.is_in(table["event_type"], value_set=pa.array(hold, pa.string()))
+        kept = table.filter(pc.or_(holds, pc.not_equal(table["state"], State.DEAD)))
+        return kept.drop_columns(["state"]).cast(_LISTED)
 
     def _first(self, read_view: DataFrame, limit: int, counts: pa.Table) -> pa.Table:
         """Return the first of what is eligible, by commits of the event log.
@@ -203,12 +235,15 @@ class OpenDeliveries:
             read_view: the open deliveries.
         """
         read_view.createOrReplaceTempView(_VIEW)
-        now = self._now()
+        at = self._clock.now()
+        now, until = instant_literal(at), at + LATER
         rows: list[Mapping[str, Any]] = (
             self._spark.sql(
                 "select claim_id, claimed_by, min(claimed_at) as claimed_at, "
                 "max(lease_expires_at) as lease_expires_at, count(*) as deliveries, "
                 f"min(case when available_at > {now} then available_at end) as next_due, "
+                "min(case when ordering_key is null and available_at > "
+                f"{instant_literal(until)} then available_at end) as next_later, "
                 f"count_if(coalesce(available_at <= {now}, true)) as due "
                 f"from {_VIEW} where state in ({listed(OPEN_STATES)}) "
                 "group by claim_id, claimed_by"
@@ -221,6 +256,8 @@ class OpenDeliveries:
             open=sum(row["deliveries"] for row in rows),
             due=pending["due"] if pending else 0,
             next_due=pending["next_due"] if pending else None,
+            listed_until=until,
+            next_later=pending["next_later"] if pending else None,
             claims=[row for row in rows if row["claim_id"] is not None],
         )
 

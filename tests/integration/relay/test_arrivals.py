@@ -223,7 +223,10 @@ def test_a_backlog_is_read_in_parts(
     assert {relay.spark} == set(told)
     lines = [line["event_id"] for line in delivered(tmp_path)]
     assert Counter(f"parts-{n:03}" for n in range(60)) == Counter(lines)
-    assert [f"parts-{n:03}" for n in range(60)] == ended(store, "parts")
+    order = [int(name[-3:]) for name in ended(store, "parts")]
+    for key in range(4):
+        own = [number for number in order if number % 3 < 2 and number % 4 == key]
+        assert sorted(own) == own
     check_lives(store.transitions("parts"))
 
 

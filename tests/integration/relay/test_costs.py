@@ -65,8 +65,8 @@ def _deliver(outbox: Outbox, rows: pa.Table) -> None:
 
 
 def test_a_batch_costs_one_append_and_few_jobs(store: Store, tmp_path: Path) -> None:
-    """The endings of a batch and the claims of the next one are one append; a relay that grew a job
-    per event or per key would show.
+    """The endings of a batch and the claims of the next one are one append, at most; a relay that
+    grew a job per event or per key would show.
     """
     outbox = store.outbox(tmp_path / "to", batch_size=SIZE)
     _deliver(outbox, events("warm", SIZE, keys=5))
@@ -75,7 +75,7 @@ def test_a_batch_costs_one_append_and_few_jobs(store: Store, tmp_path: Path) -> 
     summary = Relay(outbox).run(Mode.DRAIN)
     assert BATCHES * SIZE == summary.published
     appends = _commits(store, "outbox_transitions") - commits
-    assert BATCHES + 1 <= appends <= BATCHES + 2
+    assert BATCHES // 2 < appends <= BATCHES + 2
     made = _jobs(store.spark) - jobs
     assert made <= JOBS_AROUND + JOBS_PER_BATCH * BATCHES
 

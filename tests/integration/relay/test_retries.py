@@ -160,8 +160,7 @@ def test_too_old_is_ended_without_being_sent(
     """An event past its age is claimed only to be ended, and its budget is not touched; also if
     there are more of them than are ended at once.
     """
-    for module in (open_deliveries, planning):
-        monkeypatch.setattr(module, "END_AT_ONCE", at_once)
+    monkeypatch.setattr(open_deliveries, "END_AT_ONCE", at_once)
     outbox = store.outbox(tmp_path, publisher=PUBLISHER)
     prefix = f"aged-{at_once}-"
     table = events(prefix, 2, event_type="old.news", payloads=[b"kill", b"fail"])
@@ -177,19 +176,26 @@ def test_too_old_is_ended_without_being_sent(
 
 
 @pytest.mark.rest
-def test_what_grows_too_old_in_a_plan_is_not_taken(store: Store, tmp_path: Path) -> None:
-    """A plan that an event may outlive is made anew."""
+def test_what_grows_too_old_in_the_window_is_not_taken(
+    store: Store, tmp_path: Path, read_views: list[object]
+) -> None:
+    """Where policies limit an age or hold keys, a relay lists what is open once and follows the
+    log; what grows too old in its window ends unsent, without another poll.
+    """
     clock = ManualClock()
     outbox = store.outbox(tmp_path, publisher=PUBLISHER, clock=clock)
     outbox.append(events("aging", 1, event_type="aging.news")).raise_if_rejected()
     heart = Heartbeat(outbox.spark, outbox.tables, relay_id=outbox.worker_id, clock=clock)
     relay = planning.Planning(outbox, heart, batch_size=1, isolation=Isolation(outbox))
-    relay.poll(alive=set(), ahead=1, takes_over=True)
-    assert relay.schedule is not None
+    relay.poll(alive=set(), ahead=10, takes_over=True)
+    assert (1, False) == (len(relay.window or ()), relay.has_ends)
+    asked = len(read_views)
+    outbox.append(events("aging-next", 1, event_type="aging.news")).raise_if_rejected()
+    relay.poll(alive=set(), ahead=10, takes_over=True)
+    assert (2, asked) == (len(relay.window or ()), len(read_views))
     clock.sleep(AGE + 60)
-    relay.poll(alive=set(), ahead=1, takes_over=True)
-    assert [False, True] == [relay.schedule is not None, relay.to_end.num_rows == 1]
-    assert 1 == Relay(outbox).run(Mode.DRAIN).dead
+    assert (None, True) == (relay.window, relay.has_ends)
+    assert 2 == Relay(outbox).run(Mode.DRAIN).dead
 
 
 @pytest.mark.rest

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from threading import Event
 
@@ -21,6 +22,7 @@ from delta_outbox.relay.isolation import Isolation
 from delta_outbox.relay.planning import Planning
 from delta_outbox.relay.publishing import Publishing
 from delta_outbox.relay.standby import STANDBY_SECONDS
+from delta_outbox.relay.window import Kind
 from delta_outbox.store.heartbeat import Heartbeat
 from delta_outbox.testing.conformance.clock import ManualClock
 
@@ -179,14 +181,43 @@ def test_idle_relays_do_not_wait_for_each_other(store: Store, tmp_path: Path) ->
     stores[0].append(events("idle", 1)).raise_if_rejected()
     second = Planning(stores[1], hearts[1], batch_size=1, isolation=Isolation(stores[1]))
     second.poll(alive=set(), ahead=1, takes_over=False)
-    left = second.schedule
+    left = second.window
     assert STANDBY_SECONDS == second.pause()
     hearts[0].beat("stopped")
     assert [] == hearts[1].earlier()
     second.poll(alive=set(), ahead=1, takes_over=False)
-    assert (True, False) == (left is None, second.schedule is None)
+    assert (True, False) == (left is None, second.window is None)
     hearts[1].beat("stopped")
     assert 1 == Relay(stores[1]).run(Mode.DRAIN).published
+
+
+def test_what_is_due_much_later_is_listed_again(
+    store: Store, tmp_path: Path, read_views: list[object]
+) -> None:
+    """An event without a key that is not due for long takes no place in the window, and keeps
+    nobody from what is due; it counts as open, and is claimed when its time has come.
+    """
+    clock = ManualClock()
+    outbox = store.outbox(tmp_path, clock=clock)
+    later = pa.array([clock.now() + timedelta(hours=1)], pa.timestamp("us", tz="UTC"))
+    outbox.append(events("later", 1).append_column("available_at", later)).raise_if_rejected()
+    outbox.append(events("later-due", 1)).raise_if_rejected()
+    heart = Heartbeat(outbox.spark, outbox.tables, relay_id=outbox.worker_id, clock=clock)
+    planning = Planning(outbox, heart, batch_size=1, isolation=Isolation(outbox))
+
+    def polled() -> list[str]:
+        planning.poll(alive=set(), ahead=10, takes_over=True)
+        window = planning.window
+        rows = window.take(Kind.FIRST_ATTEMPT, 9) if window else pa.table({"event_id": []})
+        return [*rows["event_id"].to_pylist()]
+
+    assert ["later-due-000"] == polled()
+    asked = len(read_views)
+    assert ([], asked, False) == (polled(), len(read_views), planning.is_all_done)
+    clock.sleep(3600)
+    assert "later-000" in polled()
+    assert len(read_views) > asked
+    assert 2 == Relay(outbox).run(Mode.DRAIN).published
 
 
 @pytest.mark.rest
@@ -210,10 +241,10 @@ def test_standing_by_costs_nothing_while_the_owner_works(store: Store, tmp_path:
     before = jobs()
     for _ in range(3):
         standby.poll(alive=set(), ahead=1, takes_over=False)
-    assert (0, None) == (jobs() - before, standby.schedule)
+    assert (0, None) == (jobs() - before, standby.window)
     clock.sleep(other.policies().shortest_lease)
     standby.poll(alive=set(), ahead=1, takes_over=False)
-    assert standby.schedule is not None
+    assert standby.window is not None
     for heart in hearts:
         heart.beat("stopped")
     assert 2 == Relay(owner).run(Mode.DRAIN).published

@@ -46,7 +46,7 @@ from delta_outbox.lifecycle.results import Delivered
 from delta_outbox.relay import Mode, Relay
 from delta_outbox.relay.isolation import Isolation
 from delta_outbox.relay.planning import Planning
-from delta_outbox.relay.schedule import Kind
+from delta_outbox.relay.window import Kind
 from delta_outbox.runtime.home import Home
 from delta_outbox.store import heartbeat
 from delta_outbox.store.apply_commands import Commands
@@ -328,8 +328,8 @@ def test_a_plan_knows_what_its_position_has_passed(
     planning = Planning(one, heart, batch_size=4, isolation=Isolation(one))
     planning.poll(alive=set(), ahead=1, takes_over=True)
     (claim,) = claims
-    schedule = planning.schedule
-    planned = schedule.take(Kind.FIRST_ATTEMPT, 4)["event_id"].to_pylist() if schedule else []
+    window = planning.window
+    planned = window.take(Kind.FIRST_ATTEMPT, 4)["event_id"].to_pylist() if window else []
     assert [f"{prefix}-{n:03}" for n in range(claimed, 4)] == planned
     other.end(claim, [Delivered()] * claimed)
     _deliver_all(other)

@@ -238,7 +238,9 @@ def test_what_may_block_others():
 
     def overview(*claimed_by: str, due: int) -> Overview:
         claims = [{"claimed_by": name, "deliveries": 2} for name in claimed_by]
-        return Overview(open=5, due=due, next_due=None, claims=claims)
+        return Overview(
+            open=5, due=due, next_due=None, listed_until=NOW, next_later=None, claims=claims
+        )
 
     assert 3 == overview("a", due=3).pending
     assert not overview(due=5).holds(but=None)

@@ -90,6 +90,7 @@ def test_all_settings_are_read(tmp_path: Path) -> None:
         """
         [relay]
         batch_size = 5
+        claims_in_flight = 3
         poll_seconds = 2
         refresh_seconds = 600
         max_lanes = 3
@@ -106,6 +107,7 @@ def test_all_settings_are_read(tmp_path: Path) -> None:
     assert (
         RelaySettings(
             batch_size=5,
+            claims_in_flight=3,
             poll_seconds=2.0,
             refresh_seconds=600.0,
             max_lanes=3,
@@ -134,6 +136,7 @@ def test_all_settings_are_read(tmp_path: Path) -> None:
         ("relay.batch_size = true", "`relay.batch_size` must be a whole number"),
         ("relay.batch_size = 1.0", "Got: 1.0."),
         ("relay.batch_size = '5'", "Got: '5'."),
+        ("relay.claims_in_flight = 0", "from 1 to 64. Got: 0."),
         ("relay.poll_seconds = 0", "must be a number of seconds from 0.01 to 3600. Got: 0."),
         ("relay.poll_seconds = nan", "Got: nan."),
         ("relay.poll_seconds = true", "Got: True."),

@@ -6,14 +6,18 @@ import os
 import secrets
 from collections.abc import Sequence
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 from tests.unit.testing.outbox_model import OutboxModel
 from tests.unit.testing.outbox_oracle import HOLDING
 
+from delta_outbox.lifecycle.claims import BLOCKS, DELIVERIES
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.results import Result
+from delta_outbox.lifecycle.states import State
+from delta_outbox.relay.window import Kind, Window
 from delta_outbox.testing.conformance.adapter import Held
 from delta_outbox.testing.conformance.memory import MemoryStore
 from delta_outbox.testing.conformance.memory_policies import POLICIES
@@ -65,6 +69,32 @@ def test_nothing_is_ever_wrong(capsys: pytest.CaptureFixture[str]):
         steps = play(MemoryStore, STEPS, SEED)
         print(f"{steps} steps", end=" ", flush=True)  # noqa: T201
     assert steps >= STEPS
+
+
+class SelectsByTheWindow(MemoryStore):
+    """Takes what a relay's window says is eligible of all that is open or holds its key."""
+
+    def _eligible(self) -> list[Row]:
+        rows = [
+            row for row in self.rows.values() if row.state is State.PENDING or self._holds_up(row)
+        ]
+        listed = [
+            {**row.delivery(), BLOCKS: row.state is not State.PENDING, "started_at": None}
+            for row in rows
+        ]
+        schema = DELIVERIES.append(pa.field(BLOCKS, pa.bool_()))
+        window = Window(pa.Table.from_pylist(listed, schema), self._policies, batch_size=len(rows))
+        window.select(now=self.now())
+        found: set[str] = set()
+        while len(window):
+            for kind in Kind:
+                found |= {*window.take(kind, len(rows))["event_id"].to_pylist()}
+        return [row for row in rows if row.event.event_id in found]
+
+
+def test_what_the_window_selects_is_never_wrong() -> None:
+    """Whatever happens, what the window says is eligible is what may be taken."""
+    assert play(SelectsByTheWindow, STEPS // 4, SEED) >= STEPS // 4
 
 
 class TrustsNames(MemoryStore):

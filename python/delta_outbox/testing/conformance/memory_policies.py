@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 import pyarrow as pa
 
 from delta_outbox.lifecycle.claims import DELIVERIES
-from delta_outbox.lifecycle.order_scopes import scopes_of
 from delta_outbox.lifecycle.policy import PolicySet
-from delta_outbox.relay.schedule import Kind, Schedule
+from delta_outbox.relay.window import Kind, Window
 from delta_outbox.testing.conformance.adapter import SHORT_LIVED, Terms
 from delta_outbox.testing.conformance.memory_row import Row
 
@@ -44,16 +44,18 @@ def cut(rows: Sequence[Row], policies: PolicySet, limit: int) -> list[str]:
         The ids of what is taken.
     """
     if not any(row.counters.suspect or row.counters.publish_attempts for row in rows):
-        # All of one kind: what a schedule would give, without its cost.
+        # All of one kind: what a window would give, without its cost.
         return [row.event.event_id for row in rows[:limit]]
-    table = pa.Table.from_pylist([row.delivery() for row in rows], schema=DELIVERIES)
-    schedule = Schedule(table, scopes_of(table, policies), batch_size=limit)
+    eligible = [{**row.delivery(), "available_at": None, "started_at": None} for row in rows]
+    table = pa.Table.from_pylist(eligible, schema=DELIVERIES)
+    window = Window(table, policies, batch_size=limit)
+    window.select(now=datetime.now(UTC))
     is_retry = rows[0].counters.suspect or rows[0].counters.publish_attempts
     first, other = (
         (Kind.RETRY, Kind.FIRST_ATTEMPT) if is_retry else (Kind.FIRST_ATTEMPT, Kind.RETRY)
     )
-    taken = schedule.take(first, limit)
+    taken = window.take(first, limit)
     if not taken.num_rows:
-        taken = schedule.take(other, limit)
+        taken = window.take(other, limit)
     ids: list[str] = taken["event_id"].to_pylist()
     return ids

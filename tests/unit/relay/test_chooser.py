@@ -1,4 +1,4 @@
-"""Which claims are made where destinations are isolated, and what each may be asked."""
+"""Which claims are made beside each other, and what each destination may be asked."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ from delta_outbox.core.instants import micros
 from delta_outbox.core.settings import DestinationLimits, PublisherSettings, RelaySettings, Settings
 from delta_outbox.lifecycle.claims import DELIVERIES, Claim, make_claim, new_claim_id
 from delta_outbox.lifecycle.endings import EndOfClaim
-from delta_outbox.lifecycle.order_scopes import scopes_of
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.results import Delivered, Failed, NotSent, Rejected
-from delta_outbox.relay.choosing import IDLE_SECONDS, Choosing
+from delta_outbox.relay.chooser import IDLE_SECONDS, Chooser
 from delta_outbox.relay.flight import Flight, Held
-from delta_outbox.relay.isolation import NEVER, Isolation, goes_to
-from delta_outbox.relay.schedule import Kind, Schedule
+from delta_outbox.relay.isolation import NEVER, Isolation
+from delta_outbox.relay.window import Kind, Window
 from delta_outbox.store.destination_states import KnownStates, OpenBreaker
 from delta_outbox.testing.conformance.clock import ManualClock
 
@@ -68,13 +67,19 @@ class Field:
     """A relay's choices without a relay.
 
     Args:
+        claims: in flight at once.
         limit: of the relay.
         workers: publishing tasks at once.
         limits: of the destination a.
     """
 
     def __init__(
-        self, *, limit: int | None = None, workers: int = 2, limits: dict[str, Any] | None = None
+        self,
+        *,
+        claims: int = 2,
+        limit: int | None = None,
+        workers: int = 2,
+        limits: dict[str, Any] | None = None,
     ) -> None:
         """Serve a and b; nothing completes before it is told to."""
         self.clock = ManualClock()
@@ -89,11 +94,16 @@ class Field:
         )
         self.flight = Flight(self._publish, self.clock)
         self.isolation = self.another()
-        self.choosing = Choosing(
-            cast("Outbox", SimpleNamespace(new_claim=self.new_claim)),
+        outbox = SimpleNamespace(
+            new_claim=self.new_claim,
+            policies_in_force=POLICIES,
+            logs=SimpleNamespace(of=lambda _: None),
+        )
+        self.chooser = Chooser(
+            cast("Outbox", outbox),
             self.flight,
             self.isolation,
-            hold=self.hold,
+            claims=claims,
             batch_size=8,
             limit=limit,
         )
@@ -115,13 +125,8 @@ class Field:
         """Make a claim."""
         return make_claim(batch, policies=POLICIES, now=self.clock.now(), claim_id=new_claim_id())
 
-    def hold(self, kind: Kind | None, claim: Claim) -> Held:
-        """Make it ours."""
-        scopes = scopes_of(claim.deliveries, POLICIES).to_pylist()
-        return Held(kind=kind, claim=claim, scopes=scopes)
-
-    def schedule(self, *given: Row, failed: Row | None = None) -> Schedule:
-        """Return a schedule of events `0`, `1`, ..., of which only the last may have failed."""
+    def window(self, *given: Row, failed: Row | None = None) -> Window:
+        """Return a window of events `0`, `1`, ..., of which only the last may have failed."""
         rows = [*given, failed] if failed is not None else given
         columns: dict[str, Any] = {
             "event_id": [str(number) for number in range(len(rows))],
@@ -133,14 +138,14 @@ class Field:
         zeros = dict.fromkeys(("attempts", "publish_attempts", "crashes", "suspect", "arrival"), 0)
         full = {name: columns.get(name, [zeros.get(name)] * len(rows)) for name in DELIVERIES.names}
         table = pa.table(full, schema=DELIVERIES)
-        return Schedule(
-            table, scopes_of(table, POLICIES), batch_size=8, to=goes_to(table, POLICIES)
-        )
+        window = Window(table, POLICIES, batch_size=8)
+        window.select(now=self.clock.now())
+        return window
 
-    def choose(self, schedule: Schedule, *, once: bool = False) -> list[Held]:
+    def choose(self, window: Window, *, once: bool = False) -> list[Held]:
         """Choose, and let what is to be sent start."""
         chosen: list[Held] = []
-        self.choosing.choose(schedule, chosen, once=once)
+        self.chooser.choose(window, chosen, once=once)
         for held in chosen:
             if held.kind is not None:
                 self.isolation.started(held.to.split("|"), held.claim)
@@ -175,49 +180,103 @@ def test_each_destination_has_a_claim_of_its_own(fields: list[Field]) -> None:
     task of its own; what hangs keeps its own only.
     """
     fields.append(field := Field())
-    schedule = field.schedule(("a", None), ("b", None), ("a", None))
-    chosen = field.choose(schedule)
+    window = field.window(("a", None), ("b", None), ("a", None))
+    chosen = field.choose(window)
     assert [("a", ["0", "2"], True), ("b", ["1"], True)] == shown(chosen)
     assert [1, 1] == [one.tasks for one in chosen]
-    assert [] == field.choose(field.schedule(("a", None)))
+    assert [] == field.choose(field.window(("a", None)))
 
 
 def test_one_that_hangs_is_not_waited_for(fields: list[Field]) -> None:
     """While one is in flight for long, it is time to ask what the other could do, also if all that
     is planned for it waits for a key in flight.
     """
-    fields.append(field := Field(workers=4))
-    schedule = field.schedule(("a", "k"), *[("a", None)] * 8, ("b", "k"))
-    [held] = field.choose(schedule)
+    fields.append(field := Field(workers=4, claims=1))
+    window = field.window(("a", "k"), *[("a", None)] * 7, ("b", "k"))
+    [held] = field.choose(window)
     assert 3 == held.tasks  # one is kept for b
-    assert not field.choosing.is_idle(schedule)
+    assert not field.chooser.is_idle(window)
     field.clock.sleep(IDLE_SECONDS)
-    assert field.choosing.is_idle(schedule)
-    assert [("b", ["0"], True)] == shown(field.choose(field.schedule(("b", None))))
-    assert not field.choosing.is_idle(schedule)
+    assert field.chooser.is_idle(window)
+    assert [("b", ["0"], True)] == shown(field.choose(field.window(("b", None))))
+    assert not field.chooser.is_idle(window)
 
 
 def test_workers_are_as_many_as_the_settings_say(fields: list[Field]) -> None:
     """A destination gets no more tasks than its settings allow, over all of its claims."""
-    for asked, got in ((None, 7), (2, 2), (99, 8)):
+    for asked, got in ((None, [4, 3]), (1, [1]), (2, [1, 1]), (99, [4, 4])):
         fields.append(field := Field(workers=8, limits={"workers": asked}))
-        [held] = field.choose(field.schedule(("a", None)))
-        assert got == held.tasks
-        assert [] == field.choose(field.schedule(("a", None)))
+        tasks = [one.tasks for _ in range(3) for one in field.choose(field.window(("a", None)))]
+        assert got == tasks
 
 
 def test_the_same_key_waits(fields: list[Field]) -> None:
     """An event waits for an earlier one of its key, although that goes elsewhere."""
     fields.append(field := Field())
-    schedule = field.schedule(("a", "k"), ("b", "k"), ("b", "other"))
-    assert [("a", ["0"], True), ("b", ["2"], True)] == shown(field.choose(schedule))
+    window = field.window(("a", "k"), ("b", "k"), ("b", "other"))
+    assert [("a", ["0"], True), ("b", ["2"], True)] == shown(field.choose(window))
+
+
+def test_claims_beside_each_other_share_no_key(fields: list[Field]) -> None:
+    """What one claim does not hold is parted by keys among as many as may be in flight, and so are
+    the tasks; a key alone is in one claim. What fits into one claim is not parted.
+    """
+    fields.append(field := Field(workers=5))
+    rows: list[Row] = [("a", key) for _ in range(8) for key in ("k", "l", "m")]
+    window = field.window(*rows)
+    chosen = field.choose(window)
+    keys = [set(one.claim.deliveries["ordering_key"].to_pylist()) for one in chosen]
+    assert [{"k", "m"}, {"l"}] == keys
+    assert [8, 8] == [len(one.claim) for one in chosen]
+    assert [2, 2] == [one.tasks for one in chosen]  # the fifth is kept for b
+    assert not field.chooser.has_slot(window)
+    fields.append(field := Field())
+    hot = field.window(*[("a", "k")] * 20)
+    assert [8] == [len(one.claim) for one in field.choose(hot)]
+    assert field.chooser.has_slot(hot)
+    assert [] == field.choose(hot)
+    fields.append(field := Field())
+    assert [8] == [len(one.claim) for one in field.choose(field.window(*rows[:8]))]
+
+
+@pytest.mark.parametrize("claims", [1, 2, 3])
+def test_no_more_claims_than_asked_are_in_flight(fields: list[Field], claims: int) -> None:
+    """Where there is enough of them, exactly as many claims are in flight as the settings say."""
+    fields.append(field := Field(claims=claims, workers=8))
+    rows: list[Row] = [("a", None)] * 40
+    window = field.window(*rows)
+    assert [8] * claims == [len(one.claim) for one in field.choose(window)]
+    assert [] == field.choose(window)
+    assert 40 - 8 * claims == len(window)
+
+
+def test_one_slot_is_never_for_retries(fields: list[Field]) -> None:
+    """Retries have all slots but one, so that first attempts go on whatever is slow to fail; with
+    one slot they take turns.
+    """
+    for claims, expected in ((2, 1), (3, 2)):
+        fields.append(field := Field(claims=claims, workers=8))
+        retries = [field.window(failed=("a", key)) for key in ("k", "l", "m")]
+        found = [kind for one in retries for kind in field.choose(one)]
+        assert expected == len(found)
+        assert [1] == [len(one.claim) for one in field.choose(field.window(("a", "n")))]
+    fields.append(field := Field(claims=1))
+    for _ in range(2):
+        both = field.window(("a", None), failed=("a", None))
+        kinds = []
+        for _ in range(2):
+            kinds += [one.kind for one in field.choose(both)]
+            field.may_complete.set()
+            field.flight.wait(10)
+            assert 1 == len(list(field.flight.completed()))
+        assert {*Kind} == {*kinds}
 
 
 def test_an_event_for_both_is_one_claim_while_both_are_well(fields: list[Field]) -> None:
     """Without failures an event for several destinations is one claim."""
     fields.append(field := Field())
     assert [("a|b", ["0", "0", "1", "1"], True)] == shown(
-        field.choose(field.schedule(("both", "k"), ("both", "k")))
+        field.choose(field.window(("both", "k"), ("both", "k")))
     )
 
 
@@ -236,23 +295,35 @@ def test_an_event_for_both_is_told_apart_when_one_is_not_well(
         field.states.paused = frozenset({"a"})
         field.isolation.reload()
     if how in ("open", "failing"):
-        [held] = field.choose(field.schedule(("a", None)))
+        [held] = field.choose(field.window(("a", None)))
         field.complete(held, Failed(error="refused"))
-    chosen = field.choose(field.schedule(("both", "k"), ("both", "k"), ("both", None)))
+    chosen = field.choose(field.window(("both", "k"), ("both", "k"), ("both", None)))
     assert [("a", ["0", "2"], False), ("b", ["0", "2"], True)] == shown(chosen)
     assert 2 == len({one.claim.claim_id for one in chosen})
     assert {"a"} == set(chosen[0].claim.deliveries["destination"].to_pylist())
     assert 2 == len(chosen[0].claim.policies)
 
 
-def test_no_two_claims_of_a_kind_start_at_once_for_a_destination(fields: list[Field]) -> None:
-    """Half of its tasks are free, for what has failed and waits for its key, but the part of an
-    event for both does not start beside the others for the same destination.
+def test_parts_of_events_count_as_claims_of_their_destination(fields: list[Field]) -> None:
+    """The part of an event for both does not start where the well one has no slot left."""
+    fields.append(field := Field(claims=1, workers=8, limits={"rate_per_second": 1000}))
+    window = field.window(("b", None), ("both", None))
+    assert [("b", ["0"], True)] == shown(field.choose(window))
+    fields.append(field := Field(claims=2, workers=8, limits={"rate_per_second": 1000}))
+    window = field.window(("b", None), ("both", None))
+    parts = [("b", ["0"], True), ("a", ["1"], False), ("b", ["1"], True)]
+    assert parts == shown(field.choose(window))
+
+
+def test_limits_let_one_claim_pass_at_a_time(fields: list[Field]) -> None:
+    """Of a destination with limits one claim goes with each append: how much is left of its rate
+    is known when that is on record.
     """
-    fields.append(field := Field(workers=8, limits={"rate_per_second": 1000, "workers": 1}))
-    assert [("a", ["0"], True)] == shown(field.choose(field.schedule(("a", "k"))))
-    schedule = field.schedule(("b", None), ("both", None), failed=("b", "k"))
-    assert [("b", ["0"], True)] == shown(field.choose(schedule))
+    fields.append(field := Field(workers=8, limits={"rate_per_key_per_second": 1}))
+    window = field.window(*[("a", None)] * 20)
+    for _ in range(2):
+        assert [8] == [len(one.claim) for one in field.choose(window)]
+    assert [] == field.choose(window)
 
 
 def test_rates_cut_a_claim(fields: list[Field]) -> None:
@@ -260,18 +331,18 @@ def test_rates_cut_a_claim(fields: list[Field]) -> None:
     not concerned; later there is more.
     """
     fields.append(field := Field(limits={"rate_per_second": 3, "rate_per_key_per_second": 1}))
-    schedule = field.schedule(
+    window = field.window(
         ("a", "k"), ("a", "k"), ("a", "l"), ("a", None), ("a", None), ("b", None), ("b", "m")
     )
-    assert [("a", ["0", "2", "3"], True), ("b", ["5", "6"], True)] == shown(field.choose(schedule))
+    assert [("a", ["0", "2", "3"], True), ("b", ["5", "6"], True)] == shown(field.choose(window))
     assert 0 < field.isolation.wait() <= 1
     field.may_complete.set()
     field.flight.wait(10)
     while field.flight:
         list(field.flight.completed())
-    assert [] == field.choose(schedule)
+    assert [] == field.choose(window)
     field.clock.sleep(1)
-    assert [("a", ["1", "4"], True)] == shown(field.choose(schedule))
+    assert [("a", ["1", "4"], True)] == shown(field.choose(window))
 
 
 def test_a_probe_is_one_delivery(fields: list[Field]) -> None:
@@ -279,7 +350,7 @@ def test_a_probe_is_one_delivery(fields: list[Field]) -> None:
     starts knows as much.
     """
     fields.append(field := Field(limits={"breaker_failures": 2, "breaker_seconds": 10}))
-    [held] = field.choose(field.schedule(("a", None), ("a", None)))
+    [held] = field.choose(field.window(("a", None), ("a", None)))
     field.may_complete.set()
     field.flight.wait(10)
     list(field.flight.completed())
@@ -290,14 +361,14 @@ def test_a_probe_is_one_delivery(fields: list[Field]) -> None:
     restarted = field.another()
     restarted.load()
     assert {"a"} == restarted.unavailable()
-    schedule = field.schedule(("a", None), ("a", None))
-    assert [] == field.choose(schedule)
+    window = field.window(("a", None), ("a", None))
+    assert [] == field.choose(window)
     field.clock.sleep(10)
     assert set() == field.isolation.unavailable() | restarted.unavailable()
     assert NEVER == field.isolation.hope()  # with nothing to probe, time changes nothing
-    [probe] = field.choose(schedule)
+    [probe] = field.choose(window)
     assert 1 == len(probe.claim)
-    assert [] == field.choose(field.schedule(("a", None)))
+    assert [] == field.choose(field.window(("a", None)))
     assert field.complete(probe, Failed(error="still"))
     assert {"a"} == field.isolation.unavailable()
     assert NEVER == field.isolation.hope()
@@ -311,7 +382,7 @@ def test_a_probe_is_one_delivery(fields: list[Field]) -> None:
 def test_what_was_not_tried_is_no_failure(fields: list[Field]) -> None:
     """What was not sent, or whose worker crashed, says nothing of the destination."""
     fields.append(field := Field(limits={"breaker_failures": 1}))
-    [held] = field.choose(field.schedule(("a", None), ("a", None)))
+    [held] = field.choose(field.window(("a", None), ("a", None)))
     assert not field.complete(held, NotSent(), Delivered())
     assert not field.complete(held, NotSent(), NotSent())
     assert field.isolation.is_free("a")
@@ -363,11 +434,11 @@ def test_a_limit_is_shared(fields: list[Field]) -> None:
     """Of a relay's limit one destination cannot use up all; a single batch takes from the front."""
     fields.append(field := Field(limit=4))
     rows: list[Row] = [*[("a", None)] * 5, *[("b", None)] * 5]
-    assert [2, 2] == [len(one.claim) for one in field.choose(field.schedule(*rows))]
+    assert [2, 2] == [len(one.claim) for one in field.choose(field.window(*rows))]
     fields.append(field := Field(limit=4))
-    field.choosing._batch_size = 4
+    field.chooser._batch_size = 4
     assert [("a", ["0", "1", "2", "3"], True)] == shown(
-        field.choose(field.schedule(*rows), once=True)
+        field.choose(field.window(*rows), once=True)
     )
 
 
@@ -387,9 +458,9 @@ def test_order_holds_over_all_destinations(rows: list[Row], paused: bool) -> Non
     if paused:
         field.states.paused = frozenset({"a"})
         field.isolation.reload()
-    schedule = field.schedule(*rows)
+    window = field.window(*rows)
     try:
-        chosen = field.choose(schedule)
+        chosen = field.choose(window)
     finally:
         field.may_complete.set()
         field.flight.close()

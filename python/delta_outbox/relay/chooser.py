@@ -1,0 +1,249 @@
+"""Cuts the next claims: at most K in flight for each destination, with disjoint order scopes.
+
+An event for several destinations is claimed for all of them at once while all are well and without
+limits. Otherwise each destination gets a claim of its own: the well ones are sent, the others are
+released unsent, and from then on each delivery goes its own way.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import pyarrow.compute as pc
+
+from delta_outbox.core.arrow import shared_texts
+from delta_outbox.lifecycle.claims import Claim, new_claim_id
+from delta_outbox.lifecycle.order_scopes import scopes_of
+from delta_outbox.relay.flight import Flight, Held
+from delta_outbox.relay.isolation import Isolation
+from delta_outbox.relay.window import Kind, Window
+
+if TYPE_CHECKING:
+    from delta_outbox.store.store import Store
+
+IDLE_SECONDS: Final = 2.0  # of a flight, before it is asked what others could do meanwhile
+
+
+class Chooser:
+    """Cuts the claims of one relay.
+
+    Args:
+        outbox: makes them.
+        flight: what is being published.
+        isolation: what each destination may be asked.
+        claims: in flight for a destination, at most.
+        batch_size: deliveries per claim.
+        limit: deliveries claimed at any instant, at most; None for no limit.
+    """
+
+    def __init__(
+        self,
+        outbox: Store,
+        flight: Flight,
+        isolation: Isolation,
+        *,
+        claims: int,
+        batch_size: int,
+        limit: int | None,
+    ) -> None:
+        self._outbox = outbox
+        self._flight = flight
+        self._isolation = isolation
+        self._claims = claims
+        self._batch_size = batch_size
+        self._limit = limit
+        self._turns: dict[str, int] = {}  # destinations to the turn in which they were served
+        self._last: dict[str, Kind] = {}
+
+    def choose(self, window: Window, chosen: list[Held], *, once: bool) -> None:
+        """Add the claims that may be made now.
+
+        Args:
+            window: what is eligible, selected now.
+            chosen: claims that are to be made already; takes the others.
+            once: make one batch, over all destinations.
+        """
+        waiting = window.destinations()
+        self._isolation.know(name for to in waiting for name in to.split("|"))
+        for to in waiting if once else sorted(waiting, key=lambda one: self._turns.get(one, 0)):
+            while found := self._next(window, to, chosen, once=once):
+                chosen += found
+                self._turns[to] = max(self._turns.values(), default=0) + 1
+                if once:
+                    break
+
+    def held(
+        self,
+        kind: Kind | None,
+        claim: Claim,
+        *,
+        to: str = "",
+        tasks: int = 0,
+        is_released: bool = False,
+    ) -> Held:
+        """Return a claim as one of this relay; the arguments are those of `Held`."""
+        return Held(
+            kind=kind,
+            claim=claim,
+            log=self._outbox.logs.of(claim.deliveries),
+            scopes=shared_texts(scopes_of(claim.deliveries, self._outbox.policies_in_force)),
+            to=to,
+            tasks=tasks,
+            is_released=is_released,
+        )
+
+    def has_slot(self, window: Window) -> bool:
+        """Say whether one claim more could be in flight for a destination of what is planned.
+
+        Args:
+            window: what is planned, selected now.
+        """
+        held = self._flight.held()
+        return any(self._slots(to, held) for to in window.destinations())
+
+    def is_idle(self, window: Window | None) -> bool:
+        """Say whether something slow is in flight and another destination has nothing planned.
+
+        Args:
+            window: what is planned, selected now.
+        """
+        if window is None or not self._isolation.is_isolated or self._flight.age() < IDLE_SECONDS:
+            return False
+        planned = window.destinations(blocked=self._scopes(self._flight.held()))
+        in_flight = [held.to for held in self._flight.held()]
+        return self._isolation.has_others(
+            name for to in (*planned, *in_flight) for name in to.split("|")
+        )
+
+    def _next(self, window: Window, to: str, chosen: Sequence[Held], *, once: bool) -> list[Held]:
+        """Return the next claim for some destinations, in parts where they are told apart."""
+        held = [*self._flight.held(), *chosen]
+        if not self._slots(to, held):
+            return []
+        left = window.counts(to=to, blocked=self._scopes(held))
+        # Take turns: where there is room for one kind only, none is to wait for ever.
+        kinds = (Kind.RETRY, Kind.FIRST_ATTEMPT)
+        for kind in kinds[::-1] if self._last.get(to) is Kind.RETRY else kinds:
+            if left[kind]:
+                found = self._of_kind(window, kind, to, held, chosen, left, once=once)
+                if found:
+                    self._last[to] = kind
+                    return found
+        return []
+
+    def _of_kind(
+        self,
+        window: Window,
+        kind: Kind,
+        to: str,
+        held: Sequence[Held],
+        chosen: Sequence[Held],
+        left: Mapping[Kind, int],
+        *,
+        once: bool,
+    ) -> list[Held]:
+        names = to.split("|")
+        room = self._room(names, held, chosen, once=once)
+        if kind is Kind.RETRY and left[kind.other] and self._limit is not None and not once:
+            room = (room + 1) // 2  # of a limit, a half is for the others
+        are_free = all(map(self._isolation.is_free, names))
+        if len(names) > 1 and not are_free:
+            return self._parts(window, kind, to, room, held)
+        if len(names) == 1:
+            room = self._isolation.room(to, room)
+        tasks = self._tasks(names, held)
+        # What its limits let pass, and whether it is well, is known after the append.
+        waits = not are_free and any(one.to == to and one.kind for one in chosen)
+        if waits or not (room and tasks and self._slots(to, held, kind)):
+            return []
+        # Keys and tasks are shared with the claims that may yet start beside this one.
+        slots = 1 if once or room < self._batch_size else self._slots(to, held)
+        batch = window.take(
+            kind,
+            room,
+            blocked=self._scopes(held),
+            to=to,
+            allowed=self._isolation.allowed(to) if len(names) == 1 else None,
+            share=slots,
+        )
+        if not batch.num_rows:
+            return []
+        if not self._isolation.is_isolated and batch.num_rows == sum(left.values()):
+            slots = 1  # nothing is left to start, and what comes later waits for no task
+        claim = self._outbox.new_claim(batch)
+        return [self.held(kind, claim, to=to, tasks=-(-tasks // slots))]
+
+    def _parts(
+        self, window: Window, kind: Kind, to: str, room: int, held: Sequence[Held]
+    ) -> list[Held]:
+        """Take events for several destinations in a claim for each; of a key one only, for its
+        order holds over all of them.
+        """
+        well = {}
+        for name in filter(self._isolation.is_free, to.split("|")):
+            well[name] = self._tasks([name], held)
+            if not (well[name] and self._slots(name, held, kind)):
+                return []
+        is_there = any(self._isolation.room(name, 1) for name in to.split("|"))
+        if not (room and is_there):
+            return []
+        batch = window.take(kind, room, blocked=self._scopes(held), to=to, one_per_scope=True)
+        if not batch.num_rows:
+            return []
+        whole = self._outbox.new_claim(batch)
+        return [
+            self.held(
+                kind if name in well else None,
+                _part(whole, name),
+                to=name,
+                tasks=well.get(name, 0),
+                is_released=name not in well,
+            )
+            for name in to.split("|")
+        ]
+
+    def _slots(self, to: str, held: Sequence[Held], kind: Kind | None = None) -> int:
+        """Return how many claims more may be in flight. One slot is never for retries, so that
+        whatever is slow to fail delays nothing that is well.
+        """
+        kinds = [one.kind for one in held if one.to == to and one.kind is not None]
+        free = self._claims - len(kinds)
+        if kind is Kind.RETRY:
+            free = min(free, max(1, self._claims - 1) - kinds.count(Kind.RETRY))
+        return max(0, free)
+
+    def _room(
+        self, names: Sequence[str], held: Sequence[Held], chosen: Sequence[Held], *, once: bool
+    ) -> int:
+        if once:
+            return max(0, self._batch_size - sum(len(one.claim) for one in chosen))
+        if self._limit is None:
+            return self._batch_size
+        same = [one for one in held if set(one.to.split("|")) & set(names)]
+        left = self._limit - sum(len(one.claim) for one in held)
+        share = self._isolation.share(self._limit) - sum(len(one.claim) for one in same)
+        return max(0, min(self._batch_size, left, share))
+
+    def _scopes(self, held: Sequence[Held]) -> set[str | None]:
+        """Return the order scopes of which something is in flight."""
+        policies, found = self._outbox.policies_in_force, set[str | None]()
+        for one in held:
+            is_named = one.claim.policy_version == policies.version
+            found.update(one.order_scopes if is_named else one.scopes_by(policies))
+        return found
+
+    def _tasks(self, names: Sequence[str], held: Sequence[Held]) -> int:
+        in_use: Counter[str] = Counter()
+        for one in held:
+            for name in one.to.split("|"):
+                in_use[name] += one.tasks
+        return self._isolation.tasks(names, in_use, sum(one.tasks for one in held))
+
+
+def _part(whole: Claim, destination: str) -> Claim:
+    """Return the deliveries of a claim for one destination as a claim of their own."""
+    its = pc.equal(whole.deliveries["destination"], destination)
+    return replace(whole.part(its), claim_id=new_claim_id())

@@ -1,0 +1,362 @@
+"""The window: open deliveries in the order of the log, from which claims are cut. Pure.
+
+It holds what may be claimed and what keeps that from being claimed: what is not due, what has to
+wait for its destination, what others have claimed, and what is DEAD and holds its key. `select`
+says which of it is eligible at an instant, by the rules of the view `eligible_events`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_outbox.core.arrow import mask_of
+from delta_outbox.core.byte_bounds import fitting, told_sizes
+from delta_outbox.core.instants import instant_of, micros
+from delta_outbox.lifecycle.claims import BLOCKS
+from delta_outbox.lifecycle.endings import suspect_claim_limit
+from delta_outbox.lifecycle.order_scopes import goes_to, scopes_of
+from delta_outbox.lifecycle.policy import PolicySet
+
+_FREE: Final = -1  # code of a delivery without an order scope
+_FIRST_ATTEMPT: Final = -2  # group of deliveries that have not failed; others: their suspicion
+_NEVER: Final = np.iinfo(np.int64).max  # microseconds
+
+Allowed = Callable[[pa.Table], npt.NDArray[np.bool_]]
+Mask = npt.NDArray[np.bool_]
+Places = npt.NDArray[np.int64]
+
+
+class Kind(StrEnum):
+    """What a claim is made of."""
+
+    FIRST_ATTEMPT = "first attempt"
+    RETRY = "retry"  # failed before, or under suspicion of killing its worker
+
+    @property
+    def other(self) -> Kind:
+        """Return the other kind."""
+        return Kind.RETRY if self is Kind.FIRST_ATTEMPT else Kind.FIRST_ATTEMPT
+
+
+class Window:
+    """Open deliveries, from which claims are cut.
+
+    Args:
+        deliveries: columns of `claims.DELIVERIES`, in order, and of `BLOCKS` if some only block.
+        policies: the delivery policies in force.
+        batch_size: deliveries per claim, at most; suspects get smaller ones.
+        batch_bytes: of the payloads of a claim, at most, but for one that is larger; a payload of
+            unknown size counts as so many. None for any number.
+        lanes: the lane of each, where there are several; those of an order scope share one.
+    """
+
+    def __init__(
+        self,
+        deliveries: pa.Table,
+        policies: PolicySet,
+        *,
+        batch_size: int,
+        batch_bytes: int | None = None,
+        lanes: Sequence[int] | None = None,
+    ) -> None:
+        self._lanes = None if lanes is None else np.array(lanes, dtype=np.int32)
+        self._deliveries = deliveries
+        self._batch_size = batch_size
+        self._batch_bytes = batch_bytes
+        self._bytes = told_sizes(deliveries["payload_bytes"], unknown=batch_bytes or 0)
+        blocks = np.zeros(deliveries.num_rows, dtype=bool)
+        if BLOCKS in deliveries.column_names:
+            blocks = mask_of(deliveries[BLOCKS])
+        self._is_killed = np.asarray(deliveries["kill_command_id"].is_valid()) & ~blocks
+        scopes, self._scope = _coded(scopes_of(deliveries, policies))
+        self._codes = {name: code for code, name in enumerate(scopes)}
+        self._scope[self._is_killed] = _FREE  # it blocks nothing
+        self._destinations, self._to = _coded(goes_to(deliveries, policies))
+        self._group = _groups(deliveries)
+        self._due = _micros(deliveries["available_at"], otherwise=-_NEVER)
+        self._expires = _expiry(deliveries, policies)
+        self._due[blocks] = self._expires[blocks] = _NEVER
+        self._left = np.ones(deliveries.num_rows, dtype=bool)
+        self._blocked = np.zeros(len(self._codes) + 1, dtype=bool)  # the last one is for _FREE
+        self._eligible = self._ends = np.zeros(deliveries.num_rows, dtype=bool)
+        self._unavailable: Collection[str] = ()
+        self._holds_until = -_NEVER  # microseconds; what was selected may be others then
+
+    # --- what may be claimed -----------------------------------------------------------------
+
+    def select(self, *, now: datetime, unavailable: Collection[str] = ()) -> bool:
+        """Say whether something is eligible; `take` and the rest go by it until the next time.
+
+        Eligible is what is due, not killed, not past its age, for a destination that is available,
+        and has nothing before it in its order scope that is not eligible itself.
+
+        Args:
+            now: the instant.
+            unavailable: destinations that nothing is to be claimed for.
+        """
+        at = micros(now)
+        if at >= self._holds_until or unavailable != self._unavailable:
+            self._unavailable = unavailable
+            is_due = self._left & (self._due <= at)
+            self._ends = is_due & (self._is_killed | (self._expires <= at))
+            is_due = is_due & ~self._ends & ~self._blocked[self._scope]
+            for name in self._destinations if unavailable else ():
+                if set(name.split("|")) <= set(unavailable):
+                    is_due &= ~self._is_to(name)
+            self._eligible = is_due
+            if not np.array_equal(is_due, self._left & ~self._ends):
+                places = np.flatnonzero(is_due)
+                self._eligible = np.zeros_like(is_due)
+                self._eligible[places[self._is_prefix(places)]] = True
+            self._holds_until = self._next_change(at)
+        return bool(self._eligible.any())
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self._eligible))
+
+    @property
+    def waiting(self) -> int:
+        """Return how many deliveries are held that are not eligible."""
+        return int(np.count_nonzero(self._left)) - len(self)
+
+    @property
+    def has_ends(self) -> bool:
+        """Say whether something is to be ended without being sent."""
+        return bool(self._ends.any())
+
+    @property
+    def next_change(self) -> datetime | None:
+        """Return when something may become eligible, or too old; None if time changes nothing."""
+        return None if self._holds_until == _NEVER else instant_of(self._holds_until)
+
+    @property
+    def is_over(self) -> bool:
+        """Say whether nothing is left that is open and not claimed."""
+        return not bool(np.any(self._left & (self._due < _NEVER)))
+
+    @property
+    def claimed_for(self) -> set[str]:
+        """The destinations of what was claimed before: a delivery keeps that of its first claim."""
+        is_open = pa.array(self._left & (self._due < _NEVER))
+        return {*self._deliveries["destination"].filter(is_open).unique().to_pylist()} - {""}
+
+    def left(self) -> pa.Table:
+        """Return what was not taken, eligible or not, in order: columns of the deliveries."""
+        return self._deliveries.filter(pa.array(self._left))
+
+    def destinations(self, *, blocked: Iterable[str | None] = ()) -> list[str]:
+        """Return where what is eligible goes to, those first whose first delivery comes first.
+
+        Args:
+            blocked: order scopes of which something else is in flight, so that they do not count.
+        """
+        free = self._free_of(blocked)
+        first = {
+            name: int(np.argmax(its))
+            for name in self._destinations
+            if (its := free & self._is_to(name)).any()
+        }
+        return sorted(first, key=first.__getitem__)
+
+    def counts(self, *, to: str, blocked: Iterable[str | None]) -> dict[Kind, int]:
+        """Return how many deliveries of each kind are eligible for some destinations.
+
+        Args:
+            to: the destinations.
+            blocked: order scopes of which something else is in flight, so that they do not count.
+        """
+        groups = self._group[self._free_of(blocked) & self._is_to(to)]
+        new = int(np.count_nonzero(groups == _FIRST_ATTEMPT))
+        return {Kind.FIRST_ATTEMPT: new, Kind.RETRY: groups.size - new}
+
+    # --- claims ------------------------------------------------------------------------------
+
+    def block(self, scopes: Iterable[str | None]) -> None:
+        """Block some scopes, for what was to come first is open again: take nothing more of them.
+
+        Args:
+            scopes: order scopes; unknown ones and None are passed over.
+        """
+        codes = self._codes_of(scopes)
+        self._blocked[codes] = True
+        self._eligible = self._eligible & ~self._blocked[self._scope]
+
+    def take_ends(self, size: int) -> pa.Table:
+        """Cut a claim of what is to be ended without being sent: killed, or past its age. No order
+        holds it back.
+
+        Args:
+            size: deliveries at most.
+        """
+        return self._taken(self._of_one_lane(np.flatnonzero(self._ends))[:size])
+
+    def take(
+        self,
+        kind: Kind,
+        size: int,
+        *,
+        blocked: Iterable[str | None] = (),
+        to: str | None = None,
+        allowed: Allowed | None = None,
+        one_per_scope: bool = False,
+        share: int = 1,
+    ) -> pa.Table:
+        """Cut the next claim of a kind from what is eligible; it is of one lane.
+
+        Args:
+            kind: what it is made of.
+            size: deliveries at most.
+            blocked: order scopes of which something else is in flight.
+            to: for these destinations only; for any if left out.
+            allowed: says of deliveries which of them may be taken now; all if left out.
+            one_per_scope: take no more than the first of each order scope.
+            share: where there is more, share the order scopes with other claims, so many with this
+                one: with few keys the first would have them all.
+
+        Returns:
+            Columns of `claims.DELIVERIES`, in order; no rows if there is nothing to take.
+        """
+        free = self._free_of(blocked)
+        if to is not None:
+            free = free & self._is_to(to)
+        free &= (self._group == _FIRST_ATTEMPT) == (kind is Kind.FIRST_ATTEMPT)
+        # The oldest one says which group has its turn; suspects of a degree share a claim.
+        for group in self._in_turn(free):
+            limit = size
+            if group > 0:
+                limit = min(size, suspect_claim_limit(batch_size=self._batch_size, suspect=group))
+            places = np.flatnonzero(free & (self._group == group))
+            if allowed is not None:
+                places = places[allowed(self._deliveries.take(pa.array(places)))]
+            if one_per_scope:
+                places = places[self._is_first(places)]
+            if share > 1 and self._fitting(places, limit) < places.size:
+                places = places[self._is_of_share(places, share)]
+            places = self._of_one_lane(places[self._is_prefix(places)])
+            places = places[: self._fitting(places, limit)]
+            if places.size:
+                return self._taken(places)
+        return self._deliveries.slice(0, 0)
+
+    def _taken(self, places: Places) -> pa.Table:
+        self._left[places] = self._eligible[places] = self._ends[places] = False
+        if places.size and places[-1] - places[0] + 1 == places.size:  # nothing between is left out
+            return self._deliveries.slice(int(places[0]), places.size)
+        return self._deliveries.take(pa.array(places))
+
+    # --- parts -------------------------------------------------------------------------------
+
+    def _next_change(self, at: int) -> int:
+        """Return when what is selected may be others, in microseconds."""
+        later = [column[self._left & (column > at)] for column in (self._due, self._expires)]
+        return min(int(column.min()) if column.size else _NEVER for column in later)
+
+    def _fitting(self, places: Places, limit: int) -> int:
+        """Return how many of the first places one claim may hold, by their number and bytes."""
+        if self._batch_bytes is None:
+            return limit
+        return min(limit, fitting(self._bytes[places[:limit]], self._batch_bytes))
+
+    def _of_one_lane(self, places: Places) -> Places:
+        """Return those places that are of the same lane as the first."""
+        if self._lanes is None or not places.size:
+            return places
+        same: Mask = self._lanes[places] == self._lanes[places[0]]
+        return places.compress(same)
+
+    def _free_of(self, blocked: Iterable[str | None]) -> Mask:
+        """Say what is eligible and in none of some scopes."""
+        codes = self._codes_of(blocked)
+        if not codes:
+            return self._eligible.copy()
+        is_blocked = np.zeros_like(self._blocked)
+        is_blocked[codes] = True
+        return self._eligible & ~is_blocked[self._scope]
+
+    def _codes_of(self, scopes: Iterable[str | None]) -> list[int]:
+        found = (self._codes.get(scope) for scope in scopes if scope is not None)
+        return [code for code in found if code is not None]
+
+    def _in_turn(self, candidates: Mask) -> list[int]:
+        found = self._group[candidates]
+        if found.size and np.all(found == found[0]):  # as a rule, and to sort them takes long
+            return [int(found[0])]
+        groups, first = np.unique(found, return_index=True)
+        return [int(group) for group in groups[np.argsort(first)]]
+
+    def _is_to(self, to: str) -> Mask:
+        if self._destinations == [to]:
+            return np.ones_like(self._left)
+        code = self._destinations.index(to) if to in self._destinations else -1
+        result: Mask = self._to == code
+        return result
+
+    def _is_first(self, places: Places) -> Mask:
+        """Say which places are the first of their scope; without a scope each is."""
+        scopes = self._scope[places]
+        first = np.zeros(len(places), dtype=bool)
+        first[np.unique(scopes, return_index=True)[1]] = True
+        first |= scopes == _FREE
+        return first
+
+    def _is_of_share(self, places: Places, share: int) -> Mask:
+        """Say which places are of every so many-th of their scopes; without a scope each is."""
+        scopes = self._scope[places]
+        is_there = np.zeros(len(self._blocked), dtype=bool)
+        is_there[scopes] = True
+        is_there[_FREE] = False
+        number = np.cumsum(is_there) - 1
+        result: Mask = (number[scopes] % share == 0) | (scopes == _FREE)
+        return result
+
+    def _is_prefix(self, places: Places) -> Mask:
+        """Say which places have nothing before them in their scope that stays behind."""
+        behind = self._left & ~self._ends & (self._scope != _FREE)
+        behind[places] = False
+        others = np.flatnonzero(behind)
+        first_other = np.full(len(self._blocked), self._left.size, dtype=np.int64)
+        first_other[self._scope[others][::-1]] = others[::-1]  # of a scope, the last one counts
+        first_other[_FREE] = self._left.size
+        result: Mask = places < first_other[self._scope[places]]
+        return result
+
+
+def _coded(names: pa.StringArray) -> tuple[list[str], Places]:
+    """Number the different names of a column, -1 for none."""
+    encoded = names.dictionary_encode()
+    codes = encoded.indices.fill_null(_FREE).to_numpy(zero_copy_only=False).astype(np.int64)
+    return encoded.dictionary.to_pylist(), codes
+
+
+def _groups(deliveries: pa.Table) -> Places:
+    suspect = deliveries["suspect"].to_numpy()
+    failed = deliveries["publish_attempts"].to_numpy()
+    first = np.where(failed > 0, 0, _FIRST_ATTEMPT)
+    return np.where(suspect > 0, suspect, first).astype(np.int64)
+
+
+def _micros(instants: pa.ChunkedArray, *, otherwise: int) -> Places:
+    numbers = pc.fill_null(instants.cast(pa.int64()), otherwise)
+    return np.asarray(numbers).astype(np.int64)  # a copy
+
+
+def _expiry(deliveries: pa.Table, policies: PolicySet) -> Places:
+    """Return when each delivery is too old, in microseconds."""
+    result = np.full(deliveries.num_rows, _NEVER, dtype=np.int64)
+    if policies.any_age:
+        types = deliveries["event_type"].unique().to_pylist()
+        for name in types:
+            age = policies.match(name).expires_after_seconds
+            if age is not None:
+                its = mask_of(pc.equal(deliveries["event_type"], name))
+                started = _micros(deliveries["started_at"], otherwise=_NEVER // 2)[its]
+                result[its] = started + min(round(age * 1e6), _NEVER // 4)
+    return result

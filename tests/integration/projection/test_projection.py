@@ -114,7 +114,7 @@ def test_much_news_is_folded_with_what_it_needs(
     assert ("first_copies", "sole_transitions") == refreshed()
     store.insert(("late-1", "x", "a"), ("late-2", "x", "b"), ("much-002", "x", "earlier"))
     claimed(1, None)
-    assert ("first_copies", "last_transitions") == refreshed()
+    assert ("first_copies", "sole_transitions") == refreshed()
     told.clear()
     check_derived(store)  # from all that there is
     assert 1 == len(told)

@@ -115,7 +115,10 @@ class Store:
         def open_outbox(*, config: Path | None = None, **_: object) -> Iterator[Outbox]:
             yield (opened or with_settings)(config)
 
-        with mock.patch("delta_outbox.api.open_outbox", open_outbox):
+        with (
+            mock.patch("delta_outbox.api.open_outbox", open_outbox),
+            mock.patch("delta_outbox.cli.command.told_by_server", return_value=None),
+        ):
             yield
 
     def transitions(self, prefix: str = "") -> list[dict[str, Any]]:

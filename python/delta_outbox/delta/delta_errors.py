@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from delta_outbox.core.errors import ChangeFeedGone
+
 # Delta's error classes are the same on a classic session and through Spark Connect, where the
 # typed exception is lost and only the text arrives.
 _CONFLICTS: Final = (
@@ -44,6 +46,7 @@ def is_feed_gone(error: BaseException) -> bool:
     """Say whether a read failed because maintenance has removed what it needs of the past.
 
     Args:
-        error: what Spark raised, on a classic session or through Spark Connect.
+        error: what Spark raised, on a classic session or through Spark Connect, or the reader of a
+            log.
     """
-    return any(mark in str(error) for mark in _FEED_GONE)
+    return isinstance(error, ChangeFeedGone) or any(mark in str(error) for mark in _FEED_GONE)

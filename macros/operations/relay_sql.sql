@@ -38,8 +38,6 @@
 ) }}
 --- merge
 {{ delta_outbox.merge_into_state(state) }}
---- insert
-{{ delta_outbox.write_folded("into " ~ state ~ " (" ~ delta_outbox.state_columns() | join(", ") ~ ")") }}
 --- replace
 {{ delta_outbox.write_folded("into " ~ state ~ " replace where __touched__") }}
 --- overwrite

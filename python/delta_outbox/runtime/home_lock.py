@@ -252,14 +252,20 @@ def open_by(path: Path) -> frozenset[int] | None:
 
 
 def is_alive(pid: int) -> bool:
-    """Return whether a process with this id runs, whoever owns it."""
+    """Return whether a process with this id runs, whoever owns it; one that has ended and that its
+    parent has not asked for (in a container, for ever) does not.
+    """
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
+        pass
+    try:
+        told = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:  # no Linux, or it has just ended
         return True
-    return True
+    return told.rpartition(")")[2].split()[0] not in ("Z", "X")
 
 
 _locks: dict[Path, HomeLock] = {}

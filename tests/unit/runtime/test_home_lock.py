@@ -18,6 +18,7 @@ from delta_outbox.core.errors import HomeInUse, NoLocks, OutboxError
 from delta_outbox.runtime import home_lock
 from delta_outbox.runtime.file_lock import file_locked
 from delta_outbox.runtime.home import Home
+from delta_outbox.runtime.home_lock import is_alive
 from delta_outbox.store.presence import Presence
 
 ANSWER_LIMIT = 5.0  # seconds; the contract's
@@ -185,3 +186,13 @@ def test_a_file_system_without_locks_is_named(
     monkeypatch.undo()
     with home.locked():
         assert home.lock.held
+
+
+def test_who_has_ended_is_not_alive() -> None:
+    """A process that has ended, and that its parent has not asked for, counts as gone."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        assert is_alive(process.pid)
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert not is_alive(process.pid)
+    assert not is_alive(process.pid)

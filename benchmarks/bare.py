@@ -10,13 +10,16 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from benchmarks.figures import median, ratio, rounded
+from benchmarks.progress import say
 from benchmarks.results import BenchmarkFailed
 
 from delta_outbox.runtime import jars
 from delta_outbox.runtime.java import find_java
 
+BARE: Final = "a bare PySpark"
 ROWS: Final = 1000
 _PROGRAM: Final = """
 import sys
@@ -75,6 +78,29 @@ class Bare:
         if done.returncode:
             raise BenchmarkFailed(f"A bare PySpark: exit {done.returncode}: {done.stderr[-500:]}")
         return seconds
+
+
+class Timings:
+    """The seconds of some commands, each a few times, and of a bare PySpark in between."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, list[float]] = {}
+
+    def note(self, name: str, seconds: float) -> None:
+        """Note how long a command took.
+
+        Args:
+            name: of the command; `BARE` for the bare PySpark.
+            seconds: that it took.
+        """
+        self._seconds.setdefault(name, []).append(rounded(seconds))
+        say(f"{name}: {seconds:.2f} s")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all of them, their medians, and those as ratios to the bare PySpark."""
+        medians = {name: median(found) for name, found in self._seconds.items()}
+        ratios = {name: ratio(one, medians[BARE]) for name, one in medians.items() if name != BARE}
+        return {"all": self._seconds, "seconds": medians, "ratios": ratios}
 
 
 @contextlib.contextmanager

@@ -140,6 +140,19 @@ class Commands:
                 raise BenchmarkFailed(f"{what}: not within {PATIENCE:.0f} s. {self.last_words()}")
             time.sleep(every)
 
+    def check_published(self, count: int) -> None:
+        """Demand that so many events are on record as published.
+
+        Args:
+            count: all that were appended.
+
+        Raises:
+            BenchmarkFailed: there are more or fewer.
+        """
+        _, status = self.outbox("status")
+        if status["counts"]["PUBLISHED"] != count:
+            raise BenchmarkFailed(f"{count} events should be PUBLISHED: {status['counts']}")
+
     def last_words(self) -> str:
         """Return the end of what the commands said that were started last."""
         files = sorted(self._said.glob("*"))[-3:]

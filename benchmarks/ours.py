@@ -261,6 +261,23 @@ def drain_each(
     return starts, costs
 
 
+def drain_in_batches(bootstrap: str, plan: Sequence[tuple[int, Stream]]) -> list[Cost]:
+    """Drain streams one after the other in a new outbox, and return what each cost.
+
+    Args:
+        bootstrap: address of the broker.
+        plan: how many events a batch has at most, and a stream; `batch_bytes` bounds it as well.
+    """
+    costs = []
+    with outbox_to_kafka(bootstrap) as outbox:
+        for batch, stream in plan:
+            batches_of(outbox, batch)
+            append(outbox, stream)
+            costs.append(drain(outbox, [stream]))
+        check(outbox, [stream for _, stream in plan])
+    return costs
+
+
 def check(outbox: Outbox, streams: Iterable[Stream], *, attempts: int | None = 1) -> None:
     """Demand what `check_states` does, and that no invariant of the project is broken.
 

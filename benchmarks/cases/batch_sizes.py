@@ -43,12 +43,8 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
                 (batch, Stream(name=f"bench.{number}-{at}", count=count, payload_bytes=payload))
                 for at, batch in enumerate((DEFAULT, *batches * rounds))  # the first warms up
             ]
-            for _, stream in plan:
-                kafka.topic(stream)
-            costs = in_own_process(drain, kafka.bootstrap, plan)
-            for _, stream in plan:
-                kafka.check(stream)
-                kafka.drop(stream)
+            with kafka.filled([stream for _, stream in plan]):
+                costs = in_own_process(ours.drain_in_batches, kafka.bootstrap, plan)
             found[name] = {batch: [] for batch in batches}
             for (batch, _), cost in list(zip(plan, costs, strict=True))[1:]:
                 found[name][batch].append(cost)
@@ -66,20 +62,3 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
         "ratios": {name: ratio(of[DEFAULT], max(of.values())) for name, of in rates.items()},
         "costs": as_documents({f"{name}, default": of[DEFAULT] for name, of in found.items()}),
     }
-
-
-def drain(bootstrap: str, plan: list[tuple[int, Stream]]) -> list[Cost]:
-    """Drain streams one after the other, and return what each cost.
-
-    Args:
-        bootstrap: address of the broker.
-        plan: how many events a batch has at most, and a stream; `batch_bytes` bounds it as well.
-    """
-    costs = []
-    with ours.outbox_to_kafka(bootstrap) as outbox:
-        for batch, stream in plan:
-            ours.batches_of(outbox, batch)
-            ours.append(outbox, stream)
-            costs.append(ours.drain(outbox, [stream]))
-        ours.check(outbox, [stream for _, stream in plan])
-    return costs

@@ -9,16 +9,14 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.bare import bare
+from benchmarks.bare import BARE, Timings, bare
 from benchmarks.commands import EVENT_TYPE, KEYS, Commands, commands
 from benchmarks.delivered import Delivered
-from benchmarks.figures import median, ratio, rounded, scaled
-from benchmarks.progress import say
+from benchmarks.figures import scaled
 from benchmarks.results import BenchmarkFailed
 from benchmarks.room import EVENT_BYTES, check_room
 
 MANY: Final = 50_000  # events
-BARE: Final = "a bare PySpark"
 STATUS, NOTHING = "outbox status", "outbox relay --once, nothing to do"
 ONE, FIFTY = "outbox relay --drain, one event", "outbox relay --drain, 50,000 events"
 
@@ -32,32 +30,20 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
     """
     many = scaled(MANY, size)
     check_room(EVENT_BYTES * many * rounds)
-    seconds: dict[str, list[float]] = {}
-
-    def note(name: str, found: float) -> None:
-        seconds.setdefault(name, []).append(rounded(found))
-        say(f"{name}: {found:.1f} s")
-
+    timings = Timings()
     with commands() as home, bare() as pyspark:
         given = 0
         for _ in range(rounds):
-            note(BARE, pyspark.seconds())
-            note(STATUS, home.outbox("status")[0])
-            note(NOTHING, _relay(home, "--once", wanted=0))
+            timings.note(BARE, pyspark.seconds())
+            timings.note(STATUS, home.outbox("status")[0])
+            timings.note(NOTHING, _relay(home, "--once", wanted=0))
             for name, count in ((ONE, 1), (FIFTY, many)):
                 append(home, first=given, count=count)
                 given += count
-                note(name, _relay(home, "--drain", wanted=count))
-        _check(home, given)
-    medians = {name: median(found) for name, found in seconds.items()}
-    return {
-        "what": {"many": many, "rounds": rounds},
-        "all": seconds,
-        "seconds": medians,
-        "ratios": {
-            name: ratio(found, medians[BARE]) for name, found in medians.items() if name != BARE
-        },
-    }
+                timings.note(name, _relay(home, "--drain", wanted=count))
+        Delivered(home.home.delivered).check(given)
+        home.check_published(given)
+    return {"what": {"many": many, "rounds": rounds}, **timings.as_dict()}
 
 
 def append(home: Commands, *, first: int, count: int) -> None:
@@ -91,10 +77,3 @@ def _relay(home: Commands, mode: str, *, wanted: int) -> float:
     if summary["published"] != wanted or summary["waiting"]:
         raise BenchmarkFailed(f"relay {mode}: {wanted} events should be published: {summary}")
     return seconds
-
-
-def _check(home: Commands, count: int) -> None:
-    Delivered(home.home.delivered).check(count)
-    _, status = home.outbox("status")
-    if status["counts"]["PUBLISHED"] != count:
-        raise BenchmarkFailed(f"{count} events should be PUBLISHED: {status['counts']}")

@@ -118,12 +118,8 @@ def _ours(kafka: Broker, count: int, rounds: int) -> tuple[Contender, dict[str, 
         **{f"swept {n}": Stream(name=f"bench.swept-{n}", count=swept) for n in OUR_BATCHES},
         **{f"round {n}": Stream(name=f"bench.ours-{n}", count=count) for n in range(rounds)},
     }
-    for stream in streams.values():
-        kafka.topic(stream)
-    costs, batch = in_own_process(drain_ours, kafka.bootstrap, streams)
-    for stream in streams.values():
-        kafka.check(stream)
-        kafka.drop(stream)
+    with kafka.filled([*streams.values()]):
+        costs, batch = in_own_process(drain_ours, kafka.bootstrap, streams)
     rates = {name: cost.rate for name, cost in costs.items()}
     found = Contender(
         rates=[rates[f"round {n}"] for n in range(rounds)],
@@ -165,13 +161,8 @@ def _skip_locked(
     kafka: Broker, conninfo: str, count: int, rounds: int, processes: int
 ) -> Contender:
     def once(name: str, events: int, batch: int) -> float:
-        stream = kafka.topic(Stream(name=name, count=events))
-        seconds = skip_locked.drain(
-            conninfo, kafka.bootstrap, stream, batch_size=batch, processes=processes
-        )
-        kafka.check(stream)
-        kafka.drop(stream)
-        found = rate(events, seconds)
+        stream = Stream(name=name, count=events)
+        found = skip_locked.rate_of(kafka, conninfo, stream, batch_size=batch, processes=processes)
         say(f"skip locked, batches of {batch}: {found:,.0f} events/s")
         return found
 

@@ -6,11 +6,10 @@ another one drains a million three times in batches of 100,000.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 from benchmarks import ours
-from benchmarks.broker import Broker, broker
+from benchmarks.broker import broker
 from benchmarks.costs import Cost, as_documents, rates
 from benchmarks.figures import ratio, scaled
 from benchmarks.messages import Stream
@@ -54,46 +53,21 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
                     Stream(name=f"bench.{number}-{process}-{at}", count=scaled(count, size))
                     for at, (_, count, _) in enumerate(plan)
                 ]
-                found = _drained(kafka, streams, [batch for _, _, batch in plan])
+                batches = [batch for _, _, batch in plan]
+                drains = list(zip(batches, streams, strict=True))
+                with kafka.filled(streams):
+                    found = in_own_process(ours.drain_in_batches, kafka.bootstrap, drains)
                 for (name, _, _), cost in zip(plan, found, strict=True):
                     costs[name].append(cost)
                     say(f"{name}: {cost}")
-    drains = {name: {"events": of[0].events, **rates(of)} for name, of in costs.items()}
+    by_name = {name: {"events": of[0].events, **rates(of)} for name, of in costs.items()}
     return {
         "what": {"rounds": rounds, "small_batch": SMALL_BATCH},
-        "drains": drains,
+        "drains": by_name,
         "ratios": {
             "first to third": ratio(
-                drains["first of 300,000"]["rate"], drains["third of 300,000"]["rate"]
+                by_name["first of 300,000"]["rate"], by_name["third of 300,000"]["rate"]
             )
         },
         "costs": as_documents(costs),
     }
-
-
-def _drained(kafka: Broker, streams: Sequence[Stream], batches: Sequence[int]) -> list[Cost]:
-    for stream in streams:
-        kafka.topic(stream)
-    costs = in_own_process(drains_of, kafka.bootstrap, streams, batches)
-    for stream in streams:
-        kafka.check(stream)
-        kafka.drop(stream)
-    return costs
-
-
-def drains_of(bootstrap: str, streams: Sequence[Stream], batches: Sequence[int]) -> list[Cost]:
-    """Drain streams one after the other and return what each cost.
-
-    Args:
-        bootstrap: address of the broker.
-        streams: of messages.
-        batches: how many events a batch has, for each stream.
-    """
-    costs = []
-    with ours.outbox_to_kafka(bootstrap) as outbox:
-        for stream, batch in zip(streams, batches, strict=True):
-            ours.batches_of(outbox, batch)
-            ours.append(outbox, stream)
-            costs.append(ours.drain(outbox, [stream]))
-        ours.check(outbox, streams)
-    return costs

@@ -19,9 +19,8 @@ from benchmarks.seeding import write_history
 from delta_outbox.api import Outbox
 from delta_outbox.operations.event_life import show_event
 from delta_outbox.operations.inspection import (
-    counts,
+    counts_and_age,
     freshness,
-    oldest_pending_seconds,
     relays_alive,
 )
 from delta_outbox.runtime.dbt import BUILD, check_result, run_dbt
@@ -112,8 +111,7 @@ def build(outbox: Outbox) -> None:
 def status(outbox: Outbox) -> None:
     """Do what `outbox status` does."""
     outbox.refresh()
-    counts(outbox)
-    oldest_pending_seconds(outbox)
+    counts_and_age(outbox)
     freshness(outbox)
     relays_alive(outbox)
     outbox.policy_status()

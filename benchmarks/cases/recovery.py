@@ -17,7 +17,6 @@ from benchmarks.commands import Commands, commands, end, insert, policy
 from benchmarks.delivered import Delivered
 from benchmarks.figures import median, percentile, rounded, scaled
 from benchmarks.progress import say
-from benchmarks.results import BenchmarkFailed
 from benchmarks.slow_files import TYPE
 from scripts.soak.reading import Log
 
@@ -184,9 +183,7 @@ class _Kills:
             for process in self._relays.values():
                 end(process)
         Delivered(self._home.home.delivered).check(self._count, once=False)
-        _, status = self._home.outbox("status")
-        if status["counts"]["PUBLISHED"] != self._count:
-            raise BenchmarkFailed(f"{self._count} should be PUBLISHED: {status['counts']}")
+        self._home.check_published(self._count)
         return found
 
     def _start(self) -> None:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import time
 from typing import Any, Final
 
-from benchmarks.bare import bare
+from benchmarks.bare import BARE, Timings, bare
 from benchmarks.commands import Commands, commands, insert
 from benchmarks.delivered import Delivered
-from benchmarks.figures import median, percentile, ratio, rounded
-from benchmarks.progress import say
-from benchmarks.results import BenchmarkFailed
+from benchmarks.figures import percentile, rounded
 
 from delta_outbox.runtime.session import using_server
 
-BARE: Final = "a bare PySpark"
 READY: Final = "outbox serve, until it is ready"
 BUILD: Final = "dbt build, nothing new"
 EVENTS: Final = 1_000  # that are delivered before
@@ -30,16 +27,11 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
         rounds: of each command, after one that is not counted.
     """
     del size
-    seconds: dict[str, list[float]] = {}
-
-    def note(name: str, found: float) -> None:
-        seconds.setdefault(name, []).append(rounded(found))
-        say(f"{name}: {found:.2f} s")
-
+    timings = Timings()
     with commands() as home, bare() as pyspark:
         started = time.perf_counter()
         with home.serving() as url:
-            note(READY, time.perf_counter() - started)
+            timings.note(READY, time.perf_counter() - started)
             with using_server(url) as spark:
                 spark.sql(insert(0, EVENTS))
             home.outbox("relay", "--drain")
@@ -53,17 +45,14 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
                 found = {name: home.outbox(*words)[0] for name, words in asked.items()}
                 found |= {BUILD: home.dbt("build"), BARE: pyspark.seconds()}
                 for name, took in found.items() if number else ():
-                    note(name, took)
+                    timings.note(name, took)
             latencies = few_events(home, url)
-        _check(home)
-    medians = {name: median(found) for name, found in seconds.items()}
+        count = EVENTS + (1 + APPENDS) * FEW
+        Delivered(home.home.delivered).check(count)
+        home.check_published(count)
     return {
         "what": {"events": EVENTS, "rounds": rounds, "few": FEW, "appends": APPENDS},
-        "all": seconds,
-        "seconds": medians,
-        "ratios": {
-            name: ratio(found, medians[BARE]) for name, found in medians.items() if name != BARE
-        },
+        **timings.as_dict(),
         "few_events": {
             "p50": percentile(latencies, 0.5),
             "p95": percentile(latencies, 0.95),
@@ -94,11 +83,3 @@ def few_events(home: Commands, url: str) -> list[float]:
 
         # With the first one the relay begins.
         return [append(EVENTS + number * FEW) for number in range(1 + APPENDS)][1:]
-
-
-def _check(home: Commands) -> None:
-    count = EVENTS + (1 + APPENDS) * FEW
-    Delivered(home.home.delivered).check(count)
-    _, status = home.outbox("status")
-    if status["counts"]["PUBLISHED"] != count:
-        raise BenchmarkFailed(f"{count} events should be PUBLISHED: {status['counts']}")

@@ -9,7 +9,7 @@ from typing import Any, Final
 from benchmarks import ours
 from benchmarks.broker import broker
 from benchmarks.costs import Cost, as_documents
-from benchmarks.figures import median, rate, ratio, scaled
+from benchmarks.figures import median, ratio, scaled
 from benchmarks.messages import Stream
 from benchmarks.peers import skip_locked
 from benchmarks.peers.postgres import postgres, server_version
@@ -34,14 +34,12 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
     with broker() as kafka:
         warm = kafka.topic(Stream(name="bench.warm", count=scaled(WARM, size)))
         streams = [
-            kafka.topic(Stream(name=f"bench.small-{count}-{number}", count=count))
+            Stream(name=f"bench.small-{count}-{number}", count=count)
             for number in range(rounds)
             for count in counts
         ]
-        spent = in_own_process(drains, kafka.bootstrap, warm, streams)
-        for stream in streams:
-            kafka.check(stream)
-            kafka.drop(stream)
+        with kafka.filled(streams):
+            spent = in_own_process(drains, kafka.bootstrap, warm, streams)
         costs: dict[int, list[Cost]] = {count: [] for count in counts}
         for stream, cost in zip(streams, spent, strict=True):
             costs[len(stream)].append(cost)
@@ -50,24 +48,20 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
         theirs: dict[int, float] = {}
         with postgres() as conninfo:
             for count in counts:
-                by_batch = []
-                for batch in THEIR_BATCHES:
-                    rates = []
-                    for number in range(rounds):
-                        name = f"bench.table-{count}-{batch}-{number}"
-                        stream = kafka.topic(Stream(name=name, count=count))
-                        seconds = skip_locked.drain(
+                by_batch = (
+                    [
+                        skip_locked.rate_of(
+                            kafka,
                             conninfo,
-                            kafka.bootstrap,
-                            stream,
+                            Stream(name=f"bench.table-{count}-{batch}-{number}", count=count),
                             batch_size=batch,
                             processes=os.cpu_count() or 1,
                         )
-                        kafka.check(stream)
-                        kafka.drop(stream)
-                        rates.append(rate(count, seconds))
-                    by_batch.append(median(rates))
-                theirs[count] = max(by_batch)
+                        for number in range(rounds)
+                    ]
+                    for batch in THEIR_BATCHES
+                )
+                theirs[count] = max(map(median, by_batch))
             version = server_version(conninfo)
     say(f"skip locked: {theirs}")
     return {
@@ -106,12 +100,6 @@ def drains(bootstrap: str, warm: Stream, streams: list[Stream]) -> list[Cost]:
         warm: is drained before.
         streams: of messages.
     """
-    costs = []
     with ours.outbox_to_kafka(bootstrap) as outbox:
-        ours.append(outbox, warm)
-        ours.drain(outbox, [warm])
-        for stream in streams:
-            ours.append(outbox, stream)
-            costs.append(ours.drain(outbox, [stream]))
-        ours.check(outbox, [warm, *streams])
-    return costs
+        _, costs = ours.drain_each(outbox, [[stream] for stream in (warm, *streams)])
+    return costs[1:]

@@ -158,9 +158,7 @@ class _Work:
     def check(self) -> None:
         """Demand that everything was delivered once, and is on record so."""
         self._delivered.check(self._count)
-        _, status = self._home.outbox("status")
-        if status["counts"]["PUBLISHED"] != self._count:
-            raise BenchmarkFailed(f"{self._count} events should be PUBLISHED: {status['counts']}")
+        self._home.check_published(self._count)
 
     def _append(self, count: int) -> None:
         with using_server(self._url) as spark:

@@ -117,7 +117,7 @@ class Store:
 
         with (
             mock.patch("delta_outbox.api.open_outbox", open_outbox),
-            mock.patch("delta_outbox.cli.command.told_by_server", return_value=None),
+            mock.patch("delta_outbox.cli.answers.told_by_server", return_value=None),
         ):
             yield
 

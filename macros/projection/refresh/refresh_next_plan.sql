@@ -37,13 +37,9 @@
             )
         );
         -- Names, numbers and truth values: nothing in the plan ends its literal.
-        set statement = {{ delta_outbox.filled(statement, {
+        {{ delta_outbox.refresh_attempt(statement, {
             "number": "cast(greatest(plan_number, applied) + 1 as string)", "plan": "plan_text",
-        }) }};
-        begin
-            declare exit handler for sqlstate '2D521' begin set lost = true; end;
-            execute immediate statement;
-        end;
+        }) | indent(4) }}
         if not lost then
             set planned = true;
             set expected_number = greatest(plan_number, applied) + 1;

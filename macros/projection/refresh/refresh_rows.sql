@@ -20,7 +20,7 @@
 
         select {{ delta_outbox.state_columns() | join(", ") }} from (__fold__)"
     {%- endset -%}
-    set statement = {{ delta_outbox.filled(statement, {
+    {{ delta_outbox.refresh_attempt(statement, {
         "any_news": "if(news_days = 'false', 'false', 'true')",
         "events_to": "cast(events_to as string)",
         "events_after": "cast(events_after as string)",
@@ -33,11 +33,7 @@
         "touched": "touched",
         "with_untouched": "'true'",
         "replacing": "if(plan_rebuilds, 'true', concat_ws(' or ', 'arrival > ' || events_after, nullif(touched, 'false')))",
-    }) }};
-    begin
-        declare exit handler for sqlstate '2D521' begin set lost = true; end;
-        execute immediate statement;
-    end;
+    }) }}
     if not lost then
         set applied = plan_number;
     end if;

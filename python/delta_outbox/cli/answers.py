@@ -162,13 +162,12 @@ class Answers:
             from pyspark.sql import SparkSession
 
             from delta_outbox.operations.outbox import outbox_on
-            from delta_outbox.runtime.query_mode import SMALL_QUERY_MODE
+            from delta_outbox.runtime.query_mode import use_small_query_mode
 
             spark = SparkSession.builder.getOrCreate()
             # Relays of other processes work here as well: it is not exclusive.
             outbox = outbox_on(spark, home=self._home, settings=settings, exclusive=False)
-            for name, value in SMALL_QUERY_MODE.items():
-                outbox.spark.conf.set(name, value)
+            use_small_query_mode(outbox.spark)
             self._outbox = outbox
         return self._outbox
 

@@ -23,7 +23,6 @@ from delta_outbox.cli import (
     serve,
     workflows,
 )
-from delta_outbox.cli.answers import told_by_server
 from delta_outbox.cli.logs import logging_to, quieten_pyspark
 from delta_outbox.cli.outcome import Invocation, Outcome, UnexpectedError, document_of
 from delta_outbox.cli.parser import parse, split_dbt
@@ -139,8 +138,13 @@ def _invocation(words: Sequence[str], args: argparse.Namespace, errors: TextIO) 
                 known = lost_server(error) or full_disk(error, table=outbox.tables.schema)
                 raise known or UnexpectedError.of(error) from error
 
+    def told() -> Mapping[str, object] | None:
+        from delta_outbox.cli.answers import told_by_server
+
+        return told_by_server(words, args)
+
     return Invocation(
-        told=functools.partial(told_by_server, words, args),
+        told=told,
         open=functools.partial(opened, create=False),
         create=functools.partial(opened, create=True),
         errors=errors,

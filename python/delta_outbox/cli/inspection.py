@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.cli.outcome import Invocation, Outcome
-from delta_outbox.core.instants import iso_text
 from delta_outbox.operations.inspection_filter import Filter
 from delta_outbox.runtime.served_home import find_served, read_served
 
@@ -73,8 +72,7 @@ def surroundings(outbox: Outbox) -> dict[str, object]:
     served = home and (read_served(home) if home.lock.serves else find_served(home))
     found: dict[str, object] = {
         "home": str(outbox.home.root) if outbox.home else None,
-        "server": served
-        and {"address": served.address, "pid": served.pid, "since": iso_text(served.since)},
+        "server": served and served.as_dict(),
         "schema": outbox.tables.schema,
         "settings": {
             "source": str(settings.source) if settings.source else None,

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, TextIO
 
 from delta_outbox.cli.outcome import Invocation, Outcome
-from delta_outbox.core.instants import iso_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -93,9 +92,7 @@ def up(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     served = server.served
     document = {
         "home": str(home.root),
-        "address": served.address,
-        "pid": served.pid,
-        "since": iso_text(served.since),
+        **served.as_dict(),
         "started": server.is_new,
     }
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from delta_outbox.delta.commits import Commit, read_commit
-from delta_outbox.runtime.log_folder import commit_file, last_checkpoint
+from delta_outbox.runtime.log_folder import last_checkpoint, last_commit
 from delta_outbox.runtime.session import Machine, spark_here
 
 if TYPE_CHECKING:
@@ -188,9 +188,7 @@ _of_sparks: weakref.WeakKeyDictionary[SparkContext | Machine, _Learned] = (
 
 def _follow(folder: Path, version: int) -> Commit | None:
     """Return the newest commit from a known one on; None if that is no longer there."""
-    while commit_file(folder, version + 1).exists():
-        version += 1
-    return _read(folder, version)
+    return _read(folder, last_commit(folder, version))
 
 
 def _read(folder: Path, version: int) -> Commit | None:

@@ -30,6 +30,7 @@ from delta_outbox.runtime.log_folder import (
     commit_versions,
     identity_of,
     last_checkpoint,
+    last_commit,
 )
 from delta_outbox.runtime.session import Machine, spark_here
 
@@ -232,8 +233,7 @@ def _mark_after(log: Path, before: _Mark | None) -> _Mark:
         version = before.version
     else:  # the first time; or another table has taken the place of the one that we knew
         version = max(commit_versions(log), default=-1)
-    while commit_file(log, version + 1).exists():
-        version += 1
+    version = last_commit(log, version)
     return _Mark(
         version=version,
         file=identity_of(commit_file(log, version)),

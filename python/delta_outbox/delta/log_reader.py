@@ -14,6 +14,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
@@ -237,10 +238,12 @@ class LogReader:
         if FILE in deliveries.column_names:
             return deliveries
         versions = deliveries["arrival"].unique().to_pylist()
+        folder = self._readable(log) if len(versions) <= MOST_COMMITS else None
         files: dict[int, Sequence[AddedFile]] = {}
-        for version in versions if len(versions) <= MOST_COMMITS else ():
-            found = self._files(log, version - 1, version)
-            files[version] = found[0] if found is not None else ()
+        if folder is not None:
+            for version in versions:
+                found = added_files(folder, after=version - 1, to=version)
+                files[version] = found[0] if found is not None else ()
         if sum(file.rows for of_commit in files.values() for file in of_commit) <= LARGEST:
             try:
                 return with_locations(deliveries, files)
@@ -286,13 +289,17 @@ class LogReader:
     def _files(
         self, log: str, after: int, to: int, most: int | None = None
     ) -> tuple[Sequence[AddedFile], int] | None:
-        folder, newest = self._history.folder(log), self._history.newest(log)
+        folder = self._readable(log)
+        return None if folder is None else added_files(folder, after=after, to=to, most=most)
+
+    def _readable(self, log: str) -> Path | None:
+        """Return where Delta keeps a log of which files can be read; None if that is Spark's."""
+        folder = self._history.folder(log)
+        newest = None if folder is None else self._history.newest(log)
         if folder is None or newest is None:
             return None
         state = state_of(folder, newest.version)
-        if state is None or not state.is_readable:
-            return None
-        return added_files(folder, after=after, to=to, most=most)
+        return folder if state is not None and state.is_readable else None
 
     def _from_feed(
         self, log: str, after: int, to: int, columns: Sequence[str], *, limit: int | None = None

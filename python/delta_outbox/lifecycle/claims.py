@@ -209,6 +209,8 @@ def without(rows: pa.Table, others: pa.Table, *, keys: Sequence[str] = DELIVERY_
         others: the rows to leave out.
         keys: the columns by which a row is known; both tables have them.
     """
+    if not others.num_rows:
+        return rows
     gone = {tuple(row.values()) for row in others.select(keys).to_pylist()}
     kept = [tuple(row.values()) not in gone for row in rows.select(keys).to_pylist()]
     return rows.filter(pa.array(kept, pa.bool_()))

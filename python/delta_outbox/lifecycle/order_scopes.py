@@ -7,6 +7,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_outbox.lifecycle.claim_policies import ClaimPolicies
 from delta_outbox.lifecycle.policy import DeliveryPolicy, PolicySet
 from delta_outbox.lifecycle.policy_columns import Ordering, OrderScope
 
@@ -62,10 +63,8 @@ def goes_to(deliveries: pa.Table, policies: PolicySet) -> pa.StringArray:
         deliveries: columns event_type and destination, empty before the first claim.
         policies: the delivery policies in force.
     """
-    types = deliveries["event_type"].unique()
-    named = ["|".join(policies.match(name).destinations) for name in types.to_pylist()]
-    kind = pc.index_in(deliveries["event_type"], value_set=types)
-    by_policy = pc.take(pa.array(named, pa.string()), kind)
+    kinds = ClaimPolicies.by_type(deliveries["event_type"], policies)
+    by_policy = kinds.column(lambda policy: "|".join(policy.destinations), pa.string())
     claimed_for = deliveries["destination"]
     goes = pc.if_else(pc.equal(claimed_for, ""), by_policy, claimed_for)
     return goes.combine_chunks() if isinstance(goes, pa.ChunkedArray) else goes

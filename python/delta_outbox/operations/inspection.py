@@ -59,11 +59,6 @@ def counts(outbox: Store) -> dict[str, int]:
     return counts_and_age(outbox)[0]
 
 
-def oldest_pending_seconds(outbox: Store) -> float | None:
-    """Return the age of the oldest waiting event, from its created_at; None if none waits."""
-    return counts_and_age(outbox)[1]
-
-
 def counts_and_age(outbox: Store) -> tuple[dict[str, int], float | None]:
     """Return the number of deliveries in each state, and the age of the oldest waiting event in
     seconds, from its created_at; None if none waits.

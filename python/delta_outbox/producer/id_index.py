@@ -237,15 +237,11 @@ class IdIndex:
         self._ids, self._at = None, self._history.at(self._events, version)
         if self._at is None:
             return
-        numbers = self._numbers(
-            f"{self._events} version as of {self._at.version} "
+        table = self._spark.sql(
+            f"select {_NUMBER} as number from {self._events} version as of {self._at.version} "
             f"where created_date >= date'{since}' limit {MOST_IDS + 1}"
-        )
+        ).toArrow()
+        numbers: Numbers = table["number"].to_numpy()
         self._is_of_use = len(numbers) <= MOST_IDS
         if self._is_of_use:
             self._ids, self._since = IdNumbers(numbers), since
-
-    def _numbers(self, source: str) -> Numbers:
-        table = self._spark.sql(f"select {_NUMBER} as number from {source}").toArrow()
-        numbers: Numbers = table["number"].to_numpy()
-        return numbers

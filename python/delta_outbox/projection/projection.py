@@ -281,6 +281,8 @@ class Projection:
             self._known = None
         try:
             return self._read_view(with_holding, latest)
+        except ChangeFeedGone:  # the reader of a log knows of which one, and from where
+            raise
         except Exception as error:
             if not is_feed_gone(error):
                 raise

@@ -73,12 +73,10 @@ class _Folded:
 
     Args:
         statement: the text that writes them.
-        touched: what the texts are told of the rows that are touched.
         rows: what is written; here if they are few.
     """
 
     statement: str
-    touched: Mapping[str, object]
     rows: DataFrame | pa.Table
 
 
@@ -187,6 +185,8 @@ class Refreshing:
             self._write(self._fold(rebuilds=bool(ranges.get("rebuild"))), plan.number)
         except SequenceTaken:
             return False
+        except ChangeFeedGone:  # the reader of a log knows of which one, and from where
+            raise
         except Exception as error:
             if is_conflict(error):
                 return False
@@ -197,14 +197,13 @@ class Refreshing:
 
     def _fold(self, *, rebuilds: bool) -> _Folded:
         """Fold what is in the views, and say how it is to be written."""
-        touched = self._touched()
         if rebuilds:
             statement = "overwrite"
         elif self._tails.are_few:
             rows = self._folded().toArrow()
             are_new = rows[_REPLACES].null_count == rows.num_rows
             statement = "insert" if are_new else "merge"
-            return _Folded(statement=statement, touched=touched, rows=rows)
+            return _Folded(statement=statement, rows=rows)
         else:
             statement = self._way()
         folded = self._folded(with_untouched=statement == "replace")
@@ -212,7 +211,7 @@ class Refreshing:
             folded = kept(folded)  # it is read several times
             if folded.where(f"{_REPLACES} is not null").isEmpty():
                 statement = "insert"
-        return _Folded(statement=statement, touched=touched, rows=folded)
+        return _Folded(statement=statement, rows=folded)
 
     def _write(self, folded: _Folded, number: int) -> None:
         """Write what was folded."""
@@ -227,7 +226,7 @@ class Refreshing:
             frame = frame_of(self._spark, rows) if isinstance(rows, pa.Table) else rows
             frame.createOrReplaceTempView("outbox_folded")
             with writing_to(self._tables.state), self._numbered(number):
-                self._spark.sql(self._statements.fill(folded.statement, **folded.touched))
+                self._spark.sql(self._statements.fill(folded.statement, **self._touched()))
             sync_outbox(self._spark, self._tables.schema)
         reach("rows.after")
 

@@ -297,12 +297,14 @@ class Tails:
         if self._repeats is None:
             self._repeats = True
             if self._new_events >= LARGE_QUERY_ROWS:
-                log = self._tables.events
-                if self._spark.table("outbox_known_events").isEmpty():
-                    after, to = self._ranges["events"]
-                    if not self._reader.may_repeat(log, after=after, to=to, column="event_id"):
-                        self._repeats = False
-                        return False
+                after, to = self._ranges["events"]
+                if self._spark.table("outbox_known_events").isEmpty() and not (
+                    self._reader.may_repeat(
+                        self._tables.events, after=after, to=to, column="event_id"
+                    )
+                ):
+                    self._repeats = False
+                    return False
                 repeated = self._spark.sql(
                     "select event_id from (select event_id, true as is_new from outbox_events_tail "
                     "union all select event_id, false as is_new from outbox_known_events) "

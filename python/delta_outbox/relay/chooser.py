@@ -8,7 +8,7 @@ released unsent, and from then on each delivery goes its own way.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -123,12 +123,13 @@ class Chooser:
         held = [*self._flight.held(), *chosen]
         if not self._slots(to, held):
             return []
-        left = window.counts(to=to, blocked=self._scopes(held))
+        blocked = self._scopes(held)
+        left = window.counts(to=to, blocked=blocked)
         # Take turns: where there is room for one kind only, none is to wait for ever.
         kinds = (Kind.RETRY, Kind.FIRST_ATTEMPT)
         for kind in kinds[::-1] if self._last.get(to) is Kind.RETRY else kinds:
             if left[kind]:
-                found = self._of_kind(window, kind, to, held, chosen, left, once=once)
+                found = self._of_kind(window, kind, to, held, chosen, blocked, left, once=once)
                 if found:
                     self._last[to] = kind
                     return found
@@ -141,17 +142,18 @@ class Chooser:
         to: str,
         held: Sequence[Held],
         chosen: Sequence[Held],
+        blocked: Set[str | None],
         left: Mapping[Kind, int],
         *,
         once: bool,
     ) -> list[Held]:
         names = to.split("|")
         room = self._room(names, held, chosen, once=once)
-        if kind is Kind.RETRY and left[kind.other] and self._limit is not None and not once:
+        if kind is Kind.RETRY and left[Kind.FIRST_ATTEMPT] and self._limit is not None and not once:
             room = (room + 1) // 2  # of a limit, a half is for the others
         are_free = all(map(self._isolation.is_free, names))
         if len(names) > 1 and not are_free:
-            return self._parts(window, kind, to, room, held)
+            return self._parts(window, kind, to, room, held, blocked)
         if len(names) == 1:
             room = self._isolation.room(to, room)
         tasks = self._tasks(names, held)
@@ -164,7 +166,7 @@ class Chooser:
         batch = window.take(
             kind,
             room,
-            blocked=self._scopes(held),
+            blocked=blocked,
             to=to,
             allowed=self._isolation.allowed(to) if len(names) == 1 else None,
             share=slots,
@@ -177,7 +179,13 @@ class Chooser:
         return [self.held(kind, claim, to=to, tasks=-(-tasks // slots))]
 
     def _parts(
-        self, window: Window, kind: Kind, to: str, room: int, held: Sequence[Held]
+        self,
+        window: Window,
+        kind: Kind,
+        to: str,
+        room: int,
+        held: Sequence[Held],
+        blocked: Set[str | None],
     ) -> list[Held]:
         """Take events for several destinations in a claim for each; of a key one only, for its
         order holds over all of them.
@@ -190,7 +198,7 @@ class Chooser:
         is_there = any(self._isolation.room(name, 1) for name in to.split("|"))
         if not (room and is_there):
             return []
-        batch = window.take(kind, room, blocked=self._scopes(held), to=to, one_per_scope=True)
+        batch = window.take(kind, room, blocked=blocked, to=to, one_per_scope=True)
         if not batch.num_rows:
             return []
         whole = self._outbox.new_claim(batch)

@@ -27,8 +27,8 @@ from delta_outbox.delta.files.event_files import FILE, ROW, UnreadableFile, as_i
 from delta_outbox.delta.files.payload_files import PAYLOAD_BYTES, read_parts
 from delta_outbox.relay.rows import INSTANTS
 
-FREE_BYTES: Final = 128 * 2**20  # that may be read for any claim
-FREE_ROWS: Final = 20_000  # likewise, however large: Spark copies large payloads no faster
+_FREE_BYTES: Final = 128 * 2**20  # that may be read for any claim
+_FREE_ROWS: Final = 20_000  # likewise, however large: Spark copies large payloads no faster
 _FACTOR: Final = 4  # above that: of what the claim holds
 
 _PATHS: Final = b"files"  # in the metadata of a schema: the path of each number
@@ -40,7 +40,7 @@ Numbers = npt.NDArray[np.int64]
 
 
 def is_readable(
-    deliveries: pa.Table, *, free_bytes: int = FREE_BYTES, free_rows: int = FREE_ROWS
+    deliveries: pa.Table, *, free_bytes: int = _FREE_BYTES, free_rows: int = _FREE_ROWS
 ) -> bool:
     """Say whether the files of deliveries are known, and hold little else than them.
 

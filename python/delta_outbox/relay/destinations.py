@@ -5,7 +5,7 @@ from former policies.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from pathlib import Path
 
 from delta_outbox.core.errors import PublisherUnavailable, UnknownDestination
@@ -59,7 +59,7 @@ class Destinations:
         else:
             self._outbox.policies()
 
-    def prepare_former(self, claimed_for: Collection[str]) -> bool:
+    def prepare_former(self, claimed_for: Set[str]) -> bool:
         """Check destinations that open deliveries have and the policies no longer name; say whether
         there are any. One that the settings no longer have either fails its deliveries.
 
@@ -67,7 +67,7 @@ class Destinations:
             claimed_for: the destinations of what was claimed before.
         """
         described = self._outbox.settings.publishers
-        former = ({*claimed_for} - self._destinations.keys()) & described.keys()
+        former = (claimed_for - self._destinations.keys()) & described.keys()
         if former:
             payload_formats = {name: payload_format_of(name, described[name]) for name in former}
             self._take(

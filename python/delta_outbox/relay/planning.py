@@ -7,7 +7,7 @@ that was made of something older loses its append.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,9 +31,6 @@ from delta_outbox.store.heartbeat import Heartbeat
 from delta_outbox.store.leases import LeaseWatch
 from delta_outbox.store.open_deliveries import LATER
 from delta_outbox.store.store import Store
-
-if TYPE_CHECKING:
-    pass
 
 BATCHES_PER_PLAN: Final = 10
 FIRST_BATCHES: Final = 2  # that are read while nothing is in flight: somebody waits for them
@@ -76,7 +73,7 @@ class Planning:
         self._has_more = False  # events were left unread
         self._is_full = False  # more has to wait than the window holds
         self._unavailable: frozenset[str] = frozenset()  # when it was listed
-        self._policy_version = ""
+        self._policy_version = ""  # of the window; empty until the first poll
         self._commands_seen = 0
         self._epoch: Epoch | None = None  # of the lanes, at the last poll
         self._stands_by = False
@@ -99,6 +96,11 @@ class Planning:
         """Say whether something is to be ended unsent."""
         self._selects()
         return self._window.has_ends
+
+    @property
+    def has_work(self) -> bool:
+        """Say whether something may be claimed, or is to be ended unsent."""
+        return self._selects() or self._window.has_ends
 
     def _selects(self) -> bool:
         return self._window.select(now=self._clock.now(), unavailable=self._isolation.unavailable())
@@ -128,8 +130,6 @@ class Planning:
             deliveries: as the window has them, after their claim.
             scopes: their order scopes.
         """
-        if not deliveries.num_rows:
-            return
         self._requeued.append(deliveries)
         self._blocked |= scopes
         self._window.block(scopes)
@@ -148,7 +148,7 @@ class Planning:
 
     # --- when to poll ------------------------------------------------------------------------
 
-    def is_low(self, *, is_idle: bool = False, has_slot: bool = False) -> bool:
+    def is_low(self, *, is_idle: bool, has_slot: bool) -> bool:
         """Say whether it is time to poll, while something is being published or held back.
 
         Args:
@@ -170,8 +170,7 @@ class Planning:
     def is_all_done(self) -> bool:
         """Say whether all that was open at the last poll has been claimed by this relay."""
         return (
-            bool(self._versions)
-            and self._is_whole
+            self._is_whole
             and self._list_again_at == NEVER
             and self._window.is_over
             and not (self._requeued or self._has_more or self._has_others)
@@ -275,8 +274,7 @@ class Planning:
         last one has to be asked for.)
         """
         return (
-            bool(self._versions)
-            and self._is_whole
+            self._is_whole
             and not self._stands_by
             and now < self._list_again_at
             and self._policy_version == self._outbox.policies_in_force.version
@@ -361,19 +359,19 @@ class Planning:
 
     def _note_next_due(self) -> None:
         """Note when the next poll may be of use, with the window as it is."""
-        is_eligible = self._selects() or self._window.has_ends
+        has_work = self.has_work  # before `next_change`, which tells of the last selection
         change = self._window.next_change
         self._timing.next_due = self._list_again_at
         if change is not None:
             self._timing.due_no_later(self._timing.instant_of(change))
-        if self._has_more and not is_eligible:  # none of what was read is due
+        if self._has_more and not has_work:  # none of what was read is due
             self._timing.next_due = self._clock.monotonic()
 
     def _begin_with_nothing(self, latest: dict[str, int], takes_over: bool) -> None:
         """Begin with an empty window, if a relay that has not polled yet finds nothing open but new
         events. The projection says so if it has seen all transitions, and all kills.
         """
-        if self._versions or self._policy_version:
+        if self._policy_version:
             return
         seen = self._outbox.projection.known_watermark()
         if seen is None or any(
@@ -410,6 +408,7 @@ class Planning:
         """List what is open, end claims that are over, apply commands, and make the window anew."""
         self.forget()
         self._outbox.logs.catch_up(latest["transitions"])
+        self._listing.is_unresolved = False  # until claims are ended, and some cannot be
         opened = self._listing.open(latest, since=self._standby.at_rest_since)
         self._stands_by = self._is_left_to_others(opened.found.claims, takes_over=takes_over)
         if self._stands_by:
@@ -454,7 +453,7 @@ class Planning:
 
     def _note(self, opened: Opened, alive: Set[str]) -> None:
         """Note when something may become eligible, of what is not in the window."""
-        if self._selects() or self._window.has_ends:
+        if self.has_work:
             self._timing.next_due = 0.0  # what is left may be taken as soon as this is used up
             return
         # What became due since the question was asked counts as due soon; and while another
@@ -508,8 +507,7 @@ class Planning:
                 self._other_lanes.is_quiet(latest)
                 and now < self._timing.next_due
                 and not alive
-                and self.window is None
-                and not self.has_ends
+                and not self.has_work
             )
         if not self._stands_by:
             return False

@@ -18,6 +18,7 @@ from typing import Final
 import pyarrow as pa
 
 from delta_outbox.core.errors import LaneClosed, SequenceTaken
+from delta_outbox.lifecycle.claim_policies import ClaimPolicies
 from delta_outbox.lifecycle.claims import (
     blocking,
     claim_rows,
@@ -188,7 +189,7 @@ class Relay:
                     return
             else:
                 self._poll(mode)
-                if self._planning.window is None and not self._planning.has_ends:
+                if not self._planning.has_work:
                     if mode is Mode.ONCE or (mode is Mode.DRAIN and self._is_drained(max_wait)):
                         return
                     self._pause(stop)
@@ -423,10 +424,9 @@ class Relay:
         policies, deliveries = self._outbox.policies_in_force, held.claim.deliveries
         open_ = endings.where(lambda ending: ending.to_state is State.PENDING)
         dead = endings.where(_may_hold) if policies.any_hold else []
-        types = deliveries["event_type"]
-        dead = [
-            place for place in dead if policies.match(types[place].as_py()).on_dead is OnDead.HOLD
-        ]
+        if dead:
+            kinds = ClaimPolicies.by_type(deliveries["event_type"], policies)
+            dead = [place for place in dead if kinds[place].on_dead is OnDead.HOLD]
         if open_ or dead:
             scopes = held.scopes_by(policies)
             self._planning.requeue(

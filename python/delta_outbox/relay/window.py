@@ -13,25 +13,24 @@ from enum import StrEnum
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_outbox.core.arrow import mask_of
+from delta_outbox.core.arrow import Mask, Numbers, mask_of
 from delta_outbox.core.byte_bounds import fitting, told_sizes
 from delta_outbox.core.instants import instant_of, micros
+from delta_outbox.lifecycle.claim_policies import ClaimPolicies
 from delta_outbox.lifecycle.claims import BLOCKS
 from delta_outbox.lifecycle.endings import suspect_claim_limit
 from delta_outbox.lifecycle.order_scopes import goes_to, scopes_of
-from delta_outbox.lifecycle.policy import PolicySet
+from delta_outbox.lifecycle.policy import DeliveryPolicy, PolicySet
 
 _FREE: Final = -1  # code of a delivery without an order scope
 _FIRST_ATTEMPT: Final = -2  # group of deliveries that have not failed; others: their suspicion
 _NEVER: Final = np.iinfo(np.int64).max  # microseconds
 
-Allowed = Callable[[pa.Table], npt.NDArray[np.bool_]]
-Mask = npt.NDArray[np.bool_]
-Places = npt.NDArray[np.int64]
+Allowed = Callable[[pa.Table], Mask]
+Places = Numbers
 
 
 class Kind(StrEnum):
@@ -39,11 +38,6 @@ class Kind(StrEnum):
 
     FIRST_ATTEMPT = "first attempt"
     RETRY = "retry"  # failed before, or under suspicion of killing its worker
-
-    @property
-    def other(self) -> Kind:
-        """Return the other kind."""
-        return Kind.RETRY if self is Kind.FIRST_ATTEMPT else Kind.FIRST_ATTEMPT
 
 
 class Window:
@@ -352,11 +346,14 @@ def _expiry(deliveries: pa.Table, policies: PolicySet) -> Places:
     """Return when each delivery is too old, in microseconds."""
     result = np.full(deliveries.num_rows, _NEVER, dtype=np.int64)
     if policies.any_age:
-        types = deliveries["event_type"].unique().to_pylist()
-        for name in types:
-            age = policies.match(name).expires_after_seconds
-            if age is not None:
-                its = mask_of(pc.equal(deliveries["event_type"], name))
-                started = _micros(deliveries["started_at"], otherwise=_NEVER // 2)[its]
-                result[its] = started + min(round(age * 1e6), _NEVER // 4)
+        ages = ClaimPolicies.by_type(deliveries["event_type"], policies).column(_age, pa.int64())
+        its = np.asarray(ages.is_valid())
+        started = _micros(deliveries["started_at"], otherwise=_NEVER // 2)
+        result[its] = started[its] + ages.drop_null().to_numpy()
     return result
+
+
+def _age(policy: DeliveryPolicy) -> int | None:
+    """Return after how many microseconds a delivery is too old, if ever."""
+    seconds = policy.expires_after_seconds
+    return None if seconds is None else min(round(seconds * 1e6), _NEVER // 4)

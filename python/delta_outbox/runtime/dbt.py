@@ -11,7 +11,6 @@ import re
 import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -241,6 +240,8 @@ def compile_sql(
 
 
 def _key(text: str, schema: str, variables: Mapping[str, object]) -> str:
+    from importlib.metadata import version
+
     request = {
         "text": text,
         "schema": schema,

@@ -45,6 +45,28 @@ def commit_file(folder: Path, version: int) -> Path:
     return folder / f"{version:020}.json"
 
 
+def checksum_file(folder: Path, version: int) -> Path:
+    """Return the checksum file that Delta may leave beside a commit, there or not.
+
+    Args:
+        folder: where Delta keeps the log of a table.
+        version: of the commit.
+    """
+    return folder / f"{version:020}.crc"
+
+
+def last_commit(folder: Path, known: int) -> int:
+    """Return the version of the newest commit.
+
+    Args:
+        folder: where Delta keeps the log of a table.
+        known: a version that is there; later ones follow on each other.
+    """
+    while commit_file(folder, known + 1).exists():
+        known += 1
+    return known
+
+
 def commit_versions(folder: Path) -> Iterator[int]:
     """Yield the versions of the commits that are there, in no order.
 
@@ -78,8 +100,8 @@ def _metadata_at(folder: Path, version: int) -> Mapping[str, Any] | None:
         if "metaData" in action:
             changed: Mapping[str, Any] = action["metaData"]
             return changed
-    file = folder / f"{version:020}.crc"
-    told: Mapping[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    text = checksum_file(folder, version).read_text(encoding="utf-8")
+    told: Mapping[str, Any] = json.loads(text)
     return told.get("metadata")
 
 

@@ -36,6 +36,16 @@ SMALL_QUERY_MODE: Final = {
 """The settings of small-query mode."""
 
 
+def use_small_query_mode(spark: SparkSession) -> None:
+    """Turn a session to small-query mode.
+
+    Args:
+        spark: a session of our own.
+    """
+    for name, value in SMALL_QUERY_MODE.items():
+        spark.conf.set(name, value)
+
+
 def use_large_query_mode(spark: SparkSession) -> None:
     """Turn a session that is in small-query mode to large-query mode; others stay as they are.
 

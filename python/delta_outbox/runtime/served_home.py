@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from delta_outbox.core.errors import HomeMoved
+from delta_outbox.core.instants import iso_text
 from delta_outbox.runtime.home import PRIVATE_FILE, Home
 from delta_outbox.runtime.home_lock import is_alive
 
@@ -44,6 +45,10 @@ class Served:
     def url(self) -> str:
         """Return what SPARK_REMOTE holds; it contains the token."""
         return f"{self.address}/;token={self.token}"
+
+    def as_dict(self) -> dict[str, object]:
+        """Return what anybody may see of it, as a document."""
+        return {"address": self.address, "pid": self.pid, "since": iso_text(self.since)}
 
 
 def write_served(home: Home, served: Served) -> None:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from delta_outbox.core.clock import Clock
 from delta_outbox.core.literals import instant_literal, listed
+from delta_outbox.lifecycle.claim_policies import ClaimPolicies
 from delta_outbox.lifecycle.claims import BLOCKS, COLUMNS, DELIVERIES, in_order
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.policy_columns import OnDead
@@ -189,10 +190,8 @@ class OpenDeliveries:
         ).toArrow()
         if table.num_rows > limit:
             return None
-        policies = self._policies()
-        types = table["event_type"].unique().to_pylist()
-        hold = [name for name in types if policies.match(name).on_dead is OnDead.HOLD]
-        holds = pc.is_in(table["event_type"], value_set=pa.array(hold, pa.string()))
+        kinds = ClaimPolicies.by_type(table["event_type"], self._policies())
+        holds = kinds.column(lambda policy: policy.on_dead is OnDead.HOLD, pa.bool_())
         kept = table.filter(pc.or_(holds, pc.not_equal(table["state"], State.DEAD)))
         return kept.drop_columns(["state"]).cast(_LISTED)
 

@@ -64,7 +64,6 @@ SERVE = """
 import secrets, sys
 from pathlib import Path
 from delta_outbox.runtime.home import Home
-from delta_outbox.runtime.lasting_session import PAUSE_SECONDS
 from delta_outbox.runtime.server import serving
 secrets.token_urlsafe = lambda size: "the-same-token-for-both"
 with serving(Home(root=Path(sys.argv[1])), port=int(sys.argv[2]), short_lived=True):

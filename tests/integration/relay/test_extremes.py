@@ -15,7 +15,7 @@ from tests.integration.outboxes import Store, check_derived, check_lives, delive
 
 from delta_outbox.core.instants import FIRST_INSTANT, LAST_INSTANT
 from delta_outbox.operations import event_life
-from delta_outbox.operations.inspection import list_deliveries, oldest_pending_seconds, relays_alive
+from delta_outbox.operations.inspection import counts_and_age, list_deliveries, relays_alive
 from delta_outbox.operations.inspection_filter import Filter
 from delta_outbox.operations.lanes import LaneRequest, change_lanes
 from delta_outbox.operations.maintenance.purge import Purge
@@ -178,7 +178,7 @@ def look_at_everything(store: Store, folder: Path) -> None:
     rows, _ = list_deliveries(outbox, Filter(limit=1000))
     for end in (rows[0], rows[-1]):
         event_life.show(outbox, str(end["event_id"]), with_payload=True)
-    oldest_pending_seconds(outbox)
+    counts_and_age(outbox)
     relays_alive(outbox)
     for view in ("outbox", "eligible_events", "backlog", "duplicate_events"):
         store.spark.table(store.tables[view]).toArrow().to_pylist()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.delta.log_folders import commit
 
 from delta_outbox.delta.commits import added_files, read_commit
 from delta_outbox.runtime.log_folder import commit_file
@@ -16,12 +17,6 @@ def add(path: str, rows: int | None, **given: Any) -> dict[str, Any]:
     """Return the action that adds a file."""
     stats = None if rows is None else json.dumps({"numRecords": rows})
     return {"add": {"path": path, "dataChange": True, "stats": stats, **given}}
-
-
-def commit(folder: Path, version: int, *actions: dict[str, Any]) -> None:
-    """Write a commit as Delta does, a line per action."""
-    lines = [{"commitInfo": {"operation": "WRITE"}}, *actions]
-    commit_file(folder, version).write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
 
 
 @pytest.fixture

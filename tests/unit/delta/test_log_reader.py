@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.unit.delta.log_folders import commit
 
 from delta_outbox.core.errors import ChangeFeedGone
 from delta_outbox.delta import log_reader
@@ -18,7 +19,6 @@ from delta_outbox.delta.commit_history import CommitHistory
 from delta_outbox.delta.commits import Commit
 from delta_outbox.delta.files.event_files import LOCATED
 from delta_outbox.delta.log_reader import LogReader
-from delta_outbox.runtime.log_folder import commit_file
 
 LOG = "ours.outbox_events"
 DAYS = ("2026-01-01", "2026-01-02")
@@ -53,12 +53,6 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def commit(folder: Path, version: int, *actions: dict[str, Any]) -> None:
-    """Write a commit."""
-    lines = [{"commitInfo": {"operation": "WRITE"}}, *actions]
-    commit_file(folder, version).write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-
-
 def append(folder: Path, version: int, *ids: str, day: str = DAYS[0]) -> None:
     """Append a file of events."""
     name = f"{version}.parquet"
@@ -76,6 +70,17 @@ def reader() -> LogReader:
     """Return a reader that has only files to ask."""
     session: Any = OnlyFiles()
     return LogReader(session)
+
+
+def test_of_a_log_elsewhere_only_the_feed_is_asked(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the log is not on this machine, its newest commit is not asked for: that is a query."""
+    del log
+    monkeypatch.setattr(CommitHistory, "folder", lambda *_: None)
+    monkeypatch.setattr(CommitHistory, "newest", lambda *_: pytest.fail("a query for nothing"))
+    with pytest.raises(AskedSpark, match="table_changes"):
+        reader().counts(LOG, after=0, to=1)
 
 
 def test_rows_are_read_from_files(log: Path) -> None:

@@ -75,7 +75,8 @@ class FileAppends:
         if is_remote(self._spark):
             return False
         history = CommitHistory(self._spark)
-        folder, newest = history.folder(table), history.newest(table)
+        folder = history.folder(table)
+        newest = None if folder is None else history.newest(table)
         if folder is None or newest is None:
             return False
         state = state_of(folder, newest.version)

@@ -25,9 +25,14 @@ import pyarrow.compute as pc
 from delta_outbox.core.tables import FORMAT_PROPERTY
 from delta_outbox.delta.commits import NO_ROW_ID, read_commit, row_id_of
 from delta_outbox.delta.files.row_checks import condition
-from delta_outbox.runtime.log_folder import Identity, commit_file, identity_of
+from delta_outbox.runtime.log_folder import (
+    COMMITS_LOOKED_AT,
+    Identity,
+    checksum_file,
+    commit_file,
+    identity_of,
+)
 
-COMMITS_LOOKED_AT: Final = 120  # back from the newest one, for one with a checksum file
 FIRST_READER: Final = 1  # what a table may do that its readers need not know of
 
 FEATURES: Final = frozenset(
@@ -149,7 +154,7 @@ def state_of(folder: Path, newest: int) -> LogState | None:
 
 def _from_checksum(folder: Path, newest: int) -> LogState | None:
     for version in range(newest, max(-1, newest - COMMITS_LOOKED_AT), -1):
-        file = folder / f"{version:020}.crc"
+        file = checksum_file(folder, version)
         if file.exists():
             state = _of_checksum(folder, version, file)
             return state and followed(folder, state)
@@ -271,7 +276,7 @@ def _form(metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> TableForm
         if check is not None:
             conditions[name.removeprefix(_CHECK)] = check
         else:
-            _demand(_PROPERTIES.get(name, _nothing)(value), f"property {name}")
+            _demand(name in _PROPERTIES and _PROPERTIES[name](value), f"property {name}")
     all_names = [column.name for column in columns]
     kept = settings[_STATISTICS].split(",") if _STATISTICS in settings else all_names
     _demand({*kept} <= {*all_names, *dates}, f"property {_STATISTICS}")
@@ -284,11 +289,6 @@ def _form(metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> TableForm
         checkpoint_interval=int(settings.get(_CHECKPOINTS, 10)),
         has_row_ids="rowTracking" in features,
     )
-
-
-def _nothing(value: str) -> bool:
-    del value
-    return False
 
 
 def _demand(is_so: object, otherwise: str) -> None:

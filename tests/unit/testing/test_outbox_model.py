@@ -51,7 +51,6 @@ def play(kind: type[MemoryStore], steps: int, seed_: int, *, shrink: bool = True
         database=None,
         print_blob=True,
         phases=list(Phase) if shrink else [Phase.generate],
-        report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),
     )
     number = 0

@@ -3,39 +3,22 @@
 from __future__ import annotations
 
 import io
-import json
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.producer.event_lines import broken, line_of, read
 
 from delta_outbox.core.errors import WrongUsage
 from delta_outbox.core.settings import AppendSettings
 from delta_outbox.producer.candidates import COLUMNS
-from delta_outbox.producer.json_lines import EventRows, read_file, read_lines
+from delta_outbox.producer.json_lines import read_file
 from delta_outbox.producer.validation import validate
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 GOOD = b'{"event_id":"a","event_type":"t","payload":{}}'
-
-
-def read(*lines: str | bytes) -> EventRows:
-    """Read these lines."""
-    raw = [line if isinstance(line, bytes) else line.encode() for line in lines]
-    return read_lines(io.BytesIO(b"\n".join(raw)))
-
-
-def line_of(**fields: Any) -> str:
-    """Write a line; `...` leaves a field out."""
-    whole = {"event_id": "a", "event_type": "t", "payload": {}} | fields
-    return json.dumps({name: value for name, value in whole.items() if value is not ...})
-
-
-def broken(*lines: str | bytes) -> list[tuple[int, str, str]]:
-    """Say which rule is broken in which line and field."""
-    return [(one.line, one.field, one.rule) for one in read(*lines).rejections]
 
 
 def test_all_fields_become_columns() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.runtime.settings_files import load, refusal
 
 from delta_outbox.core.errors import BadSettings
 from delta_outbox.core.settings import dotted
@@ -19,22 +20,6 @@ from delta_outbox.runtime.settings_file import (
     Settings,
     load_settings,
 )
-
-
-def load(folder: Path, text: str, **environ: str) -> Settings:
-    """Read settings from a file with this text."""
-    file = folder / "given.toml"
-    file.write_text(text, encoding="utf-8")
-    return load_settings(home=folder / "home", path=file, environ=environ, folder=folder)
-
-
-def refusal(folder: Path, text: str, **environ: str) -> str:
-    """Return what is said about a file with this text, after the name of the file."""
-    with pytest.raises(BadSettings) as caught:
-        load(folder, text, **environ)
-    message = str(caught.value)
-    assert message.startswith(f"{folder / 'given.toml'}: ")
-    return message.removeprefix(f"{folder / 'given.toml'}: ")
 
 
 def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:

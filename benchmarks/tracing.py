@@ -18,8 +18,8 @@ import pyarrow as pa
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 
-from delta_outbox.relay.deadline import Deadline
-from delta_outbox.relay.slice import Job, publish_slice
+from delta_outbox.relay.publish.deadline import Deadline
+from delta_outbox.relay.publish.slice import Job, publish_slice
 
 SAMPLED = ("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 UNSAMPLED = ("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00")

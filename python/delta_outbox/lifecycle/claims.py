@@ -62,7 +62,8 @@ DELIVERIES: Final = pa.schema(
     ]
 )
 """A delivery as the read view shows it before its claim; started_at: where its age counts from;
-payload_bytes: null where neither the log nor the payload has told it (relay/event_places.py)."""
+payload_bytes: null where neither the log nor the payload has told it; see
+relay/publish/event_places.py."""
 
 BLOCKS: Final = "blocks"
 """A column that may stand beside those: true for a delivery that only blocks what comes after it in

@@ -1,5 +1,12 @@
 """The relay: takes eligible events, publishes them, and appends what happened.
 
+- claim: claims, from the choice to the ending
+- destinations: what each destination may be asked now
+- plan: what may be claimed next
+- publish: how a claim is sent
+- relay: the loop
+- summary: what a run has done
+
 A worker imports modules of this package, and needs the relay itself for nothing: it is imported
 when somebody asks for it.
 """

@@ -35,16 +35,16 @@ from delta_outbox.lifecycle.results import NotSent
 from delta_outbox.lifecycle.results_by_column import Results
 from delta_outbox.lifecycle.states import Reason, State
 from delta_outbox.projection.tails import LARGE_QUERY_ROWS
-from delta_outbox.relay.chooser import Chooser
-from delta_outbox.relay.destinations import Destinations
-from delta_outbox.relay.flight import Flight, Held
-from delta_outbox.relay.isolation import Isolation
-from delta_outbox.relay.lost_results import resolve_results, resolved_part
-from delta_outbox.relay.planning import BATCHES_PER_PLAN, Planning
-from delta_outbox.relay.publishing import margin_seconds
-from delta_outbox.relay.publishing_pause import PublishingPause
+from delta_outbox.relay.claim.chooser import Chooser
+from delta_outbox.relay.claim.flight import Flight, Held
+from delta_outbox.relay.claim.lost_results import resolve_results, resolved_part
+from delta_outbox.relay.destinations.destinations import Destinations
+from delta_outbox.relay.destinations.isolation import Isolation
+from delta_outbox.relay.plan.planning import BATCHES_PER_PLAN, Planning
+from delta_outbox.relay.plan.timing import NEWS_SECONDS
+from delta_outbox.relay.publish.publishing import margin_seconds
+from delta_outbox.relay.publish.publishing_pause import PublishingPause
 from delta_outbox.relay.summary import Mode, Summary
-from delta_outbox.relay.timing import NEWS_SECONDS
 from delta_outbox.runtime.query_mode import use_large_query_mode
 from delta_outbox.store.heartbeat import Heartbeat
 from delta_outbox.store.lane_change import LaneChange

@@ -22,8 +22,9 @@ from delta_outbox.delta.files.event_files import LOCATED
 from delta_outbox.delta.log_reader import changes
 from delta_outbox.lifecycle.claims import COLUMNS, DELIVERIES, in_order
 from delta_outbox.lifecycle.results import Delivered
-from delta_outbox.relay import Mode, Relay, Summary, freshness
-from delta_outbox.relay.arrivals import Arrivals
+from delta_outbox.relay import Mode, Relay, Summary
+from delta_outbox.relay.plan import freshness
+from delta_outbox.relay.plan.arrivals import Arrivals
 from delta_outbox.runtime.home import Home
 from delta_outbox.testing.conformance.clock import ManualClock
 

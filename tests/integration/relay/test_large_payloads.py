@@ -18,7 +18,7 @@ from tests.integration.outboxes import Store, events
 from delta_outbox.lifecycle.results import Delivered, Rejected, Result
 from delta_outbox.publishers.protocol import EventBatch
 from delta_outbox.relay import Mode, Relay
-from delta_outbox.relay.event_places import with_sizes
+from delta_outbox.relay.publish.event_places import with_sizes
 from delta_outbox.runtime.home import find_home
 
 MIB = 1024**2

@@ -18,7 +18,7 @@ from delta_outbox.lifecycle.endings import EndOfClaim
 from delta_outbox.lifecycle.results import Delivered
 from delta_outbox.lifecycle.results_by_column import Results
 from delta_outbox.relay import Mode, Relay, Summary
-from delta_outbox.relay.publishing import Publishing
+from delta_outbox.relay.publish.publishing import Publishing
 
 
 @pytest.fixture

@@ -13,8 +13,9 @@ from tests.integration.gates import more
 from tests.integration.outboxes import Store, check_lives, events, open_store
 
 from delta_outbox.operations import event_life
-from delta_outbox.relay import Mode, Relay, planning
-from delta_outbox.relay.isolation import Isolation
+from delta_outbox.relay import Mode, Relay
+from delta_outbox.relay.destinations.isolation import Isolation
+from delta_outbox.relay.plan import planning
 from delta_outbox.runtime.home import Home
 from delta_outbox.store import open_deliveries
 from delta_outbox.store.heartbeat import Heartbeat

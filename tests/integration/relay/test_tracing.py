@@ -15,7 +15,7 @@ from delta_outbox.core.settings import PublisherSettings, RelaySettings, SecretM
 from delta_outbox.lifecycle.results import Delivered, Result
 from delta_outbox.publishers.protocol import EventBatch
 from delta_outbox.relay import Mode, Relay
-from delta_outbox.relay.tracing import TracingUnavailable
+from delta_outbox.relay.publish.tracing import TracingUnavailable
 from delta_outbox.runtime.home import Home
 
 if TYPE_CHECKING:

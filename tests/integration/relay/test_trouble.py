@@ -18,11 +18,11 @@ from delta_outbox.core.errors import BadSettings
 from delta_outbox.lifecycle.claims import Claim
 from delta_outbox.lifecycle.results import Delivered, Failed, NotSent
 from delta_outbox.relay import Mode, Relay
-from delta_outbox.relay.isolation import Isolation
-from delta_outbox.relay.planning import Planning
-from delta_outbox.relay.publishing import Publishing
-from delta_outbox.relay.standby import STANDBY_SECONDS
-from delta_outbox.relay.window import Kind
+from delta_outbox.relay.destinations.isolation import Isolation
+from delta_outbox.relay.plan.planning import Planning
+from delta_outbox.relay.plan.standby import STANDBY_SECONDS
+from delta_outbox.relay.plan.window import Kind
+from delta_outbox.relay.publish.publishing import Publishing
 from delta_outbox.store.heartbeat import Heartbeat
 from delta_outbox.testing.conformance.clock import ManualClock
 

@@ -44,9 +44,9 @@ from delta_outbox.delta.numbered_writes import NumberedWrite, NumberedWrites
 from delta_outbox.lifecycle.claims import Claim
 from delta_outbox.lifecycle.results import Delivered
 from delta_outbox.relay import Mode, Relay
-from delta_outbox.relay.isolation import Isolation
-from delta_outbox.relay.planning import Planning
-from delta_outbox.relay.window import Kind
+from delta_outbox.relay.destinations.isolation import Isolation
+from delta_outbox.relay.plan.planning import Planning
+from delta_outbox.relay.plan.window import Kind
 from delta_outbox.runtime.home import Home
 from delta_outbox.store import heartbeat
 from delta_outbox.store.apply_commands import Commands

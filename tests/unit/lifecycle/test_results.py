@@ -31,8 +31,8 @@ from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.results import Delivered, Failed, JsonText, NotSent, Rejected, Unknown
 from delta_outbox.lifecycle.results_by_column import Results
 from delta_outbox.lifecycle.states import Reason, State
-from delta_outbox.relay import slice as worker
-from delta_outbox.relay.publishing import results_of
+from delta_outbox.relay.publish import slice as worker
+from delta_outbox.relay.publish.publishing import results_of
 from delta_outbox.relay.summary import Summary
 
 NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_outbox.relay.breaker import Breaker, BreakerState
+from delta_outbox.relay.destinations.breaker import Breaker, BreakerState
 
 
 def breaker(failures: int | None = 3) -> Breaker:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_outbox.relay.calls import plan_calls
+from delta_outbox.relay.publish.calls import plan_calls
 
 # An event: its order scope and its destinations.
 EVENTS = st.lists(

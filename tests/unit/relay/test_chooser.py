@@ -19,10 +19,10 @@ from delta_outbox.lifecycle.claims import DELIVERIES, Claim, make_claim, new_cla
 from delta_outbox.lifecycle.endings import EndOfClaim
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.results import Delivered, Failed, NotSent, Rejected
-from delta_outbox.relay.chooser import IDLE_SECONDS, Chooser
-from delta_outbox.relay.flight import Flight, Held
-from delta_outbox.relay.isolation import NEVER, Isolation
-from delta_outbox.relay.window import Kind, Window
+from delta_outbox.relay.claim.chooser import IDLE_SECONDS, Chooser
+from delta_outbox.relay.claim.flight import Flight, Held
+from delta_outbox.relay.destinations.isolation import NEVER, Isolation
+from delta_outbox.relay.plan.window import Kind, Window
 from delta_outbox.store.destination_states import KnownStates, OpenBreaker
 from delta_outbox.testing.conformance.clock import ManualClock
 

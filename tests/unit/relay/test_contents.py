@@ -26,11 +26,16 @@ from delta_outbox.delta.files.event_files import (
 from delta_outbox.delta.files.payload_files import payload_lengths, read_parts
 from delta_outbox.lifecycle.results import Delivered, Result
 from delta_outbox.publishers.protocol import EventBatch
-from delta_outbox.relay import slice as worker
-from delta_outbox.relay.contents import is_readable, read_slice, with_contents, written_slices
-from delta_outbox.relay.deadline import Deadline
-from delta_outbox.relay.routing import ROUTED
-from delta_outbox.relay.slice import Job, publish_from_files
+from delta_outbox.relay.publish import slice as worker
+from delta_outbox.relay.publish.contents import (
+    is_readable,
+    read_slice,
+    with_contents,
+    written_slices,
+)
+from delta_outbox.relay.publish.deadline import Deadline
+from delta_outbox.relay.publish.routing import ROUTED
+from delta_outbox.relay.publish.slice import Job, publish_from_files
 
 SENT: list[tuple[str, bytes, Mapping[str, str | None] | None]] = []
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from delta_outbox.relay.deadline import Deadline
+from delta_outbox.relay.publish.deadline import Deadline
 
 STEP = 600.0  # seconds
 

@@ -12,8 +12,8 @@ from delta_outbox.lifecycle.claim_policies import ClaimPolicies
 from delta_outbox.lifecycle.claims import DELIVERIES, Claim
 from delta_outbox.lifecycle.endings import EndOfClaim
 from delta_outbox.lifecycle.results import Delivered
-from delta_outbox.relay.flight import Flight, Held
-from delta_outbox.relay.window import Kind
+from delta_outbox.relay.claim.flight import Flight, Held
+from delta_outbox.relay.plan.window import Kind
 from delta_outbox.testing.conformance.clock import ManualClock
 
 

@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from delta_outbox.relay.garbage_collection import OBJECTS, seldom_collected
+from delta_outbox.relay.publish.garbage_collection import OBJECTS, seldom_collected
 
 
 def test_what_was_set_comes_back():

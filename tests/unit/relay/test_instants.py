@@ -10,8 +10,8 @@ from tests.unit.core.test_instants import BEYOND, FIRST, INSTANT, LAST
 from tests.unit.relay.test_slice import INPUT, codes, rows, run
 
 from delta_outbox.core.instants import FIRST_INSTANT, LAST_INSTANT, micros
-from delta_outbox.relay.event_places import _between
-from delta_outbox.relay.rows import INSTANTS, rows_of
+from delta_outbox.relay.publish.event_places import _between
+from delta_outbox.relay.publish.rows import INSTANTS, rows_of
 
 
 @pytest.mark.parametrize("name", INSTANTS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_outbox.relay.lane_share import share_of
+from delta_outbox.relay.plan.lane_share import share_of
 
 
 @given(st.integers(1, 12), st.integers(1, 5), st.data())

@@ -19,10 +19,10 @@ from delta_outbox.lifecycle.policy import DeliveryPolicy, PolicySet
 from delta_outbox.lifecycle.results import Delivered, NotSent, Result
 from delta_outbox.lifecycle.states import State
 from delta_outbox.publishers.protocol import EventBatch
-from delta_outbox.relay.deadline import Deadline
-from delta_outbox.relay.publishing import Publishing
-from delta_outbox.relay.publishing_pause import PublishingPause
-from delta_outbox.relay.slice import Job, publish_slice
+from delta_outbox.relay.publish.deadline import Deadline
+from delta_outbox.relay.publish.publishing import Publishing
+from delta_outbox.relay.publish.publishing_pause import PublishingPause
+from delta_outbox.relay.publish.slice import Job, publish_slice
 from delta_outbox.runtime.statements import Statements
 from delta_outbox.testing.conformance.clock import ManualClock
 

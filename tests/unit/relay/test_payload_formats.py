@@ -13,8 +13,8 @@ from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.publishers import Transport
 from delta_outbox.publishers.cloudevents.conversion import CloudEventFormat
 from delta_outbox.publishers.cloudevents.settings import CloudEventSettings
-from delta_outbox.relay.destinations import prepare_destinations
-from delta_outbox.relay.payload_formats import prepare_payload_formats
+from delta_outbox.relay.destinations.destinations import prepare_destinations
+from delta_outbox.relay.destinations.payload_formats import prepare_payload_formats
 
 SHOP = {"source": "/shop"}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from delta_outbox.relay.publisher_modules import folders_of, make_importable
+from delta_outbox.relay.publish.publisher_modules import folders_of, make_importable
 
 
 @pytest.fixture
@@ -37,7 +37,8 @@ def test_folder_of_a_class_is_found(folder: Path, type_: str) -> None:
     assert (str(folder),) == folders_of([type_])
     module = type_.partition(":")[0]
     code = (
-        "import sys, importlib; from delta_outbox.relay.publisher_modules import make_importable; "
+        "import sys, importlib; "
+        "from delta_outbox.relay.publish.publisher_modules import make_importable; "
         "make_importable(sys.argv[2:]); importlib.import_module(sys.argv[1])"
     )
     ended = subprocess.run(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_outbox.relay.rates import BURST_SECONDS, Bucket, KeyBuckets
+from delta_outbox.relay.destinations.rates import BURST_SECONDS, Bucket, KeyBuckets
 
 RATES = st.floats(0.01, 1000)
 STEPS = st.lists(st.tuples(st.floats(0, 10), st.integers(0, 50)), max_size=30)

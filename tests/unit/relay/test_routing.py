@@ -12,7 +12,7 @@ from delta_outbox.lifecycle.claims import DELIVERIES, make_claim
 from delta_outbox.lifecycle.order_scopes import scope_of
 from delta_outbox.lifecycle.policy import PolicySet, message_key, render_route
 from delta_outbox.lifecycle.policy_columns import PayloadFormat
-from delta_outbox.relay.routing import ROUTED, route_claim, sendable
+from delta_outbox.relay.publish.routing import ROUTED, route_claim, sendable
 from delta_outbox.store.lanes import lane_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.unit.relay.test_slice import INPUT
 
 from delta_outbox.publishers.protocol import Event, header_fault
-from delta_outbox.relay.rows import events_of, rows_of
+from delta_outbox.relay.publish.rows import events_of, rows_of
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 SOME_TEXT = st.none() | st.sampled_from(["", "a", "b", "\u00e9"])

@@ -15,9 +15,9 @@ from delta_outbox.publishers.cloudevents.conversion import STRUCTURED_TYPE, Clou
 from delta_outbox.publishers.cloudevents.settings import CloudEventSettings
 from delta_outbox.publishers.cloudevents.transport import Transport
 from delta_outbox.publishers.protocol import EventBatch
-from delta_outbox.relay import slice as worker
-from delta_outbox.relay.deadline import Deadline
-from delta_outbox.relay.slice import Job, publish_slice
+from delta_outbox.relay.publish import slice as worker
+from delta_outbox.relay.publish.deadline import Deadline
+from delta_outbox.relay.publish.slice import Job, publish_slice
 
 SENT: list[list[str]] = []  # the event ids of each call
 CLOSED: list[str] = []

@@ -22,9 +22,9 @@ from tests.unit.relay.test_slice import CONTENT, INPUT, SECRET, Leaking, Raising
 
 from delta_outbox.lifecycle.results import Delivered, NotSent, Result
 from delta_outbox.publishers.protocol import Event, EventBatch
-from delta_outbox.relay.deadline import Deadline
-from delta_outbox.relay.slice import Job, publish_slice
-from delta_outbox.relay.tracing import Tracing, TracingUnavailable, check_tracing
+from delta_outbox.relay.publish.deadline import Deadline
+from delta_outbox.relay.publish.slice import Job, publish_slice
+from delta_outbox.relay.publish.tracing import Tracing, TracingUnavailable, check_tracing
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 PARENT = ("traceparent", f"00-{TRACE}-{SPAN}-01")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from delta_outbox.lifecycle.claims import BLOCKS, DELIVERIES
 from delta_outbox.lifecycle.order_scopes import scope_of, scopes_of
 from delta_outbox.lifecycle.policy import PolicySet
-from delta_outbox.relay.window import Kind, Window
+from delta_outbox.relay.plan.window import Kind, Window
 
 Row = tuple[str | None, int, int]  # key, publish_attempts, suspect
 

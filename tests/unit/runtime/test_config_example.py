@@ -9,7 +9,7 @@ from pathlib import Path
 
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.publishers.registry import BUILT_IN, find_publisher, prepare_settings
-from delta_outbox.relay.payload_formats import prepare_payload_formats
+from delta_outbox.relay.destinations.payload_formats import prepare_payload_formats
 from delta_outbox.runtime.settings_file import (
     AppendSettings,
     DestinationLimits,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.runtime.settings_files import load, refusal
 
 from delta_outbox.core.errors import BadSettings
-from delta_outbox.relay.destinations import prepare_destinations
+from delta_outbox.relay.destinations.destinations import prepare_destinations
 from delta_outbox.runtime.settings_file import SecretMapping
 
 

@@ -23,10 +23,10 @@ from delta_outbox.publishers import (
     Unknown,
     UnresolvedClaim,
 )
-from delta_outbox.relay.flight import Held
-from delta_outbox.relay.lost_results import resolve_results, resolved_part
-from delta_outbox.relay.producer_slots import ProducerSlots
-from delta_outbox.relay.window import Kind
+from delta_outbox.relay.claim.flight import Held
+from delta_outbox.relay.claim.lost_results import resolve_results, resolved_part
+from delta_outbox.relay.plan.window import Kind
+from delta_outbox.relay.publish.producer_slots import ProducerSlots
 from delta_outbox.store.unknown_results import LONGEST_PAUSE, Unanswered, UnknownResults, Unresolved
 from delta_outbox.testing.conformance.clock import ManualClock
 

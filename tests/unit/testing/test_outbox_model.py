@@ -17,7 +17,7 @@ from delta_outbox.lifecycle.claims import BLOCKS, DELIVERIES
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.results import Result
 from delta_outbox.lifecycle.states import State
-from delta_outbox.relay.window import Kind, Window
+from delta_outbox.relay.plan.window import Kind, Window
 from delta_outbox.testing.conformance.adapter import Held
 from delta_outbox.testing.conformance.memory import MemoryStore
 from delta_outbox.testing.conformance.memory_policies import POLICIES

@@ -13,7 +13,7 @@ from delta_outbox.core.settings import RelaySettings
 from delta_outbox.core.tables import Tables
 from delta_outbox.lifecycle.claims import Claim
 from delta_outbox.publishers.jsonl import read_lines
-from delta_outbox.relay.publishing import Publishing
+from delta_outbox.relay.publish.publishing import Publishing
 from delta_outbox.testing.conformance.adapter import SHORT_LIVED, Message, Terms
 
 if TYPE_CHECKING:

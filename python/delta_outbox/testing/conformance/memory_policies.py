@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from delta_outbox.lifecycle.claims import DELIVERIES
 from delta_outbox.lifecycle.policy import PolicySet
-from delta_outbox.relay.window import Kind, Window
+from delta_outbox.relay.plan.window import Kind, Window
 from delta_outbox.testing.conformance.adapter import SHORT_LIVED, Terms
 from delta_outbox.testing.conformance.memory_row import Row
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from delta_outbox.core.errors import LaneClosed
 from delta_outbox.lifecycle.claims import in_order, joined, without
-from delta_outbox.relay.backlog import last_tried
-from delta_outbox.relay.isolation import Isolation
-from delta_outbox.relay.lane_share import LaneShare
+from delta_outbox.relay.destinations.isolation import Isolation
+from delta_outbox.relay.plan.backlog import last_tried
+from delta_outbox.relay.plan.lane_share import LaneShare
 from delta_outbox.store.leases import LeaseWatch
 from delta_outbox.store.open_deliveries import Overview
 from delta_outbox.store.store import Store

@@ -21,8 +21,8 @@ from delta_outbox.core.settings import DestinationLimits
 from delta_outbox.lifecycle.claims import Claim
 from delta_outbox.lifecycle.results import Delivered, Failed, Rejected, Unknown
 from delta_outbox.lifecycle.results_by_column import Results
-from delta_outbox.relay.breaker import Breaker, BreakerState
-from delta_outbox.relay.rates import Bucket, KeyBuckets
+from delta_outbox.relay.destinations.breaker import Breaker, BreakerState
+from delta_outbox.relay.destinations.rates import Bucket, KeyBuckets
 from delta_outbox.store.destination_states import OpenBreaker
 from delta_outbox.store.open_deliveries import PerDestination
 from delta_outbox.store.unknown_results import PublishResult

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from delta_outbox.core.byte_bounds import AT_ONCE, ROWS_AT_ONCE, halved, parts_of, told_sizes
 from delta_outbox.delta.files.event_files import FILE, ROW, UnreadableFile, as_instants, open_file
 from delta_outbox.delta.files.payload_files import PAYLOAD_BYTES, read_parts
-from delta_outbox.relay.rows import INSTANTS
+from delta_outbox.relay.publish.rows import INSTANTS
 
 _FREE_BYTES: Final = 128 * 2**20  # that may be read for any claim
 _FREE_ROWS: Final = 20_000  # likewise, however large: Spark copies large payloads no faster

@@ -28,13 +28,13 @@ from delta_outbox.lifecycle.endings import Crashed, EndOfClaim
 from delta_outbox.lifecycle.results import Failed, NotSent, Rejected, Unknown
 from delta_outbox.lifecycle.results_by_column import RECEIPT_COLUMNS, Results
 from delta_outbox.publishers.cloudevents.conversion import CloudEventFormat
-from delta_outbox.relay import slice as worker
-from delta_outbox.relay.contents import is_readable, written_slices
-from delta_outbox.relay.deadline import Deadline
-from delta_outbox.relay.event_places import rows_of_events
-from delta_outbox.relay.producer_slots import ProducerSlots
-from delta_outbox.relay.publisher_modules import folders_of
-from delta_outbox.relay.routing import route_claim, sendable
+from delta_outbox.relay.publish import slice as worker
+from delta_outbox.relay.publish.contents import is_readable, written_slices
+from delta_outbox.relay.publish.deadline import Deadline
+from delta_outbox.relay.publish.event_places import rows_of_events
+from delta_outbox.relay.publish.producer_slots import ProducerSlots
+from delta_outbox.relay.publish.publisher_modules import folders_of
+from delta_outbox.relay.publish.routing import route_claim, sendable
 from delta_outbox.runtime.statements import Statements
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from delta_outbox.core.arrow import shared_texts
 from delta_outbox.lifecycle.claims import Claim, new_claim_id
 from delta_outbox.lifecycle.order_scopes import scopes_of
-from delta_outbox.relay.flight import Flight, Held
-from delta_outbox.relay.isolation import Isolation
-from delta_outbox.relay.window import Kind, Window
+from delta_outbox.relay.claim.flight import Flight, Held
+from delta_outbox.relay.destinations.isolation import Isolation
+from delta_outbox.relay.plan.window import Kind, Window
 
 if TYPE_CHECKING:
     from delta_outbox.store.store import Store

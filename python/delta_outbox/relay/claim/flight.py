@@ -12,7 +12,7 @@ from delta_outbox.core.clock import Clock
 from delta_outbox.lifecycle.claims import Claim
 from delta_outbox.lifecycle.order_scopes import scopes_of
 from delta_outbox.lifecycle.policy import PolicySet
-from delta_outbox.relay.window import Kind
+from delta_outbox.relay.plan.window import Kind
 from delta_outbox.store.transition_log import TransitionLog
 from delta_outbox.store.unknown_results import PublishResult
 

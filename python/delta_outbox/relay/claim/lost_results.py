@@ -14,7 +14,7 @@ from delta_outbox.lifecycle.claims import Claim
 from delta_outbox.lifecycle.endings import Crashed, EndOfClaim
 from delta_outbox.lifecycle.results import Unknown
 from delta_outbox.lifecycle.results_by_column import Results
-from delta_outbox.relay.flight import Held
+from delta_outbox.relay.claim.flight import Held
 from delta_outbox.store.unknown_results import PublishResult, Unanswered, UnknownResults, Unresolved
 
 

@@ -16,16 +16,16 @@ from delta_outbox.core.literals import listed
 from delta_outbox.lifecycle.claims import DELIVERIES, in_order, joined
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.states import OPEN_STATES
-from delta_outbox.relay.arrivals import Arrivals
-from delta_outbox.relay.event_places import with_sizes
-from delta_outbox.relay.freshness import Freshness
-from delta_outbox.relay.isolation import Isolation
-from delta_outbox.relay.lane_share import LaneShare
-from delta_outbox.relay.listing import NEVER, Listed, Listing, Opened
-from delta_outbox.relay.other_lanes import OtherLanes
-from delta_outbox.relay.standby import STANDBY_SECONDS, Standby
-from delta_outbox.relay.timing import Timing
-from delta_outbox.relay.window import Window
+from delta_outbox.relay.destinations.isolation import Isolation
+from delta_outbox.relay.plan.arrivals import Arrivals
+from delta_outbox.relay.plan.freshness import Freshness
+from delta_outbox.relay.plan.lane_share import LaneShare
+from delta_outbox.relay.plan.listing import NEVER, Listed, Listing, Opened
+from delta_outbox.relay.plan.other_lanes import OtherLanes
+from delta_outbox.relay.plan.standby import STANDBY_SECONDS, Standby
+from delta_outbox.relay.plan.timing import Timing
+from delta_outbox.relay.plan.window import Window
+from delta_outbox.relay.publish.event_places import with_sizes
 from delta_outbox.store.epochs import Epoch
 from delta_outbox.store.heartbeat import Heartbeat
 from delta_outbox.store.leases import LeaseWatch

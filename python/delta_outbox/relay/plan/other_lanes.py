@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from delta_outbox.relay.lane_share import LaneShare
-from delta_outbox.relay.standby import STANDBY_SECONDS
-from delta_outbox.relay.timing import Timing
+from delta_outbox.relay.plan.lane_share import LaneShare
+from delta_outbox.relay.plan.standby import STANDBY_SECONDS
+from delta_outbox.relay.plan.timing import Timing
 from delta_outbox.store.store import Store
 
 if TYPE_CHECKING:

@@ -33,13 +33,13 @@ from delta_outbox.publishers.cloudevents.transport import Mode
 from delta_outbox.publishers.echo import without_echo
 from delta_outbox.publishers.protocol import Event, EventBatch, Publisher, header_fault
 from delta_outbox.publishers.registry import find_publisher
-from delta_outbox.relay.calls import plan_calls
-from delta_outbox.relay.contents import read_slice, with_contents
-from delta_outbox.relay.deadline import Deadline
-from delta_outbox.relay.garbage_collection import seldom_collected
-from delta_outbox.relay.publisher_modules import make_importable
-from delta_outbox.relay.rows import Rows, rows_of
-from delta_outbox.relay.tracing import open_tracing
+from delta_outbox.relay.publish.calls import plan_calls
+from delta_outbox.relay.publish.contents import read_slice, with_contents
+from delta_outbox.relay.publish.deadline import Deadline
+from delta_outbox.relay.publish.garbage_collection import seldom_collected
+from delta_outbox.relay.publish.publisher_modules import make_importable
+from delta_outbox.relay.publish.rows import Rows, rows_of
+from delta_outbox.relay.publish.tracing import open_tracing
 
 logger = logging.getLogger(__name__)
 

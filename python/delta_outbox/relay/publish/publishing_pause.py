@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from delta_outbox.core.clock import Clock
-from delta_outbox.relay.publishing import Publishing
+from delta_outbox.relay.publish.publishing import Publishing
 
 logger = logging.getLogger(__name__)
 

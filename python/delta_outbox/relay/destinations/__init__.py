@@ -1,0 +1,8 @@
+"""What each destination may be asked now, and what is checked before it is.
+
+- breaker: a circuit breaker; pure
+- destinations: which destinations are needed, opened and checked
+- isolation: pause, breaker, rates and workers of each destination
+- payload_formats: the formats of CloudEvents that policies ask for
+- rates: token buckets; pure
+"""

@@ -144,14 +144,7 @@ class Policies:
             self._check(policies)
         if record:
             self._record(policies)
-        rows = [
-            policy.as_row()
-            | {"position": place, "event_type_regex": glob_to_regex(policy.event_type)}
-            for place, policy in enumerate(policies.policies, start=1)
-        ]
-        self._spark.createDataFrame(
-            pa.Table.from_pylist(rows, schema=_VIEW)
-        ).createOrReplaceTempView(VIEW)
+        show_policies(self._spark, policies)
         logger.info("policy_in_force", extra={"version": policies.version})
         self.current = policies
 
@@ -194,6 +187,20 @@ class Policies:
             return CommitHistory(self._spark).newest(self._table)
         except AnalysisException:
             return None
+
+
+def show_policies(spark: SparkSession, policies: PolicySet) -> None:
+    """Make policies the temporary view that the statements of a session read.
+
+    Args:
+        spark: the session.
+        policies: in order.
+    """
+    rows = [
+        policy.as_row() | {"position": place, "event_type_regex": glob_to_regex(policy.event_type)}
+        for place, policy in enumerate(policies.policies, start=1)
+    ]
+    spark.createDataFrame(pa.Table.from_pylist(rows, schema=_VIEW)).createOrReplaceTempView(VIEW)
 
 
 _VIEW: Final = pa.schema(

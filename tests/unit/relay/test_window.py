@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_outbox.lifecycle.claims import BLOCKS, DELIVERIES
-from delta_outbox.lifecycle.order_scopes import scope_of, scopes_of
+from delta_outbox.lifecycle.order_scopes import further_scopes, scope_of, scopes_of
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.relay.plan.window import Kind, Window
 
@@ -240,7 +240,53 @@ def test_the_scopes_of_columns_are_those_of_rows() -> None:
         for kind, key, destination in rows
     ]
     assert expected == scopes_of(table, policies).to_pylist()
-    assert {None, "\x00", "\x00k", "a|b\x00", "a|b\x00k"} == set(expected)
+    assert {None, *(f"{name}\x00{key}" for name in ("", "a", "b") for key in ("", "k"))} == set(
+        expected
+    )
+    places, further = further_scopes(table, policies)
+    assert [("many", "", ""), ("many", "k", "")] == [rows[place] for place in places.to_pylist()]
+    assert ["b\x00", "b\x00k"] == further.to_pylist()
+
+
+def test_order_within_destinations_is_kept_at_each() -> None:
+    """An event for several destinations waits for, and blocks, its key at each of them; one that
+    waits for a destination keeps nothing waiting that goes to another.
+    """
+    policies = PolicySet.parse(
+        [
+            {"event_type": "both", "destination": "a|b", "order_scope": "destination"},
+            {"event_type": "*", "destination": "b", "order_scope": "destination"},
+        ]
+    )
+    later = NOW + timedelta(seconds=1)
+    plan = Window(
+        rows_of(
+            [
+                {"event_type": "both", "ordering_key": "k", "destination": "a"},
+                {"event_type": "x", "ordering_key": "k"},
+                {"event_type": "both", "ordering_key": "k"},
+                {"event_type": "x", "ordering_key": "k"},
+                {"event_type": "both", "ordering_key": "l", "available_at": later},
+                {"event_type": "x", "ordering_key": "l"},
+                {"event_type": "both", "ordering_key": "m", "kill_command_id": "c"},
+                {"event_type": "x", "ordering_key": "m"},
+                {"event_type": "x", "ordering_key": "n", "available_at": later},
+                {"event_type": "both", "ordering_key": "n"},
+            ]
+        ),
+        policies,
+        batch_size=8,
+    )
+    assert plan.select(now=NOW, unavailable={"a"})
+    assert [1, 7] == eligible(plan)
+    assert plan.select(now=NOW)
+    assert ["a", "a|b", "b"] == plan.destinations()
+    assert {Kind.FIRST_ATTEMPT: 1, Kind.RETRY: 0} == plan.counts(to="a|b", blocked=[])
+    assert plan.select(now=later)
+    assert [0] == taken(plan.take(Kind.FIRST_ATTEMPT, 1))
+    plan.block(["a\x00k"])  # it has failed
+    assert [4, 5, 8, 9] == eligible(plan)
+    assert [2, 3] == left(plan)[:2]
 
 
 def test_what_is_not_due_holds_its_key() -> None:
@@ -314,6 +360,25 @@ def test_what_is_unavailable_holds_its_key() -> None:
     assert not plan.select(now=NOW, unavailable={"a"})
     assert plan.select(now=NOW)
     assert [0, 1] == eligible(plan)
+
+
+def test_what_is_too_old_and_will_hold_its_key_holds_it_at_once() -> None:
+    """Where a DEAD delivery holds its key, what comes behind one that is past its age waits as soon
+    as it is, not only when that is on record; a killed one lets its key go.
+    """
+    policies = PolicySet.parse(
+        [{"event_type": "x", "expires_after_seconds": 100, "on_dead": "hold"}, {"event_type": "*"}]
+    )
+    rows: list[Mapping[str, Any]] = [
+        {"ordering_key": "k", "started_at": NOW - timedelta(seconds=100)},
+        {"ordering_key": "k"},
+        {"ordering_key": "l", "kill_command_id": "c"},
+        {"ordering_key": "l"},
+    ]
+    plan = Window(rows_of(rows), policies, batch_size=8)
+    assert plan.select(now=NOW)
+    assert [3] == eligible(plan)
+    assert [0, 2] == taken(plan.take_ends(9))
 
 
 def test_what_is_killed_or_too_old_ends_unsent() -> None:

@@ -1,0 +1,137 @@
+"""The window in memory and the SQL of the view `eligible_events` say the same."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.types import StructType
+from tests.integration.outboxes import Store
+
+from delta_outbox.lifecycle.claims import in_order
+from delta_outbox.lifecycle.policy import PolicySet
+from delta_outbox.relay.plan.window import Kind, Window
+from delta_outbox.runtime.session import own_session
+from delta_outbox.store.open_deliveries import OpenDeliveries, PerDestination
+from delta_outbox.store.policies import show_policies
+from delta_outbox.testing.conformance.clock import ManualClock
+
+ALL = 10_000
+NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
+POLICIES = PolicySet.parse(
+    [
+        {"event_type": "loose", "destination": "a", "ordering": "none"},
+        {"event_type": "each", "destination": "a|b", "order_scope": "destination"},
+        {"event_type": "one", "destination": "b", "order_scope": "destination"},
+        {"event_type": "holds", "destination": "c", "on_dead": "hold"},
+        {"event_type": "ages", "destination": "c", "expires_after_seconds": 100},
+        {"event_type": "both", "destination": "a|c"},
+        {"event_type": "*", "destination": "b"},
+    ]
+)
+
+
+def test_the_window_selects_what_the_view_shows(shared_store: Store) -> None:
+    """Whatever is waiting, claimed, DEAD, killed, scheduled or too old, with whatever destinations
+    paused: at any time the window has the deliveries that the SQL of `eligible_events` finds, and
+    ends those that `endable` finds.
+    """
+    seed = int(os.environ.get("OUTBOX_WINDOW_SEED", random.randrange(2**32)))
+    print(f"OUTBOX_WINDOW_SEED={seed}")  # noqa: T201 - shown if it fails
+    chance = random.Random(seed)
+    spark = own_session(shared_store.spark)
+    show_policies(spark, POLICIES)
+    columns = shared_store.spark.table(shared_store.tables.state).schema
+    selected, ended, held = 0, 0, 0
+    for unavailable in (frozenset[str](), frozenset({"a"}), frozenset({"b", "c"})):
+        clock = ManualClock(NOW)
+        asked = OpenDeliveries(
+            spark, shared_store.statements, clock=clock, policies=lambda: POLICIES
+        )
+        rows = [_delivery(number, chance) for number in range(400)]
+        if unavailable:  # what is paused and too old is ended before what comes behind it
+            rows = [row for row in rows if row["event_type"] != "ages"]
+        kind = StructType()
+        for name in rows[0]:
+            kind = kind.add(name, columns[name].dataType)
+        view = spark.createDataFrame([tuple(row.values()) for row in rows], kind)
+        listed = asked.listed(view, limit=ALL, in_flight=(), until=NOW + timedelta(days=1))
+        assert listed is not None
+        window = Window(in_order(listed), POLICIES, batch_size=ALL)
+        for seconds in sorted(chance.sample(range(120), 3)):
+            clock.sleep(seconds - clock.monotonic())
+            ends = _names(asked.endable(view))
+            found = _names(
+                asked.eligible(
+                    view,
+                    ALL,
+                    per_destination=PerDestination(unavailable=unavailable, each=ALL),
+                )
+                if unavailable
+                else asked.eligible(view, ALL)
+            )
+            again = Window(window.left(), POLICIES, batch_size=ALL)
+            again.select(now=clock.now(), unavailable=unavailable)
+            assert ends == _names(again.take_ends(ALL))
+            assert found - ends == _all_of(again)
+            selected, ended = selected + len(found - ends), ended + len(ends)
+            held += len(rows) - len(found)
+    assert min(selected, ended, held) > 30  # so that all three were tried
+
+
+def _all_of(window: Window) -> set[tuple[str, str]]:
+    found: set[tuple[str, str]] = set()
+    while taken := set[tuple[str, str]]().union(*(_names(window.take(kind, ALL)) for kind in Kind)):
+        found |= taken
+    return found
+
+
+def _names(deliveries: pa.Table) -> set[tuple[str, str]]:
+    pairs = deliveries.select(["event_id", "destination"]).to_pylist()
+    return {(row["event_id"], row["destination"]) for row in pairs}
+
+
+def _delivery(number: int, chance: random.Random) -> Mapping[str, Any]:
+    """Return a row of the projection, of one of few keys."""
+    kind = chance.choice(["loose", "each", "one", "holds", "ages", "both", "x"])
+    goes_to = POLICIES.match(kind).destinations
+    state = chance.choices(["PENDING", "CLAIMED", "DEAD"], [12, 1, 1])[0]
+    was_claimed = state != "PENDING" or chance.random() < 0.3
+    failed = int(was_claimed and chance.random() < 0.5)
+    appended_at = NOW - timedelta(seconds=chance.randrange(120))
+    waits = chance.random() < 0.2
+    is_killed = state != "DEAD" and chance.random() < 0.05
+    return {
+        "event_id": f"e-{number}",
+        "arrival": number // 7,
+        "ordinal": chance.choice([None, number % 7]),
+        "created_at": NOW - timedelta(seconds=chance.randrange(9)),
+        "appended_at": appended_at,
+        "event_type": kind,
+        "ordering_key": chance.choice([None, *(f"k-{one}" for one in range(60))]),
+        "ambiguous": False,
+        "payload_bytes": 1,
+        "destination": chance.choice(goes_to) if was_claimed else "",
+        "lifecycle": 1,
+        "state": state,
+        "attempts": failed,
+        "publish_attempts": failed,
+        "crashes": 0,
+        "suspect": 0,
+        "reason": chance.choice(["exhausted", "operator"]) if state == "DEAD" else None,
+        "available_at": NOW + timedelta(seconds=chance.randrange(-60, 120)) if waits else None,
+        "scheduled_at": None,
+        "replayed_at": None,
+        "changed_at": appended_at if was_claimed else None,
+        "claim_id": f"c-{number}" if state == "CLAIMED" else None,
+        "claimed_by": "another" if state == "CLAIMED" else None,
+        "lease_expires_at": NOW + timedelta(seconds=30) if state == "CLAIMED" else None,
+        "partition_key": None,
+        "kill_command_id": "kill" if is_killed else None,
+        "kill_actor": None,
+        "kill_reason": None,
+    }

@@ -7,7 +7,7 @@
         Arguments: those of `held_by_order`.
         Columns: those of the projection; position; scope, a struct of ordering_key and destinations (joined by `|`, ''
             for all), null for what neither waits nor blocks; goes_to, its destinations joined by `|`; on_dead, of its
-            policy; is_due; all_destinations, the different sets of destinations that order scopes have.
+            policy; is_due.
     -#}
     with relevant as (
         select
@@ -25,31 +25,30 @@
     ),
 
     policies as (
-        select
-            *,
-            collect_set(
-                case when policy.ordering = 'strict' and policy.order_scope = 'destination' then policy.destination end
-            ) over () as all_destinations
-        from (
-            {{ delta_outbox.policy_of_event_type("event_types", policy_rows) | indent(12) }}
-        )
+        {{ delta_outbox.policy_of_event_type("event_types", policy_rows) | indent(8) }}
     ),
 
     with_policy as (
         select /*+ broadcast(p) */
             d.*,
             p.policy,
-            p.all_destinations,
-            coalesce(nullif(d.destination, ''), p.policy.destination) as goes_to
+            coalesce(nullif(d.destination, ''), p.policy.destination) as goes_to,
+            ({{ delta_outbox.destinations_in_order(policy_rows) | indent(12) }}) as in_order
         from relevant as d
         left join policies as p on d.event_type = p.event_type
     )
 
     select
-        * except (policy),
+        * except (policy, in_order),
         case
             when policy.ordering = 'strict' and ordering_key is not null
-                then struct(ordering_key, if(policy.order_scope = 'destination', goes_to, '') as destinations)
+                then struct(
+                    ordering_key,
+                    case
+                        when policy.order_scope <> 'destination' then ''
+                        else coalesce(try_element_at(in_order, split_part(goes_to, '|', 1)), goes_to)
+                    end as destinations
+                )
         end as scope,
         policy.on_dead as on_dead,
         state = 'PENDING' and {{ delta_outbox.is_due(now) }}

@@ -6,8 +6,8 @@
         by the first delivery of its order scope before it that is not eligible itself: one that backs off, is scheduled, is
         claimed, or is DEAD under `on_dead = hold`. A killed one blocks nothing, unless it is still in flight. Only strict
         events with an ordering key wait, and only for such. An order scope is the ordering key; under
-        `order_scope = destination` it is the key within each destination, and an event that was never claimed yet waits
-        for, and blocks, all destinations of its policy.
+        `order_scope = destination` it is the key within each destination, where those that share an event are one
+        (destinations_in_order).
 
         Arguments:
             deliveries: relation, the open deliveries, and the DEAD ones where a policy holds (open_or_holding)
@@ -25,17 +25,11 @@
     ),
 
     first_blockers as (
-        select
-            struct(ordering_key, destinations) as scope,
-            min(blocker) as blocker
-        from (
-            {{ delta_outbox.blockers_of("ordered", now, unavailable) | indent(12) }}
-        )
-        group by ordering_key, destinations
+        {{ delta_outbox.first_blockers("ordered", now, unavailable) | indent(8) }}
     )
 
     select
-        ordered.* except ({{ "scope, goes_to, " if unavailable is none }}on_dead, all_destinations, is_due),
+        ordered.* except ({{ "scope, goes_to, " if unavailable is none }}on_dead, is_due),
         case when first_blockers.blocker.position < ordered.position then first_blockers.blocker end as blocker
     from ordered
     left join first_blockers on ordered.scope = first_blockers.scope

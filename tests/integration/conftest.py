@@ -138,13 +138,13 @@ def dbt(spark: SparkSession, home: Home, outbox_schema: str) -> Callable[..., db
 
 
 @pytest.fixture
-def read_views(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Return a list that grows with each read view that is made."""
-    made: list[object] = []
+def read_views(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that grows with each read view that is made: of the workers that made them."""
+    made: list[str] = []
     read_view = Outbox.read_view
 
     def noted(self: Outbox, latest: object = None) -> object:
-        made.append(latest)
+        made.append(self.worker_id)
         return read_view(self, latest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Outbox, "read_view", noted)

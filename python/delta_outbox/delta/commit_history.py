@@ -9,7 +9,7 @@ follows, as Delta's own readers do.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -122,6 +122,17 @@ class CommitHistory:
         found = [*self._between(table, known.version, newest.version, newest=newest)]
         is_whole = len(found) == newest.version - known.version + 1
         return found[1:] if is_whole and found[0] == known else None
+
+    def writers(self, table: str, version: int) -> Set[str]:
+        """Return the numbered writers that a commit is of; none where its file does not tell.
+
+        Args:
+            table: its full name.
+            version: of the commit.
+        """
+        folder = self.folder(table)
+        actions = None if folder is None else read_commit(folder, version)
+        return set() if actions is None else actions.numbers.keys()
 
     def _between(self, table: str, first: int, last: int, *, newest: Commit) -> Iterator[Commit]:
         """Yield those of the commits from one to another that are there, the oldest first."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_outbox.core.arrow import rows_where
 from delta_outbox.lifecycle.claim_policies import ClaimPolicies
 from delta_outbox.lifecycle.policy import DeliveryPolicy, PolicySet
 from delta_outbox.lifecycle.policy_columns import Ordering, OrderScope
@@ -20,8 +19,7 @@ def scope_of(policy: DeliveryPolicy, *, ordering_key: str | None, destination: s
     Args:
         policy: the policy of the event.
         ordering_key: as the event carries it.
-        destination: of the delivery. Empty before its first claim: then it is of one scope for each
-            destination, where these are told apart, and this is that of the first.
+        destination: of the delivery, empty before its first claim.
     """
     if policy.ordering is not Ordering.STRICT or ordering_key is None:
         return None
@@ -29,7 +27,7 @@ def scope_of(policy: DeliveryPolicy, *, ordering_key: str | None, destination: s
 
 
 def scopes_of(deliveries: pa.Table, policies: PolicySet) -> pa.StringArray:
-    """Return the order scope of each delivery, as `scope_of` does, by whole columns.
+    """Return the order scope of each delivery, by whole columns.
 
     Args:
         deliveries: columns event_type, ordering_key and destination.
@@ -58,26 +56,6 @@ def scopes_of(deliveries: pa.Table, policies: PolicySet) -> pa.StringArray:
     return scopes.combine_chunks() if isinstance(scopes, pa.ChunkedArray) else scopes
 
 
-def further_scopes(deliveries: pa.Table, policies: PolicySet) -> tuple[pa.Array, pa.Array]:
-    """Return the order scopes that deliveries have besides the one of `scopes_of`: of an event that
-    was never claimed, those of all destinations of its policy but the first.
-
-    Args:
-        deliveries: columns event_type, ordering_key and destination.
-        policies: the delivery policies in force.
-
-    Returns:
-        The numbers of deliveries, and a scope of each.
-    """
-    is_new = pc.and_(pc.equal(deliveries["destination"], ""), deliveries["ordering_key"].is_valid())
-    new = rows_where(is_new)
-    kinds = ClaimPolicies.by_type(deliveries["event_type"], policies).at(new)
-    names = kinds.column(_further, pa.list_(pa.string()))
-    places = pa.array(new).take(pc.list_parent_indices(names))
-    keys = deliveries["ordering_key"].take(places).combine_chunks()
-    return places, pc.binary_join_element_wise(pc.list_flatten(names), keys, "\x00")
-
-
 def goes_to(deliveries: pa.Table, policies: PolicySet) -> pa.StringArray:
     """Return the destinations of each delivery, joined by `|` where its event was never claimed.
 
@@ -96,14 +74,10 @@ def within(policy: DeliveryPolicy, destination: str) -> str:
     """Return what limits a strict scope besides the key; nothing if it spans all destinations.
 
     Args:
-        policy: the policy of the event.
+        policy: the policy of the event, of a `PolicySet`.
         destination: of the delivery, empty before its first claim.
     """
     if policy.order_scope is OrderScope.KEY:
         return ""
-    return destination or policy.destinations[0]
-
-
-def _further(policy: DeliveryPolicy) -> list[str]:
-    is_apart = policy.ordering is Ordering.STRICT and policy.order_scope is OrderScope.DESTINATION
-    return list(policy.destinations[1:]) if is_apart else []
+    name = destination or policy.destinations[0]
+    return policy.together.get(name, name)

@@ -12,7 +12,7 @@ import io
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 from delta_outbox.core.errors import BadPolicy
@@ -49,6 +49,8 @@ class DeliveryPolicy:
         backoff_max_seconds: longest wait.
         backoff_jitter: share of the wait that is random, 0 to 1.
         on_dead: what a DEAD event does to its key.
+        together: where the order is kept within each destination: by destination, the name of those
+            whose order depends on each other. `PolicySet` knows it, of all policies.
     """
 
     event_type: str
@@ -66,6 +68,7 @@ class DeliveryPolicy:
     backoff_max_seconds: float = 300.0
     backoff_jitter: float = 0.2
     on_dead: OnDead = OnDead.CONTINUE
+    together: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def as_row(self) -> dict[str, str | int | float | None]:
         """Return the columns and values that `PolicySet.parse` reads back as this policy."""
@@ -88,6 +91,9 @@ class PolicySet:
     )
 
     def __post_init__(self) -> None:
+        together = _together(self.policies)
+        policies = tuple(replace(policy, together=together) for policy in self.policies)
+        object.__setattr__(self, "policies", policies)
         rows = [policy.as_row() for policy in self.policies]
         canonical = json.dumps(rows, sort_keys=True, separators=(",", ":"))
         matchers = tuple((re.compile(glob_to_regex(p.event_type)), p) for p in self.policies)
@@ -244,6 +250,21 @@ def render_route(
 
 
 _ATTRIBUTES: Final = {name: "destinations" if name == "destination" else name for name in COLUMNS}
+
+
+# twin: macros/eligibility/destinations_in_order.sql::destinations_in_order
+def _together(policies: Iterable[DeliveryPolicy]) -> Mapping[str, str]:
+    """Name, for each destination, those whose order depends on each other: an event for several
+    has no delivery of its own at each before its first claim, so its order spans them.
+    """
+    groups: list[set[str]] = []
+    for policy in policies:
+        if policy.ordering is Ordering.STRICT and policy.order_scope is OrderScope.DESTINATION:
+            own = set(policy.destinations)
+            shared = [group for group in groups if group & own]
+            groups = [group for group in groups if group not in shared]
+            groups.append(own.union(*shared))
+    return {name: "|".join(sorted(group)) for group in groups for name in group}
 
 
 def _policy(where: str, row: Mapping[str, str], problems: list[str]) -> DeliveryPolicy:

@@ -7,7 +7,7 @@ any more, and whoever loses there reads again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -139,17 +139,26 @@ class LaneLogs:
         """The known position of each lane."""
         return tuple(log.sequence for log in self._logs)
 
-    def has_all(self, *, after: int, to: int) -> bool:
-        """Say whether all commits of the table between two versions are appends of ours.
+    def has_all(self, *, after: int, to: int, lanes: Set[int]) -> bool:
+        """Say whether what was committed to some lanes between two versions are appends of ours.
 
         Args:
             after: not included.
             to: included.
+            lanes: which ones; what others append elsewhere does not matter.
         """
         if self.epoch.lanes == 1:  # an append that has won proves that nobody was before it
             return to in (self.first.version, after)
-        ours = {version for log in self._logs for version in log.versions}
-        return all(version in ours for version in range(after + 1, to + 1))
+        history, ours = (
+            CommitHistory(self._spark),
+            {one for log in self._logs for one in log.versions},
+        )
+        elsewhere = {log.app_id for log in self._logs if log.lane not in lanes}
+        return all(
+            version in ours
+            or set() < history.writers(self._tables.transitions, version) <= elsewhere
+            for version in range(after + 1, to + 1)
+        )
 
     def append_endings(self, rows: pa.Table) -> None:
         """Append endings, each to its lane; those whose claim somebody else has ended are void.

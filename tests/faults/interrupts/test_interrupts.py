@@ -126,7 +126,8 @@ def interrupt(home: Home, name: str, *, after: float, number: int) -> Ended:
     else:
         assert 130 == ended.code, moment
         assert "INTERRUPTED" == ended.document["error"]["code"], moment  # type: ignore[index]
-        assert "Traceback" not in ended.errors, moment
+        if name != "dbt":  # which logs where it was, before our word comes
+            assert "Traceback" not in ended.errors, moment
     return ended
 
 

@@ -18,7 +18,7 @@ from tests.unit.macro_namespace import Macros
 from delta_outbox.core.globs import glob_to_regex
 from delta_outbox.core.horizon import day_ranges, days_condition
 from delta_outbox.lifecycle.claims import in_order
-from delta_outbox.lifecycle.order_scopes import further_scopes, scopes_of
+from delta_outbox.lifecycle.order_scopes import scopes_of
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.results import Delivered, Failed, Rejected
 from delta_outbox.runtime.dbt import check_result, run_dbt
@@ -338,24 +338,16 @@ def test_twins_say_the_same(shared_store: Store) -> None:
     text = Macros("eligibility").deliveries_in_scopes(
         "twin_deliveries", "twin_policies", "current_timestamp()", None
     )
-    parsed = PolicySet.parse(policies)
-    of_python: dict[str, set[str]] = {}
-    first, (places, further) = scopes_of(table, parsed), further_scopes(table, parsed)
-    ids = table["event_id"]
-    for event_id, scope in [
-        *zip(ids.to_pylist(), first.to_pylist(), strict=True),
-        *zip(ids.take(places).to_pylist(), further.to_pylist(), strict=True),
-    ]:
-        of_python.setdefault(event_id, set()).update([scope] if scope is not None else [])
-    of_sql = {
-        row["event_id"]: {
-            f"{name}\x00{row['scope']['ordering_key']}"
-            for name in (row["scope"]["destinations"].split("|") if row["scope"] else ())
-        }
+    of_python = scopes_of(table, PolicySet.parse(policies)).to_pylist()
+    scopes = dict(zip(table["event_id"].to_pylist(), of_python, strict=True))
+    found_scopes = {
+        row["event_id"]: "\x00".join((row["scope"]["destinations"], row["scope"]["ordering_key"]))
+        if row["scope"]
+        else None
         for row in spark.sql(f"select event_id, scope from ({text})").collect()
     }
-    assert of_sql == {event_id: of_python[event_id] for event_id in of_sql}, seed
-    assert len(set().union(*of_sql.values())) > 20, seed
+    assert {name: scopes[name] for name in found_scopes} == found_scopes, seed
+    assert len(set(found_scopes.values())) > 20, seed
 
     for count in (0, 1, 20, 150):
         days = [dice.choice((0, 20_000)) + dice.randrange(-50, 50_000) for _ in range(count)]

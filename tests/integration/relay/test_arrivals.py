@@ -69,7 +69,7 @@ def wait_for(store: Store, prefix: str, count: int) -> None:
         time.sleep(0.2)
 
 
-def test_arrivals_alone_are_read(store: Store, tmp_path: Path, read_views: list[object]) -> None:
+def test_arrivals_alone_are_read(store: Store, tmp_path: Path, read_views: list[str]) -> None:
     """Where nothing else is open, what comes is delivered by reading it alone, once and in order.
     A copy of what the log has makes the relay ask for a read view, and is not delivered.
     """
@@ -100,7 +100,7 @@ def test_arrivals_alone_are_read(store: Store, tmp_path: Path, read_views: list[
 
 
 def test_old_events_beside_new_ones_need_no_read_view(
-    store: Store, tmp_path: Path, read_views: list[object]
+    store: Store, tmp_path: Path, read_views: list[str]
 ) -> None:
     """New events whose days lie more than a year apart are delivered without a read view;
     a copy of one of them, beside a new one, makes the relay ask for a read view, and is not
@@ -132,7 +132,7 @@ def test_old_events_beside_new_ones_need_no_read_view(
 
 @pytest.mark.local
 def test_a_backlog_in_many_commits_is_begun_at_once(
-    store: Store, tmp_path: Path, read_views: list[object], monkeypatch: pytest.MonkeyPatch
+    store: Store, tmp_path: Path, read_views: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A relay that finds many commits of new events, and nothing else open, begins with the first
     of them: it does not derive them all before, nor ask for a read view.
@@ -170,7 +170,7 @@ def test_what_is_eligible_is_found_behind_what_waits(store: Store, tmp_path: Pat
 
 @pytest.mark.parametrize("first", ["fails", *more("is scheduled")])
 def test_what_waits_holds_up_its_key(
-    store: Store, tmp_path: Path, read_views: list[object], first: str
+    store: Store, tmp_path: Path, read_views: list[str], first: str
 ) -> None:
     """What comes behind an event that waits, of the same key, waits as well, and the others do not;
     a relay that works alone knows it without a read view.
@@ -207,7 +207,7 @@ def test_what_waits_holds_up_its_key(
 
 
 def test_a_backlog_is_read_in_parts(
-    store: Store, tmp_path: Path, read_views: list[object], monkeypatch: pytest.MonkeyPatch
+    store: Store, tmp_path: Path, read_views: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A relay that begins with much news and nothing else reads it in parts, commit by commit, and
     delivers each event once and in order, without a read view. Its session is told.
@@ -244,7 +244,7 @@ def test_a_stopped_relay_says_what_it_has_not_read(store: Store, tmp_path: Path)
 
 
 def test_a_copy_is_found_at_the_first_poll(
-    store: Store, tmp_path: Path, read_views: list[object]
+    store: Store, tmp_path: Path, read_views: list[str]
 ) -> None:
     """Also a relay that has read no ids so far does not deliver a later copy of an event."""
     store.insert(("first-b", "order.created", "{}"))
@@ -259,7 +259,7 @@ def test_a_copy_is_found_at_the_first_poll(
 
 
 def test_a_backlog_that_was_left_is_asked_for_once(
-    store: Store, tmp_path: Path, read_views: list[object]
+    store: Store, tmp_path: Path, read_views: list[str]
 ) -> None:
     """A relay that begins where another has died asks for a read view once, ends the claim
     that was left, and reads what nobody has tried commit by commit, as it reads what is new.
@@ -288,7 +288,7 @@ def test_a_backlog_that_was_left_is_asked_for_once(
 
 
 def test_what_was_delivered_from_the_middle_of_a_backlog_is_not_sent_again(
-    store: Store, tmp_path: Path, read_views: list[object]
+    store: Store, tmp_path: Path, read_views: list[str]
 ) -> None:
     """What lies before the last commit of which something was tried is taken from what is open."""
     clock = ManualClock()
@@ -315,7 +315,7 @@ def test_what_was_delivered_from_the_middle_of_a_backlog_is_not_sent_again(
 
 @pytest.mark.parametrize("begins", ["after another", *more("with nothing tried")])
 def test_what_is_due_is_found_behind_much_that_is_not(
-    store: Store, tmp_path: Path, read_views: list[object], begins: str
+    store: Store, tmp_path: Path, read_views: list[str], begins: str
 ) -> None:
     """More events than a plan holds that are not due keep nobody from what came after them, and a
     relay that has nothing else to do from nothing.

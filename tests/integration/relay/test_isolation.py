@@ -322,7 +322,7 @@ def test_a_rate_is_kept(store: Store, tmp_path: Path) -> None:
 
 @pytest.mark.rest
 def test_several_destinations_are_planned_from_what_has_come(
-    store: Store, tmp_path: Path, read_views: list[object]
+    store: Store, tmp_path: Path, read_views: list[str]
 ) -> None:
     """While all are well, a relay asks for no read view for them, also where
     something fails and is tried again; the order of a key spans its destinations.

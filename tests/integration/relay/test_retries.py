@@ -178,7 +178,7 @@ def test_too_old_is_ended_without_being_sent(
 
 @pytest.mark.rest
 def test_what_grows_too_old_in_the_window_is_not_taken(
-    store: Store, tmp_path: Path, read_views: list[object]
+    store: Store, tmp_path: Path, read_views: list[str]
 ) -> None:
     """Where policies limit an age or hold keys, a relay lists what is open once and follows the
     log; what grows too old in its window ends unsent, without another poll.

@@ -192,7 +192,7 @@ def test_idle_relays_do_not_wait_for_each_other(store: Store, tmp_path: Path) ->
 
 
 def test_what_is_due_much_later_is_listed_again(
-    store: Store, tmp_path: Path, read_views: list[object]
+    store: Store, tmp_path: Path, read_views: list[str]
 ) -> None:
     """An event without a key that is not due for long takes no place in the window, and keeps
     nobody from what is due; it counts as open, and is claimed when its time has come.

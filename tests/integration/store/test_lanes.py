@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -39,6 +40,7 @@ from delta_outbox.store.epochs import BEGUN, CLOSING
 from delta_outbox.store.heartbeat import Heartbeat
 from delta_outbox.store.lanes import lane_of
 from delta_outbox.store.transition_log import TransitionLog
+from delta_outbox.testing.conformance.clock import ManualClock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -261,7 +263,7 @@ def test_parts_of_a_claim_lose_together(store: Store, tmp_path: Path) -> None:
 
 @pytest.mark.local
 def test_a_relay_with_all_lanes_plans_by_itself(
-    store: Store, tmp_path: Path, read_views: list[object]
+    store: Store, tmp_path: Path, read_views: list[str]
 ) -> None:
     """One that works on all lanes reads what is new alone, and asks for a read view once a part of
     them is another's; it takes that over when the other has gone, and its drain comes to an end.
@@ -300,6 +302,58 @@ def test_a_relay_with_all_lanes_plans_by_itself(
     for prefix in ("alone", "shared"):
         check_lives(store.transitions(prefix))
     check_epochs(store)
+
+
+@pytest.mark.local
+def test_a_relay_with_a_part_of_the_lanes_follows_them(
+    store: Store, tmp_path: Path, read_views: list[str]
+) -> None:
+    """What comes to its lanes it reads alone, also while others work on theirs; a read view is made
+    again only after a while, to look whether somebody has left them.
+    """
+    folder = tmp_path / "to"
+    outbox, other, producer = (store.outbox(folder) for _ in range(3))
+    change(outbox, 2)
+    heart = Heartbeat(other.spark, other.tables, relay_id=other.worker_id, clock=other.clock)
+    heart.work_on([1])
+    heart.beat("started")
+    watched = store.outbox(folder, clock=ManualClock())  # no while passes
+    stop = threading.Event()
+    in_a_row = 0
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(Relay(watched).run, Mode.CONTINUOUS, stop=stop)
+        try:
+            for turn in range(10):
+                before, prefix = len(read_views), f"follow{turn}-"
+                batch = events(prefix, 8, keys=4)
+                keys = batch.select(["event_id", "ordering_key"]).to_pylist()
+                ours = {key["event_id"] for key in keys if lane_of(**key, lanes=2) == 0}
+                assert 0 < len(ours) < 8
+                producer.append(batch).raise_if_rejected()
+                while ours != published(store, prefix):
+                    assert not running.done()
+                    heart.beat()
+                    time.sleep(0.1)
+                claim = other.claim(8)
+                assert claim is not None
+                other.end(claim, [Delivered()] * len(claim))
+                assert 8 == len(published(store, prefix))
+                in_order(folder, prefix, keys=4)
+                in_a_row = 0 if watched.worker_id in read_views[before:] else in_a_row + 1
+                if in_a_row == 3:
+                    break
+        finally:
+            stop.set()
+            heart.beat("stopped")
+        assert running.result(timeout=120).published > 0
+    assert 3 == in_a_row
+    check_lives(store.transitions("follow"))
+    check_epochs(store)
+
+
+def published(store: Store, prefix: str) -> set[str]:
+    """Return the events that are delivered."""
+    return {row["event_id"] for row in store.transitions(prefix) if row["to_state"] == "PUBLISHED"}
 
 
 @pytest.mark.local

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_outbox.lifecycle.claims import BLOCKS, DELIVERIES
-from delta_outbox.lifecycle.order_scopes import further_scopes, scope_of, scopes_of
+from delta_outbox.lifecycle.order_scopes import scope_of, scopes_of
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.relay.plan.window import Kind, Window
 
@@ -240,53 +240,34 @@ def test_the_scopes_of_columns_are_those_of_rows() -> None:
         for kind, key, destination in rows
     ]
     assert expected == scopes_of(table, policies).to_pylist()
-    assert {None, *(f"{name}\x00{key}" for name in ("", "a", "b") for key in ("", "k"))} == set(
-        expected
-    )
-    places, further = further_scopes(table, policies)
-    assert [("many", "", ""), ("many", "k", "")] == [rows[place] for place in places.to_pylist()]
-    assert ["b\x00", "b\x00k"] == further.to_pylist()
+    assert {None, "\x00", "\x00k", "a|b\x00", "a|b\x00k"} == set(expected)
 
 
-def test_order_within_destinations_is_kept_at_each() -> None:
-    """An event for several destinations waits for, and blocks, its key at each of them; one that
-    waits for a destination keeps nothing waiting that goes to another.
+def test_destinations_that_share_an_event_are_one_scope() -> None:
+    """What waits for one of them keeps what comes behind it waiting at each: else a later event
+    could pass one that goes to both.
     """
     policies = PolicySet.parse(
         [
             {"event_type": "both", "destination": "a|b", "order_scope": "destination"},
+            {"event_type": "other", "destination": "c", "order_scope": "destination"},
             {"event_type": "*", "destination": "b", "order_scope": "destination"},
         ]
     )
-    later = NOW + timedelta(seconds=1)
     plan = Window(
         rows_of(
             [
-                {"event_type": "both", "ordering_key": "k", "destination": "a"},
-                {"event_type": "x", "ordering_key": "k"},
+                {"event_type": "both", "ordering_key": "k", "destination": "a", BLOCKS: True},
                 {"event_type": "both", "ordering_key": "k"},
                 {"event_type": "x", "ordering_key": "k"},
-                {"event_type": "both", "ordering_key": "l", "available_at": later},
-                {"event_type": "x", "ordering_key": "l"},
-                {"event_type": "both", "ordering_key": "m", "kill_command_id": "c"},
-                {"event_type": "x", "ordering_key": "m"},
-                {"event_type": "x", "ordering_key": "n", "available_at": later},
-                {"event_type": "both", "ordering_key": "n"},
+                {"event_type": "other", "ordering_key": "k"},
             ]
         ),
         policies,
         batch_size=8,
     )
-    assert plan.select(now=NOW, unavailable={"a"})
-    assert [1, 7] == eligible(plan)
     assert plan.select(now=NOW)
-    assert ["a", "a|b", "b"] == plan.destinations()
-    assert {Kind.FIRST_ATTEMPT: 1, Kind.RETRY: 0} == plan.counts(to="a|b", blocked=[])
-    assert plan.select(now=later)
-    assert [0] == taken(plan.take(Kind.FIRST_ATTEMPT, 1))
-    plan.block(["a\x00k"])  # it has failed
-    assert [4, 5, 8, 9] == eligible(plan)
-    assert [2, 3] == left(plan)[:2]
+    assert [3] == eligible(plan)
 
 
 def test_what_is_not_due_holds_its_key() -> None:

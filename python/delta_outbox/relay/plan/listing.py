@@ -143,9 +143,9 @@ class Listing:
         """
         found, view, reached = opened.found, opened.ours, opened.versions["events"]
         limit = self._batch_size * ahead
-        if not self._share.has_all:
-            return None
         if found.pending > limit:
+            if not self._share.has_all:  # commits tell how many events they have, on all lanes
+                return None
             opened.counts = self._outbox.deliveries.by_commit(view)
             tried = last_tried(self._outbox, opened.counts, to=reached)
             if tried is None:

@@ -28,24 +28,25 @@ class OtherLanes:
         self._share = share
         self._timing = timing
         self.open = 0
-        """Deliveries."""
+        """Deliveries, with those that came since they were polled."""
         self.due = 0
         """Those that may be claimed now, and claims, which may be left to us."""
         self._versions: Mapping[str, int] = {}
         self._quiet_until = float("-inf")  # monotonic seconds
 
     def forget(self) -> None:
-        """Know nothing any more: the lanes are others."""
+        """Know nothing any more: the lanes are others, and another poll is of use at once."""
         self.open = self.due = 0
-        self.poll_again()
-
-    def poll_again(self) -> None:
-        """Note that another poll is of use at once."""
         self._quiet_until = float("-inf")
 
     def seconds_quiet(self) -> float:
         """Return the seconds until another poll may be of use."""
         return self._quiet_until - self._outbox.clock.monotonic()
+
+    @property
+    def are_left_alone(self) -> bool:
+        """Say whether there are none, or they have been polled a short while ago."""
+        return self._share.has_all or self.seconds_quiet() > 0
 
     def is_quiet(self, latest: Mapping[str, int]) -> bool:
         """Say whether another poll would probably show the same.

@@ -233,7 +233,7 @@ class Planning:
         if self._share.are_several:
             stood_by = self._choose_lanes(is_asked=shares_lanes)
         self._begin_with_nothing(latest, takes_over)
-        follows = self._follows(latest, now=started)
+        follows = self._follows(latest, alive=alive, now=started)
         # Who stands by leaves it to the owner; where that has died, what it has left comes first.
         if not self._stands_by:
             self._freshness.keep(latest, is_publishing=bool(alive), is_read_next=not follows)
@@ -259,7 +259,7 @@ class Planning:
             return
         latest, now = self._outbox.projection.latest_versions(), self._clock.monotonic()
         if (
-            self._follows(latest, now=now)
+            self._follows(latest, alive=alive, now=now)
             and latest["events"] > self._versions["events"]
             and self._follow(latest, ahead=ahead, alive=alive, are_on_record=False)
         ):
@@ -267,11 +267,11 @@ class Planning:
 
     # --- watch -------------------------------------------------------------------------------
 
-    def _follows(self, latest: Mapping[str, int], *, now: float) -> bool:
-        """Say whether the logs have got nothing since but new events and our own appends.
+    def _follows(self, latest: Mapping[str, int], *, alive: Set[str], now: float) -> bool:
+        """Say whether our lanes have got nothing since but new events and our own appends.
 
         (Our append loses if somebody else was on the lane before it, so only what came after the
-        last one has to be asked for.)
+        last one has to be asked for.) With nothing to do there, the other lanes are looked at.
         """
         return (
             self._is_whole
@@ -279,8 +279,11 @@ class Planning:
             and now < self._list_again_at
             and self._policy_version == self._outbox.policies_in_force.version
             and latest["commands"] == self._versions["commands"]
+            and (self._other_lanes.are_left_alone or bool(alive) or self.has_work)
             and self._outbox.logs.has_all(
-                after=self._versions["transitions"], to=latest["transitions"]
+                after=self._versions["transitions"],
+                to=latest["transitions"],
+                lanes=self._share.owned,
             )
         )
 
@@ -331,7 +334,7 @@ class Planning:
             found = self._arrivals.read(after=after, to=to, limit=limit - eligible)
             if found is None:
                 return False
-            new, reached = self._without_later(found.deliveries), found.to
+            new, reached = self._without_later(self._ours(found.deliveries)), found.to
             self._freshness.planned(found.deliveries.num_rows)
         if new.num_rows or requeued:
             left = self._window.left()
@@ -343,6 +346,18 @@ class Planning:
         self._versions = {**latest, "events": reached}
         self._note_next_due()
         return True
+
+    def _ours(self, new: pa.Table) -> pa.Table:
+        """Return what is of our lanes, and note that the others have the rest."""
+        if self._share.has_all:
+            return new
+        ours = pc.is_in(
+            pa.array(self._outbox.logs.epoch.lanes_of(new), pa.int32()),
+            pa.array(sorted(self._share.owned), pa.int32()),
+        )
+        found = new.filter(ours)
+        self._other_lanes.open += new.num_rows - found.num_rows
+        return found
 
     def _without_later(self, new: pa.Table) -> pa.Table:
         """Leave out what has no key and is not due for long: it keeps nobody waiting, and is listed
@@ -405,7 +420,25 @@ class Planning:
         takes_over: bool,
         stood_by: bool,
     ) -> None:
-        """List what is open, end claims that are over, apply commands, and make the window anew."""
+        """List what is open and make the window anew; with nothing to do, look at other lanes."""
+        opened = self._list(
+            latest, alive=alive, ahead=ahead, takes_over=takes_over, stood_by=stood_by
+        )
+        if opened is not None and self._share.are_several and not self.has_work:
+            self._poll_other_lanes(opened, alive)
+
+    def _list(
+        self,
+        latest: dict[str, int],
+        *,
+        alive: Set[str],
+        ahead: int,
+        takes_over: bool,
+        stood_by: bool,
+    ) -> Opened | None:
+        """List what is open, end claims that are over, apply commands, and make the window anew;
+        None if the epoch has ended meanwhile.
+        """
         self.forget()
         self._outbox.logs.catch_up(latest["transitions"])
         self._listing.is_unresolved = False  # until claims are ended, and some cannot be
@@ -413,14 +446,14 @@ class Planning:
         self._stands_by = self._is_left_to_others(opened.found.claims, takes_over=takes_over)
         if self._stands_by:
             self._take(Listed(rows=NOTHING, reached=None), opened, alive=alive)
-            return
+            return opened
         if stood_by:
             self._isolation.load(again=True)  # the other one may have left a breaker open
         seen = self._outbox.logs.positions
         ended = self._listing.end_claims(opened, in_flight=alive) + self._apply_commands(latest)
         if self._outbox.logs.epoch != self._epoch:
             self._begin_epoch()  # an append has lost to the end of the former one
-            return
+            return None
         # Either may have gone past what others appended, also if it appended nothing itself: a
         # claim that is planned without that would not lose to it.
         if ended or self._outbox.logs.positions != seen:
@@ -433,8 +466,9 @@ class Planning:
             if whole is not None:
                 self._take(whole, opened, alive=alive)
                 if self._follow(opened.versions, ahead=ahead, alive=alive):
-                    return
+                    return opened
         self._take(self._listing.first(opened, ahead=ahead), opened, alive=alive)
+        return opened
 
     def _take(self, listed: Listed, opened: Opened, *, alive: Set[str]) -> None:
         """Make the window of what was listed."""
@@ -449,9 +483,9 @@ class Planning:
         self._policy_version = self._outbox.policies_in_force.version
         self._unavailable = self._isolation.unavailable()
         if not self._is_whole:
-            self._note(opened, alive)
+            self._note(opened)
 
-    def _note(self, opened: Opened, alive: Set[str]) -> None:
+    def _note(self, opened: Opened) -> None:
         """Note when something may become eligible, of what is not in the window."""
         if self.has_work:
             self._timing.next_due = 0.0  # what is left may be taken as soon as this is used up
@@ -466,8 +500,6 @@ class Planning:
         self._standby.polled(leases)
         now = self._clock.monotonic()
         self._timing.next_due = min([self._list_again_at, *(now + wait for wait in waits)])
-        if self._share.are_several:
-            self._poll_other_lanes(opened, alive)
 
     # --- lanes, other relays, commands ---------------------------------------------------------
 
@@ -524,7 +556,8 @@ class Planning:
         self._other_lanes.poll(opened.everything, opened.versions)
         if self._other_lanes.due and not alive and self._share.choose(goes_on=True):
             self.forget()
-            self._other_lanes.poll_again()
+            self._other_lanes.forget()
+            self._timing.next_due = self._clock.monotonic()
 
     def _apply_commands(self, latest: Mapping[str, int]) -> int:
         """Append what operators ask for; returns how many transitions that made."""

@@ -22,7 +22,7 @@ from delta_outbox.core.instants import instant_of, micros
 from delta_outbox.lifecycle.claim_policies import ClaimPolicies
 from delta_outbox.lifecycle.claims import BLOCKS
 from delta_outbox.lifecycle.endings import suspect_claim_limit
-from delta_outbox.lifecycle.order_scopes import further_scopes, goes_to, scopes_of
+from delta_outbox.lifecycle.order_scopes import goes_to, scopes_of
 from delta_outbox.lifecycle.policy import DeliveryPolicy, PolicySet
 from delta_outbox.lifecycle.policy_columns import OnDead
 
@@ -71,7 +71,9 @@ class Window:
         if BLOCKS in deliveries.column_names:
             blocks = mask_of(deliveries[BLOCKS])
         self._is_killed = np.asarray(deliveries["kill_command_id"].is_valid()) & ~blocks
-        self._set_scopes(deliveries, policies)
+        scopes, self._scope = _coded(scopes_of(deliveries, policies))
+        self._codes = {name: code for code, name in enumerate(scopes)}
+        self._scope[self._is_killed] = _FREE  # it blocks nothing
         self._destinations, self._to = _coded(goes_to(deliveries, policies))
         self._group = _groups(deliveries)
         self._due = _micros(deliveries["available_at"], otherwise=-_NEVER)
@@ -102,7 +104,7 @@ class Window:
             self._unavailable = unavailable
             is_due = self._left & (self._due <= at)
             self._ends = is_due & (self._is_killed | (self._expires <= at))
-            is_due = is_due & ~self._ends & ~self._of_any(self._blocked)
+            is_due = is_due & ~self._ends & ~self._blocked[self._scope]
             for name in self._destinations if unavailable else ():
                 if set(name.split("|")) <= set(unavailable):
                     is_due &= ~self._is_to(name)
@@ -182,7 +184,7 @@ class Window:
         """
         codes = self._codes_of(scopes)
         self._blocked[codes] = True
-        self._eligible = self._eligible & ~self._of_any(self._blocked)
+        self._eligible = self._eligible & ~self._blocked[self._scope]
 
     def take_ends(self, size: int) -> pa.Table:
         """Cut a claim of what is to be ended without being sent: killed, or past its age. No order
@@ -274,7 +276,7 @@ class Window:
             return self._eligible.copy()
         is_blocked = np.zeros_like(self._blocked)
         is_blocked[codes] = True
-        return self._eligible & ~self._of_any(is_blocked)
+        return self._eligible & ~is_blocked[self._scope]
 
     def _codes_of(self, scopes: Iterable[str | None]) -> list[int]:
         found = (self._codes.get(scope) for scope in scopes if scope is not None)
@@ -295,66 +297,33 @@ class Window:
         return result
 
     def _is_first(self, places: Places) -> Mask:
-        """Say which places are the first of their key; without order each is."""
-        keys = self._key[places]
+        """Say which places are the first of their scope; without a scope each is."""
+        scopes = self._scope[places]
         first = np.zeros(len(places), dtype=bool)
-        first[np.unique(keys, return_index=True)[1]] = True
-        first |= keys == _FREE
+        first[np.unique(scopes, return_index=True)[1]] = True
+        first |= scopes == _FREE
         return first
 
     def _is_of_share(self, places: Places, share: int) -> Mask:
-        """Say which places are of every so many-th of their keys; without order each is."""
-        keys = self._key[places]
-        is_there = np.zeros(int(self._key.max(initial=_FREE)) + 2, dtype=bool)
-        is_there[keys] = True
+        """Say which places are of every so many-th of their scopes; without a scope each is."""
+        scopes = self._scope[places]
+        is_there = np.zeros(len(self._blocked), dtype=bool)
+        is_there[scopes] = True
         is_there[_FREE] = False
         number = np.cumsum(is_there) - 1
-        result: Mask = (number[keys] % share == 0) | (keys == _FREE)
+        result: Mask = (number[scopes] % share == 0) | (scopes == _FREE)
         return result
 
     def _is_prefix(self, places: Places) -> Mask:
-        """Say which places have nothing before them in their scopes that stays behind."""
+        """Say which places have nothing before them in their scope that stays behind."""
         behind = self._left & ~(self._ends & self._lets_go) & (self._scope != _FREE)
         behind[places] = False
         others = np.flatnonzero(behind)
         first_other = np.full(len(self._blocked), self._left.size, dtype=np.int64)
         first_other[self._scope[others][::-1]] = others[::-1]  # of a scope, the last one counts
-        further, scopes = self._further
-        np.minimum.at(first_other, scopes[behind[further]], further[behind[further]])
         first_other[_FREE] = self._left.size
         result: Mask = places < first_other[self._scope[places]]
-        if further.size:
-            is_behind = np.zeros_like(self._left)
-            is_behind[further[further >= first_other[scopes]]] = True
-            result &= ~is_behind[places]
         return result
-
-    def _of_any(self, is_scope: Mask) -> Mask:
-        """Say which deliveries are of one of some scopes."""
-        result: Mask = is_scope[self._scope]
-        further, scopes = self._further
-        result[further[is_scope[scopes]]] = True
-        return result
-
-    def _set_scopes(self, deliveries: pa.Table, policies: PolicySet) -> None:
-        """Number the scopes. A delivery has one, as a rule; one that was never claimed has others
-        besides, if it goes to several destinations with an order of their own.
-        """
-        first, (further, others) = (
-            scopes_of(deliveries, policies),
-            further_scopes(deliveries, policies),
-        )
-        names, codes = _coded(pa.concat_arrays([first, others]))
-        self._codes = {name: code for code, name in enumerate(names)}
-        self._scope = codes[: deliveries.num_rows]
-        self._scope[self._is_killed] = _FREE  # it blocks nothing
-        places = further.to_numpy().astype(np.int64)
-        is_alive = ~self._is_killed[places]
-        self._further = places[is_alive], codes[deliveries.num_rows :][is_alive]
-        self._key = self._scope
-        if places.size:
-            _, self._key = _coded(deliveries["ordering_key"].combine_chunks())
-            self._key[self._scope == _FREE] = _FREE
 
 
 def _coded(names: pa.StringArray) -> tuple[list[str], Places]:

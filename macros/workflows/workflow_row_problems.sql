@@ -31,7 +31,7 @@
             "Write a number of seconds, such as 120."
         ) -%}
     {%- endif -%}
-    {%- set fields = row["start_fields"].split() -%}
+    {%- set fields = delta_outbox.workflow_start_fields(row["start_fields"]) -%}
     {%- set taken = [] -%}
     {%- for field in ["instance", "task", "visit", "workflow"] if field in fields -%}
         {%- do taken.append(field) -%}

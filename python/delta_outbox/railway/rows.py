@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
@@ -37,7 +38,10 @@ COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
         "version": "Raised when its routes change, from 1.",
         "title": "Its name for people.",
         "starts_on": "Event type that starts an instance.",
-        "start_fields": "Fields of the start event that identifiers may use, with blanks between.",
+        "start_fields": (
+            "Fields of the start event that identifiers may use, with blanks between; "
+            "`name=key` where its payload has another key."
+        ),
         "instance": "Template over the start event that tells instances apart.",
         "first_task": "Task that an instance begins with.",
         "default_exit": "Event type where a fault or an expiry leads that has no outcome.",
@@ -94,11 +98,7 @@ def rows_of(workflow: Graph[Any]) -> Rows:
         workflow: that keeps every rule.
     """
     rows: Rows = {
-        "railway_workflows": [_workflow(workflow)],
-        "railway_tasks": [_task(workflow, task) for task in workflow.tasks],
-        "railway_routes": [
-            _leg(workflow, leg) for one in workflow.tasks for leg in workflow.legs(one)
-        ],
+        **rows_of_graph(workflow),
         "railway_contracts": [
             _full(
                 "railway_contracts",
@@ -117,6 +117,21 @@ def rows_of(workflow: Graph[Any]) -> Rows:
     return rows
 
 
+def rows_of_graph(workflow: Graph[Any]) -> Rows:
+    """Return the rows of a workflow that say where its instances go, without contracts and hash.
+
+    Args:
+        workflow: whose.
+    """
+    return {
+        "railway_workflows": [_workflow(workflow)],
+        "railway_tasks": [_task(workflow, task) for task in workflow.tasks],
+        "railway_routes": [
+            _leg(workflow, leg) for one in workflow.tasks for leg in workflow.legs(one)
+        ],
+    }
+
+
 # twin: macros/workflows/workflow_hash.sql::workflow_hash
 def hash_of(rows: Mapping[str, Iterable[Row]]) -> str:
     """Return the hash of rows; their order, and the column `hash` itself, do not count.
@@ -132,6 +147,17 @@ def hash_of(rows: Mapping[str, Iterable[Row]]) -> str:
         for row in found
     )
     return hashlib.md5("\n".join(lines).encode(), usedforsecurity=False).hexdigest()
+
+
+# twin: macros/workflows/workflow_start_fields.sql::workflow_start_fields
+def start_fields(cell: str) -> dict[str, str]:
+    """Return the fields of a start event that identifiers may use, each with its key in JSON.
+
+    Args:
+        cell: of the column `start_fields`.
+    """
+    named = [one.partition("=") for one in cell.split()]
+    return {name: key or name for name, _, key in named}
 
 
 def joined(each: Iterable[Rows]) -> Rows:
@@ -171,7 +197,11 @@ def from_csv(text: str) -> list[Row]:
 
 
 def _workflow(workflow: Graph[Any]) -> Row:
-    usable = [name for name, kind in fields_of(workflow.start).items() if kind in PLAIN_TYPES]
+    usable = [
+        name if key == name else f"{name}={key}"
+        for name, kind in fields_of(workflow.start).items()
+        if kind in PLAIN_TYPES and not re.search(r"\s", key := _key(workflow.start, name))
+    ]
     exit_ = workflow.default_exit
     return _full(
         "railway_workflows",
@@ -229,10 +259,7 @@ def _task(workflow: Graph[Any], task: AnyTask) -> Row:
 
 def _told_apart_by(task: type[ToDo[Any, Any, Any, Any]]) -> str:
     """Return the field by the name that it has in an answer, as the contract's JSON Schema."""
-    name = task.told_apart_by or ""
-    field = task.contract.model_fields.get(name)
-    alias = field.validation_alias if field else None
-    return alias if isinstance(alias, str) else name
+    return _key(task.contract, task.told_apart_by or "")
 
 
 def _leg(workflow: Graph[Any], leg: Leg[Any]) -> Row:
@@ -246,6 +273,13 @@ def _leg(workflow: Graph[Any], leg: Leg[Any]) -> Row:
         to_task=target.task_name() if isinstance(target, type) else "",
         to_event=target.event_type if isinstance(target, Event) else "",
     )
+
+
+def _key(kind: type[Any], name: str) -> str:
+    """Return the key that a field has in JSON: its alias, if there is one."""
+    field = getattr(kind, "__pydantic_fields__", {}).get(name)
+    alias = field.validation_alias if field else None
+    return alias if isinstance(alias, str) else name
 
 
 def _full(seed: str, **cells: str) -> Row:

@@ -752,12 +752,10 @@ def test_workflows_that_start_each_other_without_end_are_refused() -> None:
     assert "receipt -> search -> receipt" in found[0].says
 
 
-def test_a_start_event_is_parsed_and_names_its_instance() -> None:
-    """The payload of a start event becomes the declared class, and the instance its template."""
+def test_a_start_event_is_parsed() -> None:
+    """The payload of a start event becomes the declared class."""
     start = graph().parse(b'{"parcel_id": "p-1", "grams": 20}')
     assert Parcel(parcel_id="p-1", grams=20) == start
-    assert "p-1" == graph().instance_of(start, "e-1")
-    assert "e-1" == graph(instance="{event_id}").instance_of(start, "e-1")
 
 
 def test_the_second_outcome_of_a_check_is_a_loop() -> None:

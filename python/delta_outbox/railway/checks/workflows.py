@@ -7,14 +7,13 @@ from datetime import timedelta
 from typing import Final
 
 from delta_outbox.railway.checks.shared_checks import (
-    RESERVED_TYPE,
     AnyWorkflow,
     Finding,
     has_text,
     template,
 )
 from delta_outbox.railway.graph import Event, Route, fields_of
-from delta_outbox.railway.identifiers import OF_TASKS
+from delta_outbox.railway.identifiers import OF_TASKS, RESERVED_TYPE
 from delta_outbox.railway.names import is_plain
 from delta_outbox.railway.tasks import AnyTask, Task
 

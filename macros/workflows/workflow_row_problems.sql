@@ -43,6 +43,11 @@
             "Rename them."
         ) -%}
     {%- endif -%}
+    {%- if row["start_contract"] and fromjson(row["start_contract"]) is not mapping -%}
+        {%- do delta_outbox.workflow_problem(
+            problems, name, "start_no_schema", "start_contract is no JSON Schema.", "Write one, or leave the cell empty."
+        ) -%}
+    {%- endif -%}
     {%- do delta_outbox.workflow_template_problems("instance", row["instance"], fields + ["event_id"], name, problems) -%}
     {%- if not workflow["tasks"] -%}
         {%- do delta_outbox.workflow_problem(

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
+from pydantic import TypeAdapter
+
 from delta_outbox.railway.compromises import written
 from delta_outbox.railway.graph import Event, Graph, Leg, fields_of
 from delta_outbox.railway.identifiers import PLAIN_TYPES
@@ -42,6 +44,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
             "Fields of the start event that identifiers may use, with blanks between; "
             "`name=key` where its payload has another key."
         ),
+        "start_contract": "JSON Schema of its payload; empty: only those fields are checked.",
         "instance": "Template over the start event that tells instances apart.",
         "first_task": "Task that an instance begins with.",
         "default_exit": "Event type where a fault or an expiry leads that has no outcome.",
@@ -98,27 +101,28 @@ def rows_of(workflow: Graph[Any]) -> Rows:
         workflow: that keeps every rule.
     """
     rows: Rows = {
-        **rows_of_graph(workflow),
+        **rows_of_routes(workflow),
         "railway_contracts": [
             _full(
                 "railway_contracts",
                 workflow=workflow.name,
                 task=task.task_name(),
                 version=str(workflow.version),
-                contract=json.dumps(
-                    task.contract.model_json_schema(), ensure_ascii=False, separators=(",", ":")
-                ),
+                contract=_json(task.contract.model_json_schema()),
             )
             for task in workflow.tasks
             if issubclass(task, ToDo)
         ],
     }
-    rows["railway_workflows"][0]["hash"] = hash_of(rows)
+    (row,) = rows["railway_workflows"]
+    row["start_contract"] = _json(TypeAdapter(workflow.start).json_schema())
+    row["hash"] = hash_of(rows)
     return rows
 
 
-def rows_of_graph(workflow: Graph[Any]) -> Rows:
-    """Return the rows of a workflow that say where its instances go, without contracts and hash.
+def rows_of_routes(workflow: Graph[Any]) -> Rows:
+    """Return the rows of a workflow that say where its instances go, without contracts and
+    hash.
 
     Args:
         workflow: whose.
@@ -294,6 +298,10 @@ def _until(column: str, instead: str, span: timedelta | Never) -> Row:
 
 def _seconds(span: timedelta) -> str:
     return f"{span.total_seconds():.6f}".rstrip("0").rstrip(".")
+
+
+def _json(schema: Mapping[str, Any]) -> str:
+    return json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
 
 
 def _line(text: str) -> str:

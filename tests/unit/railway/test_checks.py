@@ -113,6 +113,11 @@ CASES = {
     "event_type": (graph(default_exit=Event(event_type=" ")), None, "type of a domain event"),
     "start": (graph(start=str), None, "has no fields"),
     "start_fields": (graph(start=STRANGE), None, "['task']"),
+    "start_no_schema": (
+        graph(start=make_dataclass("Odd", [("parcel_id", str), ("odd", Callable[[], None])])),
+        None,
+        "the start event cannot be told to others: ",
+    ),
     "instance_malformed": (graph(instance="{parcel_id"), None, "it is no template"),
     "instance_unknown_field": (graph(instance="{parcel}"), None, "uses parcel, which"),
     "instance_no_text": (graph(instance="{lines}"), None, "neither text nor a whole number"),
@@ -668,7 +673,7 @@ def test_what_dbt_would_read_as_empty_is_refused(column: str) -> None:
 def test_every_text_of_a_row_is_tried_as_null() -> None:
     """No column of text is left out above; numbers and closed lists cannot be `null`."""
     closed = {"version", "category", "compromise", "visibility", "necessity", "hurt", "risks"}
-    closed |= {"hash", "cause", "contract", "to_task", "told_apart_by"}
+    closed |= {"hash", "cause", "contract", "start_contract", "to_task", "told_apart_by"}
     texts = {
         name
         for columns in COLUMNS.values()

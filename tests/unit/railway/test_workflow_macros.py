@@ -286,6 +286,7 @@ CASES: dict[str, list[tuple[Callable[[Rows], Any], str]]] = {
     ],
     "lease": [(workflow(lease_seconds="soon"), ""), (workflow(lease_seconds=""), "")],
     "start_fields": [(workflow(start_fields="parcel_id task"), "")],
+    "start_no_schema": [(workflow(start_contract="[]"), ""), (workflow(start_contract="{"), "")],
     "instance_malformed": [(workflow(instance="{parcel_id"), ""), (workflow(instance=" "), "")],
     "instance_unknown_field": [(workflow(instance="{parcel}"), "")],
     "routes": [

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Final
 
+from pydantic import PydanticUndefinedAnnotation, PydanticUserError, TypeAdapter
+
 from delta_outbox.railway.checks.shared_checks import (
     AnyWorkflow,
     Finding,
@@ -109,6 +111,14 @@ def start_event(workflow: AnyWorkflow) -> Iterator[Finding]:
             "start_fields",
             f"the start event has the fields {taken}, which identifiers use for other things.",
             "Rename them in the class; an alias may keep the name in the payload.",
+        )
+    try:
+        TypeAdapter(workflow.start).json_schema()
+    except (PydanticUserError, PydanticUndefinedAnnotation) as error:
+        yield (
+            "start_no_schema",
+            f"the start event cannot be told to others: {str(error).splitlines()[0]}.",
+            "Use types that JSON has: texts, numbers, lists, classes of them.",
         )
     yield from template("instance", workflow.instance, {**known, "event_id": str})
 

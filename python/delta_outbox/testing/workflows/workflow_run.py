@@ -13,7 +13,7 @@ from delta_outbox.railway import Decided, Exit, Item, Never, State, Task, ToDo, 
 from delta_outbox.railway.graph import Event, Graph, values_of
 from delta_outbox.railway.names import duration
 from delta_outbox.railway.routing import Facts, Place, Routing, TaskEnding, facts_after
-from delta_outbox.railway.rows import rows_of_graph
+from delta_outbox.railway.rows import rows_of_routes
 from delta_outbox.testing.workflows.clock import VirtualClock
 from delta_outbox.testing.workflows.errors import KitError
 from delta_outbox.testing.workflows.inputs import check_object, check_third_parties
@@ -170,7 +170,7 @@ class _Instance:
     ) -> None:
         self.workflow, self.tasks, self.start = workflow, tasks, start
         self.people, self.third_parties, self.clock = people, third_parties, clock
-        self.routing = Routing(rows_of_graph(workflow), workflow.name)
+        self.routing = Routing(rows_of_routes(workflow), workflow.name)
         self.run_of = WorkflowRun(instance=self.routing.instance(values_of(start), event_id))
 
     def run(self) -> WorkflowRun:

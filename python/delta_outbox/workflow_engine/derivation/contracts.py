@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, best_match
+from jsonschema.exceptions import SchemaError
 from pydantic_core import from_json
 from referencing import Registry
 from referencing.exceptions import Unresolvable
@@ -26,6 +26,11 @@ class Contract:
     def __init__(self, schema: str) -> None:
         self._schema: dict[str, Any] = json.loads(schema or "{}")
         self._validator = Draft202012Validator(self._schema, registry=Registry())
+        try:
+            self._validator.check_schema(self._schema)
+            self._readable = True
+        except SchemaError:
+            self._readable = False
 
     def read(self, payload: bytes) -> dict[str, Any]:
         """Return the object of a payload.
@@ -42,11 +47,12 @@ class Contract:
             raise DoesNotFit("it is no JSON") from error
         if not isinstance(value, dict):
             raise DoesNotFit("it is no JSON object")
+        if not self._readable:
+            raise DoesNotFit("its contract is no JSON Schema")
         try:
-            self._validator.check_schema(self._schema)
-            broken = best_match(self._validator.iter_errors(value))
-        except (SchemaError, Unresolvable) as error:
-            raise DoesNotFit("start_contract itself is no JSON Schema that can be read") from error
+            broken = next(iter(self._validator.iter_errors(value)), None)
+        except Unresolvable as error:
+            raise DoesNotFit("its contract refers to what it does not hold") from error
         if broken is None:
             return value
         rule = "/".join(map(str, broken.absolute_schema_path))

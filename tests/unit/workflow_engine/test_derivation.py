@@ -192,17 +192,7 @@ IGNORED = [
     (WhyIgnored.PAYLOAD_REFUSED, plan(1, graph()), parcel(text=b"[]"), "it is no JSON object."),
     (WhyIgnored.PAYLOAD_REFUSED, plan(1, graph()), parcel(grams=None), "it breaks required: grams"),
     (WhyIgnored.PAYLOAD_REFUSED, plan(1, graph()), parcel(grams="9"), "breaks properties/grams/"),
-    (
-        WhyIgnored.PAYLOAD_REFUSED,
-        parcel(),
-        "contract is no JSON Schema",
-    ),
-    (
-        WhyIgnored.FIELD_MISSING,
-        by_hand(""),
-        parcel(parcel_id=None),
-        "'parcel_id', which is missing",
-    ),
+    (WhyIgnored.FIELD_MISSING, by_hand(""), parcel(parcel_id=None), "'parcel_id', which is"),
     (WhyIgnored.FIELD_MISSING, by_hand(""), parcel(parcel_id=True), "neither text nor a whole"),
     (WhyIgnored.FIELD_MISSING, by_hand(""), parcel(parcel_id=7.5), "neither text nor a whole"),
     (WhyIgnored.IDENTIFIER_REFUSED, plan(1, graph()), parcel(parcel_id=" "), "of the instance"),
@@ -235,7 +225,9 @@ def test_why_a_start_event_begins_nothing(
     [('{"type":"text"}', "is no JSON Schema"), ('{"$ref":"https://a.b"}', "what it does not hold")],
 )
 def test_a_contract_that_cannot_be_read_begins_nothing(contract: str, says: str) -> None:
-    """Rows by hand may have a contract that only its reader finds to be none; nothing is fetched."""
+    """Rows by hand may have a contract that only its reader finds to be none, or that is elsewhere:
+    nothing is fetched.
+    """
     (ignored,) = DerivedLog(by_hand(contract)).write([parcel()]).ignored
     assert WhyIgnored.PAYLOAD_REFUSED == ignored.why
     assert says in ignored.message

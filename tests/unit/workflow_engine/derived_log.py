@@ -72,6 +72,7 @@ class DerivedLog:
         ]
 
     def task(self, task_id: str) -> TaskEvent:
-        """Return a task of the log."""
+        """Return a task that the log must have."""
+        assert task_id in self.rows, f"no row '{task_id}' among {list(self.rows)}"
         (found,) = [one for one in self.tasks() if one.task_id == task_id]
         return found

@@ -116,8 +116,8 @@ class Instances(RuleBasedStateMachine):
         self.unread.append(event)
 
     @precondition(lambda self: any(one.task and not one.ending for one in self.instances.values()))
-    @rule(data=st.data(), said=st.booleans())
-    def end(self, data: Any, said: bool) -> None:
+    @rule(data=st.data(), explicit=st.booleans())
+    def end(self, data: Any, explicit: bool) -> None:
         """A task ends in any way; what its rows say of a cause need not be said again."""
         self.pass_time()
         at_work = [name for name, one in self.instances.items() if one.task and not one.ending]
@@ -128,7 +128,7 @@ class Instances(RuleBasedStateMachine):
         facts = {"at": len(self.ended)} if leg.cause == "decided" else {}
         ending = TaskEnding(
             cause=leg.cause,
-            outcome=chosen if said or leg.cause == "decided" else None,
+            outcome=chosen if explicit or leg.cause == "decided" else None,
             data=facts,
         )
         task = self.log.task(instance.rows[-1][0])

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from random import Random
 from typing import Any
 
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from tests.unit.railway.drawn import graphs
 from tests.unit.workflow_engine.derived_log import NOW, DerivedLog, plan
 
@@ -24,6 +24,7 @@ from delta_outbox.workflow_engine.derivation.instance_states import Status, inst
 from delta_outbox.workflow_engine.derivation.starts import WhyIgnored
 
 PARCELS = ("a", "b", "c")
+HOUR = timedelta(hours=1)
 
 
 def sound(workflow: Graph[Any]) -> bool:
@@ -78,70 +79,62 @@ class Instance:
             self.come_to(parcel, leg.target)
 
 
-class Instances(RuleBasedStateMachine):
-    """Producers, whoever ends tasks, and writers that race, against the picture."""
+class Instances:
+    """Producers, whoever ends tasks, and writers that race, against the picture.
 
-    def __init__(self) -> None:
-        super().__init__()
+    Args:
+        workflows: two versions of one workflow; the first is in force.
+        chance: what happens.
+    """
+
+    def __init__(self, workflows: tuple[Graph[Any], Graph[Any]], chance: Random) -> None:
+        self.chance = chance
         self.now = NOW
         self.starts: list[StartEvent] = []
         self.ended: list[Ended] = []
         self.unread: list[StartEvent] = []
         self.instances: dict[str, Instance] = {}
-
-    @initialize(workflows=st.tuples(*[graphs(odd=False).filter(sound)] * 2))
-    def build(self, workflows: Any) -> None:
-        """Put one version into force; another one is at hand."""
         self.workflows = {1: workflows[0], 2: replace(workflows[1], version=2)}
         self.log = DerivedLog(plan(1, self.workflows[1]))
 
-    @rule()
-    def build_again(self) -> None:
+    def build(self) -> None:
         """Put the other version into force."""
         self.log.plans[2] = plan(2, self.workflows[2])
         self.log.newest = 2
 
-    @rule(parcel=st.sampled_from(PARCELS))
-    def start(self, parcel: str) -> None:
-        """A producer appends a start event, also of an instance that has begun or ended."""
-        self.pass_time()
+    def start(self) -> None:
+        """Append a start event, also of an instance that has begun or ended."""
+        self.now += HOUR
         event = StartEvent(
             event_id=f"e-{len(self.starts)}",
             event_type="parcel.ready",
-            payload=f'{{"parcel_id":"{parcel}","grams":1}}'.encode(),
+            payload=f'{{"parcel_id":"{self.chance.choice(PARCELS)}","grams":1}}'.encode(),
             since=self.now,
             arrival=len(self.starts),
         )
         self.starts.append(event)
         self.unread.append(event)
 
-    @precondition(lambda self: any(one.task and not one.ending for one in self.instances.values()))
-    @rule(data=st.data(), explicit=st.booleans())
-    def end(self, data: Any, explicit: bool) -> None:
-        """A task ends in any way; what its rows say of a cause need not be said again."""
-        self.pass_time()
-        at_work = [name for name, one in self.instances.items() if one.task and not one.ending]
-        parcel = data.draw(st.sampled_from(at_work))
-        instance = self.instances[parcel]
-        leg = data.draw(st.sampled_from(list(instance.workflow.legs(instance.task))))
-        chosen = DEFAULT_EXIT if leg.outcome is None else leg.outcome
-        facts = {"at": len(self.ended)} if leg.cause == "decided" else {}
-        ending = TaskEnding(
-            cause=leg.cause,
-            outcome=chosen if explicit or leg.cause == "decided" else None,
-            data=facts,
-        )
+    def end(self) -> None:
+        """End a task in any way; what its rows say of a cause need not be said again."""
+        at_work = [one for one in self.instances.values() if one.task and not one.ending]
+        if not at_work:
+            return
+        self.now += HOUR
+        instance = self.chance.choice(at_work)
+        leg = self.chance.choice(list(instance.workflow.legs(instance.task)))
+        outcome = DEFAULT_EXIT if leg.outcome is None else leg.outcome
+        decided = leg.cause == "decided"
+        facts = {"at": len(self.ended)} if decided else {}
+        explicit = decided or self.chance.random() < 0.5
+        ending = TaskEnding(cause=leg.cause, outcome=outcome if explicit else None, data=facts)
         task = self.log.task(instance.rows[-1][0])
         self.ended.append(Ended(task=task, ending=ending, at=self.now))
         instance.ending = (leg, self.now, facts)
 
-    @rule(chance=st.randoms(use_true_random=False))
-    def write(self, chance: Any) -> None:
-        """Two writers read the same news, and old ones, in any order; one of them writes."""
-        news = [
-            (self.mixed(chance, self.starts, self.unread), self.mixed(chance, self.ended))
-            for _ in range(2)
-        ]
+    def write(self) -> None:
+        """Let two writers read the same news, and old ones, in any order; one of them writes."""
+        news = [(self.mixed(self.starts, self.unread), self.mixed(self.ended)) for _ in range(2)]
         both = [self.log.follows(*one) for one in news]
         assert both[0].rows == both[1].rows
         derived = self.log.write(*news[0])
@@ -154,16 +147,12 @@ class Instances(RuleBasedStateMachine):
         }
         self.compare()
 
-    def mixed(self, chance: Any, every: list[Any], news: list[Any] | None = None) -> list[Any]:
+    def mixed(self, every: list[Any], news: list[Any] | None = None) -> list[Any]:
         """Return all news, some of the rest, and some of both twice, in any order."""
-        old = every if news is None else chance.sample(every, chance.randint(0, len(every)))
+        old = every if news is None else self.chance.sample(every, len(every) // 2)
         found = [*(every if news is None else news), *old]
-        chance.shuffle(found)
+        self.chance.shuffle(found)
         return found
-
-    def pass_time(self) -> None:
-        """Let an hour pass."""
-        self.now += timedelta(hours=1)
 
     def follow_by_hand(self) -> None:
         """Do by the picture what the writers have done."""
@@ -223,5 +212,20 @@ def told(row: tuple[str, str, datetime, dict[str, Any]]) -> tuple[str, str, date
     return (*row[:3], str(sorted(row[3].items())))
 
 
-TestInstances = Instances.TestCase
-TestInstances.settings = settings(max_examples=25, stateful_step_count=40)
+@settings(max_examples=20)
+@given(
+    workflows=st.tuples(*[graphs(odd=False).filter(sound)] * 2),
+    chance=st.randoms(use_true_random=True),
+)
+def test_what_follows_is_what_the_picture_says(workflows, chance) -> None:
+    """Whatever is started and ended, and however the news arrive, the log has the rows of the
+    picture, each once, and every instance has ended or has a next moment.
+    """
+    instances = Instances(workflows, chance)
+    acts = [instances.start, instances.end, instances.write, instances.build]
+    for act in chance.choices(acts, weights=[3, 8, 6, 1], k=60):
+        act()
+    instances.write()
+    before = dict(instances.log.rows)
+    instances.write()
+    assert before == instances.log.rows

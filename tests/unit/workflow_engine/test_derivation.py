@@ -23,9 +23,10 @@ from scripted import Town
 from tests.unit.railway.workflow import Book, Check, Label, Labelled, Pack, change, graph
 from tests.unit.workflow_engine.derived_log import NOW, DerivedLog, plan
 
+from delta_outbox.lifecycle.states import OUTCOME_REASONS
 from delta_outbox.railway import DEFAULT_EXIT, Never
 from delta_outbox.railway.graph import Event, Graph
-from delta_outbox.railway.routing import TaskEnding
+from delta_outbox.railway.routing import CAUSES, TaskEnding
 from delta_outbox.railway.rows import rows_of
 from delta_outbox.testing.workflows import Answer, run_workflow
 from delta_outbox.workflow_engine.derivation.events import StartEvent, TaskEvent
@@ -120,6 +121,26 @@ def test_what_is_not_decided_leads_where_the_rows_say(cause: str, outcome: Any, 
     log, label = started(graph())
     log.write(ended=[ended(label, cause, outcome)])
     assert to == list(log.rows.values())[-1].event_type
+
+
+@pytest.mark.parametrize(
+    ("reason", "outcome", "data", "expected"),
+    [
+        ("completed", "labelled", '{"a":1}', ("decided", "labelled", {"a": 1})),
+        ("rejected", "unclear", None, ("faulted", "unclear", {})),
+        ("exhausted", "default exit", None, ("faulted", DEFAULT_EXIT, {})),
+        ("expired", "default exit", None, ("expired", DEFAULT_EXIT, {})),
+        ("uncertain", "unclear", None, ("uncertain", "unclear", {})),
+    ],
+)
+def test_an_ending_is_read_from_its_transition(
+    reason: str, outcome: str, data: str | None, expected: Any
+) -> None:
+    """Each reason that has an outcome says what has happened to the task."""
+    assert OUTCOME_REASONS == CAUSES.keys()
+    _, label = started(graph())
+    ending = Ended.read(label, reason, outcome, data, NOW).ending
+    assert expected == (ending.cause, ending.outcome, ending.data)
 
 
 def test_an_instance_ends_with_an_ordinary_event() -> None:

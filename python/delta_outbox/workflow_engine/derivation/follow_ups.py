@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from delta_outbox.railway.outcomes import Exit
-from delta_outbox.railway.routing import LeadsNowhere, Place, TaskEnding
+from delta_outbox.lifecycle.states import Reason
+from delta_outbox.railway.outcomes import DEFAULT_EXIT, Exit
+from delta_outbox.railway.routing import CAUSES, LeadsNowhere, Place, TaskEnding
 from delta_outbox.workflow_engine.derivation.events import NewEvent, StartEvent, TaskEvent
 from delta_outbox.workflow_engine.derivation.plans import Plans
 from delta_outbox.workflow_engine.derivation.starts import (
@@ -32,6 +34,26 @@ class Ended:
     task: TaskEvent
     ending: TaskEnding
     at: datetime
+
+    @classmethod
+    def read(
+        cls, task: TaskEvent, reason: str, outcome: str, data: str | None, at: datetime
+    ) -> Ended:
+        """Return the ending that a transition has on record.
+
+        Args:
+            task: that has ended.
+            reason: of the transition.
+            outcome: of the transition; that of `DEFAULT_EXIT` is its value.
+            data: `outcome_data` of the transition.
+            at: `occurred_at` of the transition.
+        """
+        ending = TaskEnding(
+            cause=CAUSES[Reason(reason)],
+            outcome=DEFAULT_EXIT if outcome == DEFAULT_EXIT.value else outcome,
+            data=json.loads(data) if data else {},
+        )
+        return cls(task=task, ending=ending, at=at)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -396,7 +396,7 @@ def routes_to(workflow: Graph[Any]) -> Iterator[list[Any]]:
         for leg in workflow.legs(task):
             way = [*ways[task], leg]
             yield way
-            if leg.target not in ways and not isinstance(leg.target, Event):
+            if leg.target not in ways and isinstance(leg.target, type):
                 ways[leg.target] = way
                 todo.append(leg.target)
 

@@ -73,8 +73,8 @@ class Instance:
             self.facts[leg.task.task_name()] = data
         if isinstance(leg.target, Event):
             self.task = self.ending = None
-            end = (f"workflow:drawn/{parcel}", leg.target.event_type, self.since, {})
-            self.rows.append(end)
+            key = f"workflow:drawn/{parcel}"
+            self.rows.append((key, leg.target.event_type, self.since, {}))
         else:
             self.come_to(parcel, leg.target)
 

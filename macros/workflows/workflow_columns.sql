@@ -6,8 +6,8 @@
     -#}
     {{- return({
         "railway_workflows": [
-            "workflow", "version", "title", "starts_on", "start_fields", "instance", "first_task", "default_exit",
-            "lease_seconds", "hash",
+            "workflow", "version", "title", "starts_on", "start_fields", "start_contract", "instance", "first_task",
+            "default_exit", "lease_seconds", "hash",
         ],
         "railway_tasks": [
             "workflow", "task", "title", "category", "identifier", "expires_seconds", "never_expires_why", "third_party",

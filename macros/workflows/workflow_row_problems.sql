@@ -31,7 +31,7 @@
             "Write a number of seconds, such as 120."
         ) -%}
     {%- endif -%}
-    {%- set fields = row["start_fields"].split() -%}
+    {%- set fields = delta_outbox.workflow_start_fields(row["start_fields"]) -%}
     {%- set taken = [] -%}
     {%- for field in ["instance", "task", "visit", "workflow"] if field in fields -%}
         {%- do taken.append(field) -%}
@@ -41,6 +41,11 @@
             problems, name, "start_fields",
             "the start event has the fields " ~ taken | join(", ") ~ ", which identifiers use for other things.",
             "Rename them."
+        ) -%}
+    {%- endif -%}
+    {%- if row["start_contract"] and fromjson(row["start_contract"]) is not mapping -%}
+        {%- do delta_outbox.workflow_problem(
+            problems, name, "start_no_schema", "start_contract is no JSON Schema.", "Write one, or leave the cell empty."
         ) -%}
     {%- endif -%}
     {%- do delta_outbox.workflow_template_problems("instance", row["instance"], fields + ["event_id"], name, problems) -%}

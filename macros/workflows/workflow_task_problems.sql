@@ -62,6 +62,7 @@
 
     {%- do delta_outbox.workflow_contract_problems(workflow, where, task, problems) -%}
 
-    {%- set fields = workflow["row"]["start_fields"].split() + ["instance", "task", "visit", "workflow"] -%}
+    {%- set fields = delta_outbox.workflow_start_fields(workflow["row"]["start_fields"])
+        + ["instance", "task", "visit", "workflow"] -%}
     {%- do delta_outbox.workflow_template_problems("identifier", row["identifier"], fields, where, problems) -%}
 {%- endmacro %}

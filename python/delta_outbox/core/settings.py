@@ -10,6 +10,9 @@ from delta_outbox.core.errors import BadSettings
 
 DEFAULT_EVENT_TYPE_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,254}"
 
+MAX_ID_BYTES = 512
+"""Of an event's id, as in the constraint `text_not_too_long` of the log."""
+
 
 def dotted(settings: Mapping[str, object]) -> dict[str, object]:
     """Flatten nested tables to dotted names: TOML reads an unquoted `a.b = 1` as a table."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.core.arrow import invalid_utf8, rows_where, sizes_of, without
-from delta_outbox.core.settings import AppendSettings
+from delta_outbox.core.settings import MAX_ID_BYTES, AppendSettings
 from delta_outbox.producer.candidates import REQUIRED, complete, normalise
 from delta_outbox.producer.log_match import contradictions, differing
 from delta_outbox.producer.map_rules import check_map
@@ -26,7 +26,6 @@ from delta_outbox.producer.rejection import Rejection, Report, Rows, shown
 __all__ = ["Rejection", "Validated", "complete", "validate"]
 
 # As in the constraint `text_not_too_long` of the log.
-MAX_ID_BYTES: Final = 512
 MAX_TYPE_BYTES: Final = 512
 MAX_KEY_BYTES: Final = 1024
 

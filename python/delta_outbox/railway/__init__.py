@@ -16,6 +16,7 @@
 - pages: the page of a workflow, for people of the business
 - problems: a rule that is broken, and the error that names all of them
 - providers: the tasks with their clients, as a module provides them
+- routing: where an instance goes, by the rows of its version
 - rows: a workflow as rows of seeds, and their hash
 - scaffold: what `outbox workflow new` writes
 - tasks: the class of each category, with all that an author writes into it

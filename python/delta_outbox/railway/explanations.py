@@ -35,6 +35,10 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "Identifiers use `workflow`, `task`, `instance` and `visit` for something else.",
         "Rename them in the class; an alias may keep the name in the payload.",
     ),
+    "start_no_schema": (
+        "Whether a payload starts an instance is decided by JSON Schema, without the class.",
+        "Use types that JSON has: texts, numbers, lists, classes of them.",
+    ),
     "instance_malformed": (
         "The template cannot be read.",
         "Write text with fields in braces, such as 'refund-{order_id}'.",

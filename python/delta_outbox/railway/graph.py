@@ -11,7 +11,7 @@ from typing import Any, Generic
 
 from pydantic import BaseModel, TypeAdapter
 
-from delta_outbox.railway.identifiers import DEFAULT_INSTANCE, Template
+from delta_outbox.railway.identifiers import DEFAULT_INSTANCE, task_identifier
 from delta_outbox.railway.outcomes import DEFAULT_EXIT, Exit, OutcomeT
 from delta_outbox.railway.tasks import Never, State, Task
 from delta_outbox.railway.triggers import StartT, Trigger
@@ -145,22 +145,6 @@ class Graph(Generic[StartT]):
             found["uncertain"] = getattr(task, "when_uncertain", DEFAULT_EXIT)
         return found
 
-    def target(self, task: type[Task[StartT, Any]], outcome: str | None) -> Target[StartT]:
-        """Return where an outcome leads.
-
-        Args:
-            task: of this workflow.
-            outcome: of the task; None for the default exit.
-
-        Raises:
-            KeyError: the task has no such outcome, or the workflow no default exit.
-        """
-        if outcome is not None:
-            return self.table[task][outcome]
-        if self.default_exit is None:
-            raise KeyError(f"{self.name} has no default exit")
-        return self.default_exit
-
     def reachable(
         self,
         task: type[Task[StartT, Any]],
@@ -199,24 +183,14 @@ class Graph(Generic[StartT]):
             task: of this workflow.
             trigger: what triggered it.
         """
-        return Template(task.identifier).fill(
-            {
-                **values_of(trigger.start),
-                "workflow": self.name,
-                "task": task.task_name(),
-                "instance": trigger.instance,
-                "visit": trigger.visit,
-            }
+        return task_identifier(
+            task.identifier,
+            values_of(trigger.start),
+            workflow=self.name,
+            task=task.task_name(),
+            instance=trigger.instance,
+            visit=trigger.visit,
         )
-
-    def instance_of(self, start: StartT, event_id: str) -> str:
-        """Return the instance that a start event begins.
-
-        Args:
-            start: its payload, parsed.
-            event_id: of the event.
-        """
-        return Template(self.instance).fill({**values_of(start), "event_id": event_id})
 
     def parse(self, payload: bytes | str) -> StartT:
         """Return the payload of a start event.

@@ -12,6 +12,8 @@ DEFAULT_IDENTIFIER = "{workflow}-{task}-{instance}-{visit}"
 DEFAULT_INSTANCE = "{event_id}"
 OF_TASKS = frozenset({"workflow", "task", "instance", "visit"})
 """What an identifier may use beside the fields of the start event."""
+RESERVED_TYPE: Final = "workflow:"
+"""How the event types of tasks, and the keys of instances, begin; no domain event's type may."""
 PLAIN_TYPES: Final = (str, int, "str", "int")
 """Types of fields whose text is the same for every reader."""
 
@@ -72,6 +74,30 @@ class Template:
             else:
                 pieces.append("")
         return pieces
+
+
+def task_identifier(
+    identifier: str,
+    values: Mapping[str, object],
+    *,
+    workflow: str,
+    task: str,
+    instance: str,
+    visit: int,
+) -> str:
+    """Return the identifier of a task.
+
+    Args:
+        identifier: its template.
+        values: of the fields of the start event.
+        workflow: to which it belongs.
+        task: its name.
+        instance: of the workflow.
+        visit: how often the instance has come to the task, this time included.
+    """
+    return Template(identifier).fill(
+        {**values, "workflow": workflow, "task": task, "instance": instance, "visit": visit}
+    )
 
 
 # twin: macros/workflows/workflow_templates_meet.sql::workflow_templates_meet

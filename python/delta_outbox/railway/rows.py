@@ -6,9 +6,12 @@ import csv
 import hashlib
 import io
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
+
+from pydantic import TypeAdapter
 
 from delta_outbox.railway.compromises import written
 from delta_outbox.railway.graph import Event, Graph, Leg, fields_of
@@ -37,7 +40,11 @@ COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
         "version": "Raised when its routes change, from 1.",
         "title": "Its name for people.",
         "starts_on": "Event type that starts an instance.",
-        "start_fields": "Fields of the start event that identifiers may use, with blanks between.",
+        "start_fields": (
+            "Fields of the start event that identifiers may use, with blanks between; "
+            "`name=key` where its payload has another key."
+        ),
+        "start_contract": "JSON Schema of its payload; empty: only those fields are checked.",
         "instance": "Template over the start event that tells instances apart.",
         "first_task": "Task that an instance begins with.",
         "default_exit": "Event type where a fault or an expiry leads that has no outcome.",
@@ -94,27 +101,39 @@ def rows_of(workflow: Graph[Any]) -> Rows:
         workflow: that keeps every rule.
     """
     rows: Rows = {
-        "railway_workflows": [_workflow(workflow)],
-        "railway_tasks": [_task(workflow, task) for task in workflow.tasks],
-        "railway_routes": [
-            _leg(workflow, leg) for one in workflow.tasks for leg in workflow.legs(one)
-        ],
+        **rows_of_routes(workflow),
         "railway_contracts": [
             _full(
                 "railway_contracts",
                 workflow=workflow.name,
                 task=task.task_name(),
                 version=str(workflow.version),
-                contract=json.dumps(
-                    task.contract.model_json_schema(), ensure_ascii=False, separators=(",", ":")
-                ),
+                contract=_json(task.contract.model_json_schema()),
             )
             for task in workflow.tasks
             if issubclass(task, ToDo)
         ],
     }
-    rows["railway_workflows"][0]["hash"] = hash_of(rows)
+    (row,) = rows["railway_workflows"]
+    row["start_contract"] = _json(TypeAdapter(workflow.start).json_schema())
+    row["hash"] = hash_of(rows)
     return rows
+
+
+def rows_of_routes(workflow: Graph[Any]) -> Rows:
+    """Return the rows of a workflow that say where its instances go, without contracts and
+    hash.
+
+    Args:
+        workflow: whose.
+    """
+    return {
+        "railway_workflows": [_workflow(workflow)],
+        "railway_tasks": [_task(workflow, task) for task in workflow.tasks],
+        "railway_routes": [
+            _leg(workflow, leg) for one in workflow.tasks for leg in workflow.legs(one)
+        ],
+    }
 
 
 # twin: macros/workflows/workflow_hash.sql::workflow_hash
@@ -132,6 +151,17 @@ def hash_of(rows: Mapping[str, Iterable[Row]]) -> str:
         for row in found
     )
     return hashlib.md5("\n".join(lines).encode(), usedforsecurity=False).hexdigest()
+
+
+# twin: macros/workflows/workflow_start_fields.sql::workflow_start_fields
+def start_fields(cell: str) -> dict[str, str]:
+    """Return the fields of a start event that identifiers may use, each with its key in JSON.
+
+    Args:
+        cell: of the column `start_fields`.
+    """
+    named = [one.partition("=") for one in cell.split()]
+    return {name: key or name for name, _, key in named}
 
 
 def joined(each: Iterable[Rows]) -> Rows:
@@ -171,7 +201,11 @@ def from_csv(text: str) -> list[Row]:
 
 
 def _workflow(workflow: Graph[Any]) -> Row:
-    usable = [name for name, kind in fields_of(workflow.start).items() if kind in PLAIN_TYPES]
+    usable = [
+        name if key == name else f"{name}={key}"
+        for name, kind in fields_of(workflow.start).items()
+        if kind in PLAIN_TYPES and not re.search(r"\s", key := _key(workflow.start, name))
+    ]
     exit_ = workflow.default_exit
     return _full(
         "railway_workflows",
@@ -229,10 +263,7 @@ def _task(workflow: Graph[Any], task: AnyTask) -> Row:
 
 def _told_apart_by(task: type[ToDo[Any, Any, Any, Any]]) -> str:
     """Return the field by the name that it has in an answer, as the contract's JSON Schema."""
-    name = task.told_apart_by or ""
-    field = task.contract.model_fields.get(name)
-    alias = field.validation_alias if field else None
-    return alias if isinstance(alias, str) else name
+    return _key(task.contract, task.told_apart_by or "")
 
 
 def _leg(workflow: Graph[Any], leg: Leg[Any]) -> Row:
@@ -248,6 +279,13 @@ def _leg(workflow: Graph[Any], leg: Leg[Any]) -> Row:
     )
 
 
+def _key(kind: type[Any], name: str) -> str:
+    """Return the key that a field has in JSON: its alias, if there is one."""
+    field = getattr(kind, "__pydantic_fields__", {}).get(name)
+    alias = field.validation_alias if field else None
+    return alias if isinstance(alias, str) else name
+
+
 def _full(seed: str, **cells: str) -> Row:
     return {name: cells.get(name, "") for name in COLUMNS[seed]}
 
@@ -260,6 +298,10 @@ def _until(column: str, instead: str, span: timedelta | Never) -> Row:
 
 def _seconds(span: timedelta) -> str:
     return f"{span.total_seconds():.6f}".rstrip("0").rstrip(".")
+
+
+def _json(schema: Mapping[str, Any]) -> str:
+    return json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
 
 
 def _line(text: str) -> str:

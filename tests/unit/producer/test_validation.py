@@ -9,14 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from delta_outbox.core.settings import AppendSettings
+from delta_outbox.core.settings import MAX_ID_BYTES, AppendSettings
 from delta_outbox.producer.candidates import COLUMNS, complete
 from delta_outbox.producer.rejection import BATCH, Rejection
 from delta_outbox.producer.validation import (
     AVAILABLE_AT_AHEAD,
     CREATED_AT_AHEAD,
     EARLIEST_CREATED_AT,
-    MAX_ID_BYTES,
     MAX_KEY_BYTES,
     Validated,
     validate,

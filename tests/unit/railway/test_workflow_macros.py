@@ -26,7 +26,17 @@ from delta_outbox.railway.drawing import CAUSES, draw
 from delta_outbox.railway.explanations import EXPLANATIONS
 from delta_outbox.railway.identifiers import Template, can_meet
 from delta_outbox.railway.names import title
-from delta_outbox.railway.rows import COLUMNS, Row, Rows, from_csv, hash_of, joined, rows_of, to_csv
+from delta_outbox.railway.rows import (
+    COLUMNS,
+    Row,
+    Rows,
+    from_csv,
+    hash_of,
+    joined,
+    rows_of,
+    start_fields,
+    to_csv,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 CHECKS = ROOT / "python" / "delta_outbox" / "railway"
@@ -78,6 +88,21 @@ def test_a_field_has_the_name_that_it_has_in_an_answer(macros: Macros) -> None:
     rows = rows_of(graph(change(Check, contract=Renamed)))
     (row,) = of(rows, "check")[:1]
     assert "taskId" == row["told_apart_by"]
+    assert set() == in_dbt(macros, rows)
+
+
+class RenamedParcel(BaseModel):
+    parcel_id: str = Field(alias="parcelId")
+    grams: int
+
+
+def test_a_field_of_the_start_event_is_found_by_its_key(macros: Macros) -> None:
+    """A template names the field of the class, and the row has the key that it has in JSON."""
+    rows = rows_of(graph(start=RenamedParcel))
+    (row,) = rows["railway_workflows"]
+    assert "parcel_id=parcelId grams" == row["start_fields"]
+    assert {"parcel_id": "parcelId", "grams": "grams"} == start_fields(row["start_fields"])
+    assert ["parcel_id", "grams"] == macros.workflow_start_fields(row["start_fields"])
     assert set() == in_dbt(macros, rows)
 
 
@@ -261,6 +286,7 @@ CASES: dict[str, list[tuple[Callable[[Rows], Any], str]]] = {
     ],
     "lease": [(workflow(lease_seconds="soon"), ""), (workflow(lease_seconds=""), "")],
     "start_fields": [(workflow(start_fields="parcel_id task"), "")],
+    "start_no_schema": [(workflow(start_contract="[]"), ""), (workflow(start_contract="{"), "")],
     "instance_malformed": [(workflow(instance="{parcel_id"), ""), (workflow(instance=" "), "")],
     "instance_unknown_field": [(workflow(instance="{parcel}"), "")],
     "routes": [

@@ -12,8 +12,6 @@ from delta_outbox.railway.names import duration
 from delta_outbox.railway.problems import Problem
 from delta_outbox.railway.tasks import AnyTask, Never
 
-RESERVED_TYPE: Final = "workflow:"
-"""How the event types of tasks begin; no domain event may."""
 LONGEST: Final = timedelta(days=3650)
 """Beyond it a duration is a slip of the pen, and no instant of a log can hold it."""
 

@@ -6,15 +6,16 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Final
 
+from pydantic import PydanticUndefinedAnnotation, PydanticUserError, TypeAdapter
+
 from delta_outbox.railway.checks.shared_checks import (
-    RESERVED_TYPE,
     AnyWorkflow,
     Finding,
     has_text,
     template,
 )
 from delta_outbox.railway.graph import Event, Route, fields_of
-from delta_outbox.railway.identifiers import OF_TASKS
+from delta_outbox.railway.identifiers import OF_TASKS, RESERVED_TYPE
 from delta_outbox.railway.names import is_plain
 from delta_outbox.railway.tasks import AnyTask, Task
 
@@ -110,6 +111,14 @@ def start_event(workflow: AnyWorkflow) -> Iterator[Finding]:
             "start_fields",
             f"the start event has the fields {taken}, which identifiers use for other things.",
             "Rename them in the class; an alias may keep the name in the payload.",
+        )
+    try:
+        TypeAdapter(workflow.start).json_schema()
+    except (PydanticUserError, PydanticUndefinedAnnotation) as error:
+        yield (
+            "start_no_schema",
+            f"the start event cannot be told to others: {str(error).splitlines()[0]}.",
+            "Use types that JSON has: texts, numbers, lists, classes of them.",
         )
     yield from template("instance", workflow.instance, {**known, "event_id": str})
 

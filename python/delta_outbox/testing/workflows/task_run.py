@@ -51,6 +51,7 @@ from delta_outbox.railway.author_decisions import asked
 from delta_outbox.railway.graph import Graph
 from delta_outbox.railway.modules import where_raised
 from delta_outbox.railway.names import duration
+from delta_outbox.railway.routing import CAUSES
 from delta_outbox.railway.tasks import pause
 from delta_outbox.testing.workflows.clock import VirtualClock
 from delta_outbox.testing.workflows.errors import KitError
@@ -61,13 +62,6 @@ from delta_outbox.testing.workflows.trace import Line, table
 ANSWERED = timedelta(milliseconds=100)
 """How long a call takes that is answered, or fails in another way than by its time limit."""
 MOST_STEPS = 10_000
-CAUSES = {
-    Reason.COMPLETED: "decided",
-    Reason.REJECTED: "faulted",
-    Reason.EXHAUSTED: "faulted",
-    Reason.EXPIRED: "expired",
-    Reason.UNCERTAIN: "uncertain",
-}
 
 
 @dataclass(kw_only=True)

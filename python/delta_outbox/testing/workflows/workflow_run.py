@@ -9,9 +9,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from delta_outbox.railway import Decided, Exit, Item, Never, Outcome, State, Task, ToDo, Trigger
-from delta_outbox.railway.graph import Event, Graph
+from delta_outbox.railway import Decided, Exit, Item, Never, State, Task, ToDo, Trigger
+from delta_outbox.railway.graph import Event, Graph, values_of
 from delta_outbox.railway.names import duration
+from delta_outbox.railway.routing import Facts, Place, Routing, TaskEnding, facts_after
+from delta_outbox.railway.rows import rows_of_routes
 from delta_outbox.testing.workflows.clock import VirtualClock
 from delta_outbox.testing.workflows.errors import KitError
 from delta_outbox.testing.workflows.inputs import check_object, check_third_parties
@@ -76,7 +78,7 @@ class WorkflowRun:
     passed: list[Passed] = field(default_factory=list)
     end: str | None = None
     waits_for: Item[Any] | None = None
-    facts: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    facts: Facts = field(default_factory=dict)
     lines: list[Line] = field(default_factory=list)
 
     @property
@@ -143,7 +145,8 @@ def run_workflow(
     missing = [one.__name__ for one in workflow.tasks if one not in made]
     if missing:
         raise KitError(f"{workflow.name}: no {', '.join(missing)} among the tasks.")
-    instance = _Instance(workflow, made, start, event_id, list(people), third_parties, clock)
+    named = {one.task_name(): made[one] for one in workflow.tasks}
+    instance = _Instance(workflow, named, start, event_id, list(people), third_parties, clock)
     ended = instance.checked(instance.run())
     if instance.people and not spare_answers:
         spare = ", ".join(dict.fromkeys(one.task.__name__ for one in instance.people))
@@ -158,7 +161,7 @@ class _Instance:
     def __init__(
         self,
         workflow: Graph[Any],
-        tasks: Mapping[type[Task[Any, Any]], Task[Any, Any]],
+        tasks: Mapping[str, Task[Any, Any]],
         start: Any,
         event_id: str,
         people: list[Answer],
@@ -167,21 +170,22 @@ class _Instance:
     ) -> None:
         self.workflow, self.tasks, self.start = workflow, tasks, start
         self.people, self.third_parties, self.clock = people, third_parties, clock
-        self.visits: dict[str, int] = {}
-        self.run_of = WorkflowRun(instance=workflow.instance_of(start, event_id))
+        self.routing = Routing(rows_of_routes(workflow), workflow.name)
+        self.run_of = WorkflowRun(instance=self.routing.instance(values_of(start), event_id))
 
     def run(self) -> WorkflowRun:
-        kind: type[Task[Any, Any]] = self.workflow.first
+        place = self.routing.first()
         for _ in range(MOST_TASKS):
-            passed = self.pass_through(self.tasks[kind])
-            if passed is None:
+            ending = self.pass_through(self.tasks[place.task], place)
+            if ending is None:
                 return self.run_of
-            target = self.workflow.target(kind, passed.outcome)
+            self.run_of.facts = facts_after(place, ending)
+            target = self.routing.after(place, ending)
             if isinstance(target, Event):
                 self.run_of.end = target.event_type
                 self.say(self.workflow.name, f"ends with {target.event_type}")
                 return self.run_of
-            kind = target
+            place = target
         raise KitError(
             f"{self.run_of.instance} has passed {MOST_TASKS} tasks and has not ended.\n"
             f"{table(self.run_of.lines[-20:])}"
@@ -199,38 +203,36 @@ class _Instance:
     def say(self, task: str, what: str) -> None:
         self.run_of.lines.append(Line(at=self.clock.elapsed, task=task, what=what))
 
-    def pass_through(self, task: Task[Any, Any]) -> Passed | None:
-        name = task.task_name()
-        self.visits[name] = self.visits.get(name, 0) + 1
+    def pass_through(self, task: Task[Any, Any], place: Place) -> TaskEnding | None:
         trigger = Trigger(
             instance=self.run_of.instance,
             start=self.start,
-            visit=self.visits[name],
-            facts=dict(self.run_of.facts),
+            visit=place.visit,
+            facts=dict(place.facts),
         )
         if isinstance(task, ToDo):
-            passed = self.answered(task, trigger)
-        else:
-            assert isinstance(task, State)
-            passed = self.called(task, trigger)
-        if passed is not None:
-            self.run_of.passed.append(passed)
-        return passed
+            return self.answered(task, trigger)
+        assert isinstance(task, State)
+        return self.called(task, trigger)
 
-    def called(self, task: State[Any, Any], trigger: Trigger[Any]) -> Passed:
+    def called(self, task: State[Any, Any], trigger: Trigger[Any]) -> TaskEnding:
         run = run_task(self.workflow, task, trigger, self.third_parties, clock=self.clock)
         self.run_of.lines += run.lines
-        if run.cause == "decided":
-            self.run_of.facts[task.task_name()] = run.data
-        return Passed(
-            task=task.task_name(),
-            task_id=run.task_id,
-            cause=run.cause,
-            outcome=_member(run.outcome),
-            run=run,
-        )
+        chosen = run.outcome if run.cause in ("decided", "faulted") else None
+        ending = TaskEnding(cause=run.cause, outcome=chosen, data=run.data)
+        self.passed(task, run.task_id, ending, run=run)
+        return ending
 
-    def answered(self, task: ToDo[Any, Any, Any, Any], trigger: Trigger[Any]) -> Passed | None:
+    def passed(
+        self, task: Task[Any, Any], task_id: str, ending: TaskEnding, **more: TaskRun | Item[Any]
+    ) -> None:
+        name = task.task_name()
+        outcome = self.routing.outcome(name, ending)
+        member = None if isinstance(outcome, Exit) else str(outcome)
+        passed: Any = {"task": name, "task_id": task_id, "cause": ending.cause, **more}
+        self.run_of.passed.append(Passed(outcome=member, **passed))
+
+    def answered(self, task: ToDo[Any, Any, Any, Any], trigger: Trigger[Any]) -> TaskEnding | None:
         task_id = self.workflow.task_id(type(task), trigger)
         span = None if isinstance(task.expires, Never) else task.expires
         item: Item[Any] = Item(
@@ -244,27 +246,25 @@ class _Instance:
         if answer is not None and (span is None or answer.after < span):
             self.people.remove(answer)
             self.clock.pass_for(answer.after)
-            return self.decided(task, item, answer)
-        if span is None:
+            ending = self.decided(task, item, answer)
+        elif span is None:
             self.run_of.waits_for = item
             self.say(task.business_name(), "nobody answers, and it never expires")
             return None
-        if answer is not None:
-            self.people.remove(answer)
-            self.say(
-                task.business_name(), f"the answer comes too late, after {duration(answer.after)}"
-            )
-        self.clock.pass_for(span)
-        self.say(task.business_name(), f"expires after {duration(span)}")
-        return Passed(
-            task=task.task_name(),
-            task_id=task_id,
-            cause="expired",
-            outcome=_member(task.when_expired),
-            item=item,
-        )
+        else:
+            if answer is not None:
+                self.people.remove(answer)
+                late = duration(answer.after)
+                self.say(task.business_name(), f"the answer comes too late, after {late}")
+            self.clock.pass_for(span)
+            self.say(task.business_name(), f"expires after {duration(span)}")
+            ending = TaskEnding(cause="expired")
+        self.passed(task, task_id, ending, item=item)
+        return ending
 
-    def decided(self, task: ToDo[Any, Any, Any, Any], item: Item[Any], answer: Answer) -> Passed:
+    def decided(
+        self, task: ToDo[Any, Any, Any, Any], item: Item[Any], answer: Answer
+    ) -> TaskEnding:
         data = answer.data(item.task_id) if callable(answer.data) else answer.data
         if not isinstance(data, task.contract):
             name = task.contract.__name__
@@ -280,16 +280,5 @@ class _Instance:
         decided: Any = task.decide(item, data)
         if not isinstance(decided, Decided) or not isinstance(decided.outcome, task.outcomes()):
             raise KitError(f"{item.task_id}: decided {decided!r}, which it cannot.")
-        self.run_of.facts[task.task_name()] = dict(decided.data)
         self.say(task.business_name(), f"is answered: {decided.outcome}")
-        return Passed(
-            task=task.task_name(),
-            task_id=item.task_id,
-            cause="decided",
-            outcome=str(decided.outcome),
-            item=item,
-        )
-
-
-def _member(outcome: Outcome | Exit) -> str | None:
-    return None if isinstance(outcome, Exit) else str(outcome)
+        return TaskEnding(cause="decided", outcome=decided.outcome, data=dict(decided.data))

@@ -1,0 +1,223 @@
+"""What follows a start event and the ending of a task, and which of it is to be written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from delta_outbox.lifecycle.states import Reason
+from delta_outbox.railway.outcomes import DEFAULT_EXIT, Exit
+from delta_outbox.railway.routing import CAUSES, LeadsNowhere, Place, TaskEnding
+from delta_outbox.workflow_engine.derivation.events import NewEvent, StartEvent, TaskEvent
+from delta_outbox.workflow_engine.derivation.plans import Plans
+from delta_outbox.workflow_engine.derivation.starts import (
+    IgnoredStart,
+    WhyIgnored,
+    begin,
+    ignored,
+    named,
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ended:
+    """A task that has ended.
+
+    Args:
+        task: that has.
+        ending: what has become of it.
+        at: when that went on record.
+    """
+
+    task: TaskEvent
+    ending: TaskEnding
+    at: datetime
+
+    @classmethod
+    def read(
+        cls, task: TaskEvent, reason: str, outcome: str, data: str | None, at: datetime
+    ) -> Ended:
+        """Return the ending that a transition has on record.
+
+        Args:
+            task: that has ended.
+            reason: of the transition.
+            outcome: of the transition; that of `DEFAULT_EXIT` is its value.
+            data: `outcome_data` of the transition.
+            at: `occurred_at` of the transition.
+        """
+        ending = TaskEnding(
+            cause=CAUSES[Reason(reason)],
+            outcome=DEFAULT_EXIT if outcome == DEFAULT_EXIT.value else outcome,
+            data=json.loads(data) if data else {},
+        )
+        return cls(task=task, ending=ending, at=at)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Next:
+    """A row that follows.
+
+    Args:
+        row: for the log.
+        task: that begins the instance, or has ended.
+        start: the event that begins the instance; None if a task has ended.
+    """
+
+    row: NewEvent
+    task: TaskEvent
+    start: StartEvent | None = None
+
+    @property
+    def number(self) -> int:
+        """Return the place of the row among those of its instance, from 1."""
+        return 1 if self.start else self.task.number + 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stranded:
+    """An instance of which nobody can say how it goes on; somebody must look.
+
+    Args:
+        key: of the instance.
+        task_id: of the task that has ended.
+        message: why, in a sentence.
+    """
+
+    key: str
+    task_id: str
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Derived:
+    """What follows.
+
+    Args:
+        rows: for the log of events.
+        ignored: start events that begin nothing.
+        stranded: instances that do not go on.
+    """
+
+    rows: tuple[Next, ...] = ()
+    ignored: tuple[IgnoredStart, ...] = ()
+    stranded: tuple[Stranded, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KnownInstance:
+    """What the log has of an instance, open, ended or purged.
+
+    Args:
+        begun_by: id of the event that began it.
+        rows: how many events it has: its tasks, and the one that has ended it.
+    """
+
+    begun_by: str
+    rows: int
+
+
+def derive(
+    starts: Iterable[StartEvent], ended: Iterable[Ended], plans: Plans, newest: int
+) -> Derived:
+    """Return what follows news of the log, without a look at what has followed already.
+
+    Args:
+        starts: events that may start a workflow of the newest plan.
+        ended: tasks that have ended.
+        plans: the newest, and those of the tasks.
+        newest: number of the plan by which instances begin.
+    """
+    rows: list[Next] = []
+    ignored_starts: list[IgnoredStart] = []
+    stranded: list[Stranded] = []
+    for event in sorted(starts, key=lambda one: (one.arrival, one.event_id)):
+        for version in plans[newest].started_by(event.event_type):
+            first = begin(event, version)
+            if isinstance(first, IgnoredStart):
+                ignored_starts.append(first)
+            else:
+                rows.append(Next(row=first.row(), task=first, start=event))
+    for one in sorted(ended, key=lambda each: (each.at, each.task.task_id)):
+        try:
+            after = follow(one, plans)
+        except LeadsNowhere as error:
+            stranded.append(_stranded(one.task, str(error)))
+        else:
+            row = after.row() if isinstance(after, TaskEvent) else after
+            rows.append(Next(row=row, task=one.task))
+    return Derived(rows=tuple(rows), ignored=tuple(ignored_starts), stranded=tuple(stranded))
+
+
+def follow(ended: Ended, plans: Plans) -> TaskEvent | NewEvent:
+    """Return what follows a task: the next one, or the domain event that ends its instance.
+
+    Args:
+        ended: the task, and what has become of it.
+        plans: among them that of the task.
+
+    Raises:
+        LeadsNowhere: its version does not say.
+    """
+    task = ended.task
+    routing = plans[task.plan].versions[task.workflow].routing
+    to = routing.after(task.place, ended.ending)
+    if isinstance(to, Place):
+        return named(replace(task, place=to, created_at=ended.at), routing)
+    outcome = routing.outcome(task.place.task, ended.ending)
+    return NewEvent(
+        event_id=task.key,
+        event_type=to.event_type,
+        payload=task.origin.payload.encode(),
+        created_at=ended.at,
+        ordering_key=task.origin.ordering_key,
+        partition_key=task.origin.partition_key,
+        metadata={
+            "workflow": task.workflow,
+            "instance": task.instance,
+            "task_id": task.task_id,
+            "cause": ended.ending.cause,
+            "outcome": outcome.value if isinstance(outcome, Exit) else str(outcome),
+        },
+    )
+
+
+def admit(
+    derived: Derived, instances: Mapping[str, KnownInstance], ids: Collection[str]
+) -> Derived:
+    """Return what is to be written: of what follows, that which is the next row of its instance.
+
+    Args:
+        derived: what follows.
+        instances: by key, what the log has of the instances of its rows.
+        ids: those of its rows that some event of the log has.
+    """
+    known, taken = dict(instances), set(ids)
+    rows: list[Next] = []
+    ignored_starts, stranded = list(derived.ignored), list(derived.stranded)
+    for one in sorted(derived.rows, key=lambda each: each.number):
+        task, start = one.task, one.start
+        before = known.get(task.key)
+        if before and one.number <= before.rows:
+            if start and start.event_id != before.begun_by:
+                message = f"The event '{before.begun_by}' has begun this instance."
+                why = WhyIgnored.SECOND_START
+                ignored_starts.append(ignored(start, task.workflow, why, message, task.instance))
+        elif one.row.event_id in taken:
+            message = f"Another event has the id '{one.row.event_id}'."
+            if start:
+                why = WhyIgnored.IDENTIFIER_TAKEN
+                ignored_starts.append(ignored(start, task.workflow, why, message, task.instance))
+            else:
+                stranded.append(_stranded(task, message))
+        else:
+            rows.append(one)
+            taken.add(one.row.event_id)
+            known[task.key] = KnownInstance(begun_by=task.origin.event_id, rows=one.number)
+    return Derived(rows=tuple(rows), ignored=tuple(ignored_starts), stranded=tuple(stranded))
+
+
+def _stranded(task: TaskEvent, message: str) -> Stranded:
+    return Stranded(key=task.key, task_id=task.task_id, message=message)

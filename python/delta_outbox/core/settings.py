@@ -46,6 +46,12 @@ class Unset(FromEnvironment):
         made.variable, made._where, made._file = variable, where, file
         return made
 
+    def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, object]]:
+        # A process of ours that is given settings must miss the variable where it reads the text.
+        known: dict[str, object]
+        known = {"variable": self.variable, "where": self._where, "file": self._file}
+        return (str(self),), known
+
     def error(self) -> BadSettings:
         """Return what is raised where the text is used."""
         file = f"{self._file}: " if self._file else ""

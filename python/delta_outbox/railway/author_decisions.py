@@ -34,9 +34,19 @@ def asked(task: Task[Any, Any], function: str, *arguments: Any) -> Any:
         Exception: whatever it raises.
     """
     decide = getattr(task, function)
-    if getattr(decide, "__module__", None) == Task.__module__:
-        return decide(*arguments)  # ours, which neither hangs nor raises
+    if is_ours(task, function):
+        return decide(*arguments)  # it neither hangs nor raises
     return within(DECISION_LIMIT, lambda: decide(*arguments))
+
+
+def is_ours(task: Task[Any, Any], function: str) -> bool:
+    """Say whether a decision is the default that we ship, and not code of an author.
+
+    Args:
+        task: with its clients.
+        function: name of the decision.
+    """
+    return getattr(getattr(task, function), "__module__", None) == Task.__module__
 
 
 def within(limit: timedelta, call: Callable[[], T]) -> T:

@@ -201,7 +201,11 @@ class Graph(Generic[StartT]):
         Raises:
             pydantic.ValidationError: it is not what `start` asks for.
         """
-        return TypeAdapter(self.start).validate_json(payload)
+        return self._start_events.validate_json(payload)
+
+    @cached_property
+    def _start_events(self) -> TypeAdapter[StartT]:
+        return TypeAdapter(self.start)
 
 
 def fields_of(start: type[Any]) -> dict[str, Any]:

@@ -92,7 +92,7 @@ def _is_part(missing: str | None, name: str) -> bool:
     return missing is not None and (name == missing or name.startswith(f"{missing}."))
 
 
-def where_raised(error: Exception) -> str:
+def where_raised(error: BaseException) -> str:
     """Return file and line where code of an author has failed.
 
     Args:

@@ -79,6 +79,34 @@ def provided(
     return tasks
 
 
+def tasks_of(
+    names: Sequence[str], settings: Mapping[str, SecretMapping]
+) -> dict[type[Task[Any, Any]], Task[Any, Any]]:
+    """Call `provide` of each module, and return the tasks with their clients by class.
+
+    Args:
+        names: of modules that are imported.
+        settings: the tables of third parties.
+
+    Raises:
+        BadWorkflowModule: a `provide` is missing or fails, or leaves a task out.
+        BadSettings: one needs an environment variable that is not set.
+    """
+    tasks: dict[type[Task[Any, Any]], Task[Any, Any]] = {}
+    for name in names:
+        module = sys.modules[name]
+        workflows = [one for one in vars(module).values() if isinstance(one, Graph)]
+        provide = getattr(module, "provide", None)
+        if provide is None and called_by(workflows):
+            raise BadWorkflowModule(
+                f"The module {name} has no function `provide`, so its tasks have no clients.",
+                remedy="Add `def provide(settings)`; it returns one object of each task.",
+            )
+        if provide is not None:
+            tasks |= {type(one): one for one in provided(provide, workflows, settings)}
+    return tasks
+
+
 def called_by(workflows: Iterable[Graph[Any]]) -> set[str]:
     """Return the third parties that the tasks of workflows call.
 

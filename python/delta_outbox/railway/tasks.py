@@ -38,6 +38,18 @@ def pause(attempts: int) -> timedelta:
     return min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(attempts - 1, 10))
 
 
+def default_back_off(attempts: int, compromise: Compromise | None = None) -> timedelta | None:
+    """Return how long to wait before the next attempt where no author has said otherwise.
+
+    Args:
+        attempts: so far.
+        compromise: of a black box; under `AtLeastOnce` there is no last attempt but by expiry.
+    """
+    if attempts >= MOST_ATTEMPTS and not isinstance(compromise, AtLeastOnce):
+        return None
+    return pause(attempts)
+
+
 class Category(StrEnum):
     """What the third party of a task can promise."""
 
@@ -154,7 +166,7 @@ class State(Task[StartT, OutcomeT]):
             task_id: its identifier.
             error: of the last attempt, None if it ended without a word.
         """
-        return None if attempts >= MOST_ATTEMPTS else pause(attempts)
+        return default_back_off(attempts)
 
     def on_fault(
         self, error: Exception | None, trigger: Trigger[StartT], task_id: str
@@ -324,9 +336,7 @@ class BlackBox(OneStep[StartT, OutcomeT]):
             task_id: its identifier.
             error: of the last attempt, None if it ended without a word.
         """
-        if isinstance(self.compromise, AtLeastOnce):
-            return pause(attempts)
-        return super().back_off(attempts, trigger, task_id, error)
+        return default_back_off(attempts, self.compromise)
 
 
 class ToDo(Task[StartT, OutcomeT], Generic[StartT, OutcomeT, ContractT, ReadT]):

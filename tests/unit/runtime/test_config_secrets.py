@@ -74,7 +74,8 @@ def test_a_variable_is_missed_by_whoever_uses_it(tmp_path: Path, text: str) -> N
     kind = text.partition(".")[0]
     table = found.third_parties["a"] if kind == "third_parties" else found.publishers["a"].settings
     assert ("h", ["host", "tls"], ["SECRET_KEY"]) == (table["host"], list(table), table.unset)
-    for use in (lambda: table["tls"], lambda: dict(table), lambda: table.get("tls")):
+    sent = pickle.loads(pickle.dumps(table))  # to a process of ours
+    for use in (lambda: table["tls"], lambda: dict(table), lambda: sent.get("tls")):
         with pytest.raises(BadSettings) as caught:
             use()
         assert str(caught.value) == (

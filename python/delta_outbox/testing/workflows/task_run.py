@@ -52,7 +52,7 @@ from delta_outbox.railway.graph import Graph
 from delta_outbox.railway.modules import where_raised
 from delta_outbox.railway.names import duration
 from delta_outbox.railway.routing import CAUSES
-from delta_outbox.railway.tasks import pause
+from delta_outbox.railway.tasks import default_back_off, pause
 from delta_outbox.testing.workflows.clock import VirtualClock
 from delta_outbox.testing.workflows.errors import KitError
 from delta_outbox.testing.workflows.inputs import check_given_task, check_third_parties, held_by
@@ -322,7 +322,7 @@ class _Running:
             wait: object = asked(self.task, "back_off", attempts, self.trigger, self.task_id, error)
         except Exception as raised:  # noqa: BLE001 - the default counts then
             self.say(f"back_off raised {_named(raised)}: the default counts")
-            return State.back_off(self.task, attempts, self.trigger, self.task_id, error)
+            return default_back_off(attempts, self.rules.compromise)
         if wait is None or (isinstance(wait, timedelta) and wait >= timedelta(0)):
             return wait
         raise KitError(

@@ -1,0 +1,345 @@
+"""A host as its parent sees it: started, asked, ended, and of each call whether it has begun."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import itertools
+import json
+import logging
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, Final
+
+from delta_outbox.core.errors import OutboxError, ToldError
+from delta_outbox.workflow_engine.hosts.boot_clock import boot_time
+from delta_outbox.workflow_engine.hosts.call import (
+    LONGEST_LINE,
+    Answered,
+    Call,
+    Lost,
+    NotStarted,
+    Setup,
+    TaskFacts,
+    Told,
+    Word,
+    line_of,
+)
+
+logger: Final = logging.getLogger(__name__)
+
+GRACE: Final = 0.5  # seconds, for what was cancelled to end, and for lines on their way
+DEATH_LIMIT: Final = 10.0  # seconds, after SIGKILL; a process that the kernel holds is left behind
+START_LIMIT: Final = 60.0  # seconds, for the imports and `provide`
+_CHANGED: Final = "The workflows are not those that this process was started with."
+
+
+class HostNotStarted(OutboxError):
+    """A host ended, or hung, before it was ready: import the modules of workflows by hand."""
+
+    code = "HOST_NOT_STARTED"
+    remedy = "Run `outbox workflow check`, which imports the same modules and calls `provide`."
+
+
+@dataclass(kw_only=True)
+class RunningCall:
+    """A call that a host was given.
+
+    Args:
+        name: for people.
+        acts: whether it may change something at the third party.
+        limit: seconds that it may take from its start.
+        word: what is known of it in the end.
+        timer: what comes next if it says nothing.
+        cut: ends it now, as if it were over its limit.
+        started: the host has said so.
+        is_over: it was told to end.
+    """
+
+    name: str
+    acts: bool
+    limit: float
+    word: asyncio.Future[Word]
+    timer: asyncio.TimerHandle
+    cut: Callable[[], None]
+    started: bool = False
+    is_over: bool = False
+
+
+class HostProcess:
+    """One host, started. All methods are called in the loop of the thread that has made it.
+
+    That thread must live as long as the host: to the kernel it is the parent.
+
+    Args:
+        setup: what it loads.
+        expects: by `workflow/task`, what it must find there; empty for the first host.
+        calls: after which it is to be renewed.
+        changed: called when the host is ready, free, to be renewed, or gone.
+
+    Raises:
+        OSError: this machine has no room for a process.
+    """
+
+    def __init__(
+        self,
+        setup: Setup,
+        *,
+        expects: Mapping[str, TaskFacts],
+        calls: int,
+        changed: Callable[[], None],
+    ) -> None:
+        self._setup, self._expects = setup, expects
+        self._calls_left, self._changed = calls, changed
+        self._numbers = itertools.count()
+        self._running: dict[int, RunningCall] = {}
+        self._loop = asyncio.get_running_loop()
+        self._worn = False
+        self._why: str | None = None  # it is ended
+        self._ready: asyncio.Future[None] = self._loop.create_future()
+        self._is_reading = False
+        self._drained = False
+        self.tasks: dict[str, TaskFacts] = {}
+        """By `workflow/task`; empty before the host is ready."""
+        self.is_gone = False
+        # Two pipes, because what a process has written into one is read to its end, however the
+        # process has died. A socket is reset if it had not read everything.
+        their_calls, self._call_pipe = os.pipe()
+        self._word_pipe, their_words = os.pipe()
+        theirs = (their_calls, their_words)
+        # Not by multiprocessing, which would run the main module of the user once more. What code
+        # of authors prints goes where our log goes: standard output is the command's.
+        module = "delta_outbox.workflow_engine.hosts.host"
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-u", "-m", module, *map(str, (*theirs, os.getpid()))],
+                stdin=subprocess.DEVNULL,
+                stdout=2,
+                pass_fds=theirs,
+                start_new_session=True,
+            )
+        except OSError:
+            os.close(self._call_pipe)
+            os.close(self._word_pipe)
+            raise
+        finally:
+            os.close(their_calls)
+            os.close(their_words)
+
+    @property
+    def is_fresh(self) -> bool:
+        """Say whether it takes calls, or will when it is ready."""
+        return not (self.is_worn or self._why is not None)
+
+    @property
+    def is_open(self) -> bool:
+        """Say whether it takes calls."""
+        return bool(self.tasks) and self.is_fresh
+
+    @property
+    def is_worn(self) -> bool:
+        """Say whether it takes no more calls, and is to be ended when nothing runs in it."""
+        return self._worn or self._calls_left <= 0
+
+    @property
+    def load(self) -> int:
+        """Return how many calls run in it."""
+        return len(self._running)
+
+    async def ready(self) -> None:
+        """Wait until it has loaded the workflows; to be called once.
+
+        Raises:
+            OutboxError: as the host tells it; it is gone then, or will be.
+        """
+        self._reader = asyncio.StreamReader(limit=LONGEST_LINE)
+        await self._loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(self._reader), os.fdopen(self._word_pipe, "rb")
+        )
+        self._writer, _ = await self._loop.connect_write_pipe(
+            asyncio.BaseProtocol, os.fdopen(self._call_pipe, "wb", buffering=0)
+        )
+        self._writer.write(base64.b64encode(pickle.dumps(self._setup)) + b"\n")
+        self._is_reading = True
+        self._reading = self._loop.create_task(self._read())
+        try:
+            async with asyncio.timeout(START_LIMIT):
+                await self._ready
+        except TimeoutError:
+            self.end("it was not ready in time")
+            raise HostNotStarted(
+                f"A host of workflows was not ready within {START_LIMIT:.0f} seconds."
+            ) from None
+
+    # --- calls -----------------------------------------------------------------------------------
+
+    def begin(self, call: Call, *, limit: float, acts: bool) -> RunningCall:
+        """Have a call carried out.
+
+        A call that is over its limit is cancelled. If it does not end within a grace, what may act
+        is ended with its host; a question goes unanswered, and the host takes no new calls.
+
+        Args:
+            call: with its deadline.
+            limit: seconds that it may take from its start.
+            acts: whether it may change something at the third party.
+        """
+        number = next(self._numbers)
+        wait = max(0.0, call.deadline - boot_time())
+        running = RunningCall(
+            name=f"{call.workflow}/{call.task}.{call.function}",
+            acts=acts,
+            limit=limit,
+            word=self._loop.create_future(),
+            # After its deadline it will not start; a host that does not even say so is blocked.
+            timer=self._loop.call_later(wait + GRACE, self._over, number),
+            cut=partial(self._over, number),
+        )
+        self._running[number] = running
+        self._calls_left -= 1
+        self._writer.write(line_of({"id": number, "call": asdict(call)}))
+        return running
+
+    def _over(self, number: int) -> None:
+        if (running := self._running.get(number)) is None or running.is_over:
+            return
+        running.is_over = True
+        self._writer.write(line_of({"cancel": number}))
+        self._arm(running, GRACE, self._give_up, number)
+
+    def _give_up(self, number: int) -> None:
+        running = self._running[number]
+        if running.acts:
+            late = "end within its time limit" if running.started else "begin by its deadline"
+            self.end(f"{running.name} did not {late}")
+        else:
+            self._worn = True  # a thread of it hangs, or its loop
+            self._end_call(number, Lost(_no_answer(running), host_gone=False))
+            self._changed()
+
+    def _arm(
+        self, running: RunningCall, seconds: float, then: Callable[[int], None], n: int
+    ) -> None:
+        running.timer.cancel()
+        running.timer = self._loop.call_later(max(0.0, seconds), then, n)
+
+    def _end_call(self, number: int, word: Word) -> None:
+        running = self._running.pop(number)
+        running.timer.cancel()
+        if not running.word.done():
+            running.word.set_result(word)
+
+    # --- what it says ----------------------------------------------------------------------------
+
+    async def _read(self) -> None:
+        try:
+            # What is no line of ours, or too long, comes from a host that is not in order.
+            with contextlib.suppress(ValueError, LookupError, TypeError, OSError):
+                while (line := await self._reader.readline()).endswith(b"\n"):
+                    self._heard(json.loads(line))
+                self._drained = True
+        finally:
+            self._is_reading = False
+            self.end("")
+            await self._gone()
+
+    def _heard(self, message: dict[str, Any]) -> None:
+        if "tasks" in message:
+            tasks = {name: TaskFacts(**one) for name, one in message["tasks"].items()}
+            if self._expects and tasks != self._expects:
+                self._is_ready(HostNotStarted(_CHANGED, remedy="Start this process again."))
+                self.end("it has loaded other workflows")
+                return
+            self.tasks = tasks
+            self._is_ready(None)
+            self._changed()
+        elif "failed" in message:
+            self._is_ready(ToldError(message["failed"]))
+        elif "started" in message:
+            if (running := self._running.get(message["started"])) is not None:
+                running.started = True
+                left = message["at"] + running.limit - boot_time()
+                if not running.is_over:
+                    self._arm(running, left, self._over, message["started"])
+        else:
+            self._worn |= message["worn"]
+            if (running := self._running.get(message["answered"])) is not None:
+                self._end_call(message["answered"], _word(message, running))
+            self._changed()
+
+    def _is_ready(self, error: OutboxError | None) -> None:
+        if self._ready.done():  # it was given up
+            return
+        if error is None:
+            self._ready.set_result(None)
+        else:
+            self._ready.set_exception(error)
+
+    def end(self, why: str) -> None:
+        """End the process and all that it has started, whatever it does.
+
+        Args:
+            why: for those whose calls run in it; empty if it ended by itself.
+        """
+        if self._why is not None:
+            return
+        self._why = why
+        # It was not waited for, so its number, and that of its group, are still its own.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        # Who has left its group may hold its pipe open.
+        self._loop.call_later(2 * GRACE, self._read_no_more)
+
+    def _read_no_more(self) -> None:
+        if self._is_reading:
+            self._reading.cancel()
+
+    async def _gone(self) -> None:
+        # The end of a process is not announced to a thread other than the main one.
+        until = boot_time() + DEATH_LIMIT
+        while (code := self._process.poll()) is None and boot_time() < until:  # noqa: ASYNC110
+            await asyncio.sleep(0.002)
+        self.is_gone = True
+        self._writer.close()
+        why = self._why or f"its host {_ended(code)}"
+        self._is_ready(HostNotStarted(f"A host of workflows {_ended(code)}."))
+        for number, running in list(self._running.items()):
+            lost: Word
+            if running.started or not self._drained or code is None:
+                words = _no_answer(running) if running.is_over else f"no answer: {why}"
+                lost = Lost(words, host_gone=not running.is_over)
+            else:
+                lost = NotStarted(why)
+            self._end_call(number, lost)
+        logger.info("host ended", extra={"process_id": self._process.pid, "why": why})
+        self._changed()
+
+
+def _word(message: dict[str, Any], running: RunningCall) -> Word:
+    """Return what is known of a call that was answered."""
+    if "value" in message:
+        return Answered(message["value"])
+    told = Told(**message["error"])
+    if running.is_over and told.kind == "unsure":
+        return Lost(_no_answer(running), host_gone=False)
+    return told
+
+
+def _no_answer(running: RunningCall) -> str:
+    return f"no answer within its time limit of {running.limit:g} seconds"
+
+
+def _ended(code: int | None) -> str:
+    if code is None:
+        return "does not end"
+    if code < 0:
+        with contextlib.suppress(ValueError):
+            return f"was killed by {signal.Signals(-code).name}"
+    return f"ended with exit code {code}"

@@ -1,0 +1,115 @@
+"""Hosts are started, renewed and ended, and leave nothing behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.unit.workflow_engine.hosts.host_requests import (
+    AUTHOR,
+    LIMIT,
+    is_gone,
+    made,
+    processes_of,
+    request,
+    setup,
+    wait_for,
+)
+from tests.unit.workflow_engine.hosts.ledger import Ledger
+
+from delta_outbox.core.errors import OutboxError
+from delta_outbox.lifecycle.states import Reason
+from delta_outbox.workflow_engine.hosts.call import Setup
+from delta_outbox.workflow_engine.hosts.places import HostLimits
+from delta_outbox.workflow_engine.hosts.pool import HostPool
+
+
+@pytest.mark.parametrize("does", ["leaks_threads", pytest.param("grows", marks=pytest.mark.rest)])
+def test_a_worn_host_is_renewed_between_calls(does: str) -> None:
+    """A host that has leaked is replaced, and what runs in it comes to its end before."""
+    hosts = HostPool(setup(growth_bytes=64 * 1024**2), limits=HostLimits(shared_hosts=1))
+    try:
+        [host] = processes_of()
+        waiting = hosts.submit(request("by_loop", does="waits"))
+        assert Reason.COMPLETED == made(hosts, "by_thread", does=does).ending.reason
+        wait_for(lambda: len(processes_of()) == 2)
+        assert Reason.COMPLETED == made(hosts, "by_thread").ending.reason
+        assert host.is_running()
+        waiting.cancel()
+        waiting.report.result(LIMIT)
+        wait_for(lambda: is_gone(host))
+    finally:
+        hosts.close(0.0)
+    assert [] == processes_of()
+
+
+@pytest.mark.rest
+def test_a_host_is_renewed_after_so_many_calls() -> None:
+    """No host carries out more calls than it may, and no attempt is lost over that."""
+    hosts = HostPool(setup(), limits=HostLimits(shared_hosts=1, calls=10))
+    try:
+        first = processes_of()
+        reports = [made(hosts, "by_loop") for _ in range(25)]
+        assert {Reason.COMPLETED} == {one.ending.reason for one in reports}
+        wait_for(lambda: all(map(is_gone, first)))
+    finally:
+        hosts.close(0.0)
+
+
+@pytest.mark.rest
+def test_a_host_with_other_workflows_is_not_used(tmp_path: Path) -> None:
+    """Code that was changed while hosts run is not run by those that are started later."""
+    module = tmp_path / "renewed.py"
+    text = (AUTHOR / "misbehaving.py").read_text(encoding="utf-8")
+    module.write_text(text, encoding="utf-8")
+    known = setup()
+    renewed = Setup(modules=["renewed"], folder=tmp_path, third_parties=known.third_parties)
+    hosts = HostPool(renewed, limits=HostLimits(shared_hosts=1, calls=1))
+    try:
+        module.write_text(text.replace('third_party = "bank"', 'third_party = "another"'))
+        assert Reason.COMPLETED == made(hosts, "by_loop").ending.reason
+        wait_for(lambda: hosts.room("by_loop", "by_loop") == 0)
+        assert Reason.RELEASED == made(hosts, "by_loop", deadline=1).ending.reason
+        module.write_text(text, encoding="utf-8")
+        wait_for(lambda: hosts.room("by_loop", "by_loop") > 0)
+    finally:
+        hosts.close(0.0)
+
+
+def test_what_runs_is_told_when_hosts_are_closed(third_party: Ledger, tmp_path: Path) -> None:
+    """Closing waits for what ends in time, cancels the rest, and leaves no process behind."""
+    hosts = HostPool(setup(), limits=HostLimits(shared_hosts=1))
+    blocks = request("by_thread", does="blocks", port=third_party.port)
+    submitted = hosts.submit(blocks)
+    file = tmp_path / "process"
+    assert (
+        Reason.COMPLETED
+        == made(hosts, "by_thread", does="leaves_a_process", note=str(file)).ending.reason
+    )
+    left = psutil.Process(int(file.read_text()))
+    wait_for(lambda: blocks.task_id in third_party.read())
+    hosts.close(0.0)
+    assert submitted.report.done()
+    assert Reason.UNKNOWN == submitted.report.result().ending.reason
+    assert [] == processes_of()
+    wait_for(lambda: is_gone(left))
+    assert 0 == hosts.room("by_thread", "by_thread")
+    assert Reason.RELEASED == made(hosts, "by_thread").ending.reason
+
+
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        ("no_such_module", "The module no_such_module cannot be imported"),
+        pytest.param("without_provide", "has no function `provide`", marks=pytest.mark.rest),
+        pytest.param("exits_at_import", "cannot be loaded: SystemExit (", marks=pytest.mark.rest),
+        pytest.param("dies_at_import", "was killed by SIGKILL", marks=pytest.mark.rest),
+    ],
+)
+def test_workflows_that_cannot_be_loaded_are_an_error(module: str, words: str) -> None:
+    """Who opens hosts is told what is wrong with the workflows, whatever their import does."""
+    with pytest.raises(OutboxError) as error:
+        HostPool(Setup(modules=[module], folder=AUTHOR))
+    assert words in str(error.value)
+    assert [] == processes_of()

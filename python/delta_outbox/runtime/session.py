@@ -461,13 +461,22 @@ def kept(frame: DataFrame) -> DataFrame:
     Args:
         frame: of a classic session or one of Spark Connect.
     """
-    result = frame.localCheckpoint()
-    if is_remote(frame.sparkSession):
-        # The client of Spark 4.1 takes the rows for those of the thread's active session, and asks
-        # a server session for them that has never heard of them (pyspark.sql.connect.conversion).
-        remote: Any = result
-        remote._session = frame.sparkSession
-        remote._plan._spark_session = _Keeper(client=_client(frame.sparkSession))
+    spark = frame.sparkSession
+    if not is_remote(spark):
+        return frame.localCheckpoint()
+    from pyspark.sql.connect.session import SparkSession as RemoteSession
+
+    # The client of Spark 4.1 takes the rows for those of the thread's active session, if there is
+    # one, whose server has maybe never heard of them (pyspark.sql.connect.conversion).
+    of_thread: Any = RemoteSession._active_session
+    before = getattr(of_thread, "session", None)
+    of_thread.session = spark
+    try:
+        result = frame.localCheckpoint()
+    finally:
+        of_thread.session = before
+    remote: Any = result
+    remote._plan._spark_session = _Keeper(client=_client(spark))
     return result
 
 

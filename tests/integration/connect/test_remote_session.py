@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from delta_outbox.core.errors import BadSettings
-from delta_outbox.runtime.session import check_session, end_own_session, own_session, remote_session
+from delta_outbox.runtime.session import (
+    check_session,
+    end_own_session,
+    kept,
+    own_session,
+    remote_session,
+)
 from delta_outbox.runtime.spark_settings import REQUIRED
 
 pytestmark = pytest.mark.rest
@@ -58,6 +65,25 @@ def test_dbt_works_through_the_server(
     dbt("run-operation", "create_logs")
     tables = {row.tableName for row in spark.sql(f"show tables in {outbox_schema}").collect()}
     assert "outbox_events" in tables
+
+
+def test_rows_are_kept_whatever_session_is_active(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+):
+    """Rows that the server keeps are found by who asked for them, on a thread without a session as
+    beside the session of somebody else.
+    """
+    from pyspark.sql.connect.session import SparkSession as RemoteSession
+
+    monkeypatch.setattr(RemoteSession, "_default_session", None)
+    with ThreadPoolExecutor(1) as thread:
+        for _ in range(2):
+            own = own_session(spark)
+            rows = thread.submit(lambda one: kept(one.range(3)).collect(), own).result()
+            assert [0, 1, 2] == [row["id"] for row in rows]
+            assert None is thread.submit(RemoteSession.getActiveSession).result()
+            end_own_session(own)
+    assert 2 == kept(own_session(spark).range(2)).count()
 
 
 def test_the_end_of_a_session_ends_no_thread_of_others(spark: SparkSession, remote_url: str):

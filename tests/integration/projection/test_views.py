@@ -229,15 +229,20 @@ def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return (row["arrival"], ordinal, row["created_at"], row["event_id"])
 
 
-def _groups(row: Mapping[str, Any]) -> set[tuple[str, str]]:
-    """Return the order scopes of a delivery, as decisions on order state them."""
+def _group(row: Mapping[str, Any]) -> tuple[str, frozenset[str]] | None:
+    """Return the order scope of a delivery, as decisions on order state them."""
     policy = _policy(row["event_type"])
     if policy["ordering"] == "none" or row["ordering_key"] is None:
-        return set()
-    if policy["order_scope"] == "key":
-        return {(row["ordering_key"], "")}
-    names = row["destination"] or policy["destination"]
-    return {(row["ordering_key"], name) for name in names.split("|")}
+        return None
+    names = set[str]()
+    if policy["order_scope"] == "destination":
+        names |= set((row["destination"] or policy["destination"]).split("|"))
+        for _ in POLICIES:  # those that share an event, by whichever policies, are one
+            for _, _, destinations, ordering, scope, _ in POLICIES:
+                shared = set(destinations.split("|"))
+                if (ordering, scope) == ("strict", "destination") and names & shared:
+                    names |= shared
+    return row["ordering_key"], frozenset(names)
 
 
 def _why_not_eligible(row: Mapping[str, Any], now: datetime) -> str | None:
@@ -260,7 +265,7 @@ def _expected(
     """Return who is eligible, and who is blocked as (event_id, blocked_by, reason)."""
     eligible, blocked = set(), set()
     in_the_way = [
-        (_place(row), row["event_id"], _why_not_eligible(row, now), _groups(row)) for row in rows
+        (_place(row), row["event_id"], _why_not_eligible(row, now), _group(row)) for row in rows
     ]
     for row in rows:
         is_due = row["state"] == "PENDING" and _why_not_eligible(row, now) is None
@@ -268,8 +273,8 @@ def _expected(
             continue
         before = [
             (place, event_id, why)
-            for place, event_id, why, groups in in_the_way
-            if why and place < _place(row) and groups & _groups(row)
+            for place, event_id, why, group in in_the_way
+            if why and group and place < _place(row) and group == _group(row)
         ]
         if before:
             _, first, reason = min(before)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -52,7 +52,7 @@ def test_the_window_selects_what_the_view_shows(shared_store: Store) -> None:
         asked = OpenDeliveries(
             spark, shared_store.statements, clock=clock, policies=lambda: POLICIES
         )
-        rows = [_delivery(number, chance) for number in range(400)]
+        rows = [row for number in range(400) for row in _deliveries(number, chance)]
         if unavailable:  # what is paused and too old is ended before what comes behind it
             rows = [row for row in rows if row["event_type"] != "ages"]
         kind = StructType()
@@ -95,27 +95,49 @@ def _names(deliveries: pa.Table) -> set[tuple[str, str]]:
     return {(row["event_id"], row["destination"]) for row in pairs}
 
 
+def _deliveries(number: int, chance: random.Random) -> Iterator[Mapping[str, Any]]:
+    """Yield the rows of an event: one before its first claim, later one for each destination."""
+    first = _delivery(number, chance)
+    yield first
+    for name in POLICIES.match(first["event_type"]).destinations if first["destination"] else ():
+        if name != first["destination"]:
+            yield {**first, **_life(chance, was_claimed=True), "destination": name}
+
+
 def _delivery(number: int, chance: random.Random) -> Mapping[str, Any]:
     """Return a row of the projection, of one of few keys."""
     kind = chance.choice(["loose", "each", "one", "holds", "ages", "both", "x"])
-    goes_to = POLICIES.match(kind).destinations
-    state = chance.choices(["PENDING", "CLAIMED", "DEAD"], [12, 1, 1])[0]
-    was_claimed = state != "PENDING" or chance.random() < 0.3
-    failed = int(was_claimed and chance.random() < 0.5)
-    appended_at = NOW - timedelta(seconds=chance.randrange(120))
-    waits = chance.random() < 0.2
-    is_killed = state != "DEAD" and chance.random() < 0.05
+    life = _life(chance, was_claimed=chance.random() < 0.4)
+    names = POLICIES.match(kind).destinations
     return {
         "event_id": f"e-{number}",
         "arrival": number // 7,
         "ordinal": chance.choice([None, number % 7]),
         "created_at": NOW - timedelta(seconds=chance.randrange(9)),
-        "appended_at": appended_at,
+        "appended_at": NOW - timedelta(seconds=chance.randrange(120)),
         "event_type": kind,
         "ordering_key": chance.choice([None, *(f"k-{one}" for one in range(60))]),
+        "partition_key": None,
         "ambiguous": False,
         "payload_bytes": 1,
-        "destination": chance.choice(goes_to) if was_claimed else "",
+        "destination": chance.choice(names) if life["changed_at"] else "",
+        "scheduled_at": None,
+        "replayed_at": None,
+        "kill_actor": None,
+        "kill_reason": None,
+        **life,
+    }
+
+
+def _life(chance: random.Random, *, was_claimed: bool) -> Mapping[str, Any]:
+    """Return the columns that say what has happened to a delivery."""
+    state = chance.choices(["PENDING", "CLAIMED", "DEAD"], [6, 1, 1])[0]
+    state = state if was_claimed else "PENDING"
+    failed = int(was_claimed and chance.random() < 0.5)
+    waits = chance.random() < 0.2
+    is_claimed = state == "CLAIMED"
+    is_killed = state != "DEAD" and chance.random() < 0.05
+    return {
         "lifecycle": 1,
         "state": state,
         "attempts": failed,
@@ -124,14 +146,9 @@ def _delivery(number: int, chance: random.Random) -> Mapping[str, Any]:
         "suspect": 0,
         "reason": chance.choice(["exhausted", "operator"]) if state == "DEAD" else None,
         "available_at": NOW + timedelta(seconds=chance.randrange(-60, 120)) if waits else None,
-        "scheduled_at": None,
-        "replayed_at": None,
-        "changed_at": appended_at if was_claimed else None,
-        "claim_id": f"c-{number}" if state == "CLAIMED" else None,
-        "claimed_by": "another" if state == "CLAIMED" else None,
-        "lease_expires_at": NOW + timedelta(seconds=30) if state == "CLAIMED" else None,
-        "partition_key": None,
+        "changed_at": NOW - timedelta(seconds=chance.randrange(60)) if was_claimed else None,
+        "claim_id": f"c-{chance.random()}" if is_claimed else None,
+        "claimed_by": "another" if is_claimed else None,
+        "lease_expires_at": NOW + timedelta(seconds=30) if is_claimed else None,
         "kill_command_id": "kill" if is_killed else None,
-        "kill_actor": None,
-        "kill_reason": None,
     }

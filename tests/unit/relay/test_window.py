@@ -270,6 +270,24 @@ def test_destinations_that_share_an_event_are_one_scope() -> None:
     assert [3] == eligible(plan)
 
 
+def test_deliveries_of_one_event_do_not_wait_for_each_other() -> None:
+    """One that backs off at a destination keeps the later events of its key waiting, and not the
+    same event at another destination.
+    """
+    later = NOW + timedelta(seconds=1)
+    rows = [
+        {"event_id": "7", "ordering_key": "k", "destination": "a", "available_at": later},
+        {"event_id": "7", "ordering_key": "k", "destination": "b"},
+        {"event_id": "8", "ordering_key": "k"},
+    ]
+    for policies in (STRICT, POLICIES):
+        plan = Window(rows_of(rows), policies, batch_size=8)
+        assert plan.select(now=NOW)
+        assert [7] == eligible(plan)
+        assert plan.select(now=later)
+        assert [7, 8] == eligible(plan)
+
+
 def test_what_is_not_due_holds_its_key() -> None:
     """Until it is due, what comes behind it in its order scope waits as well; the window says when
     that will be, and holds on to all of it.

@@ -74,6 +74,7 @@ class Window:
         scopes, self._scope = _coded(scopes_of(deliveries, policies))
         self._codes = {name: code for code, name in enumerate(scopes)}
         self._scope[self._is_killed] = _FREE  # it blocks nothing
+        self._event = _events(deliveries)
         self._destinations, self._to = _coded(goes_to(deliveries, policies))
         self._group = _groups(deliveries)
         self._due = _micros(deliveries["available_at"], otherwise=-_NEVER)
@@ -315,14 +316,16 @@ class Window:
         return result
 
     def _is_prefix(self, places: Places) -> Mask:
-        """Say which places have nothing before them in their scope that stays behind."""
+        """Say which places have nothing before them in their scope that stays behind. Deliveries of
+        one event come neither before nor after each other.
+        """
         behind = self._left & ~(self._ends & self._lets_go) & (self._scope != _FREE)
         behind[places] = False
         others = np.flatnonzero(behind)
         first_other = np.full(len(self._blocked), self._left.size, dtype=np.int64)
-        first_other[self._scope[others][::-1]] = others[::-1]  # of a scope, the last one counts
+        first_other[self._scope[others][::-1]] = self._event[others][::-1]  # the last one counts
         first_other[_FREE] = self._left.size
-        result: Mask = places < first_other[self._scope[places]]
+        result: Mask = self._event[places] <= first_other[self._scope[places]]
         return result
 
 
@@ -331,6 +334,14 @@ def _coded(names: pa.StringArray) -> tuple[list[str], Places]:
     encoded = names.dictionary_encode()
     codes = encoded.indices.fill_null(_FREE).to_numpy(zero_copy_only=False).astype(np.int64)
     return encoded.dictionary.to_pylist(), codes
+
+
+def _events(deliveries: pa.Table) -> Places:
+    """Number the events: deliveries of one stand together, one for each destination."""
+    ids = deliveries["event_id"]
+    is_next = np.ones(deliveries.num_rows, dtype=bool)
+    is_next[1:] = mask_of(pc.not_equal(ids.slice(1), ids.slice(0, max(0, len(ids) - 1))))
+    return np.cumsum(is_next) - 1
 
 
 def _groups(deliveries: pa.Table) -> Places:

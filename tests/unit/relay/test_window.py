@@ -275,7 +275,7 @@ def test_deliveries_of_one_event_do_not_wait_for_each_other() -> None:
     same event at another destination.
     """
     later = NOW + timedelta(seconds=1)
-    rows = [
+    rows: list[Mapping[str, Any]] = [
         {"event_id": "7", "ordering_key": "k", "destination": "a", "available_at": later},
         {"event_id": "7", "ordering_key": "k", "destination": "b"},
         {"event_id": "8", "ordering_key": "k"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from delta_outbox.relay.plan.lane_share import LaneShare
@@ -12,6 +13,25 @@ from delta_outbox.store.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Seen:
+    """What was seen of them.
+
+    Args:
+        versions: of the logs of events and of commands.
+        open: deliveries, waiting or claimed.
+        due: those that may be claimed now, and claims, which may be left to us.
+        next_due: when the next one is, in monotonic seconds.
+        until: monotonic seconds; before that another poll would probably show the same.
+    """
+
+    versions: tuple[int, int]
+    open: int
+    due: int
+    next_due: float
+    until: float
 
 
 class OtherLanes:
@@ -25,28 +45,49 @@ class OtherLanes:
 
     def __init__(self, outbox: Store, share: LaneShare, timing: Timing) -> None:
         self._outbox = outbox
+        self._clock = outbox.clock
         self._share = share
         self._timing = timing
-        self.open = 0
-        """Deliveries, with those that came since they were polled."""
-        self.due = 0
-        """Those that may be claimed now, and claims, which may be left to us."""
-        self._versions: Mapping[str, int] = {}
-        self._quiet_until = float("-inf")  # monotonic seconds
+        self._seen: _Seen | None = None
 
     def forget(self) -> None:
-        """Know nothing any more: the lanes are others, and another poll is of use at once."""
-        self.open = self.due = 0
-        self._quiet_until = float("-inf")
+        """Know nothing any more: the lanes are others, or have not been looked at for long."""
+        self._seen = None
+
+    @property
+    def open(self) -> int | None:
+        """Return how many deliveries they have, None if that is not known."""
+        if self._share.has_all:
+            return 0
+        return None if self._seen is None else self._seen.open
+
+    @property
+    def are_due(self) -> bool:
+        """Say whether something may be claimed now, or may be left to us."""
+        return not self._share.has_all and self._seen is not None and self._seen.due > 0
+
+    def seconds_to_wait(self) -> float:
+        """Return the seconds until something may become eligible, as far as is known."""
+        if self._share.has_all:
+            return float("inf")
+        if self._seen is None or self._seen.due:  # somebody else takes it, or leaves it to us
+            return 0.0
+        return self._seen.next_due - self._clock.monotonic()
 
     def seconds_quiet(self) -> float:
         """Return the seconds until another poll may be of use."""
-        return self._quiet_until - self._outbox.clock.monotonic()
+        return 0.0 if self._seen is None else self._seen.until - self._clock.monotonic()
 
-    @property
-    def are_left_alone(self) -> bool:
-        """Say whether there are none, or they have been polled a short while ago."""
-        return self._share.has_all or self.seconds_quiet() > 0
+    def are_left_alone(self, latest: Mapping[str, int]) -> bool:
+        """Say whether there are none, or a poll would show nothing that is of use.
+
+        Args:
+            latest: version of each log.
+        """
+        if self._share.has_all:
+            return True
+        is_empty = self.open == 0 and self._shows(latest)
+        return is_empty or self.seconds_quiet() > 0
 
     def is_quiet(self, latest: Mapping[str, int]) -> bool:
         """Say whether another poll would probably show the same.
@@ -54,9 +95,22 @@ class OtherLanes:
         Args:
             latest: version of each log.
         """
-        return self.seconds_quiet() > 0 and all(
-            latest[name] == self._versions[name] for name in ("events", "commands")
-        )
+        return self.seconds_quiet() > 0 and self._shows(latest)
+
+    def arrived(self, events: int, *, to: int) -> None:
+        """Note that new events came.
+
+        Args:
+            events: how many are theirs.
+            to: version of the event log up to which these are all.
+        """
+        if self._seen is not None:
+            self._seen = replace(
+                self._seen,
+                versions=(to, self._seen.versions[1]),
+                open=self._seen.open + events,
+                due=self._seen.due + events,
+            )
 
     def poll(self, read_view: DataFrame, latest: Mapping[str, int]) -> None:
         """Poll them, once it is known when something of our own lanes may become eligible.
@@ -65,13 +119,26 @@ class OtherLanes:
             read_view: what is open on all lanes.
             latest: version of each log that it was taken from.
         """
-        now = self._outbox.clock.monotonic()
-        self.open = self.due = 0
-        self._versions = latest
-        self._quiet_until = now + min(STANDBY_SECONDS, max(0.0, self._timing.next_due - now))
         if self._share.has_all:
             return
         found = self._outbox.deliveries.overview(self._share.others(read_view))
-        self.open, self.due = found.open, found.due + len(found.claims)
-        if found.next_due is not None and not self.due:
-            self._timing.due_no_later(self._timing.instant_of(found.next_due))
+        due = found.due + len(found.claims)
+        next_due = float("inf")
+        if found.next_due is not None and not due:
+            next_due = self._timing.instant_of(found.next_due)
+        now = self._clock.monotonic()
+        self._seen = _Seen(
+            versions=_versions(latest),
+            open=found.open,
+            due=due,
+            next_due=next_due,
+            until=min(now + STANDBY_SECONDS, self._timing.next_due, next_due),
+        )
+        self._timing.due_no_later(next_due)
+
+    def _shows(self, latest: Mapping[str, int]) -> bool:
+        return self._seen is not None and self._seen.versions == _versions(latest)
+
+
+def _versions(latest: Mapping[str, int]) -> tuple[int, int]:
+    return latest["events"], latest["commands"]

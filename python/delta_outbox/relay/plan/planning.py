@@ -17,7 +17,7 @@ from delta_outbox.lifecycle.claims import DELIVERIES, in_order, joined
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.states import OPEN_STATES
 from delta_outbox.relay.destinations.isolation import Isolation
-from delta_outbox.relay.plan.arrivals import Arrivals
+from delta_outbox.relay.plan.arrivals import Arrivals, Arrived
 from delta_outbox.relay.plan.freshness import Freshness
 from delta_outbox.relay.plan.lane_share import LaneShare
 from delta_outbox.relay.plan.listing import NEVER, Listed, Listing, Opened
@@ -174,14 +174,16 @@ class Planning:
             and self._list_again_at == NEVER
             and self._window.is_over
             and not (self._requeued or self._has_more or self._has_others)
-            and not self._other_lanes.open
+            and self._other_lanes.open == 0
         )
 
     def seconds_to_wait(self) -> float:
         """Return the seconds until something may become eligible, as far as is known."""
-        if self._other_lanes.due:  # somebody else takes it, or leaves it to us
-            return 0.0
-        return min(self._timing.next_due - self._clock.monotonic(), self._isolation.hope())
+        return min(
+            self._timing.next_due - self._clock.monotonic(),
+            self._isolation.hope(),
+            self._other_lanes.seconds_to_wait(),
+        )
 
     def has_news(self) -> bool:
         """Say whether there are new events since the last poll, where the log is a folder here."""
@@ -279,7 +281,7 @@ class Planning:
             and now < self._list_again_at
             and self._policy_version == self._outbox.policies_in_force.version
             and latest["commands"] == self._versions["commands"]
-            and (self._other_lanes.are_left_alone or bool(alive) or self.has_work)
+            and (self._other_lanes.are_left_alone(latest) or bool(alive) or self.has_work)
             and self._outbox.logs.has_all(
                 after=self._versions["transitions"],
                 to=latest["transitions"],
@@ -334,7 +336,7 @@ class Planning:
             found = self._arrivals.read(after=after, to=to, limit=limit - eligible)
             if found is None:
                 return False
-            new, reached = self._without_later(self._ours(found.deliveries)), found.to
+            new, reached = self._without_later(self._ours(found)), found.to
             self._freshness.planned(found.deliveries.num_rows)
         if new.num_rows or requeued:
             left = self._window.left()
@@ -347,17 +349,19 @@ class Planning:
         self._note_next_due()
         return True
 
-    def _ours(self, new: pa.Table) -> pa.Table:
+    def _ours(self, found: Arrived) -> pa.Table:
         """Return what is of our lanes, and note that the others have the rest."""
+        new = found.deliveries
         if self._share.has_all:
             return new
-        ours = pc.is_in(
-            pa.array(self._outbox.logs.epoch.lanes_of(new), pa.int32()),
-            pa.array(sorted(self._share.owned), pa.int32()),
+        ours = new.filter(
+            pc.is_in(
+                pa.array(self._outbox.logs.epoch.lanes_of(new), pa.int32()),
+                pa.array(sorted(self._share.owned), pa.int32()),
+            )
         )
-        found = new.filter(ours)
-        self._other_lanes.open += new.num_rows - found.num_rows
-        return found
+        self._other_lanes.arrived(new.num_rows - ours.num_rows, to=found.to)
+        return ours
 
     def _without_later(self, new: pa.Table) -> pa.Table:
         """Leave out what has no key and is not due for long: it keeps nobody waiting, and is listed
@@ -424,6 +428,7 @@ class Planning:
         opened = self._list(
             latest, alive=alive, ahead=ahead, takes_over=takes_over, stood_by=stood_by
         )
+        self._other_lanes.forget()
         if opened is not None and self._share.are_several and not self.has_work:
             self._poll_other_lanes(opened, alive)
 
@@ -554,7 +559,7 @@ class Planning:
         if a relay may not have them all at once.
         """
         self._other_lanes.poll(opened.everything, opened.versions)
-        if self._other_lanes.due and not alive and self._share.choose(goes_on=True):
+        if self._other_lanes.are_due and not alive and self._share.choose(goes_on=True):
             self.forget()
             self._other_lanes.forget()
             self._timing.next_due = self._clock.monotonic()

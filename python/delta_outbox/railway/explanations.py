@@ -37,7 +37,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "start_no_schema": (
         "Whether a payload starts an instance is decided by JSON Schema, without the class.",
-        "Use types that JSON has: texts, numbers, lists, classes of them.",
+        "Use types that JSON has, such as texts, numbers and lists, and patterns of Python's `re`.",
     ),
     "instance_malformed": (
         "The template cannot be read.",

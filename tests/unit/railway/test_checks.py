@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from tests.unit.railway.workflow import (
     LOST,
     ROUTES,
@@ -360,6 +360,16 @@ def test_each_rule_is_checked(rule: str) -> None:
     assert one.says.endswith(".")
     assert one.remedy.endswith(".")
     assert not one.warning
+
+
+def test_a_pattern_that_only_pydantic_reads_is_refused() -> None:
+    """Whoever judges payloads by the schema could not, and every start event would be refused."""
+
+    class Lettered(BaseModel):
+        parcel_id: str = Field(pattern=r"^\p{L}+$")
+
+    found = problems_of(graph(start=Lettered))
+    assert ["start_no_schema"] == [one.rule for one in found if not one.warning]
 
 
 def test_no_rule_is_without_a_test_and_an_explanation() -> None:

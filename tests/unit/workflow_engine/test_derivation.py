@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from order_compensation import order_compensation
@@ -243,7 +243,10 @@ def test_why_a_start_event_begins_nothing(
 
 @pytest.mark.parametrize(
     ("contract", "says"),
-    [('{"type":"text"}', "is no JSON Schema"), ('{"$ref":"https://a.b"}', "what it does not hold")],
+    [
+        *((one, "is no JSON Schema") for one in ('{"type":"text"}', "true", "[]", "{", "null")),
+        *((one, "cannot be applied") for one in ('{"$ref":"https://a.b"}', '{"$ref":"#"}')),
+    ],
 )
 def test_a_contract_that_cannot_be_read_begins_nothing(contract: str, says: str) -> None:
     """Rows by hand may have a contract that only its reader finds to be none, or that is elsewhere:
@@ -252,6 +255,33 @@ def test_a_contract_that_cannot_be_read_begins_nothing(contract: str, says: str)
     (ignored,) = DerivedLog(by_hand(contract)).write([parcel()]).ignored
     assert WhyIgnored.PAYLOAD_REFUSED == ignored.why
     assert says in ignored.message
+
+
+class Nested(BaseModel):
+    parcel_id: str
+    grams: Annotated[float, Field(multiple_of=0.01)] = 1.0
+    inner: Nested | None = None
+
+
+@pytest.mark.parametrize(
+    "fields", [b'"grams":1e999', b'"inner":' + b'{"inner":' * 185 + b"null" + b"}" * 185]
+)
+def test_a_payload_that_cannot_be_judged_stops_nobody(fields: bytes) -> None:
+    """A number or a nesting for which the validator has no answer begins nothing; others begin."""
+    log = DerivedLog(plan(1, graph(start=Nested)))
+    derived = log.write([parcel(text=b'{"parcel_id":"p-1",' + fields + b"}"), parcel("e-2", 2)])
+    assert [("e-1", "The payload is refused: its contract cannot be applied.")] == [
+        (one.event_id, one.message) for one in derived.ignored
+    ]
+    assert ["shipping-label-p-1-1"] == list(log.rows)
+
+
+def test_a_contract_by_hand_needs_no_defaults() -> None:
+    """A field that may be anything is read as it is, and has no default."""
+    made = by_hand('{"properties":{"parcel_id":true}}')
+    derived = DerivedLog(made).write([parcel(), parcel("e-2", 2, parcel_id=None)])
+    assert ["e-2"] == [one.event_id for one in derived.ignored]
+    assert 1 == len(derived.rows)
 
 
 @pytest.mark.parametrize("together", [True, False])

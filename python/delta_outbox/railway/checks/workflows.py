@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Final
@@ -14,6 +15,7 @@ from delta_outbox.railway.checks.shared_checks import (
     has_text,
     template,
 )
+from delta_outbox.railway.contracts import Contract
 from delta_outbox.railway.graph import Event, Route, fields_of
 from delta_outbox.railway.identifiers import OF_TASKS, RESERVED_TYPE
 from delta_outbox.railway.names import is_plain
@@ -112,13 +114,17 @@ def start_event(workflow: AnyWorkflow) -> Iterator[Finding]:
             f"the start event has the fields {taken}, which identifiers use for other things.",
             "Rename them in the class; an alias may keep the name in the payload.",
         )
+    why = None
     try:
-        TypeAdapter(workflow.start).json_schema()
+        if not Contract(json.dumps(TypeAdapter(workflow.start).json_schema())).is_readable:
+            why = "what pydantic makes of it is no JSON Schema, such as a pattern with \\p{L}"
     except (PydanticUserError, PydanticUndefinedAnnotation) as error:
+        why = str(error).splitlines()[0]
+    if why is not None:
         yield (
             "start_no_schema",
-            f"the start event cannot be told to others: {str(error).splitlines()[0]}.",
-            "Use types that JSON has: texts, numbers, lists, classes of them.",
+            f"the start event cannot be told to others: {why}.",
+            "Use types that JSON has, such as texts, numbers and lists, and patterns of Python's `re`.",
         )
     yield from template("instance", workflow.instance, {**known, "event_id": str})
 

@@ -9,7 +9,6 @@ Pure: rows of the log in, rows of the log out. Whoever writes does this, in orde
 Two writers that have read the same make the same rows, and what was written before is not made
 again.
 
-- contracts: reads a payload by the JSON Schema of its workflow
 - events: the rows of the log that are read and made
 - follow_ups: what follows the ending of a task; `derive` and `admit`
 - instance_states: where an instance stands, as a fold over its rows

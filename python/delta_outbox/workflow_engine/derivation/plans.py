@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from delta_outbox.railway.contracts import Contract
 from delta_outbox.railway.routing import Routing
-from delta_outbox.workflow_engine.derivation.contracts import Contract
 
 
 class Version:

@@ -6,10 +6,8 @@ import json
 from typing import Any
 
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
 from pydantic_core import from_json
 from referencing import Registry
-from referencing.exceptions import Unresolvable
 
 
 class DoesNotFit(Exception):
@@ -20,17 +18,23 @@ class Contract:
     """What a payload must look like. Nothing is fetched to find out.
 
     Args:
-        schema: a JSON Schema; empty if every object will do.
+        schema: a JSON Schema, an object; empty if every object will do.
     """
 
     def __init__(self, schema: str) -> None:
-        self._schema: dict[str, Any] = json.loads(schema or "{}")
-        self._validator = Draft202012Validator(self._schema, registry=Registry())
+        self._schema: dict[str, Any] | None = None
         try:
-            self._validator.check_schema(self._schema)
-            self._readable = True
-        except SchemaError:
-            self._readable = False
+            read = json.loads(schema or "{}")
+            Draft202012Validator.check_schema(read)
+        except Exception:  # noqa: BLE001 - whatever it is, nobody can read by it
+            return
+        if isinstance(read, dict):
+            self._schema = read
+
+    @property
+    def is_readable(self) -> bool:
+        """Return whether payloads can be read by it; by another one none is."""
+        return self._schema is not None
 
     def read(self, payload: bytes) -> dict[str, Any]:
         """Return the object of a payload.
@@ -42,17 +46,19 @@ class Contract:
             DoesNotFit: it is no JSON object, or another one than the contract asks for.
         """
         try:
-            value = from_json(payload)
+            value = from_json(payload, allow_inf_nan=False)
         except ValueError as error:
             raise DoesNotFit("it is no JSON") from error
         if not isinstance(value, dict):
             raise DoesNotFit("it is no JSON object")
-        if not self._readable:
+        if self._schema is None:
             raise DoesNotFit("its contract is no JSON Schema")
         try:
-            broken = next(iter(self._validator.iter_errors(value)), None)
-        except Unresolvable as error:
-            raise DoesNotFit("its contract refers to what it does not hold") from error
+            validator = Draft202012Validator(self._schema, registry=Registry())
+            broken = next(iter(validator.iter_errors(value)), None)
+        except Exception as error:
+            # A reference to nowhere or to itself, a number or a nesting beyond what can be judged.
+            raise DoesNotFit("its contract cannot be applied") from error
         if broken is None:
             return value
         rule = "/".join(map(str, broken.absolute_schema_path))
@@ -69,4 +75,7 @@ class Contract:
         Args:
             key: of the object.
         """
-        return self._schema.get("properties", {}).get(key, {}).get("default")
+        try:
+            return (self._schema or {})["properties"][key]["default"]
+        except (KeyError, TypeError):
+            return None

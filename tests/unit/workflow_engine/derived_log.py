@@ -43,7 +43,8 @@ class DerivedLog:
     def known(self, derived: Derived) -> tuple[dict[str, KnownInstance], set[str]]:
         """Return what the log has of instances and ids."""
         known = {}
-        for key in {one.task.key for one in derived.rows}:
+        keys = {one.task.key for one in derived.rows} | {one.key for one in derived.stranded}
+        for key in keys:
             tasks = [one for one in self.tasks() if one.key == key]
             if tasks:
                 count = len(tasks) + (key in self.rows)

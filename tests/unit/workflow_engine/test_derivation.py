@@ -30,7 +30,7 @@ from delta_outbox.railway.routing import CAUSES, TaskEnding
 from delta_outbox.railway.rows import rows_of
 from delta_outbox.testing.workflows import Answer, run_workflow
 from delta_outbox.workflow_engine.derivation.events import StartEvent, TaskEvent
-from delta_outbox.workflow_engine.derivation.follow_ups import Ended
+from delta_outbox.workflow_engine.derivation.follow_ups import Ended, admit, derive
 from delta_outbox.workflow_engine.derivation.instance_states import Status, instance_state
 from delta_outbox.workflow_engine.derivation.plans import Plan
 from delta_outbox.workflow_engine.derivation.starts import WhyIgnored
@@ -58,7 +58,7 @@ def parcel(
 def ended(task: TaskEvent, cause: str, outcome: Any = None, **data: Any) -> Ended:
     """Return the ending of a task, an hour after it was triggered."""
     ending = TaskEnding(cause=cause, outcome=outcome, data=data)
-    return Ended(task=task, ending=ending, at=task.created_at + HOUR)
+    return Ended(task=task, ending=ending, at=task.created_at + HOUR, position=(0, 0, 1))
 
 
 def started(workflow: Graph[Any]) -> tuple[DerivedLog, TaskEvent]:
@@ -139,7 +139,7 @@ def test_an_ending_is_read_from_its_transition(
     """Each reason that has an outcome says what has happened to the task."""
     assert OUTCOME_REASONS == CAUSES.keys()
     _, label = started(graph())
-    ending = Ended.read(label, reason, outcome, data, NOW).ending
+    ending = Ended.read(label, reason, outcome, data, NOW, (0, 0, 1)).ending
     assert expected == (ending.cause, ending.outcome, ending.data)
 
 
@@ -344,6 +344,57 @@ def test_an_instance_that_nobody_can_lead_on_is_stranded() -> None:
     assert (Status.STRANDED, "Another event has the id 'pack-20'.") == (state.status, state.problem)
     unknown = {third.task_id: ended(third, "decided", "shredded")}
     assert Status.STRANDED == instance_state([third], unknown, log.plans).status
+
+
+@pytest.mark.parametrize("levels", [64, 65, 900, 100_000])
+def test_data_that_is_nested_too_deep_leads_nowhere(levels: int) -> None:
+    """It is told of its instance, and stops no other."""
+    log = DerivedLog(plan(1, graph()))
+    log.write([parcel(), parcel("e-2", 2, parcel_id="p-2")])
+    one, other = log.tasks()
+    data = '{"[{[":' + '{"\\"{":' * (levels - 1) + "1" + "}" * levels
+    deep = Ended.read(one, "completed", "labelled", data, NOW, (0, 0, 1))
+    derived = log.write(ended=[deep, ended(other, "decided", "labelled")])
+    told = "Its data is nested deeper than 64 levels."
+    assert ([] if levels == 64 else [told]) == [each.message for each in derived.stranded]
+    assert "shipping-pack-p-2-1" in log.rows
+
+
+def test_the_plan_of_an_instance_that_has_ended_may_be_gone() -> None:
+    """An ending that was followed already is passed over; an open instance without its plan is
+    stranded, and no other stands still for it.
+    """
+    log = DerivedLog(plan(1, graph()))
+    log.write([parcel(), parcel("e-2", 2, parcel_id="p-2")])
+    first, second = (ended(one, "expired") for one in log.tasks())
+    log.write(ended=[first])
+    log.plans, log.newest = {2: plan(2, graph(version=2))}, 2
+    derived = log.write([parcel("e-3", 3, parcel_id="p-3")], [first, second])
+    assert [("workflow:shipping/p-2", "Plan 1 of shipping is not there.")] == [
+        (one.key, one.message) for one in derived.stranded
+    ]
+    assert "shipping-label-p-3-1" in log.rows
+
+
+def test_a_row_whose_earlier_ones_are_not_there_is_not_written() -> None:
+    """Of an instance of which the log has nothing, or too little, nothing is made up."""
+    log, label = started(graph())
+    derived = derive([], [ended(label, "decided", "labelled")], log.plans, log.newest)
+    admitted = admit(derived, {}, set())
+    assert () == admitted.rows
+    assert ["Event 2 would follow, and the log has 0 of the instance."] == [
+        one.message for one in admitted.stranded
+    ]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_of_two_endings_the_first_in_the_log_counts(turned: bool) -> None:
+    """In whatever order they are read, and also if they went on record at one instant."""
+    log, label = started(graph())
+    first = ended(label, "decided", "unclear")
+    second = replace(ended(label, "decided", "labelled"), position=(0, 0, 2))
+    log.write(ended=[second, first] if turned else [first, second])
+    assert ["shipping-label-p-1-1", "shipping-check-p-1-1"] == list(log.rows)
 
 
 class Renamed(BaseModel):

@@ -116,11 +116,13 @@ class Instances:
         self.unread.append(event)
 
     def end(self) -> None:
-        """End a task in any way; what its rows say of a cause need not be said again."""
-        at_work = [one for one in self.instances.values() if one.task and not one.ending]
+        """End a task in any way, maybe twice before anybody follows it, the first way counts; what
+        its rows say of a cause need not be said again.
+        """
+        at_work = [one for one in self.instances.values() if one.task]
         if not at_work:
             return
-        self.now += HOUR
+        self.now += self.chance.choice([HOUR, timedelta()])
         instance = self.chance.choice(at_work)
         leg = self.chance.choice(list(instance.workflow.legs(instance.task)))
         outcome = DEFAULT_EXIT if leg.outcome is None else leg.outcome
@@ -129,8 +131,9 @@ class Instances:
         explicit = decided or self.chance.random() < 0.5
         ending = TaskEnding(cause=leg.cause, outcome=outcome if explicit else None, data=facts)
         task = self.log.task(instance.rows[-1][0])
-        self.ended.append(Ended(task=task, ending=ending, at=self.now))
-        instance.ending = (leg, self.now, facts)
+        position = (0, 0, len(self.ended) + 1)
+        self.ended.append(Ended(task=task, ending=ending, at=self.now, position=position))
+        instance.ending = instance.ending or (leg, self.now, facts)
 
     def write(self) -> None:
         """Let two writers read the same news, and old ones, in any order; one of them writes."""
@@ -189,7 +192,7 @@ class Instances:
             )
             for name, row in self.log.rows.items()
         }
-        ended = {one.task.task_id: one for one in self.ended}
+        ended = {one.task.task_id: one for one in reversed(self.ended)}
         for parcel, instance in self.instances.items():
             own = [one for one in tasks.values() if one.instance == parcel]
             assert {instance.plan} == {one.plan for one in own}

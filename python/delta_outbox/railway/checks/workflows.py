@@ -124,7 +124,7 @@ def start_event(workflow: AnyWorkflow) -> Iterator[Finding]:
         yield (
             "start_no_schema",
             f"the start event cannot be told to others: {why}.",
-            "Use types that JSON has, such as texts, numbers and lists, and patterns of Python's `re`.",
+            "Use types that JSON has, and patterns that Python's `re` reads.",
         )
     yield from template("instance", workflow.instance, {**known, "event_id": str})
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Final
 
 from delta_outbox.lifecycle.states import Reason
 from delta_outbox.railway.outcomes import DEFAULT_EXIT, Exit
@@ -20,6 +22,10 @@ from delta_outbox.workflow_engine.derivation.starts import (
     named,
 )
 
+MOST_LEVELS: Final = 64
+"""Data of a decision that is nested deeper leads nowhere: not every reader of JSON gets through."""
+_TEXT_OR_BRACKET: Final = re.compile(r'"(?:[^"\\]|\\.)*"|([\[{])|([\]}])')
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ended:
@@ -29,15 +35,25 @@ class Ended:
         task: that has.
         ending: what has become of it.
         at: when that went on record.
+        position: of its transition in the log: epoch, lane, sequence.
+        problem: why nothing can follow; empty if something may.
     """
 
     task: TaskEvent
     ending: TaskEnding
     at: datetime
+    position: tuple[int, int, int]
+    problem: str = ""
 
     @classmethod
     def read(
-        cls, task: TaskEvent, reason: str, outcome: str, data: str | None, at: datetime
+        cls,
+        task: TaskEvent,
+        reason: str,
+        outcome: str,
+        data: str | None,
+        at: datetime,
+        position: tuple[int, int, int],
     ) -> Ended:
         """Return the ending that a transition has on record.
 
@@ -47,13 +63,17 @@ class Ended:
             outcome: of the transition; that of `DEFAULT_EXIT` is its value.
             data: `outcome_data` of the transition.
             at: `occurred_at` of the transition.
+            position: `epoch`, `lane` and `sequence` of the transition.
         """
+        problem = ""
+        if data and _levels(data) > MOST_LEVELS:
+            data, problem = None, f"Its data is nested deeper than {MOST_LEVELS} levels."
         ending = TaskEnding(
             cause=CAUSES[Reason(reason)],
             outcome=DEFAULT_EXIT if outcome == DEFAULT_EXIT.value else outcome,
             data=json.loads(data) if data else {},
         )
-        return cls(task=task, ending=ending, at=at)
+        return cls(task=task, ending=ending, at=at, position=position, problem=problem)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,11 +104,13 @@ class Stranded:
         key: of the instance.
         task_id: of the task that has ended.
         message: why, in a sentence.
+        number: place of what would follow among the rows of the instance; None if nobody knows.
     """
 
     key: str
     task_id: str
     message: str
+    number: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -140,7 +162,7 @@ def derive(
                 ignored_starts.append(first)
             else:
                 rows.append(Next(row=first.row(), task=first, start=event))
-    for one in sorted(ended, key=lambda each: (each.at, each.task.task_id)):
+    for one in sorted(ended, key=lambda each: each.position):
         try:
             after = follow(one, plans)
         except LeadsNowhere as error:
@@ -159,9 +181,13 @@ def follow(ended: Ended, plans: Plans) -> TaskEvent | NewEvent:
         plans: among them that of the task.
 
     Raises:
-        LeadsNowhere: its version does not say.
+        LeadsNowhere: its version does not say, or is not there.
     """
     task = ended.task
+    if ended.problem:
+        raise LeadsNowhere(ended.problem)
+    if task.plan not in plans or task.workflow not in plans[task.plan].versions:
+        raise LeadsNowhere(f"Plan {task.plan} of {task.workflow} is not there.")
     routing = plans[task.plan].versions[task.workflow].routing
     to = routing.after(task.place, ended.ending)
     if isinstance(to, Place):
@@ -189,22 +215,33 @@ def admit(
 ) -> Derived:
     """Return what is to be written: of what follows, that which is the next row of its instance.
 
+    What the log has already is passed over, whether it can be made once more or not.
+
     Args:
         derived: what follows.
-        instances: by key, what the log has of the instances of its rows.
+        instances: by key, what the log has of the instances of its rows, and of those stranded.
         ids: those of its rows that some event of the log has.
     """
     known, taken = dict(instances), set(ids)
     rows: list[Next] = []
-    ignored_starts, stranded = list(derived.ignored), list(derived.stranded)
+    ignored_starts = list(derived.ignored)
+    stranded = [
+        one
+        for one in derived.stranded
+        if one.number is None or one.key not in known or one.number > known[one.key].rows
+    ]
     for one in sorted(derived.rows, key=lambda each: each.number):
         task, start = one.task, one.start
         before = known.get(task.key)
-        if before and one.number <= before.rows:
+        there = before.rows if before else 0
+        if before and one.number <= there:
             if start and start.event_id != before.begun_by:
                 message = f"The event '{before.begun_by}' has begun this instance."
                 why = WhyIgnored.SECOND_START
                 ignored_starts.append(ignored(start, task.workflow, why, message, task.instance))
+        elif one.number > there + 1:
+            message = f"Event {one.number} would follow, and the log has {there} of the instance."
+            stranded.append(_stranded(task, message))
         elif one.row.event_id in taken:
             message = f"Another event has the id '{one.row.event_id}'."
             if start:
@@ -220,4 +257,14 @@ def admit(
 
 
 def _stranded(task: TaskEvent, message: str) -> Stranded:
-    return Stranded(key=task.key, task_id=task.task_id, message=message)
+    number = task.number + 1
+    return Stranded(key=task.key, task_id=task.task_id, message=message, number=number)
+
+
+def _levels(text: str) -> int:
+    """Return how deep a JSON text is nested, however deep that is."""
+    level = deepest = 0
+    for found in _TEXT_OR_BRACKET.finditer(text):
+        level += bool(found[1]) - bool(found[2])
+        deepest = max(deepest, level)
+    return deepest

@@ -50,4 +50,6 @@ class Plan:
 
 
 Plans = Mapping[int, Plan]
-"""By number. It holds each plan that an open instance has started with, and the newest one."""
+"""By number. It holds the newest plan, and each that an open instance has started with: one whose
+plan is not there is stranded. Plans of instances that have ended may be there or not.
+"""

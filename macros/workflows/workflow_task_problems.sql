@@ -65,4 +65,12 @@
     {%- set fields = delta_outbox.workflow_start_fields(workflow["row"]["start_fields"])
         + ["instance", "task", "visit", "workflow"] -%}
     {%- do delta_outbox.workflow_template_problems("identifier", row["identifier"], fields, where, problems) -%}
+    {%- set fixed = {"workflow": workflow["row"]["workflow"], "task": row["task"]} -%}
+    {%- set made = delta_outbox.workflow_template(row["identifier"], fixed) -%}
+    {%- if not made["problem"] and made["pieces"][0].startswith("workflow:") -%}
+        {%- do delta_outbox.workflow_problem(
+            problems, where, "identifier_reserved", "identifier '" ~ row["identifier"] ~ "' begins with 'workflow:'.",
+            "Let it begin otherwise: ids that begin so belong to the events that end instances."
+        ) -%}
+    {%- endif -%}
 {%- endmacro %}

@@ -258,6 +258,10 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "The text of such a value may differ from reader to reader, and so would the key.",
         "Use a field whose text is the same for every reader: a text or a whole number.",
     ),
+    "identifier_reserved": (
+        "The id of the event that ends an instance begins so, and a task could take it.",
+        "Let it begin with something else than 'workflow:'.",
+    ),
     # --- where it leads
     "fault_leads_nowhere": (
         "An instance whose task certainly was not done would stand still.",

@@ -273,6 +273,11 @@ CASES = {
         "check",
         "due after 1 day, when it has expired",
     ),
+    "identifier_reserved": (
+        graph(change(Pack, identifier="workflow:other/{parcel_id}-{visit}")),
+        "pack",
+        "begins with 'workflow:'",
+    ),
     "identifier_malformed": (graph(change(Pack, identifier="{visit!r}")), "pack", "has a format"),
     "identifier_unknown_field": (
         graph(change(Pack, identifier="pack-{parcel}-{visit}")),

@@ -352,6 +352,9 @@ CASES: dict[str, list[tuple[Callable[[Rows], Any], str]]] = {
         (task("check", third_party="robot"), "check"),
         (added("railway_contracts", task="pack", version="1", contract="{}"), "pack"),
     ],
+    "identifier_reserved": [
+        (task("pack", identifier="workflow:other/{parcel_id}-{visit}"), "pack")
+    ],
     "identifier_malformed": [(task("pack", identifier="{visit!r}"), "pack")],
     "identifier_unknown_field": [(task("pack", identifier="{parcel}-{visit}"), "pack")],
     "no_cause": [(leg("pack", "faulted", "", cause="failed"), "pack")],

@@ -207,6 +207,7 @@ def by_hand(contract: str) -> Plan:
     return Plan(1, {"rows": rows})
 
 
+AS_GIVEN = plan(1, graph(change(Pack, identifier="{parcel_id}")))
 # Why a start event begins nothing, and part of what is said.
 IGNORED = [
     (WhyIgnored.PAYLOAD_REFUSED, plan(1, graph()), parcel(text=b"\xff"), "it is no JSON."),
@@ -219,6 +220,7 @@ IGNORED = [
     (WhyIgnored.IDENTIFIER_REFUSED, plan(1, graph()), parcel(parcel_id=" "), "of the instance"),
     (WhyIgnored.IDENTIFIER_REFUSED, plan(1, graph()), parcel(parcel_id="a\nb"), "the instance"),
     (WhyIgnored.IDENTIFIER_REFUSED, plan(1, graph()), parcel(parcel_id="é" * 244), "of label"),
+    (WhyIgnored.IDENTIFIER_REFUSED, AS_GIVEN, parcel(parcel_id="workflow:a/b"), "of pack would"),
 ]
 
 

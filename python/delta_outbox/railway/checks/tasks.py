@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, get_args
 
 from delta_outbox.railway.checks.shared_checks import AnyWorkflow, Finding, has_text, span, template
 from delta_outbox.railway.graph import Event, fields_of
-from delta_outbox.railway.identifiers import OF_TASKS
+from delta_outbox.railway.identifiers import OF_TASKS, RESERVED_TYPE, Template
 from delta_outbox.railway.names import duration, is_plain
 from delta_outbox.railway.outcomes import Outcome
 from delta_outbox.railway.tasks import (
@@ -226,6 +226,14 @@ def identifier(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Finding]:
     """An identifier is made of what the start event has."""
     known: dict[str, Any] = {**fields_of(workflow.start), **dict.fromkeys(OF_TASKS, str)}
     yield from template("identifier", task.identifier, known)
+    made = Template(task.identifier)
+    fixed = {"workflow": workflow.name, "task": task.task_name()}
+    if made.problem is None and made.pieces(fixed)[0].startswith(RESERVED_TYPE):
+        yield (
+            "identifier_reserved",
+            f"identifier '{task.identifier}' begins with '{RESERVED_TYPE}'.",
+            "Let it begin otherwise: ids that begin so belong to the events that end instances.",
+        )
 
 
 _OURS: Final[Sequence[type[Any]]] = (

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from delta_outbox.core.settings import MAX_ID_BYTES
 from delta_outbox.railway.contracts import DoesNotFit
+from delta_outbox.railway.identifiers import RESERVED_TYPE
 from delta_outbox.railway.routing import Place, Routing
 from delta_outbox.workflow_engine.derivation.events import (
     Origin,
@@ -106,6 +107,16 @@ def begin(event: StartEvent, version: Version) -> TaskEvent | IgnoredStart:
             )
         fields[name] = text
     instance = routing.instance(fields, event.event_id)
+    for task in routing.tasks:
+        place = Place(task=task, visits={task: 1})
+        if routing.task_id(place, instance, fields).startswith(RESERVED_TYPE):
+            return ignored(
+                event,
+                routing.workflow,
+                WhyIgnored.IDENTIFIER_REFUSED,
+                f"The identifier of {task} would begin with '{RESERVED_TYPE}', as those of the "
+                "events that end instances do.",
+            )
     for what, text in _identifiers(routing, instance, fields):
         if not text.strip() or len(text.encode()) > MAX_ID_BYTES or _CONTROL.search(text):
             return ignored(

@@ -86,6 +86,7 @@ class HostProcess:
 
     Raises:
         OSError: this machine has no room for a process.
+        HostNotStarted: the set-up cannot be pickled.
     """
 
     def __init__(
@@ -96,7 +97,15 @@ class HostProcess:
         calls: int,
         changed: Callable[[], None],
     ) -> None:
-        self._setup, self._expects = setup, expects
+        try:
+            first_line = base64.b64encode(pickle.dumps(setup)) + b"\n"
+        except Exception as error:  # noqa: BLE001 - whatever a value of them raises
+            raise HostNotStarted(
+                "The settings of third parties cannot be given to a host: "
+                f"pickling them has raised {type(error).__name__}.",
+                remedy="Give them as values of TOML only.",
+            ) from None
+        self._expects = expects
         self._calls_left, self._changed = calls, changed
         self._numbers = itertools.count()
         self._running: dict[int, RunningCall] = {}
@@ -104,15 +113,14 @@ class HostProcess:
         self._worn = False
         self._why: str | None = None  # it is ended
         self._ready: asyncio.Future[None] = self._loop.create_future()
-        self._is_reading = False
         self._drained = False
         self.tasks: dict[str, TaskFacts] = {}
         """By `workflow/task`; empty before the host is ready."""
         self.is_gone = False
         # Two pipes, because what a process has written into one is read to its end, however the
         # process has died. A socket is reset if it had not read everything.
-        their_calls, self._call_pipe = os.pipe()
-        self._word_pipe, their_words = os.pipe()
+        their_calls, our_calls = os.pipe()
+        our_words, their_words = os.pipe()
         theirs = (their_calls, their_words)
         # Not by multiprocessing, which would run the main module of the user once more. What code
         # of authors prints goes where our log goes: standard output is the command's.
@@ -126,12 +134,17 @@ class HostProcess:
                 start_new_session=True,
             )
         except OSError:
-            os.close(self._call_pipe)
-            os.close(self._word_pipe)
+            os.close(our_calls)
+            os.close(our_words)
             raise
         finally:
             os.close(their_calls)
             os.close(their_words)
+        self._calls: Any = os.fdopen(our_calls, "wb", buffering=0)
+        self._words: Any = os.fdopen(our_words, "rb")
+        self._is_reading = True
+        self._reading = self._loop.create_task(self._read(first_line))
+        self._look()
 
     @property
     def is_fresh(self) -> bool:
@@ -159,16 +172,6 @@ class HostProcess:
         Raises:
             OutboxError: as the host tells it; it is gone then, or will be.
         """
-        self._reader = asyncio.StreamReader(limit=LONGEST_LINE)
-        await self._loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(self._reader), os.fdopen(self._word_pipe, "rb")
-        )
-        self._writer, _ = await self._loop.connect_write_pipe(
-            asyncio.BaseProtocol, os.fdopen(self._call_pipe, "wb", buffering=0)
-        )
-        self._writer.write(base64.b64encode(pickle.dumps(self._setup)) + b"\n")
-        self._is_reading = True
-        self._reading = self._loop.create_task(self._read())
         try:
             async with asyncio.timeout(START_LIMIT):
                 await self._ready
@@ -204,14 +207,14 @@ class HostProcess:
         )
         self._running[number] = running
         self._calls_left -= 1
-        self._writer.write(line_of({"id": number, "call": asdict(call)}))
+        self._calls.write(line_of({"id": number, "call": asdict(call)}))
         return running
 
     def _over(self, number: int) -> None:
         if (running := self._running.get(number)) is None or running.is_over:
             return
         running.is_over = True
-        self._writer.write(line_of({"cancel": number}))
+        self._calls.write(line_of({"cancel": number}))
         self._arm(running, GRACE, self._give_up, number)
 
     def _give_up(self, number: int) -> None:
@@ -238,11 +241,19 @@ class HostProcess:
 
     # --- what it says ----------------------------------------------------------------------------
 
-    async def _read(self) -> None:
+    async def _read(self, setup: bytes) -> None:
+        reader = asyncio.StreamReader(limit=LONGEST_LINE)
         try:
             # What is no line of ours, or too long, comes from a host that is not in order.
-            with contextlib.suppress(ValueError, LookupError, TypeError, OSError):
-                while (line := await self._reader.readline()).endswith(b"\n"):
+            with contextlib.suppress(ValueError, LookupError, TypeError, OSError, RecursionError):
+                self._words, _ = await self._loop.connect_read_pipe(
+                    lambda: asyncio.StreamReaderProtocol(reader), self._words
+                )
+                self._calls, _ = await self._loop.connect_write_pipe(
+                    asyncio.BaseProtocol, self._calls
+                )
+                self._calls.write(setup)
+                while (line := await reader.readline()).endswith(b"\n"):
                     self._heard(json.loads(line))
                 self._drained = True
         finally:
@@ -291,11 +302,20 @@ class HostProcess:
         if self._why is not None:
             return
         self._why = why
-        # It was not waited for, so its number, and that of its group, are still its own.
+        # It was not waited for, or just now: its number, and that of its group, are still its own.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         # Who has left its group may hold its pipe open.
         self._loop.call_later(2 * GRACE, self._read_no_more)
+
+    def _look(self) -> None:
+        """Notice its death also where another process holds its pipe open."""
+        if not self._is_reading:
+            return
+        if self._process.poll() is not None:
+            self.end("")
+        else:
+            self._loop.call_later(GRACE, self._look)
 
     def _read_no_more(self) -> None:
         if self._is_reading:
@@ -307,7 +327,8 @@ class HostProcess:
         while (code := self._process.poll()) is None and boot_time() < until:  # noqa: ASYNC110
             await asyncio.sleep(0.002)
         self.is_gone = True
-        self._writer.close()
+        self._calls.close()
+        self._words.close()
         why = self._why or f"its host {_ended(code)}"
         self._is_ready(HostNotStarted(f"A host of workflows {_ended(code)}."))
         for number, running in list(self._running.items()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import psutil
@@ -19,6 +20,7 @@ from tests.unit.workflow_engine.hosts.host_requests import (
 from tests.unit.workflow_engine.hosts.ledger import Ledger
 
 from delta_outbox.core.errors import OutboxError
+from delta_outbox.core.settings import SecretMapping
 from delta_outbox.lifecycle.states import Reason
 from delta_outbox.workflow_engine.hosts.call import Setup
 from delta_outbox.workflow_engine.hosts.places import HostLimits
@@ -96,6 +98,14 @@ def test_what_runs_is_told_when_hosts_are_closed(third_party: Ledger, tmp_path: 
     wait_for(lambda: is_gone(left))
     assert 0 == hosts.room("by_thread", "by_thread")
     assert Reason.RELEASED == made(hosts, "by_thread").ending.reason
+
+
+def test_a_setup_that_cannot_be_sent_is_an_error() -> None:
+    """Settings that no other process can be given are told, and leave no process behind."""
+    settings = {"bank": SecretMapping({"token": threading.Lock()})}
+    with pytest.raises(OutboxError, match="cannot be given to a host"):
+        HostPool(Setup(modules=["misbehaving"], folder=AUTHOR, third_parties=settings))
+    assert [] == processes_of()
 
 
 @pytest.mark.parametrize(

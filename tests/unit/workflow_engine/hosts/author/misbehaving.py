@@ -108,6 +108,17 @@ def leaves_a_process(start: Start) -> None:
     Path(start.note).write_text(str(process.pid))
 
 
+def leaves_a_stray(start: Start) -> None:
+    os.system("setsid sleep 25 &")
+
+
+def leaves_a_stray_with_pipes(start: Start) -> None:
+    for descriptor in range(3, 100):
+        with contextlib.suppress(OSError):
+            os.set_inheritable(descriptor, True)
+    leaves_a_stray(start)
+
+
 def leaks_threads(start: Start) -> None:
     for _ in range(150):
         threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
@@ -142,6 +153,8 @@ DEEDS: Mapping[str, Callable[[Start], object]] = {
     "closes_all": lambda start: os.closerange(0, 1000),
     "forks": forks,
     "leaves_a_process": leaves_a_process,
+    "leaves_a_stray": leaves_a_stray,
+    "leaves_a_stray_with_pipes": leaves_a_stray_with_pipes,
     "leaks_threads": leaks_threads,
     "grows": grows,
     "exits": lambda start: os._exit(3),

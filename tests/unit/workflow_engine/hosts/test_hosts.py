@@ -24,7 +24,7 @@ from delta_outbox.railway.tasks import MOST_ATTEMPTS, default_back_off, pause
 from delta_outbox.workflow_engine.hosts.boot_clock import boot_time
 from delta_outbox.workflow_engine.hosts.pool import HostPool
 
-NOTE = "the customer's words, which no error may repeat"
+NOTE = "the \"customer's\" words, für 'wen' auch immer, which no error may repeat"
 UNSURE = Reason.UNKNOWN
 DEEDS = {
     # what the author's code does: how the attempt ends, and what its error says
@@ -48,6 +48,8 @@ DEEDS = {
     "no_json": (UNSURE, "no values of JSON"),
     "no_text": (UNSURE, "no values of JSON"),
     "too_much": (UNSURE, "more than"),
+    "too_deep": (UNSURE, "more than 64 levels"),
+    "far_too_deep": (UNSURE, "no values of JSON"),
     "prints": (Reason.COMPLETED, ""),
 }
 ENDS = {
@@ -130,6 +132,19 @@ def test_two_steps_are_taken_by_real_calls(hosts: HostPool) -> None:
     assert done.decided is not None
     assert {"step": "mine"} == done.decided.data
     assert UNSURE == made(hosts, "in_two_steps", does="undo_fails").ending.reason
+
+
+@pytest.mark.parametrize("does", ["long_reference", "long_references", "many_steps"])
+def test_an_answer_that_is_too_long_ends_nobody_else(hosts: HostPool, does: str) -> None:
+    """What does not fit into an answer is a fault of the one call that has returned it."""
+    beside = hosts.submit(request("by_loop", does="waits"))
+    host = shared_host(hosts)
+    ending = made(hosts, "in_two_steps", does=does).ending
+    assert ending.reason in {UNSURE, Reason.FAILED}
+    assert "more than" in str(ending.error)
+    assert not beside.report.done()
+    assert host == shared_host(hosts)
+    beside.cancel()
 
 
 def test_what_an_earlier_attempt_did_is_found(hosts: HostPool) -> None:

@@ -163,13 +163,25 @@ DEEDS: Mapping[str, Callable[[Start], object]] = {
     "blocks": lambda start: time.sleep(1000),
     "holds_the_interpreter": holds_the_interpreter,
 }
-RETURNS: Mapping[str, Any] = {
+RETURNS: dict[str, Any] = {
     "nothing": None,
     "a_word": "done",
     "other": Decided(outcome=Other.OTHER),
     "no_json": Decided(outcome=Done.DONE, data={"at": timedelta(1)}),
     "no_text": Decided(outcome=Done.DONE, data={"name": "\ud800"}),
     "too_much": Decided(outcome=Done.DONE, data={"text": "x" * 2_000_000}),
+}
+for name, levels in (("too_deep", 65), ("far_too_deep", 100_000)):
+    levels_of: dict[str, Any] = {}
+    for _ in range(levels - 1):
+        levels_of = {"": levels_of}
+    RETURNS[name] = Decided(outcome=Done.DONE, data=levels_of)
+STEPS: Mapping[str, Sequence[FirstStep[Done]]] = {
+    "long_references": [FirstStep(reference="x" * 17 * 1024**2)],
+    "many_steps": [
+        FirstStep(reference=str(one), decided=Decided(outcome=Done.DONE, data={"": "x" * 10**6}))
+        for one in range(17)
+    ],
 }
 BANK: list[Bank] = []
 
@@ -298,10 +310,14 @@ class InTwoSteps(OptimisticLock[Start, Done]):
         self.steps: dict[str, list[str]] = {}
 
     async def first_step(self, trigger: Trigger[Start], task_id: str) -> str:
-        return "mine"
+        return "x" * 17 * 1024**2 if trigger.start.does == "long_reference" else "mine"
 
     async def lookup(self, trigger: Trigger[Start], task_id: str) -> Sequence[FirstStep[Done]]:
-        return [FirstStep(reference="theirs", expired=True), FirstStep(reference="mine")]
+        steps: Sequence[FirstStep[Done]] = [
+            FirstStep(reference="theirs", expired=True),
+            FirstStep(reference="mine"),
+        ]
+        return STEPS.get(trigger.start.does, steps)
 
     async def attempt(self, trigger: Trigger[Start], task_id: str, reference: str) -> Decided[Done]:
         return Decided(outcome=Done.DONE, data={"step": reference})

@@ -60,7 +60,7 @@ class RunningCall:
         timer: what comes next if it says nothing.
         cut: ends it now, as if it were over its limit.
         started: the host has said so.
-        is_over: it was told to end.
+        over: why it was told to end, after "it"; empty if it was not.
     """
 
     name: str
@@ -70,7 +70,7 @@ class RunningCall:
     timer: asyncio.TimerHandle
     cut: Callable[[], None]
     started: bool = False
-    is_over: bool = False
+    over: str = ""
 
 
 class HostProcess:
@@ -202,36 +202,37 @@ class HostProcess:
             limit=limit,
             word=self._loop.create_future(),
             # After its deadline it will not start; a host that does not even say so is blocked.
-            timer=self._loop.call_later(wait + GRACE, self._over, number),
-            cut=partial(self._over, number),
+            timer=self._loop.call_later(
+                wait + GRACE, self._over, number, "did not begin by its deadline"
+            ),
+            cut=partial(self._over, number, "was cancelled"),
         )
         self._running[number] = running
         self._calls_left -= 1
         self._calls.write(line_of({"id": number, "call": asdict(call)}))
         return running
 
-    def _over(self, number: int) -> None:
-        if (running := self._running.get(number)) is None or running.is_over:
+    def _over(self, number: int, why: str) -> None:
+        if (running := self._running.get(number)) is None or running.over:
             return
-        running.is_over = True
+        running.over = why
         self._calls.write(line_of({"cancel": number}))
         self._arm(running, GRACE, self._give_up, number)
 
     def _give_up(self, number: int) -> None:
         running = self._running[number]
         if running.acts:
-            late = "end within its time limit" if running.started else "begin by its deadline"
-            self.end(f"{running.name} did not {late}")
+            self.end(f"{running.name} {running.over}")
         else:
             self._worn = True  # a thread of it hangs, or its loop
-            self._end_call(number, Lost(_no_answer(running), host_gone=False))
+            self._end_call(number, Lost(f"no answer: it {running.over}", host_gone=False))
             self._changed()
 
     def _arm(
-        self, running: RunningCall, seconds: float, then: Callable[[int], None], n: int
+        self, running: RunningCall, seconds: float, then: Callable[..., None], *values: Any
     ) -> None:
         running.timer.cancel()
-        running.timer = self._loop.call_later(max(0.0, seconds), then, n)
+        running.timer = self._loop.call_later(max(0.0, seconds), then, *values)
 
     def _end_call(self, number: int, word: Word) -> None:
         running = self._running.pop(number)
@@ -277,8 +278,9 @@ class HostProcess:
             if (running := self._running.get(message["started"])) is not None:
                 running.started = True
                 left = message["at"] + running.limit - boot_time()
-                if not running.is_over:
-                    self._arm(running, left, self._over, message["started"])
+                if not running.over:
+                    why = f"did not end within its time limit of {running.limit:g} seconds"
+                    self._arm(running, left, self._over, message["started"], why)
         else:
             self._worn |= message["worn"]
             if (running := self._running.get(message["answered"])) is not None:
@@ -334,8 +336,8 @@ class HostProcess:
         for number, running in list(self._running.items()):
             lost: Word
             if running.started or not self._drained or code is None:
-                words = _no_answer(running) if running.is_over else f"no answer: {why}"
-                lost = Lost(words, host_gone=not running.is_over)
+                words = f"no answer: {f'it {running.over}' if running.over else why}"
+                lost = Lost(words, host_gone=not running.over)
             else:
                 lost = NotStarted(why)
             self._end_call(number, lost)
@@ -348,13 +350,9 @@ def _word(message: dict[str, Any], running: RunningCall) -> Word:
     if "value" in message:
         return Answered(message["value"])
     told = Told(**message["error"])
-    if running.is_over and told.kind == "unsure":
-        return Lost(_no_answer(running), host_gone=False)
+    if running.over and told.kind == "unsure":
+        return Lost(f"no answer: it {running.over}", host_gone=False)
     return told
-
-
-def _no_answer(running: RunningCall) -> str:
-    return f"no answer within its time limit of {running.limit:g} seconds"
 
 
 def _ended(code: int | None) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from tests.unit.workflow_engine.hosts.host_requests import (
@@ -13,6 +15,7 @@ from tests.unit.workflow_engine.hosts.host_requests import (
     made,
     processes_of,
     request,
+    setup,
     shared_host,
     wait_for,
 )
@@ -22,6 +25,7 @@ from delta_outbox.lifecycle.states import Reason
 from delta_outbox.railway import DEFAULT_EXIT, AtLeastOnce
 from delta_outbox.railway.tasks import MOST_ATTEMPTS, default_back_off, pause
 from delta_outbox.workflow_engine.hosts.boot_clock import boot_time
+from delta_outbox.workflow_engine.hosts.places import HostLimits
 from delta_outbox.workflow_engine.hosts.pool import HostPool
 
 NOTE = "the \"customer's\" words, für 'wen' auch immer, which no error may repeat"
@@ -109,6 +113,34 @@ def test_on_fault_chooses_by_the_error(hosts: HostPool) -> None:
     history = {"attempts": 3, "stopped": True}
     stopped = made(hosts, "by_thread", history=history)
     assert (Reason.EXHAUSTED, DEFAULT_EXIT) == (stopped.ending.reason, stopped.on_fault)
+
+
+@pytest.mark.parametrize("closes", [False, pytest.param(True, marks=pytest.mark.rest)])
+def test_a_cut_leaves_decisions_their_second(
+    third_party: Ledger, tmp_path: Path, closes: bool
+) -> None:
+    """Where a task goes for good is decided by its author, also while it is cut or hosts close."""
+    hosts = HostPool(setup(), limits=HostLimits(shared_hosts=1))
+    closing = threading.Thread(target=hosts.close, args=(0.0,))
+    try:
+        go_on = tmp_path / "go_on"
+        port = third_party.port
+        one = request("by_thread", does="refuses_late", note=str(go_on), port=port)
+        submitted = hosts.submit(one)
+        wait_for(lambda: one.task_id in third_party.read())
+        if closes:
+            closing.start()
+            wait_for(lambda: hosts.room("by_thread", "by_thread") == 0)
+        else:
+            submitted.cancel()
+        go_on.touch()
+        report = submitted.report.result(LIMIT)
+        assert Reason.REJECTED == report.ending.reason
+        assert ("not_done", ()) == (report.on_fault, report.remarks)
+    finally:
+        if closes:
+            closing.join()
+        hosts.close(0.0)
 
 
 def test_a_decision_that_goes_wrong_is_its_default(hosts: HostPool) -> None:
@@ -202,13 +234,13 @@ def test_a_call_over_its_limit_ends_with_its_host(
     host = shared_host(hosts)
     report = made(hosts, workflow, does=does, limit=0.2)
     assert UNSURE == report.ending.reason
-    assert "no answer within its time limit of 0.2 seconds" == str(report.ending.error)
+    assert "no answer: it did not end within its time limit of 0.2 seconds" == str(
+        report.ending.error
+    )
     assert is_gone(host)
     other = waiting.report.result(LIMIT).ending
-    assert (
-        UNSURE,
-        f"no answer: {workflow}/{workflow}.attempt did not end within its time limit",
-    ) == (other.reason, str(other.error))
+    late = f"{workflow}/{workflow}.attempt did not end within its time limit of 0.2 seconds"
+    assert (UNSURE, f"no answer: {late}") == (other.reason, str(other.error))
 
 
 def test_an_asynchronous_call_is_cancelled_first(hosts: HostPool) -> None:
@@ -217,11 +249,14 @@ def test_an_asynchronous_call_is_cancelled_first(hosts: HostPool) -> None:
     host = shared_host(hosts)
     report = made(hosts, "by_loop", does="waits", limit=0.2)
     assert UNSURE == report.ending.reason
-    assert "no answer within its time limit of 0.2 seconds" == str(report.ending.error)
+    assert "no answer: it did not end within its time limit of 0.2 seconds" == str(
+        report.ending.error
+    )
     assert host == shared_host(hosts)
     assert not beside.report.done()
     beside.cancel()
-    assert UNSURE == beside.report.result(LIMIT).ending.reason
+    cancelled = beside.report.result(LIMIT).ending
+    assert (UNSURE, "no answer: it was cancelled") == (cancelled.reason, str(cancelled.error))
     assert host == shared_host(hosts)
 
 
@@ -236,8 +271,9 @@ def test_a_question_that_hangs_ends_nobody_else(hosts: HostPool, does: str) -> N
     else:
         assert Reason.COMPLETED == report.ending.reason
         assert (
-            "still_needed: no answer within its time limit of 1 seconds; the default counts",
-        ) == report.remarks
+            "still_needed: no answer: it did not end within its time limit of 1 seconds; "
+            "the default counts"
+        ) == report.remarks[0]
     assert not beside.report.done()
     assert host.is_running()
     beside.cancel()

@@ -108,6 +108,12 @@ def leaves_a_process(start: Start) -> None:
     Path(start.note).write_text(str(process.pid))
 
 
+def refuses_late(start: Start) -> None:
+    while not Path(start.note).exists():
+        time.sleep(0.01)
+    raise FinallyRefused
+
+
 def leaves_a_stray(start: Start) -> None:
     os.system("setsid sleep 25 &")
 
@@ -136,6 +142,7 @@ KEPT: list[bytes] = []
 DEEDS: Mapping[str, Callable[[Start], object]] = {
     "certainly_not": lambda start: raises(CertainlyNot("the card is blocked")),
     "refused": lambda start: raises(FinallyRefused("no such account")),
+    "refuses_late": refuses_late,
     "not_due": lambda start: raises(NotDue("closed at night")),
     "no_connection": lambda start: raises(ConnectionRefusedError(111, start.note)),
     "repeats": lambda start: raises(CertainlyNot(f"{start.note} {BANK[0].token} is wrong")),

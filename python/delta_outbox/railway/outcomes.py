@@ -30,7 +30,8 @@ class Decided(Generic[OutcomeT]):
 
     Args:
         outcome: one member of the task's outcomes.
-        data: values of JSON that later tasks may read as `trigger.facts[<task>]`.
+        data: values of JSON that later tasks may read as `trigger.facts[<task>]`, at most 1 MiB and
+            64 levels.
     """
 
     outcome: OutcomeT

@@ -253,7 +253,7 @@ class FirstStep(Generic[OutcomeT]):
     """A first step that the third party has on record for a task identifier.
 
     Args:
-        reference: by which the third party knows the step.
+        reference: by which the third party knows the step, at most 1,024 characters.
         expired: whether it is past its own expiry.
         decided: what its second step has done, None if there was none.
     """

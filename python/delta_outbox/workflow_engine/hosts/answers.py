@@ -6,6 +6,7 @@ import base64
 import contextlib
 import json
 import pickle
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -15,7 +16,16 @@ from delta_outbox.publishers.protocol import Event
 from delta_outbox.railway.modules import where_raised
 from delta_outbox.railway.outcomes import CertainlyNot, Decided, Exit, FinallyRefused, NotDue
 from delta_outbox.railway.tasks import FirstStep, OptimisticLock
-from delta_outbox.workflow_engine.hosts.call import MOST_DATA, MOST_PICKLED, Call, Told
+from delta_outbox.workflow_engine.hosts.call import (
+    DEEPEST_DATA,
+    LONGEST_LINE,
+    LONGEST_REFERENCE,
+    MOST_DATA,
+    MOST_PICKLED,
+    Call,
+    Told,
+    line_of,
+)
 
 LONGEST_PAUSE: Final = timedelta(days=3660)  # a longer one is a mistake, and no instant any more
 
@@ -38,13 +48,19 @@ def encoded(call: Call, task: Any, value: Any) -> Any:
     outcomes = type(task).outcomes()
     match call.function:
         case "lookup" if isinstance(task, OptimisticLock):
-            return [_step(one, outcomes) for one in value]
+            steps = [_step(one, outcomes) for one in value]
+            if len(line_of({"": steps})) > LONGEST_LINE // 2:
+                raise WrongValue(
+                    f"its first steps have more than {LONGEST_LINE // 2} bytes; "
+                    "return those only that are not undone"
+                )
+            return steps
         case "lookup" if value is None:
             return None
         case "attempt" | "lookup":
             return _decision(value, outcomes)
         case "first_step" if isinstance(value, str):
-            return value
+            return _reference(value)
         case "undo":
             return None
         case "still_needed":
@@ -96,18 +112,41 @@ def _decision(value: Any, outcomes: Any) -> dict[str, Any]:
         )
     try:
         text = json.dumps(dict(value.data), allow_nan=False, ensure_ascii=False).encode()
+        data = json.loads(text)
     except (TypeError, ValueError, RecursionError):
         raise WrongValue("the data of its decision are no values of JSON") from None
     if len(text) > MOST_DATA:
         raise WrongValue(f"the data of its decision have more than {MOST_DATA} bytes")
-    return {"outcome": value.outcome.value, "data": json.loads(text)}
+    if _is_deeper(data, DEEPEST_DATA):
+        raise WrongValue(
+            f"the data of its decision have more than {DEEPEST_DATA} levels; "
+            "return a text of JSON in their place"
+        )
+    return {"outcome": value.outcome.value, "data": data}
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    parts = value.values() if isinstance(value, dict) else value
+    return not levels or any(_is_deeper(one, levels - 1) for one in parts)
+
+
+def _reference(value: str) -> str:
+    if len(value) > LONGEST_REFERENCE:
+        raise WrongValue(
+            f"its reference has more than {LONGEST_REFERENCE} characters; return the shortest text "
+            "by which the third party finds the first step"
+        )
+    return value
 
 
 def _step(value: Any, outcomes: Any) -> dict[str, Any]:
     if not isinstance(value, FirstStep) or not isinstance(value.reference, str):
         raise WrongValue(f"it returned a list with {_kind(value)}; it must hold FirstStep only")
     decided = None if value.decided is None else _decision(value.decided, outcomes)
-    return {"reference": value.reference, "expired": bool(value.expired), "decided": decided}
+    reference = _reference(value.reference)
+    return {"reference": reference, "expired": bool(value.expired), "decided": decided}
 
 
 def _kind(value: Any) -> str:
@@ -124,15 +163,31 @@ def place(error: BaseException) -> str:
 
 
 def _event(call: Call) -> Event:
-    """Return what an error must not repeat, and the names that it may."""
+    """Return what an error must not repeat, and the names that it may.
+
+    Texts are given as they are too: in JSON, quotes and letters beyond ASCII are escaped.
+    """
+    contents = [*_texts(call.facts)]
+    with contextlib.suppress(ValueError):
+        contents += _texts(json.loads(call.start))
+    contents += [call.start, *map(json.dumps, call.facts.values())]
     return Event(
         event_id=call.task_id,
         event_type=f"{call.workflow}/{call.task}",
         key=call.instance,
-        headers={name: json.dumps(data) for name, data in call.facts.items()},
-        payload=call.start.encode("utf-8", "replace"),
+        headers={str(number): content for number, content in enumerate(contents)},
+        payload=b"",
         created_at=datetime.now(UTC),
     )
+
+
+def _texts(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict() | list():
+            for one in value.values() if isinstance(value, dict) else value:
+                yield from _texts(one)
 
 
 def _pickled(error: BaseException) -> str | None:

@@ -41,6 +41,7 @@ from delta_outbox.railway.tasks import FirstStep, default_back_off
 from delta_outbox.workflow_engine.hosts.boot_clock import boot_time
 from delta_outbox.workflow_engine.hosts.call import (
     ACTS,
+    DECISIONS,
     Answered,
     Call,
     Lost,
@@ -153,11 +154,14 @@ class AttemptRun:
         self._request, self._facts, self._hosts = request, facts, hosts
         self._clock, self._alone = clock, alone
         self._remarks: list[str] = []
-        self._now: RunningCall | None = None
+        self._now: RunningCall | None = None  # of the third party
         self._is_cut = False
 
     def cut(self) -> None:
-        """Let no call begin any more, and end the one that runs as if it were over its limit."""
+        """Let no call of the third party begin, and end one that runs as if over its limit.
+
+        Decisions are still asked for: each has its own second, and their defaults count for good.
+        """
         self._is_cut = True
         if self._now is not None:
             self._now.cut()
@@ -255,18 +259,19 @@ class AttemptRun:
         return self._is_cut or boot_time() >= self._request.deadline
 
     async def _ask(self, call: Call, limit: float, *, alone: bool = False) -> Word:
-        acts = call.function in ACTS
+        acts, decides = call.function in ACTS, call.function in DECISIONS
         word: Word = NotStarted("no host was free in time")
         for _ in range(1 if acts else 1 + ASKED_AGAIN):
             host = await self._hosts.host(
-                alone=alone, until=call.deadline, wanted=lambda: not self._is_cut
+                alone=alone, until=call.deadline, wanted=lambda: decides or not self._is_cut
             )
-            if self._is_cut:
+            if self._is_cut and not decides:
                 return NotStarted("the attempt was cancelled")
             if host is None:
                 break
-            self._now = host.begin(call, limit=limit, acts=acts)
-            word = await self._now.word
+            running = host.begin(call, limit=limit, acts=acts)
+            self._now = None if decides else running
+            word = await running.word
             self._now = None
             if not (isinstance(word, NotStarted) or (isinstance(word, Lost) and word.host_gone)):
                 break

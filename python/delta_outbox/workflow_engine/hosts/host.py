@@ -58,6 +58,8 @@ class Channel:
 
     def __init__(self, calls: int, words: int) -> None:
         self._words, self._descriptors = words, (calls, words)
+        for one in self._descriptors:
+            os.set_inheritable(one, False)  # `pass_fds` has left them so
         self._lock = threading.Lock()
         self._process = os.getpid()
         self.lines = os.fdopen(calls, "rb", closefd=False)

@@ -60,7 +60,7 @@ class RunningCall:
         timer: what comes next if it says nothing.
         cut: ends it now, as if it were over its limit.
         started: the host has said so.
-        is_over: it was told to end.
+        over: why it was told to end, after "it"; empty if it was not.
     """
 
     name: str
@@ -70,7 +70,7 @@ class RunningCall:
     timer: asyncio.TimerHandle
     cut: Callable[[], None]
     started: bool = False
-    is_over: bool = False
+    over: str = ""
 
 
 class HostProcess:
@@ -86,6 +86,7 @@ class HostProcess:
 
     Raises:
         OSError: this machine has no room for a process.
+        HostNotStarted: the set-up cannot be pickled.
     """
 
     def __init__(
@@ -96,7 +97,15 @@ class HostProcess:
         calls: int,
         changed: Callable[[], None],
     ) -> None:
-        self._setup, self._expects = setup, expects
+        try:
+            first_line = base64.b64encode(pickle.dumps(setup)) + b"\n"
+        except Exception as error:  # noqa: BLE001 - whatever a value of them raises
+            raise HostNotStarted(
+                "The settings of third parties cannot be given to a host: "
+                f"pickling them has raised {type(error).__name__}.",
+                remedy="Give them as values of TOML only.",
+            ) from None
+        self._expects = expects
         self._calls_left, self._changed = calls, changed
         self._numbers = itertools.count()
         self._running: dict[int, RunningCall] = {}
@@ -104,15 +113,14 @@ class HostProcess:
         self._worn = False
         self._why: str | None = None  # it is ended
         self._ready: asyncio.Future[None] = self._loop.create_future()
-        self._is_reading = False
         self._drained = False
         self.tasks: dict[str, TaskFacts] = {}
         """By `workflow/task`; empty before the host is ready."""
         self.is_gone = False
         # Two pipes, because what a process has written into one is read to its end, however the
         # process has died. A socket is reset if it had not read everything.
-        their_calls, self._call_pipe = os.pipe()
-        self._word_pipe, their_words = os.pipe()
+        their_calls, our_calls = os.pipe()
+        our_words, their_words = os.pipe()
         theirs = (their_calls, their_words)
         # Not by multiprocessing, which would run the main module of the user once more. What code
         # of authors prints goes where our log goes: standard output is the command's.
@@ -126,12 +134,17 @@ class HostProcess:
                 start_new_session=True,
             )
         except OSError:
-            os.close(self._call_pipe)
-            os.close(self._word_pipe)
+            os.close(our_calls)
+            os.close(our_words)
             raise
         finally:
             os.close(their_calls)
             os.close(their_words)
+        self._calls: Any = os.fdopen(our_calls, "wb", buffering=0)
+        self._words: Any = os.fdopen(our_words, "rb")
+        self._is_reading = True
+        self._reading = self._loop.create_task(self._read(first_line))
+        self._look()
 
     @property
     def is_fresh(self) -> bool:
@@ -159,16 +172,6 @@ class HostProcess:
         Raises:
             OutboxError: as the host tells it; it is gone then, or will be.
         """
-        self._reader = asyncio.StreamReader(limit=LONGEST_LINE)
-        await self._loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(self._reader), os.fdopen(self._word_pipe, "rb")
-        )
-        self._writer, _ = await self._loop.connect_write_pipe(
-            asyncio.BaseProtocol, os.fdopen(self._call_pipe, "wb", buffering=0)
-        )
-        self._writer.write(base64.b64encode(pickle.dumps(self._setup)) + b"\n")
-        self._is_reading = True
-        self._reading = self._loop.create_task(self._read())
         try:
             async with asyncio.timeout(START_LIMIT):
                 await self._ready
@@ -199,36 +202,37 @@ class HostProcess:
             limit=limit,
             word=self._loop.create_future(),
             # After its deadline it will not start; a host that does not even say so is blocked.
-            timer=self._loop.call_later(wait + GRACE, self._over, number),
-            cut=partial(self._over, number),
+            timer=self._loop.call_later(
+                wait + GRACE, self._over, number, "did not begin by its deadline"
+            ),
+            cut=partial(self._over, number, "was cancelled"),
         )
         self._running[number] = running
         self._calls_left -= 1
-        self._writer.write(line_of({"id": number, "call": asdict(call)}))
+        self._calls.write(line_of({"id": number, "call": asdict(call)}))
         return running
 
-    def _over(self, number: int) -> None:
-        if (running := self._running.get(number)) is None or running.is_over:
+    def _over(self, number: int, why: str) -> None:
+        if (running := self._running.get(number)) is None or running.over:
             return
-        running.is_over = True
-        self._writer.write(line_of({"cancel": number}))
+        running.over = why
+        self._calls.write(line_of({"cancel": number}))
         self._arm(running, GRACE, self._give_up, number)
 
     def _give_up(self, number: int) -> None:
         running = self._running[number]
         if running.acts:
-            late = "end within its time limit" if running.started else "begin by its deadline"
-            self.end(f"{running.name} did not {late}")
+            self.end(f"{running.name} {running.over}")
         else:
             self._worn = True  # a thread of it hangs, or its loop
-            self._end_call(number, Lost(_no_answer(running), host_gone=False))
+            self._end_call(number, Lost(f"no answer: it {running.over}", host_gone=False))
             self._changed()
 
     def _arm(
-        self, running: RunningCall, seconds: float, then: Callable[[int], None], n: int
+        self, running: RunningCall, seconds: float, then: Callable[..., None], *values: Any
     ) -> None:
         running.timer.cancel()
-        running.timer = self._loop.call_later(max(0.0, seconds), then, n)
+        running.timer = self._loop.call_later(max(0.0, seconds), then, *values)
 
     def _end_call(self, number: int, word: Word) -> None:
         running = self._running.pop(number)
@@ -238,11 +242,19 @@ class HostProcess:
 
     # --- what it says ----------------------------------------------------------------------------
 
-    async def _read(self) -> None:
+    async def _read(self, setup: bytes) -> None:
+        reader = asyncio.StreamReader(limit=LONGEST_LINE)
         try:
             # What is no line of ours, or too long, comes from a host that is not in order.
-            with contextlib.suppress(ValueError, LookupError, TypeError, OSError):
-                while (line := await self._reader.readline()).endswith(b"\n"):
+            with contextlib.suppress(ValueError, LookupError, TypeError, OSError, RecursionError):
+                self._words, _ = await self._loop.connect_read_pipe(
+                    lambda: asyncio.StreamReaderProtocol(reader), self._words
+                )
+                self._calls, _ = await self._loop.connect_write_pipe(
+                    asyncio.BaseProtocol, self._calls
+                )
+                self._calls.write(setup)
+                while (line := await reader.readline()).endswith(b"\n"):
                     self._heard(json.loads(line))
                 self._drained = True
         finally:
@@ -266,8 +278,9 @@ class HostProcess:
             if (running := self._running.get(message["started"])) is not None:
                 running.started = True
                 left = message["at"] + running.limit - boot_time()
-                if not running.is_over:
-                    self._arm(running, left, self._over, message["started"])
+                if not running.over:
+                    why = f"did not end within its time limit of {running.limit:g} seconds"
+                    self._arm(running, left, self._over, message["started"], why)
         else:
             self._worn |= message["worn"]
             if (running := self._running.get(message["answered"])) is not None:
@@ -291,11 +304,20 @@ class HostProcess:
         if self._why is not None:
             return
         self._why = why
-        # It was not waited for, so its number, and that of its group, are still its own.
+        # It was not waited for, or just now: its number, and that of its group, are still its own.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         # Who has left its group may hold its pipe open.
         self._loop.call_later(2 * GRACE, self._read_no_more)
+
+    def _look(self) -> None:
+        """Notice its death also where another process holds its pipe open."""
+        if not self._is_reading:
+            return
+        if self._process.poll() is not None:
+            self.end("")
+        else:
+            self._loop.call_later(GRACE, self._look)
 
     def _read_no_more(self) -> None:
         if self._is_reading:
@@ -307,14 +329,15 @@ class HostProcess:
         while (code := self._process.poll()) is None and boot_time() < until:  # noqa: ASYNC110
             await asyncio.sleep(0.002)
         self.is_gone = True
-        self._writer.close()
+        self._calls.close()
+        self._words.close()
         why = self._why or f"its host {_ended(code)}"
         self._is_ready(HostNotStarted(f"A host of workflows {_ended(code)}."))
         for number, running in list(self._running.items()):
             lost: Word
             if running.started or not self._drained or code is None:
-                words = _no_answer(running) if running.is_over else f"no answer: {why}"
-                lost = Lost(words, host_gone=not running.is_over)
+                words = f"no answer: {f'it {running.over}' if running.over else why}"
+                lost = Lost(words, host_gone=not running.over)
             else:
                 lost = NotStarted(why)
             self._end_call(number, lost)
@@ -327,13 +350,9 @@ def _word(message: dict[str, Any], running: RunningCall) -> Word:
     if "value" in message:
         return Answered(message["value"])
     told = Told(**message["error"])
-    if running.is_over and told.kind == "unsure":
-        return Lost(_no_answer(running), host_gone=False)
+    if running.over and told.kind == "unsure":
+        return Lost(f"no answer: it {running.over}", host_gone=False)
     return told
-
-
-def _no_answer(running: RunningCall) -> str:
-    return f"no answer within its time limit of {running.limit:g} seconds"
 
 
 def _ended(code: int | None) -> str:

@@ -24,13 +24,14 @@ from delta_outbox.railway.algorithms.steps import AttemptEnding
 from delta_outbox.workflow_engine.hosts.attempts import AttemptReport, AttemptRequest, AttemptRun
 from delta_outbox.workflow_engine.hosts.boot_clock import boot_time
 from delta_outbox.workflow_engine.hosts.call import Setup, TaskFacts
-from delta_outbox.workflow_engine.hosts.host_process import GRACE, HostNotStarted, HostProcess
+from delta_outbox.workflow_engine.hosts.host_process import HostNotStarted, HostProcess
 from delta_outbox.workflow_engine.hosts.places import HostLimits, Places, kind_of
 
 logger: Final = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+_CUT_LIMIT: Final = 5.0  # seconds: what was cut is ended, and each of its decisions has a second
 _LONGEST_PAUSE: Final = 30.0  # seconds, before another host is started after one did not start
 
 
@@ -41,8 +42,9 @@ class Submitted:
     Args:
         report: its result, not to be cancelled itself; an exception of it is a fault of ours, and
             the attempt may have acted.
-        cancel: lets no call of it begin any more, and ends the one that runs as if it were over its
-            time limit. The report says what is known then.
+        cancel: lets no call of the third party begin any more, and ends the one that runs as if it
+            were over its time limit. Decisions are still asked for. The report says what is known
+            then.
     """
 
     report: concurrent.futures.Future[AttemptReport]
@@ -74,6 +76,7 @@ class HostPool:
         self._alone: list[HostProcess] = []
         self._running: set[AttemptRun] = set()
         self._is_closing = False
+        self._closing = threading.Lock()  # what is submitted is under way when closing begins
         self._pause = 0.0  # seconds, after hosts that did not start
         self._loop = asyncio.new_event_loop()
         self._changed = asyncio.Event()
@@ -109,23 +112,26 @@ class HostPool:
             request: what is to be done.
         """
         facts = self.tasks[f"{request.workflow}/{request.task}"]
-        if self._is_closing or not self._places.take(facts):
-            report: concurrent.futures.Future[AttemptReport] = concurrent.futures.Future()
-            report.set_result(AttemptReport(ending=AttemptEnding(reason=Reason.RELEASED)))
-            return Submitted(report, lambda: None)
         alone = kind_of(facts) == "alone"
         run = AttemptRun(request, facts, self, self._clock, alone=alone)
-        return Submitted(self._do(self._make(run, facts)), partial(self._cut, run))
+        with self._closing:
+            if not self._is_closing and self._places.take(facts):
+                return Submitted(self._do(self._make(run, facts)), partial(self._cut, run))
+        report: concurrent.futures.Future[AttemptReport] = concurrent.futures.Future()
+        report.set_result(AttemptReport(ending=AttemptEnding(reason=Reason.RELEASED)))
+        return Submitted(report, lambda: None)
 
     def close(self, seconds: float) -> None:
         """End the hosts. What runs has some time to end; what is left then is cancelled.
 
-        All reports are there when this returns, some seconds later at most.
+        All reports are there when this returns: at most 5 seconds after those, while decisions are
+        still asked for, and the time that the kernel takes to end processes, at most 11 seconds.
 
         Args:
             seconds: how long to wait for attempts.
         """
-        self._is_closing = True
+        with self._closing:
+            self._is_closing = True
         if self._thread.is_alive():
             self._do(self._close(seconds)).result()
             self._loop.call_soon_threadsafe(self._loop.stop)
@@ -171,7 +177,7 @@ class HostPool:
         for run in self._running:
             run.cut()
         self._tell()
-        await self._until(lambda: not self._running, boot_time() + 2 * GRACE)
+        await self._until(lambda: not self._running, boot_time() + _CUT_LIMIT)
         for host in (*self._shared, *self._alone):
             host.end("the hosts are closed")
         await self._until(lambda: not (self._shared or self._alone or self._running), math.inf)
@@ -196,7 +202,10 @@ class HostPool:
                 self._start(hosts, min(self._limits.hosts, len(hosts) + 1))
             return min(found, key=lambda one: one.load, default=None)
 
-        await self._until(lambda: find() is not None or not wanted(), until)
+        def hopeless() -> bool:
+            return self._is_closing and not any(one.is_fresh for one in hosts)
+
+        await self._until(lambda: find() is not None or not wanted() or hopeless(), until)
         return find()
 
     async def _until(self, fact: Callable[[], bool], until: float) -> None:

@@ -84,6 +84,15 @@ def shared_host(hosts: HostPool) -> psutil.Process:
     return psutil.Process(decided.data["process"])
 
 
+def calls_of(hosts: HostPool) -> int:
+    """Return how many calls shared hosts were given, and have not answered.
+
+    Args:
+        hosts: that were asked.
+    """
+    return sum(one.load for one in hosts._shared)
+
+
 def processes_of(parent: int | None = None) -> list[psutil.Process]:
     """Return the hosts of a process.
 

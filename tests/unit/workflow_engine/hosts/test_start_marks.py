@@ -9,6 +9,8 @@ from functools import partial
 import pytest
 from tests.unit.workflow_engine.hosts.host_requests import (
     LIMIT,
+    calls_of,
+    made,
     processes_of,
     request,
     setup,
@@ -31,10 +33,29 @@ def test_what_never_began_was_not_sent(hosts: HostPool, third_party: Ledger) -> 
     host.suspend()
     requests = [request("by_loop", port=third_party.port) for _ in range(20)]
     submitted = [hosts.submit(one) for one in requests]
-    time.sleep(0.05)
+    wait_for(lambda: calls_of(hosts) == len(requests))
     host.kill()
     assert {Reason.RELEASED} == {one.report.result(LIMIT).ending.reason for one in submitted}
     assert not {one.task_id for one in requests} & set(third_party.read())
+
+
+@pytest.mark.parametrize(
+    ("does", "reason"),
+    [("leaves_a_stray", Reason.RELEASED), ("leaves_a_stray_with_pipes", Reason.UNKNOWN)],
+)
+def test_a_stray_process_does_not_hide_a_death(does: str, reason: Reason) -> None:
+    """A host's death is noticed at once, also while what an author has started lives on."""
+    hosts = HostPool(setup(), limits=HostLimits(shared_hosts=1))
+    try:
+        host = shared_host(hosts)
+        assert Reason.COMPLETED == made(hosts, "by_thread", does=does).ending.reason
+        host.suspend()
+        waiting = hosts.submit(request("by_loop"))
+        wait_for(lambda: calls_of(hosts) == 1)
+        host.kill()
+        assert reason == waiting.report.result(10).ending.reason
+    finally:
+        hosts.close(0.0)
 
 
 def test_what_began_may_have_acted(hosts: HostPool, third_party: Ledger) -> None:

@@ -108,6 +108,23 @@ def leaves_a_process(start: Start) -> None:
     Path(start.note).write_text(str(process.pid))
 
 
+def refuses_late(start: Start) -> None:
+    while not Path(start.note).exists():
+        time.sleep(0.01)
+    raise FinallyRefused
+
+
+def leaves_a_stray(start: Start) -> None:
+    os.system("setsid sleep 25 &")
+
+
+def leaves_a_stray_with_pipes(start: Start) -> None:
+    for descriptor in range(3, 100):
+        with contextlib.suppress(OSError):
+            os.set_inheritable(descriptor, True)
+    leaves_a_stray(start)
+
+
 def leaks_threads(start: Start) -> None:
     for _ in range(150):
         threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
@@ -125,6 +142,7 @@ KEPT: list[bytes] = []
 DEEDS: Mapping[str, Callable[[Start], object]] = {
     "certainly_not": lambda start: raises(CertainlyNot("the card is blocked")),
     "refused": lambda start: raises(FinallyRefused("no such account")),
+    "refuses_late": refuses_late,
     "not_due": lambda start: raises(NotDue("closed at night")),
     "no_connection": lambda start: raises(ConnectionRefusedError(111, start.note)),
     "repeats": lambda start: raises(CertainlyNot(f"{start.note} {BANK[0].token} is wrong")),
@@ -142,6 +160,8 @@ DEEDS: Mapping[str, Callable[[Start], object]] = {
     "closes_all": lambda start: os.closerange(0, 1000),
     "forks": forks,
     "leaves_a_process": leaves_a_process,
+    "leaves_a_stray": leaves_a_stray,
+    "leaves_a_stray_with_pipes": leaves_a_stray_with_pipes,
     "leaks_threads": leaks_threads,
     "grows": grows,
     "exits": lambda start: os._exit(3),
@@ -150,13 +170,25 @@ DEEDS: Mapping[str, Callable[[Start], object]] = {
     "blocks": lambda start: time.sleep(1000),
     "holds_the_interpreter": holds_the_interpreter,
 }
-RETURNS: Mapping[str, Any] = {
+RETURNS: dict[str, Any] = {
     "nothing": None,
     "a_word": "done",
     "other": Decided(outcome=Other.OTHER),
     "no_json": Decided(outcome=Done.DONE, data={"at": timedelta(1)}),
     "no_text": Decided(outcome=Done.DONE, data={"name": "\ud800"}),
     "too_much": Decided(outcome=Done.DONE, data={"text": "x" * 2_000_000}),
+}
+for name, levels in (("too_deep", 65), ("far_too_deep", 100_000)):
+    levels_of: dict[str, Any] = {}
+    for _ in range(levels - 1):
+        levels_of = {"": levels_of}
+    RETURNS[name] = Decided(outcome=Done.DONE, data=levels_of)
+STEPS: Mapping[str, Sequence[FirstStep[Done]]] = {
+    "long_references": [FirstStep(reference="x" * 17 * 1024**2)],
+    "many_steps": [
+        FirstStep(reference=str(one), decided=Decided(outcome=Done.DONE, data={"": "x" * 10**6}))
+        for one in range(17)
+    ],
 }
 BANK: list[Bank] = []
 
@@ -285,10 +317,14 @@ class InTwoSteps(OptimisticLock[Start, Done]):
         self.steps: dict[str, list[str]] = {}
 
     async def first_step(self, trigger: Trigger[Start], task_id: str) -> str:
-        return "mine"
+        return "x" * 17 * 1024**2 if trigger.start.does == "long_reference" else "mine"
 
     async def lookup(self, trigger: Trigger[Start], task_id: str) -> Sequence[FirstStep[Done]]:
-        return [FirstStep(reference="theirs", expired=True), FirstStep(reference="mine")]
+        steps: Sequence[FirstStep[Done]] = [
+            FirstStep(reference="theirs", expired=True),
+            FirstStep(reference="mine"),
+        ]
+        return STEPS.get(trigger.start.does, steps)
 
     async def attempt(self, trigger: Trigger[Start], task_id: str, reference: str) -> Decided[Done]:
         return Decided(outcome=Done.DONE, data={"step": reference})

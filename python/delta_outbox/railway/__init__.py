@@ -4,6 +4,7 @@
 - author_decisions: asks `back_off`, `on_fault` and `still_needed`, and waits a second at most
 - checks: the rules of a declaration
 - compromises: what the business decides about a black box
+- contracts: reads a payload by the JSON Schema of its workflow
 - drawing: a workflow as boxes and arrows, and as Mermaid
 - explanations: why there is each rule, and what to do
 - generated_files: what `outbox workflow build` writes, and what of it is stale

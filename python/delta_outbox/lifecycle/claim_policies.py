@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from delta_outbox.core.arrow import Mask
 from delta_outbox.lifecycle.policy import DeliveryPolicy, PolicySet
+from delta_outbox.lifecycle.policy_columns import OnDead
 
 
 class ClaimPolicies(Sequence[DeliveryPolicy]):
@@ -74,6 +75,11 @@ class ClaimPolicies(Sequence[DeliveryPolicy]):
             kind: what the values are.
         """
         return pa.array([value(one) for one in self.kinds], kind).take(pa.array(self.codes))
+
+    @property
+    def hold(self) -> pa.BooleanArray:
+        """Say which deliveries hold their key once they are DEAD."""
+        return self.column(lambda policy: policy.on_dead is OnDead.HOLD, pa.bool_())
 
     @property
     def present(self) -> list[DeliveryPolicy]:

@@ -16,7 +16,6 @@ from delta_outbox.core.literals import instant_literal, listed
 from delta_outbox.lifecycle.claim_policies import ClaimPolicies
 from delta_outbox.lifecycle.claims import BLOCKS, COLUMNS, DELIVERIES, in_order
 from delta_outbox.lifecycle.policy import PolicySet
-from delta_outbox.lifecycle.policy_columns import OnDead
 from delta_outbox.lifecycle.states import OPEN_STATES, State
 from delta_outbox.runtime.statements import Statements
 
@@ -191,8 +190,7 @@ class OpenDeliveries:
         if table.num_rows > limit:
             return None
         kinds = ClaimPolicies.by_type(table["event_type"], self._policies())
-        holds = kinds.column(lambda policy: policy.on_dead is OnDead.HOLD, pa.bool_())
-        kept = table.filter(pc.or_(holds, pc.not_equal(table["state"], State.DEAD)))
+        kept = table.filter(pc.or_(kinds.hold, pc.not_equal(table["state"], State.DEAD)))
         return kept.drop_columns(["state"]).cast(_LISTED)
 
     def _first(self, read_view: DataFrame, limit: int, counts: pa.Table) -> pa.Table:

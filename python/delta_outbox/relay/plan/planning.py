@@ -246,7 +246,12 @@ class Planning:
         if follows and self._follow(latest, ahead=ahead, alive=alive, is_idle=is_idle):
             self._timing.end(started, is_cheap=True)
             return
-        self._resync(latest, alive=alive, ahead=ahead, takes_over=takes_over, stood_by=stood_by)
+        opened = self._resync(
+            latest, alive=alive, ahead=ahead, takes_over=takes_over, stood_by=stood_by
+        )
+        self._other_lanes.forget()
+        if opened is not None and self._share.are_several and not self.has_work:
+            self._poll_other_lanes(opened, alive)
         self._timing.end(started)
 
     def plan_new_events(self, *, alive: Set[str], ahead: int) -> None:
@@ -416,23 +421,6 @@ class Planning:
     # --- list --------------------------------------------------------------------------------
 
     def _resync(
-        self,
-        latest: dict[str, int],
-        *,
-        alive: Set[str],
-        ahead: int,
-        takes_over: bool,
-        stood_by: bool,
-    ) -> None:
-        """List what is open and make the window anew; with nothing to do, look at other lanes."""
-        opened = self._list(
-            latest, alive=alive, ahead=ahead, takes_over=takes_over, stood_by=stood_by
-        )
-        self._other_lanes.forget()
-        if opened is not None and self._share.are_several and not self.has_work:
-            self._poll_other_lanes(opened, alive)
-
-    def _list(
         self,
         latest: dict[str, int],
         *,

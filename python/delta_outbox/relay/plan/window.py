@@ -24,7 +24,6 @@ from delta_outbox.lifecycle.claims import BLOCKS
 from delta_outbox.lifecycle.endings import suspect_claim_limit
 from delta_outbox.lifecycle.order_scopes import goes_to, scopes_of
 from delta_outbox.lifecycle.policy import DeliveryPolicy, PolicySet
-from delta_outbox.lifecycle.policy_columns import OnDead
 
 _FREE: Final = -1  # code of a delivery without an order scope
 _FIRST_ATTEMPT: Final = -2  # group of deliveries that have not failed; others: their suspicion
@@ -371,8 +370,7 @@ def _may_hold(deliveries: pa.Table, policies: PolicySet) -> Mask:
     """Say which deliveries hold their key once they are DEAD."""
     if not policies.any_hold:
         return np.zeros(deliveries.num_rows, dtype=bool)
-    kinds = ClaimPolicies.by_type(deliveries["event_type"], policies)
-    return mask_of(kinds.column(lambda policy: policy.on_dead is OnDead.HOLD, pa.bool_()))
+    return mask_of(ClaimPolicies.by_type(deliveries["event_type"], policies).hold)
 
 
 def _age(policy: DeliveryPolicy) -> int | None:

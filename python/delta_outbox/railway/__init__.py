@@ -13,6 +13,7 @@
 - identifiers: templates, and whether two can make the same text
 - modules: finds the workflows of a project
 - names: snake case for machines, words and durations for people
+- nesting: how deep the data of a decision may be nested
 - outcomes: what a task may decide, and what an attempt may raise
 - pages: the page of a workflow, for people of the business
 - problems: a rule that is broken, and the error that names all of them

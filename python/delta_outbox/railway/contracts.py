@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from jsonschema import Draft202012Validator
+from jsonschema.protocols import Validator
 from pydantic_core import from_json
 from referencing import Registry
 
@@ -22,19 +23,21 @@ class Contract:
     """
 
     def __init__(self, schema: str) -> None:
-        self._schema: dict[str, Any] | None = None
+        self._schema: dict[str, Any] = {}
+        self._validator: Validator | None = None
         try:
             read = json.loads(schema or "{}")
             Draft202012Validator.check_schema(read)
+            validator = Draft202012Validator(read, registry=Registry())
         except Exception:  # noqa: BLE001 - whatever it is, nobody can read by it
             return
         if isinstance(read, dict):
-            self._schema = read
+            self._schema, self._validator = read, validator
 
     @property
     def is_readable(self) -> bool:
         """Return whether payloads can be read by it; by another one none is."""
-        return self._schema is not None
+        return self._validator is not None
 
     def read(self, payload: bytes) -> dict[str, Any]:
         """Return the object of a payload.
@@ -51,11 +54,10 @@ class Contract:
             raise DoesNotFit("it is no JSON") from error
         if not isinstance(value, dict):
             raise DoesNotFit("it is no JSON object")
-        if self._schema is None:
+        if self._validator is None:
             raise DoesNotFit("its contract is no JSON Schema")
         try:
-            validator = Draft202012Validator(self._schema, registry=Registry())
-            broken = next(iter(validator.iter_errors(value)), None)
+            broken = next(iter(self._validator.iter_errors(value)), None)
         except Exception as error:
             # A reference to nowhere or to itself, a number or a nesting beyond what can be judged.
             raise DoesNotFit("its contract cannot be applied") from error
@@ -76,6 +78,6 @@ class Contract:
             key: of the object.
         """
         try:
-            return (self._schema or {})["properties"][key]["default"]
+            return self._schema["properties"][key]["default"]
         except (KeyError, TypeError):
             return None

@@ -94,9 +94,7 @@ def tasks_of(
     """
     tasks: dict[type[Task[Any, Any]], Task[Any, Any]] = {}
     for name in names:
-        module = sys.modules[name]
-        workflows = [one for one in vars(module).values() if isinstance(one, Graph)]
-        provide = getattr(module, "provide", None)
+        provide, workflows = _provider(name)
         if provide is None and called_by(workflows):
             raise BadWorkflowModule(
                 f"The module {name} has no function `provide`, so its tasks have no clients.",
@@ -105,6 +103,13 @@ def tasks_of(
         if provide is not None:
             tasks |= {type(one): one for one in provided(provide, workflows, settings)}
     return tasks
+
+
+def _provider(name: str) -> tuple[Any, list[Graph[Any]]]:
+    """Return the function `provide` of a module, None if it has none, and its workflows."""
+    module = sys.modules[name]
+    workflows = [one for one in vars(module).values() if isinstance(one, Graph)]
+    return getattr(module, "provide", None), workflows
 
 
 def called_by(workflows: Iterable[Graph[Any]]) -> set[str]:
@@ -135,13 +140,11 @@ def check_providers(
     """
     unset: dict[str, None] = {}
     for name in names:
-        module = sys.modules[name]
-        provide = getattr(module, "provide", None)
+        provide, workflows = _provider(name)
         if provide is None:
             continue
         tables = settings()
         unset |= dict.fromkeys(one for table in tables.values() for one in table.unset)
-        workflows = [one for one in vars(module).values() if isinstance(one, Graph)]
         written = {party: table.as_written() for party, table in tables.items()}
         try:
             provided(provide, workflows, written)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
+from functools import cached_property
 from typing import Any, Final
 
 from delta_outbox.core.instants import instant_of, micros
@@ -98,7 +99,7 @@ class Routing:
             else:
                 self._fallbacks[row["task"], row["cause"]] = row["outcome"]
 
-    @property
+    @cached_property
     def fields(self) -> frozenset[str]:
         """Return the fields of the start event that its instance and its identifiers use."""
         templates = [self.row["instance"], *(row["identifier"] for row in self.tasks.values())]

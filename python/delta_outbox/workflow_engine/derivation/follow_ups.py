@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
 
 from delta_outbox.lifecycle.states import Reason
+from delta_outbox.railway.nesting import MOST_LEVELS, levels_of
 from delta_outbox.railway.outcomes import DEFAULT_EXIT, Exit
 from delta_outbox.railway.routing import CAUSES, LeadsNowhere, Place, TaskEnding
 from delta_outbox.workflow_engine.derivation.events import NewEvent, StartEvent, TaskEvent
@@ -21,10 +20,6 @@ from delta_outbox.workflow_engine.derivation.starts import (
     ignored,
     named,
 )
-
-MOST_LEVELS: Final = 64
-"""Data of a decision that is nested deeper leads nowhere: not every reader of JSON gets through."""
-_TEXT_OR_BRACKET: Final = re.compile(r'"(?:[^"\\]|\\.)*"|([\[{])|([\]}])')
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,7 +61,7 @@ class Ended:
             position: `epoch`, `lane` and `sequence` of the transition.
         """
         problem = ""
-        if data and _levels(data) > MOST_LEVELS:
+        if data and levels_of(data) > MOST_LEVELS:
             data, problem = None, f"Its data is nested deeper than {MOST_LEVELS} levels."
         ending = TaskEnding(
             cause=CAUSES[Reason(reason)],
@@ -259,12 +254,3 @@ def admit(
 def _stranded(task: TaskEvent, message: str) -> Stranded:
     number = task.number + 1
     return Stranded(key=task.key, task_id=task.task_id, message=message, number=number)
-
-
-def _levels(text: str) -> int:
-    """Return how deep a JSON text is nested, however deep that is."""
-    level = deepest = 0
-    for found in _TEXT_OR_BRACKET.finditer(text):
-        level += bool(found[1]) - bool(found[2])
-        deepest = max(deepest, level)
-    return deepest

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
@@ -107,9 +107,12 @@ def begin(event: StartEvent, version: Version) -> TaskEvent | IgnoredStart:
             )
         fields[name] = text
     instance = routing.instance(fields, event.event_id)
-    for task in routing.tasks:
-        place = Place(task=task, visits={task: 1})
-        if routing.task_id(place, instance, fields).startswith(RESERVED_TYPE):
+    of_tasks = {
+        task: routing.task_id(Place(task=task, visits={task: MOST_VISITS}), instance, fields)
+        for task in routing.tasks
+    }
+    for task, text in of_tasks.items():
+        if text.startswith(RESERVED_TYPE):
             return ignored(
                 event,
                 routing.workflow,
@@ -117,7 +120,7 @@ def begin(event: StartEvent, version: Version) -> TaskEvent | IgnoredStart:
                 f"The identifier of {task} would begin with '{RESERVED_TYPE}', as those of the "
                 "events that end instances do.",
             )
-    for what, text in _identifiers(routing, instance, fields):
+    for what, text in _names(routing.workflow, instance, of_tasks):
         if not text.strip() or len(text.encode()) > MAX_ID_BYTES or _CONTROL.search(text):
             return ignored(
                 event,
@@ -173,13 +176,10 @@ def _text(value: Any) -> str | None:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _identifiers(
-    routing: Routing, instance: str, fields: dict[str, str]
-) -> Iterator[tuple[str, str]]:
+def _names(workflow: str, instance: str, of_tasks: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield every text that would name a row of an instance, after what it names."""
     yield "the instance", instance
-    yield "the instance", instance_key(routing.workflow, instance)
-    for task in routing.tasks:
-        place = Place(task=task, visits={task: MOST_VISITS})
-        yield task, routing.task_id(place, instance, fields)
-        yield task, task_type(routing.workflow, task)
+    yield "the instance", instance_key(workflow, instance)
+    for task, identifier in of_tasks.items():
+        yield task, identifier
+        yield task, task_type(workflow, task)

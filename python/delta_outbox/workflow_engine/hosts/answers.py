@@ -14,10 +14,10 @@ from delta_outbox.core.redaction import describe
 from delta_outbox.publishers.echo import without_echo
 from delta_outbox.publishers.protocol import Event
 from delta_outbox.railway.modules import where_raised
+from delta_outbox.railway.nesting import MOST_LEVELS, levels_of
 from delta_outbox.railway.outcomes import CertainlyNot, Decided, Exit, FinallyRefused, NotDue
 from delta_outbox.railway.tasks import FirstStep, OptimisticLock
 from delta_outbox.workflow_engine.hosts.call import (
-    DEEPEST_DATA,
     LONGEST_LINE,
     LONGEST_REFERENCE,
     MOST_DATA,
@@ -111,25 +111,18 @@ def _decision(value: Any, outcomes: Any) -> dict[str, Any]:
             f"it returned {_kind(value)}; it must return Decided with one of {', '.join(outcomes)}"
         )
     try:
-        text = json.dumps(dict(value.data), allow_nan=False, ensure_ascii=False).encode()
-        data = json.loads(text)
+        text = json.dumps(dict(value.data), allow_nan=False, ensure_ascii=False)
+        size, data = len(text.encode()), json.loads(text)
     except (TypeError, ValueError, RecursionError):
         raise WrongValue("the data of its decision are no values of JSON") from None
-    if len(text) > MOST_DATA:
+    if size > MOST_DATA:
         raise WrongValue(f"the data of its decision have more than {MOST_DATA} bytes")
-    if _is_deeper(data, DEEPEST_DATA):
+    if levels_of(text) > MOST_LEVELS:
         raise WrongValue(
-            f"the data of its decision have more than {DEEPEST_DATA} levels; "
+            f"the data of its decision have more than {MOST_LEVELS} levels; "
             "return a text of JSON in their place"
         )
     return {"outcome": value.outcome.value, "data": data}
-
-
-def _is_deeper(value: Any, levels: int) -> bool:
-    if not isinstance(value, dict | list):
-        return False
-    parts = value.values() if isinstance(value, dict) else value
-    return not levels or any(_is_deeper(one, levels - 1) for one in parts)
 
 
 def _reference(value: str) -> str:

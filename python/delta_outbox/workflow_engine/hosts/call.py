@@ -16,7 +16,6 @@ from typing import Any, Final
 from delta_outbox.core.settings import SecretMapping
 
 MOST_DATA: Final = 1024 * 1024  # bytes of the data of a decision, as JSON
-DEEPEST_DATA: Final = 64  # levels of them; what reads JSON has its own limit not far above
 LONGEST_REFERENCE: Final = 1024  # characters of the reference of a first step
 MOST_PICKLED: Final = 64 * 1024  # bytes of an error that `back_off` and `on_fault` are given
 LONGEST_LINE: Final = 16 * MOST_DATA  # bytes; a host that sends a longer one is broken

@@ -33,11 +33,11 @@ def check(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     settings = cache(partial(_settings, args))
     modules = _modules(args, settings)
     workflows = load(modules, _folder())
-    unset = check_providers(modules, lambda: settings().third_parties)
+    unset = check_providers(modules, lambda: settings().of_third_parties)
     warned = [*map(str, warnings(workflows)), *unset]
     if not args.module:
-        warned += uncalled(workflows, settings().third_parties)
-        if settings().third_parties and not has_provider(modules):
+        warned += uncalled(workflows, settings().of_third_parties)
+        if settings().of_third_parties and not has_provider(modules):
             warned.append(
                 "The settings have tables of third parties, and no module a function `provide` "
                 "that takes them."

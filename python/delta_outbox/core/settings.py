@@ -177,6 +177,14 @@ class PublisherSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ThirdPartySettings:
+    """One third party of workflows: what its tasks are given, its limits."""
+
+    settings: SecretMapping = field(default_factory=SecretMapping)
+    limits: DestinationLimits = field(default_factory=DestinationLimits)
+
+
+@dataclass(frozen=True, kw_only=True)
 class WorkflowSettings:
     """Where the workflows are: importable modules, found from the folder of dbt_project.yml."""
 
@@ -194,5 +202,20 @@ class Settings:
         default_factory=lambda: {"default": PublisherSettings(type="jsonl")}
     )
     workflows: WorkflowSettings = field(default_factory=WorkflowSettings)
-    third_parties: Mapping[str, SecretMapping] = field(default_factory=dict)
+    third_parties: Mapping[str, ThirdPartySettings] = field(default_factory=dict)
     source: Path | None = None
+
+    @property
+    def of_third_parties(self) -> dict[str, SecretMapping]:
+        """Return what `provide` is given: by third party, its own settings."""
+        return {name: one.settings for name, one in self.third_parties.items()}
+
+    def limits_of(self, destination: str) -> DestinationLimits:
+        """Return what a relay may ask of a destination, or of a third party; of one that is not
+        described (any more), no limits.
+
+        Args:
+            destination: its name.
+        """
+        described = self.publishers.get(destination) or self.third_parties.get(destination)
+        return described.limits if described else DestinationLimits()

@@ -120,6 +120,18 @@ class Claim:
             policies=self.policies.at(rows_where(kept)),
         )
 
+    def singles(self) -> list[Claim]:
+        """Return a claim of its own for each delivery."""
+        return [
+            replace(
+                self,
+                claim_id=new_claim_id(),
+                deliveries=self.deliveries.slice(place, 1),
+                policies=self.policies[place : place + 1],
+            )
+            for place in range(len(self))
+        ]
+
 
 def new_claim_id() -> str:
     """Return an id that no other claim has."""

@@ -21,9 +21,11 @@ from delta_outbox.lifecycle.results import (
     Unknown,
     to_json,
 )
-from delta_outbox.lifecycle.states import Reason, State
+from delta_outbox.lifecycle.states import OUTCOME_REASONS, Reason, State
 
 MAX_RETRY_AFTER: Final = 86_400.0  # seconds; a destination cannot park an event for longer
+LAST_ATTEMPT: Final = '{"next":"last"}'
+"""The receipt of an attempt of a task after which nobody acts any more: the next one finds out."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,7 +84,33 @@ class Killed:
     command_id: str
 
 
-EndOfClaim = Result | Crashed | LeaseExpired | Expired | Killed
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Attempted:
+    """An attempt of a workflow task has ended, as the algorithm of its category says.
+
+    Args:
+        reason: one of `OUTCOME_REASONS`: the task has ended. FAILED, UNKNOWN or RELEASED: another
+            attempt is to be made.
+        outcome: of a task that has ended.
+        outcome_data: JSON text that belongs to the outcome.
+        wait: seconds until another attempt may be made.
+        is_last: whether that one is only to find out what has happened.
+        error: what went wrong; made printable and capped here.
+    """
+
+    reason: Reason
+    outcome: str | None = None
+    outcome_data: str | None = None
+    wait: float = 0.0
+    is_last: bool = False
+    error: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.error is not None:
+            object.__setattr__(self, "error", scrub(self.error))
+
+
+EndOfClaim = Result | Crashed | LeaseExpired | Expired | Killed | Attempted
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -190,6 +218,8 @@ def decide_ending(
       `max_crashes`; one of many becomes more suspect.
     - Killed: DEAD, on record with who asked for it.
     - An event past its age does not go back to PENDING after an attempt: it is DEAD.
+    - Attempted: PUBLISHED with an outcome, or PENDING. A task counts its attempts for the record
+      only: its author's back-off and its expiry end it.
 
     Args:
         counters: of the claim, as `counters_at_claim` made them.
@@ -252,12 +282,30 @@ def decide_ending(
                 exhausted=alone and crashes >= policy.max_crashes,
                 expired=is_expired(policy, started_at=started_at, now=now),
             )
+        case Attempted():
+            return _of_task(calm, result, now)
         case _:
             assert_never(result)
 
 
 def _calm(counters: Counters) -> Counters:
     return replace(counters, suspect=0) if counters.suspect else counters
+
+
+def _of_task(counters: Counters, result: Attempted, now: datetime) -> Ending:
+    is_over = result.reason in OUTCOME_REASONS
+    if result.reason in {Reason.FAILED, Reason.UNKNOWN}:
+        counters = replace(counters, publish_attempts=counters.publish_attempts + 1)
+    return Ending(
+        to_state=State.PUBLISHED if is_over else State.PENDING,
+        reason=result.reason,
+        counters=counters,
+        available_at=None if is_over or not result.wait else now + timedelta(seconds=result.wait),
+        error=result.error,
+        receipt=LAST_ATTEMPT if result.is_last else None,
+        outcome=result.outcome,
+        outcome_data=result.outcome_data,
+    )
 
 
 def _retry(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -105,3 +106,15 @@ def written(compromise: Compromise) -> str:
             return f"up_to_{n}"
         case AskHuman():
             return "human"
+
+
+def compromise_of(cell: str) -> Compromise | None:
+    """Return the compromise that `written` has written, None if it is none.
+
+    Args:
+        cell: of the generated rows; empty for a task that is no black box.
+    """
+    if numbered := re.fullmatch(r"up_to_(\d+)", cell):
+        return UpTo(int(numbered[1]))
+    plain: tuple[Compromise, ...] = (AtMostOnce(), AtLeastOnce(), AskHuman())
+    return next((one for one in plain if written(one) == cell), None)

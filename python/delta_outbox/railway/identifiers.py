@@ -12,8 +12,6 @@ DEFAULT_IDENTIFIER = "{workflow}-{task}-{instance}-{visit}"
 DEFAULT_INSTANCE = "{event_id}"
 OF_TASKS = frozenset({"workflow", "task", "instance", "visit"})
 """What an identifier may use beside the fields of the start event."""
-RESERVED_TYPE: Final = "workflow:"
-"""How the event types of tasks, and the keys of instances, begin; no domain event's type may."""
 PLAIN_TYPES: Final = (str, int, "str", "int")
 """Types of fields whose text is the same for every reader."""
 

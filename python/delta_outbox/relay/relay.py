@@ -38,6 +38,7 @@ from delta_outbox.projection.tails import LARGE_QUERY_ROWS
 from delta_outbox.relay.claim.chooser import Chooser
 from delta_outbox.relay.claim.flight import Flight, Held
 from delta_outbox.relay.claim.lost_results import resolve_results, resolved_part
+from delta_outbox.relay.claim.task_runner import TaskRunner
 from delta_outbox.relay.destinations.destinations import Destinations
 from delta_outbox.relay.destinations.isolation import Isolation
 from delta_outbox.relay.plan.planning import BATCHES_PER_PLAN, Planning
@@ -67,9 +68,12 @@ class Relay:
         outbox: the store to work on; its worker id is the relay's.
         limit: events claimed at any instant and per batch, at most; if left out, `batch_size` per
             batch, and `claims_in_flight` batches for each destination.
+        tasks: runs the tasks of workflows; there are none if left out.
     """
 
-    def __init__(self, outbox: Store, *, limit: int | None = None) -> None:
+    def __init__(
+        self, outbox: Store, *, limit: int | None = None, tasks: TaskRunner | None = None
+    ) -> None:
         self._outbox = outbox
         self._clock = outbox.clock
         settings = outbox.settings.relay
@@ -83,7 +87,9 @@ class Relay:
             presence=Presence(outbox.home.relays if outbox.home else None),
             takes={"batch_size": self._batch_size, "batch_bytes": settings.batch_bytes},
         )
-        self._isolation = Isolation(outbox)
+        self._tasks = tasks = tasks or TaskRunner()
+        outbox.run_tasks_by(tasks.policies)
+        self._isolation = Isolation(outbox, tasks)
         self._planning = Planning(
             outbox, self._heart, batch_size=self._batch_size, isolation=self._isolation
         )
@@ -95,9 +101,10 @@ class Relay:
             claims=settings.claims_in_flight,
             batch_size=self._batch_size,
             limit=limit,
+            tasks=tasks,
         )
         self._destinations = Destinations(
-            outbox, self._isolation, forget_plan=self._planning.forget
+            outbox, self._isolation, forget_plan=self._planning.forget, tasks=tasks
         )
         # Decided, by the lane of the claim and its position there.
         self._endings: list[tuple[TransitionLog, int, pa.Table]] = []
@@ -346,6 +353,7 @@ class Relay:
             self._endings = kept
             return
         self._endings = [one for one in self._endings if one[0] is not log]
+        tasks = []
         for held in claims:
             self._taken = True
             lease = held.claim.lease_seconds
@@ -357,7 +365,12 @@ class Relay:
                 self._end(held, results_without_sending(held.claim))
             else:
                 self._isolation.started(held.to.split("|"), held.claim)
-                self._flight.start(held)
+                if held.to in self._tasks.third_parties:
+                    tasks.append(held)
+                else:
+                    self._flight.start(held)
+        for held, answer in zip(tasks, self._tasks.start(tasks), strict=True):
+            self._flight.follow(held, answer)
 
     def _live_endings(self, log: TransitionLog) -> list[pa.Table]:
         """Keep the endings of a lane whose claims are still live, and return them."""
@@ -395,6 +408,8 @@ class Relay:
                 self._planning.forget()
             if on_progress:
                 on_progress(self._summary)
+        if not self._endings:
+            self._tasks.derive()
 
     def _end(self, held: Held, published: Sequence[PublishResult]) -> None:
         """Decide how a claim ends; the endings go with the next append."""

@@ -12,7 +12,7 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -29,6 +29,7 @@ from delta_outbox.core.settings import (
     SecretMapping,
     Settings,
     StorageSettings,
+    ThirdPartySettings,
     Unset,
     WorkflowSettings,
     dotted,
@@ -147,7 +148,7 @@ def _warn_of_readers(file: Path, settings: Settings) -> None:
     tables = {
         f"publishers.{name}": described.settings for name, described in settings.publishers.items()
     }
-    tables |= {f"third_parties.{name}": table for name, table in settings.third_parties.items()}
+    tables |= {f"third_parties.{name}": table for name, table in settings.of_third_parties.items()}
     names = [
         f"{where}.{name}"
         for where, table in tables.items()
@@ -172,13 +173,14 @@ class _Reader:
         """Check and convert the whole document."""
         sections = ("relay", "append", "storage", "publishers", "workflows", "third_parties")
         self._known("", document, sections)
+        publishers = self._publishers(document)
         return Settings(
             relay=RelaySettings(**self._section("relay", document, RELAY)),
             append=AppendSettings(**self._section("append", document, APPEND)),
             storage=StorageSettings(**self._section("storage", document, STORAGE)),
-            publishers=self._publishers(document),
+            publishers=publishers,
             workflows=WorkflowSettings(**self._section("workflows", document, WORKFLOWS)),
-            third_parties=self._third_parties(document),
+            third_parties=self._third_parties(document, publishers),
             source=self.source,
         )
 
@@ -233,19 +235,33 @@ class _Reader:
         limits = self._limits(where, table)
         return PublisherSettings(type=kind, settings=SecretMapping(own), limits=limits)
 
-    def _third_parties(self, document: Mapping[str, object]) -> dict[str, SecretMapping]:
-        """Read what `provide` of the modules of workflows is given; its keys are the author's."""
-        made: dict[str, SecretMapping] = {}
+    def _third_parties(
+        self, document: Mapping[str, object], destinations: Collection[str]
+    ) -> dict[str, ThirdPartySettings]:
+        """Read what `provide` of the modules of workflows is given, whose keys are the author's,
+        and the limits, whose keys are those of destinations.
+        """
+        made: dict[str, ThirdPartySettings] = {}
         for name, value in self._table("third_parties", document.get("third_parties", {})).items():
             if not _THIRD_PARTY.fullmatch(name):
                 self._refuse(
                     "`third_parties`: the name of a third party must be lower-case words joined "
                     f"by `_`, as its tasks have it. Got: {name!r}."
                 )
+            if name in destinations:
+                self._refuse(
+                    f"`third_parties.{name}`: must not have the name of a destination: "
+                    f"[publishers.{name}] has it. Rename the destination."
+                )
             where = f"third_parties.{name}"
             table = self._table(where, value)
-            made[name] = SecretMapping(
-                {key: self._own(f"{where}.{key}", entry) for key, entry in table.items()}
+            own = {
+                key: self._own(f"{where}.{key}", entry)
+                for key, entry in table.items()
+                if key not in LIMITS
+            }
+            made[name] = ThirdPartySettings(
+                settings=SecretMapping(own), limits=self._limits(where, table)
             )
         return made
 

@@ -16,7 +16,7 @@ from delta_outbox.core.tables import Tables
 from delta_outbox.delta.commit_history import CommitHistory
 from delta_outbox.delta.commits import Commit
 from delta_outbox.delta.numbered_writes import NumberedWrite, NumberedWrites
-from delta_outbox.lifecycle.policy import PolicySet
+from delta_outbox.lifecycle.policy import RESERVED_TYPE, DeliveryPolicy, PolicySet
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,6 +44,9 @@ class Policies:
 
     `current` are the policies in force, None before they were asked for.
 
+    Those of the tasks of workflows come first: `of_tasks` returns them, the same object as long as
+    they stay as they are.
+
     Args:
         spark: the session; takes the view of the policies in force.
         tables: the names of the relations.
@@ -67,6 +70,8 @@ class Policies:
         self._clock = clock
         self._worker_id = worker_id
         self._plans = NumberedWrites(spark, tables, writer="policy", clock=clock)
+        self.of_tasks: Callable[[], tuple[DeliveryPolicy, ...]] = tuple
+        self._tasks: tuple[DeliveryPolicy, ...] = ()
         self._check: Check | None = None
         self._seen: Commit | None = None  # the commit that was looked at last
         self._retry_at = float("inf")  # monotonic seconds
@@ -93,11 +98,11 @@ class Policies:
         Raises:
             BadPolicy: the rows break a rule and no earlier version is known.
         """
-        commit = self._commit()
-        unchanged = commit is not None and commit == self._seen
+        commit, tasks = self._commit(), self.of_tasks()
+        unchanged = commit is not None and commit == self._seen and tasks is self._tasks
         if self.current and unchanged and self._clock.monotonic() < self._retry_at:
             return self.current
-        self._seen = commit
+        self._seen, self._tasks = commit, tasks
         self._retry_at = float("inf")
         try:
             found = self._read()
@@ -118,7 +123,8 @@ class Policies:
         """Return the version in force and what is wrong with the newest rows; writes nothing."""
         try:
             found = self._read()
-            for name in sorted(found.destinations - set(self._settings.publishers)):
+            named = found.destinations - {to for one in self._tasks for to in one.destinations}
+            for name in sorted(named - set(self._settings.publishers)):
                 raise UnknownDestination(destination=name, known=self._settings.publishers)
         except OutboxError as error:
             kept = self._last_good()
@@ -163,7 +169,7 @@ class Policies:
     def _last_good(self) -> PolicySet | None:
         for kept in self._plans.last(VERSIONS_LOOKED_AT):
             try:
-                return PolicySet.parse(kept.plan["rows"])
+                return self._with_tasks(PolicySet.parse(kept.plan["rows"]))
             except BadPolicy:
                 logger.warning("policy_version_unreadable", extra={"number": kept.number})
         return None
@@ -177,7 +183,12 @@ class Policies:
             first = str(error).strip().splitlines()[0]
             raise BadPolicy([f"{self._table} cannot be read: {first}"]) from error
         kept = [name for name in rows.column_names if name not in _DERIVED]
-        return PolicySet.parse(rows.select(kept).to_pylist())
+        return self._with_tasks(PolicySet.parse(rows.select(kept).to_pylist()))
+
+    def _with_tasks(self, policies: PolicySet) -> PolicySet:
+        """Return policies with those of the tasks before them."""
+        own = [one for one in policies.policies if not one.event_type.startswith(RESERVED_TYPE)]
+        return PolicySet(policies=(*self._tasks, *own))
 
     def _commit(self) -> Commit | None:
         """Return the newest commit of the table, None if there is none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -32,7 +32,7 @@ from delta_outbox.lifecycle.claims import (
 )
 from delta_outbox.lifecycle.endings import Ending, EndOfClaim
 from delta_outbox.lifecycle.endings_by_column import Endings
-from delta_outbox.lifecycle.policy import PolicySet
+from delta_outbox.lifecycle.policy import DeliveryPolicy, PolicySet
 from delta_outbox.producer.append import AppendReport, append_events
 from delta_outbox.producer.id_index import IdIndex
 from delta_outbox.projection.projection import Projection
@@ -243,6 +243,14 @@ class Store:
             OutboxError: the first ones do not pass.
         """
         return self._policy_source.watch(check)
+
+    def run_tasks_by(self, policies: Callable[[], tuple[DeliveryPolicy, ...]]) -> None:
+        """Deliver the tasks of workflows too, as soon as there are policies for them.
+
+        Args:
+            policies: returns them; the same object as long as they stay as they are.
+        """
+        self._policy_source.of_tasks = policies
 
     def policy_status(self) -> dict[str, str | None]:
         """Return `version`, the policies in force, and `problem`, why newer rows are not."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from delta_outbox.lifecycle.endings import (
     MAX_RETRY_AFTER,
+    Attempted,
     Counters,
     Crashed,
     Ending,
@@ -45,6 +46,13 @@ RESULTS: dict[type, st.SearchStrategy[EndOfClaim]] = {
     Expired: st.builds(Expired),
     Killed: st.builds(Killed, actor=TEXT, reason=TEXT, command_id=TEXT),
 }
+ATTEMPTED = st.builds(
+    Attempted,
+    reason=st.sampled_from([Reason.FAILED, Reason.UNKNOWN, Reason.RELEASED]),
+    wait=st.floats(0, 1e6),
+    is_last=st.booleans(),
+    error=st.none() | TEXT,
+) | st.builds(Attempted, reason=st.sampled_from(sorted(OUTCOME_REASONS)), outcome=TEXT)
 ANY_RESULT = st.one_of(*RESULTS.values())
 COUNT = st.integers(0, 20)
 COUNTERS = st.builds(
@@ -83,7 +91,7 @@ ENDINGS = _endings()
 
 def test_every_result_is_tried_here() -> None:
     """No kind of result escapes these properties."""
-    assert set(get_args(EndOfClaim)) == set(RESULTS)
+    assert {*get_args(EndOfClaim)} - {Attempted} == set(RESULTS)
 
 
 @given(ENDINGS)
@@ -202,3 +210,26 @@ def test_a_suspect_is_soon_alone(batch_size: int, suspect: int) -> None:
     assert 1 <= suspect_claim_limit(batch_size=batch_size, suspect=suspect + 1) <= limit
     assert limit <= batch_size
     assert suspect_claim_limit(batch_size=batch_size, suspect=batch_size.bit_length()) == 1
+
+
+@given(ATTEMPTED, COUNTERS, POLICIES, STARTED)
+def test_a_task_ends_as_its_algorithm_says(
+    result: Attempted, counters: Counters, policy: DeliveryPolicy, started_at: datetime
+) -> None:
+    """It is PUBLISHED with an outcome or PENDING again, and no budget and no age makes it DEAD."""
+    ending = decide_ending(
+        counters=counters,
+        result=result,
+        claim_size=1,
+        policy=policy,
+        now=NOW,
+        started_at=started_at,
+        jitter=0.0,
+    )
+    is_over = result.reason in OUTCOME_REASONS
+    assert (State.PUBLISHED if is_over else State.PENDING) == ending.to_state
+    assert ending.reason in REASONS[State.CLAIMED, ending.to_state]
+    assert result.outcome == ending.outcome
+    assert (ending.available_at is not None) == bool(result.wait and not is_over)
+    assert (ending.receipt is not None) == result.is_last
+    assert 0 == ending.counters.suspect

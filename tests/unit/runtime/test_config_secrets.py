@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.runtime.settings_files import load, refusal
 
 from delta_outbox.core.errors import BadSettings
+from delta_outbox.core.settings import DestinationLimits
 from delta_outbox.relay.destinations.destinations import prepare_destinations
 from delta_outbox.runtime.settings_file import SecretMapping
 
@@ -72,7 +73,8 @@ def test_a_variable_is_missed_by_whoever_uses_it(tmp_path: Path, text: str) -> N
     """Commands that neither publish nor call need no secrets of publishers and third parties."""
     found = load(tmp_path, text, A="a")
     kind = text.partition(".")[0]
-    table = found.third_parties["a"] if kind == "third_parties" else found.publishers["a"].settings
+    described = found.third_parties["a"] if kind == "third_parties" else found.publishers["a"]
+    table = described.settings
     assert ("h", ["host", "tls"], ["SECRET_KEY"]) == (table["host"], list(table), table.unset)
     sent = pickle.loads(pickle.dumps(table))  # to a process of ours
     for use in (lambda: table["tls"], lambda: dict(table), lambda: sent.get("tls")):
@@ -123,11 +125,29 @@ def test_tables_of_third_parties_are_read_as_those_of_publishers(tmp_path: Path)
     """Their keys are the author's; references are filled in, and values are never shown."""
     text = "third_parties.card_payments = {url = 'https://x', keys = ['${P}'], t = {x = '${P}'}}"
     found = load(tmp_path, text, P="s3cret")
-    table = found.third_parties["card_payments"]
+    table = found.of_third_parties["card_payments"]
     assert {"url": "https://x", "keys": ["s3cret"], "t": {"x": "s3cret"}} == table
     assert "s3cret" not in repr(found)
     refused = refusal(tmp_path, "third_parties.card = 'x'")
     assert refused.startswith("`third_parties.card` must be a table. Got: a text.")
+
+
+def test_a_third_party_has_the_limits_of_a_destination(tmp_path: Path) -> None:
+    """Its limits are read and checked as those of a destination, and its tasks never see them."""
+    text = "third_parties.card = {url = 'x', rate_per_second = 5, workers = 3}"
+    found = load(tmp_path, text)
+    assert {"url": "x"} == found.of_third_parties["card"]
+    assert DestinationLimits(rate_per_second=5.0, workers=3) == found.limits_of("card")
+    assert DestinationLimits() == found.limits_of("nobody")
+    refused = refusal(tmp_path, "third_parties.card = {workers = 0}")
+    assert refused.startswith("`third_parties.card.workers` must be")
+
+
+def test_a_third_party_and_a_destination_have_different_names(tmp_path: Path) -> None:
+    """A pause names one of them, so they cannot share a name."""
+    text = "publishers.card = {type = 'null'}\nthird_parties.card = {}"
+    refused = refusal(tmp_path, text)
+    assert refused.startswith("`third_parties.card`: must not have the name of a destination")
     refused = refusal(tmp_path, "[third_parties.'Card payments']")
     assert refused.startswith("`third_parties`: the name of a third party must be lower-case words")
 

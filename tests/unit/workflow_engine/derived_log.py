@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
+from delta_outbox.lifecycle.policy import RESERVED_TYPE
 from delta_outbox.railway.graph import Graph
-from delta_outbox.railway.identifiers import RESERVED_TYPE
 from delta_outbox.railway.rows import joined, rows_of
 from delta_outbox.workflow_engine.derivation.events import NewEvent, StartEvent, TaskEvent
 from delta_outbox.workflow_engine.derivation.follow_ups import (

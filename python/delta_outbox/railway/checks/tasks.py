@@ -9,9 +9,10 @@ from difflib import get_close_matches
 from inspect import get_annotations, isabstract
 from typing import Any, Final, Generic, get_args
 
+from delta_outbox.lifecycle.policy import RESERVED_TYPE
 from delta_outbox.railway.checks.shared_checks import AnyWorkflow, Finding, has_text, span, template
 from delta_outbox.railway.graph import Event, fields_of
-from delta_outbox.railway.identifiers import OF_TASKS, RESERVED_TYPE, Template
+from delta_outbox.railway.identifiers import OF_TASKS, Template
 from delta_outbox.railway.names import duration, is_plain
 from delta_outbox.railway.outcomes import Outcome
 from delta_outbox.railway.tasks import (

@@ -9,6 +9,7 @@ from typing import Final
 
 from pydantic import PydanticUndefinedAnnotation, PydanticUserError, TypeAdapter
 
+from delta_outbox.lifecycle.policy import RESERVED_TYPE
 from delta_outbox.railway.checks.shared_checks import (
     AnyWorkflow,
     Finding,
@@ -17,7 +18,7 @@ from delta_outbox.railway.checks.shared_checks import (
 )
 from delta_outbox.railway.contracts import Contract
 from delta_outbox.railway.graph import Event, Route, fields_of
-from delta_outbox.railway.identifiers import OF_TASKS, RESERVED_TYPE
+from delta_outbox.railway.identifiers import OF_TASKS
 from delta_outbox.railway.names import is_plain
 from delta_outbox.railway.tasks import AnyTask, Task
 

@@ -18,6 +18,7 @@ from delta_outbox.core.arrow import shared_texts
 from delta_outbox.lifecycle.claims import Claim, new_claim_id
 from delta_outbox.lifecycle.order_scopes import scopes_of
 from delta_outbox.relay.claim.flight import Flight, Held
+from delta_outbox.relay.claim.task_runner import TaskRunner
 from delta_outbox.relay.destinations.isolation import Isolation
 from delta_outbox.relay.plan.window import Kind, Window
 
@@ -37,6 +38,7 @@ class Chooser:
         claims: in flight for a destination, at most.
         batch_size: deliveries per claim.
         limit: deliveries claimed at any instant, at most; None for no limit.
+        tasks: runs what goes to a third party; there is nothing if left out.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class Chooser:
         claims: int,
         batch_size: int,
         limit: int | None,
+        tasks: TaskRunner | None = None,
     ) -> None:
         self._outbox = outbox
         self._flight = flight
@@ -55,6 +58,7 @@ class Chooser:
         self._claims = claims
         self._batch_size = batch_size
         self._limit = limit
+        self._runner = tasks or TaskRunner()
         self._turns: dict[str, int] = {}  # destinations to the turn in which they were served
         self._last: dict[str, Kind] = {}
 
@@ -156,6 +160,8 @@ class Chooser:
             return self._parts(window, kind, to, room, held, blocked)
         if len(names) == 1:
             room = self._isolation.room(to, room)
+        if to in self._runner.third_parties:
+            return self._tasks_of(window, kind, to, min(room, self._slots(to, held, kind)))
         tasks = self._tasks(names, held)
         # What its limits let pass, and whether it is well, is known after the append.
         waits = not are_free and any(one.to == to and one.kind for one in chosen)
@@ -213,14 +219,24 @@ class Chooser:
             for name in to.split("|")
         ]
 
+    def _tasks_of(self, window: Window, kind: Kind, to: str, room: int) -> list[Held]:
+        """Take tasks of a third party in a claim for each: none waits for the end of another."""
+        batch = window.take(kind, room, to=to, allowed=self._runner.allowed) if room else None
+        if batch is None or not batch.num_rows:
+            return []
+        whole = self._outbox.new_claim(batch)
+        return [self.held(kind, one, to=to) for one in whole.singles()]
+
     def _slots(self, to: str, held: Sequence[Held], kind: Kind | None = None) -> int:
         """Return how many claims more may be in flight. One slot is never for retries, so that
         whatever is slow to fail delays nothing that is well.
         """
         kinds = [one.kind for one in held if one.to == to and one.kind is not None]
-        free = self._claims - len(kinds)
+        is_task = to in self._runner.third_parties
+        claims = self._runner.at_once(to) if is_task else self._claims
+        free = claims - len(kinds)
         if kind is Kind.RETRY:
-            free = min(free, max(1, self._claims - 1) - kinds.count(Kind.RETRY))
+            free = min(free, max(1, claims - 1) - kinds.count(Kind.RETRY))
         return max(0, free)
 
     def _room(

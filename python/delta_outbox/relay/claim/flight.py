@@ -1,4 +1,4 @@
-"""Claims in flight: each is published on a thread of its own, and none waits for another."""
+"""Claims in flight: each is published by itself, and none waits for another."""
 
 from __future__ import annotations
 
@@ -88,12 +88,21 @@ class Flight:
         return len(self._in_flight)
 
     def start(self, held: Held) -> None:
-        """Begin to publish a claim.
+        """Begin to publish a claim, on a thread of its own.
 
         Args:
             held: the claim; nothing of its order scopes is in flight.
         """
-        since, answer = self._clock.monotonic(), self._pool.submit(self._publish, held)
+        self.follow(held, self._pool.submit(self._publish, held))
+
+    def follow(self, held: Held, answer: Future[Sequence[PublishResult]]) -> None:
+        """Take a claim into account that is under way.
+
+        Args:
+            held: the claim.
+            answer: what will have become of it.
+        """
+        since = self._clock.monotonic()
         self._in_flight.append(_InFlight(held=held, since=since, answer=answer))
 
     def held(self) -> list[Held]:

@@ -13,6 +13,7 @@ from delta_outbox.core.settings import Settings
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.publishers.cloudevents.conversion import CloudEventFormat
 from delta_outbox.publishers.registry import find_publisher, prepare_settings, probe
+from delta_outbox.relay.claim.task_runner import TaskRunner
 from delta_outbox.relay.destinations.isolation import Isolation
 from delta_outbox.relay.destinations.payload_formats import (
     payload_format_of,
@@ -31,14 +32,21 @@ class Destinations:
         outbox: the store.
         isolation: what each destination may be asked, and whether one may be missing.
         forget_plan: called when what is planned may have been made for others.
+        tasks: runs what goes to a third party.
     """
 
     def __init__(
-        self, outbox: Store, isolation: Isolation, *, forget_plan: Callable[[], None]
+        self,
+        outbox: Store,
+        isolation: Isolation,
+        *,
+        forget_plan: Callable[[], None],
+        tasks: TaskRunner,
     ) -> None:
         self._outbox = outbox
         self._isolation = isolation
         self._forget_plan = forget_plan
+        self._runner = tasks
         self._slots = ProducerSlots(outbox.worker_id)
         self._destinations: Mapping[str, tuple[str, Mapping[str, object]]] = {}
         self._payload_formats: Mapping[str, CloudEventFormat] = {}
@@ -100,10 +108,11 @@ class Destinations:
         """Check the destinations of policies before they are put into force."""
         settings = self._outbox.settings
         payload_formats = prepare_payload_formats(policies, settings)
-        if not policies.destinations <= set(self._destinations):
+        published = policies.destinations - {*self._runner.third_parties}
+        if not published <= set(self._destinations):
             if settings.relay.tracing:
                 check_tracing()
-            self._take(policies.destinations, payload_formats)
+            self._take(published, payload_formats)
         self._forget_plan()  # it was made by other policies
 
     def _take(self, names: Iterable[str], payload_formats: Mapping[str, CloudEventFormat]) -> None:

@@ -19,8 +19,11 @@ import pyarrow.compute as pc
 from delta_outbox.core.arrow import mask_of
 from delta_outbox.core.settings import DestinationLimits
 from delta_outbox.lifecycle.claims import Claim
+from delta_outbox.lifecycle.endings import Attempted
 from delta_outbox.lifecycle.results import Delivered, Failed, Rejected, Unknown
 from delta_outbox.lifecycle.results_by_column import Results
+from delta_outbox.lifecycle.states import Reason
+from delta_outbox.relay.claim.task_runner import TaskRunner
 from delta_outbox.relay.destinations.breaker import Breaker, BreakerState
 from delta_outbox.relay.destinations.rates import Bucket, KeyBuckets
 from delta_outbox.store.destination_states import OpenBreaker
@@ -34,6 +37,16 @@ logger = logging.getLogger(__name__)
 
 NEVER: Final = float("inf")
 _ANSWERED, _SILENT, _UNTRIED = range(3)
+_OF_TASKS: Final = {
+    Reason.COMPLETED: _ANSWERED,
+    Reason.REJECTED: _ANSWERED,
+    Reason.FAILED: _SILENT,
+    Reason.UNKNOWN: _SILENT,
+    Reason.EXHAUSTED: _SILENT,
+    Reason.UNCERTAIN: _SILENT,
+    Reason.EXPIRED: _UNTRIED,
+    Reason.RELEASED: _UNTRIED,
+}
 
 
 class Isolation:
@@ -41,10 +54,13 @@ class Isolation:
 
     Args:
         outbox: their settings, what everybody must know of them, and the time.
+        tasks: runs what goes to a third party: a destination that needs no workers of Spark; there
+            are none if left out.
     """
 
-    def __init__(self, outbox: Store) -> None:
+    def __init__(self, outbox: Store, tasks: TaskRunner | None = None) -> None:
         self._settings = outbox.settings
+        self._runner = tasks or TaskRunner()
         self._states = outbox.destinations
         self._clock = outbox.clock
         self._worker_id = outbox.worker_id
@@ -69,9 +85,7 @@ class Isolation:
             if name in self._limits:
                 continue
             self._is_loaded = False  # what is known of it has not been asked for
-            described = self._settings.publishers.get(name)  # gone, for an old delivery
-            limits = described.limits if described else DestinationLimits()
-            self._limits[name] = limits
+            self._limits[name] = limits = self._settings.limits_of(name)
             self._breakers[name] = Breaker(
                 failures=limits.breaker_failures, seconds=limits.breaker_seconds
             )
@@ -105,8 +119,7 @@ class Isolation:
         gone: dict[str, OpenBreaker | None] = {}
         for name, found in known.breakers.items():
             breaker = self._breakers.get(name)
-            described = self._settings.publishers.get(name)
-            if described is None or described.limits.breaker_failures is None:
+            if self._settings.limits_of(name).breaker_failures is None:
                 gone[name] = None  # its settings no longer have one
             elif breaker is not None and not breaker.is_open:
                 breaker.reopen(found.error, now=now, seconds=self._states.wait(found))
@@ -190,7 +203,7 @@ class Isolation:
             in_use: destination to tasks of what is in flight for it.
             taken: tasks of all that is in flight.
         """
-        others = self._limits.keys() - set(destinations)
+        others = self._limits.keys() - {*destinations, *self._runner.third_parties}
         cap = max(1, self._workers - len(others))
         asked = [
             limit for name in destinations if (limit := self._limits[name].workers) is not None
@@ -324,11 +337,13 @@ def _keys_of(deliveries: pa.Table) -> list[str | None]:
 
 
 def _answered(result: PublishResult) -> int:
+    if isinstance(result, Attempted):
+        return _OF_TASKS[result.reason]
     if isinstance(result, Delivered | Rejected):
         return _ANSWERED
     return _SILENT if isinstance(result, Failed | Unknown) else _UNTRIED
 
 
 def _last_error(results: Iterable[PublishResult]) -> str:
-    found = [one.error for one in results if isinstance(one, Failed | Unknown)]
+    found = [one.error for one in results if isinstance(one, Failed | Unknown | Attempted)]
     return (found[-1] or "unknown") if found else ""

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from delta_outbox.core.instants import iso_text
-from delta_outbox.railway.identifiers import RESERVED_TYPE
+from delta_outbox.lifecycle.policy import RESERVED_TYPE
 from delta_outbox.railway.routing import Place
 
 

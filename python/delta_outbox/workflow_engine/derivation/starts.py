@@ -9,8 +9,8 @@ from enum import StrEnum
 from typing import Any, Final
 
 from delta_outbox.core.settings import MAX_ID_BYTES
+from delta_outbox.lifecycle.policy import RESERVED_TYPE
 from delta_outbox.railway.contracts import DoesNotFit
-from delta_outbox.railway.identifiers import RESERVED_TYPE
 from delta_outbox.railway.routing import Place, Routing
 from delta_outbox.workflow_engine.derivation.events import (
     Origin,

@@ -145,12 +145,16 @@ class TaskFacts:
         category: of the task.
         third_party: that it calls.
         asynchronous: whether its attempt is an `async def`, so that many run beside each other.
+        hash: of the rows that `outbox workflow build` writes of its workflow.
+        can_look_up: whether its third party can be asked what it has done.
         decides: the decisions that its author has written; the others have a known answer.
     """
 
     category: str
     third_party: str
     asynchronous: bool
+    hash: str = ""
+    can_look_up: bool = False
     decides: Sequence[str] = field(default_factory=list)
 
 

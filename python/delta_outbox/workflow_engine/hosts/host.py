@@ -26,10 +26,12 @@ from typing import Any, Final
 
 from delta_outbox.core.errors import OutboxError
 from delta_outbox.core.secrets import hiding, secrets_of
+from delta_outbox.railway.algorithms.steps import Rules
 from delta_outbox.railway.author_decisions import is_ours
 from delta_outbox.railway.graph import Graph
 from delta_outbox.railway.modules import load
 from delta_outbox.railway.providers import tasks_of
+from delta_outbox.railway.rows import rows_of
 from delta_outbox.railway.tasks import State
 from delta_outbox.railway.triggers import Trigger
 from delta_outbox.workflow_engine.hosts.answers import encoded, error_of, place, told
@@ -120,12 +122,18 @@ class Host:
 
     def facts(self) -> dict[str, dict[str, Any]]:
         """Return what the parent must know of each task."""
+        hashes = {
+            name: rows_of(one)["railway_workflows"][0]["hash"]
+            for name, one in self._workflows.items()
+        }
         return {
             f"{workflow}/{name}": asdict(
                 TaskFacts(
                     category=task.category,
                     third_party=task.third_party,
                     asynchronous=iscoroutinefunction(task.attempt),
+                    hash=hashes[workflow],
+                    can_look_up=Rules.of(type(task)).can_look_up,
                     decides=[one for one in DECISIONS if not is_ours(task, one)],
                 )
             )

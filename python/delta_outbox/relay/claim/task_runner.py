@@ -1,0 +1,66 @@
+"""What a relay asks of whoever runs the tasks of workflows.
+
+A task is an event whose destination is a third party. The relay claims it as any other event, one
+in a claim because each lasts as long as it lasts, and code of its author makes the call instead of
+a publisher. `workflow_engine/` runs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from concurrent.futures import Future
+
+import numpy as np
+import pyarrow as pa
+
+from delta_outbox.core.arrow import Mask
+from delta_outbox.lifecycle.policy import DeliveryPolicy
+from delta_outbox.relay.claim.flight import Held
+from delta_outbox.store.unknown_results import PublishResult
+
+Answer = Future[Sequence[PublishResult]]
+
+
+class TaskRunner:
+    """Runs the tasks of workflows. This one is of an outbox that has none."""
+
+    @property
+    def third_parties(self) -> Collection[str]:
+        """Return the destinations that it serves."""
+        return ()
+
+    def policies(self) -> tuple[DeliveryPolicy, ...]:
+        """Return the delivery policies of tasks; the same object as long as nothing changes."""
+        return ()
+
+    def at_once(self, third_party: str) -> int:
+        """Return how many tasks may be in flight for a third party.
+
+        Args:
+            third_party: its name.
+        """
+        del third_party
+        return 0
+
+    def allowed(self, deliveries: pa.Table) -> Mask:
+        """Say which tasks there is room for.
+
+        Args:
+            deliveries: columns of `claims.DELIVERIES`, in order.
+        """
+        return np.zeros(deliveries.num_rows, dtype=np.bool_)
+
+    def start(self, claims: Sequence[Held]) -> Sequence[Answer]:
+        """Begin an attempt of each task, and return what will have become of it.
+
+        Args:
+            claims: read back from the log; of one task each.
+        """
+        del claims
+        return ()
+
+    def derive(self) -> None:
+        """Write what follows from what is on record."""
+
+    def close(self) -> None:
+        """End what runs. All that was started has an answer when this returns."""

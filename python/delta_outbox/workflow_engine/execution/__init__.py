@@ -1,0 +1,8 @@
+"""Runs the tasks that a relay has claimed.
+
+- attempt_requests: what an attempt of a task is given
+- attempt_results: what an attempt is on record
+- histories: what the log says of earlier attempts
+- task_policies: the delivery policies of tasks
+- tasks: reads, attempts, answers
+"""

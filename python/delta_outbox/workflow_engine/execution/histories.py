@@ -1,0 +1,138 @@
+"""What the log of transitions says of the attempts of tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_outbox.core.tables import Tables
+from delta_outbox.lifecycle.endings import LAST_ATTEMPT
+from delta_outbox.lifecycle.states import Reason, State
+from delta_outbox.railway.algorithms.history import History
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+UNSURE: Final = frozenset({Reason.UNKNOWN, Reason.CRASHED, Reason.LEASE_EXPIRED})
+"""Why an attempt has ended that may have acted. One that left no word may have."""
+MOST_KEPT: Final = 100_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Transition:
+    """A row of the log.
+
+    Args:
+        to_state: of the row.
+        reason: of the row.
+        occurred_at: of the row.
+        receipt: of the row.
+    """
+
+    to_state: str
+    reason: str
+    occurred_at: datetime
+    receipt: str | None = None
+
+
+def history_of(transitions: Iterable[Transition], *, triggered_at: datetime) -> History:
+    """Return what has become of the attempts of a task.
+
+    Args:
+        transitions: of the task, in the order of the log.
+        triggered_at: when the task was triggered.
+    """
+    found = History(triggered_at=triggered_at)
+    for row in transitions:
+        if row.to_state == State.CLAIMED:
+            found = found.claimed(row.occurred_at)
+        else:
+            unsure = row.reason in UNSURE
+            found = replace(
+                found,
+                attempts=found.attempts + (row.reason != Reason.RELEASED),
+                executions=found.executions + unsure,
+                unsure_at=row.occurred_at if unsure else found.unsure_at,
+                stopped=found.stopped or row.receipt == LAST_ATTEMPT,
+            )
+    return found
+
+
+class Histories:
+    """The histories of tasks that are open.
+
+    What this relay has attempted itself it knows; of the others, the log is read.
+
+    Args:
+        spark: the session to read with.
+        tables: the names of the relations.
+    """
+
+    def __init__(self, spark: SparkSession, tables: Tables) -> None:
+        self._spark = spark
+        self._table = tables.transitions
+        self._kept: dict[str, tuple[int, History]] = {}
+
+    def keep(self, event_id: str, claims: int, history: History) -> None:
+        """Keep the history of a task that is to be attempted again.
+
+        Args:
+            event_id: of the task.
+            claims: of it so far.
+            history: as it is after them.
+        """
+        if len(self._kept) >= MOST_KEPT:
+            del self._kept[next(iter(self._kept))]
+        self._kept[event_id] = claims, history
+
+    def of(
+        self, deliveries: pa.Table, triggered_at: Mapping[str, datetime]
+    ) -> Mapping[str, History]:
+        """Return the histories of tasks, this claim of them not included.
+
+        Args:
+            deliveries: columns of `claims.DELIVERIES`.
+            triggered_at: of each task, when it was.
+        """
+        found: dict[str, History] = {}
+        asked = []
+        for event_id, claims in zip(
+            deliveries["event_id"].to_pylist(), deliveries["attempts"].to_pylist(), strict=True
+        ):
+            kept, history = self._kept.pop(event_id, (0, None))
+            if history is not None and kept == claims:
+                found[event_id] = history
+            elif claims:
+                asked.append(event_id)
+            else:
+                found[event_id] = History(triggered_at=triggered_at[event_id])
+        rows = self._read(deliveries, asked) if asked else {}
+        for event_id in asked:
+            found[event_id] = history_of(
+                rows.get(event_id, ()), triggered_at=triggered_at[event_id]
+            )
+        return found
+
+    def _read(self, deliveries: pa.Table, asked: list[str]) -> dict[str, list[Transition]]:
+        from pyspark.sql import functions as sf
+
+        first = pc.min(deliveries["created_at"]).as_py()
+        rows = (
+            self._spark.table(self._table)
+            .where(sf.col("occurred_date") >= sf.lit(first.date()))
+            .join(
+                sf.broadcast(self._spark.createDataFrame(pa.table({"event_id": asked}))), "event_id"
+            )
+            .orderBy("attempt", sf.col("to_state") != State.CLAIMED.value)
+            .select("event_id", "to_state", "reason", "occurred_at", "receipt")
+            .toArrow()
+        )
+        found: dict[str, list[Transition]] = {}
+        for row in rows.to_pylist():
+            found.setdefault(row.pop("event_id"), []).append(Transition(**row))
+        return found

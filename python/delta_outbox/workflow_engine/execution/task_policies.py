@@ -1,0 +1,54 @@
+"""The delivery policies of tasks: each goes to its third party, in no order, and is never DEAD by
+itself.
+
+They stand before the rows of `delivery_policies`, because the first row that matches wins.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from delta_outbox.lifecycle.policy import RESERVED_TYPE, DeliveryPolicy
+from delta_outbox.lifecycle.policy_columns import Ordering
+from delta_outbox.railway.routing import Routing
+from delta_outbox.railway.tasks import Category
+from delta_outbox.workflow_engine.derivation.events import task_type
+from delta_outbox.workflow_engine.derivation.plans import Plan
+
+_LEASE: Final = 60.0  # seconds, of what is not attempted
+NOBODY: Final = "workflows"
+"""The destination of what waits for a person, and of what looks like a task and is none."""
+
+BEFORE: Final = 10.0  # seconds of a lease that are left beside the time limit of a call
+MOST_ATTEMPTS: Final = 1_000_000
+MOST_CRASHES: Final = 1000
+
+
+def task_policies(plan: Plan) -> tuple[DeliveryPolicy, ...]:
+    """Return the delivery policies of the tasks of a plan.
+
+    Args:
+        plan: in force.
+    """
+    found = [
+        _policy(task_type(name, task), row["third_party"], _lease(version.routing, row))
+        for name, version in plan.versions.items()
+        for task, row in sorted(version.routing.tasks.items())
+        if row["category"] != Category.TO_DO
+    ]
+    return (*found, _policy(f"{RESERVED_TYPE}*", NOBODY, _LEASE))
+
+
+def _lease(routing: Routing, row: dict[str, str]) -> float:
+    return max(float(routing.row["lease_seconds"]), float(row["time_limit_seconds"]) + BEFORE)
+
+
+def _policy(event_type: str, destination: str, lease: float) -> DeliveryPolicy:
+    return DeliveryPolicy(
+        event_type=event_type,
+        destinations=(destination,),
+        ordering=Ordering.NONE,
+        max_attempts=MOST_ATTEMPTS,
+        max_crashes=MOST_CRASHES,
+        lease_seconds=lease,
+    )

@@ -1,0 +1,359 @@
+"""Runs the tasks of one relay: reads what they are, has them attempted, and says how they ended."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from threading import Lock, Thread
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from delta_outbox.core.arrow import Mask
+from delta_outbox.core.errors import OutboxError
+from delta_outbox.core.redaction import describe
+from delta_outbox.lifecycle.endings import Attempted, Crashed
+from delta_outbox.lifecycle.policy import RESERVED_TYPE, DeliveryPolicy
+from delta_outbox.lifecycle.results import Rejected
+from delta_outbox.lifecycle.states import Reason
+from delta_outbox.railway.routing import Routing
+from delta_outbox.railway.tasks import Category
+from delta_outbox.relay.claim.flight import Held
+from delta_outbox.relay.claim.task_runner import Answer, TaskRunner
+from delta_outbox.relay.publish.event_places import rows_of_events
+from delta_outbox.store.store import Store
+from delta_outbox.store.unknown_results import PublishResult
+from delta_outbox.workflow_engine.derivation.events import TaskEvent
+from delta_outbox.workflow_engine.derivation.plans import Plan
+from delta_outbox.workflow_engine.derived_events import DerivedEvents
+from delta_outbox.workflow_engine.execution.attempt_requests import attempt_request
+from delta_outbox.workflow_engine.execution.attempt_results import attempted
+from delta_outbox.workflow_engine.execution.histories import Histories
+from delta_outbox.workflow_engine.execution.task_policies import NOBODY, task_policies
+from delta_outbox.workflow_engine.hosts.attempts import AttemptReport, AttemptRequest
+from delta_outbox.workflow_engine.hosts.boot_clock import boot_time
+from delta_outbox.workflow_engine.hosts.call import Setup, TaskFacts
+from delta_outbox.workflow_engine.hosts.pool import HostPool
+from delta_outbox.workflow_engine.workflow_plans import WorkflowPlans
+
+logger: Final = logging.getLogger(__name__)
+
+AT_ONCE: Final = 1000  # tasks of a third party without a limit of its own
+PAUSE: Final = 5.0  # seconds, until a task is tried again that this relay could not attempt
+RETRY_SECONDS: Final = 30.0  # until workflows are tried again that could not be put into force
+LONGEST: Final = 86_400.0  # seconds that a lease may last, so that an attempt may
+READERS: Final = 2  # threads that read what was claimed
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Claimed:
+    held: Held
+    answer: Future[Sequence[PublishResult]]
+    event_id: str
+    event_type: str
+
+    def end(self, result: PublishResult) -> None:
+        self.answer.set_result([result])
+
+
+def _later(error: str) -> Attempted:
+    """Return how the claim of a task ends that was not attempted."""
+    return Attempted(reason=Reason.RELEASED, wait=PAUSE, error=error)
+
+
+class WorkflowsDiffer(OutboxError):
+    """The workflows in force are not those of the code."""
+
+    code = "WORKFLOWS_DIFFER"
+    remedy = (
+        "Run `outbox workflow build` and `dbt build` with the code of this relay, or start the "
+        "relay with the code of the workflows in force."
+    )
+
+    def __init__(self, names: Collection[str]) -> None:
+        super().__init__(
+            f"The workflows in force are not those of the code: {', '.join(sorted(names))}."
+        )
+
+
+def check_code(plan: Plan, tasks: Mapping[str, TaskFacts]) -> None:
+    """Demand that hosts have the workflows that a plan was made of. Rows that were written by hand
+    have no hash: of those only that each task is there.
+
+    Args:
+        plan: to be put into force.
+        tasks: what hosts say, by `workflow/task`.
+
+    Raises:
+        WorkflowsDiffer: they have others.
+    """
+    differ = set()
+    for name, version in plan.versions.items():
+        for task, row in version.routing.tasks.items():
+            facts = tasks.get(f"{name}/{task}")
+            if row["category"] == Category.TO_DO:
+                continue
+            if facts is None or version.routing.row["hash"] not in {"", facts.hash}:
+                differ.add(name)
+    if differ:
+        raise WorkflowsDiffer(differ)
+
+
+class Tasks(TaskRunner):
+    """The tasks of one relay.
+
+    As long as no workflows are in force, no host is started.
+
+    Args:
+        outbox: the store.
+        setup: what hosts are started with.
+        start_hosts: starts them.
+    """
+
+    def __init__(
+        self,
+        outbox: Store,
+        setup: Setup,
+        *,
+        start_hosts: Callable[[Setup], HostPool] = HostPool,
+    ) -> None:
+        self._outbox, self._clock = outbox, outbox.clock
+        self._spark, self._tables = outbox.spark, outbox.tables
+        self._setup, self._start_hosts = setup, start_hosts
+        self._plans = WorkflowPlans(outbox.spark, outbox.tables, clock=outbox.clock)
+        self._derived = DerivedEvents(
+            outbox.spark,
+            outbox.tables,
+            outbox.statements,
+            clock=outbox.clock,
+            planned_by=outbox.worker_id,
+        )
+        self._histories = Histories(outbox.spark, outbox.tables)
+        self._hosts: HostPool | None = None
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="tasks")
+        self._policies: tuple[DeliveryPolicy, ...] = ()
+        self._plan_number = 0  # of which those are
+        self._retry_at = 0.0  # monotonic seconds
+        self._unread: Counter[str] = Counter()  # by event type; claimed and not submitted yet
+        self._lock = Lock()
+
+    # --- what may be claimed -----------------------------------------------------------------
+
+    def policies(self) -> tuple[DeliveryPolicy, ...]:
+        """Return the delivery policies of tasks; the same object as long as nothing changes.
+
+        When workflows are put into force, hosts are started that have them. Where that fails, a
+        relay that has others already goes on with those, and tries again after a while.
+
+        Raises:
+            OutboxError: hosts cannot load the first ones.
+            WorkflowsDiffer: the code of the first ones is another one.
+        """
+        plan, now = self._plans.newest(), self._clock.monotonic()
+        if plan is not None and plan.number != self._plan_number and now >= self._retry_at:
+            try:
+                self._take(plan)
+            except OutboxError as error:
+                if self._hosts is None:
+                    raise
+                self._retry_at = now + RETRY_SECONDS
+                logger.error("workflows_kept", extra={"problem": str(error)})
+        return self._policies
+
+    def _take(self, plan: Plan) -> None:
+        hosts = self._start_hosts(self._setup)
+        try:
+            check_code(plan, hosts.tasks)
+        except OutboxError:
+            hosts.close(0.0)
+            raise
+        before, self._hosts = self._hosts, hosts
+        if before is not None:  # what it runs ends there
+            Thread(target=before.close, args=(LONGEST,), name="former hosts").start()
+        self._policies, self._plan_number = task_policies(plan), plan.number
+
+    @property
+    def third_parties(self) -> Collection[str]:
+        """Return the destinations that it serves; nobody serves `NOBODY`."""
+        of_code = {} if self._hosts is None else self._hosts.tasks
+        return {
+            *(to for policy in self._policies for to in policy.destinations),
+            *(facts.third_party for facts in of_code.values()),
+        }
+
+    def at_once(self, third_party: str) -> int:
+        """Return how many tasks may be in flight for a third party.
+
+        Args:
+            third_party: its name.
+        """
+        if third_party == NOBODY:
+            return 0
+        return self._outbox.settings.limits_of(third_party).workers or AT_ONCE
+
+    def allowed(self, deliveries: pa.Table) -> Mask:
+        """Say which tasks there is room for.
+
+        Args:
+            deliveries: columns of `claims.DELIVERIES`, in order.
+        """
+        types = deliveries["event_type"].to_numpy(zero_copy_only=False)
+        found = np.zeros(len(types), dtype=np.bool_)
+        for name in np.unique(types).tolist():
+            its = np.flatnonzero(types == name)
+            found[its[: max(0, self._room(name) - self._unread[name])]] = True
+        return found
+
+    def _room(self, event_type: str) -> int:
+        name = event_type.removeprefix(RESERVED_TYPE)
+        if self._hosts is None or name not in self._hosts.tasks:
+            return 0
+        return self._hosts.room(*name.split("/", 1))
+
+    # --- attempts ----------------------------------------------------------------------------
+
+    def start(self, claims: Sequence[Held]) -> Sequence[Answer]:
+        """Begin an attempt of each task, and return what will have become of it.
+
+        Args:
+            claims: read back from the log; of one task each.
+        """
+        if not claims:
+            return ()
+        made = [
+            _Claimed(
+                held=held,
+                answer=Future(),
+                event_id=held.claim.deliveries["event_id"][0].as_py(),
+                event_type=held.claim.deliveries["event_type"][0].as_py(),
+            )
+            for held in claims
+        ]
+        self._unread.update(one.event_type for one in made)
+        self._readers.submit(self._begin, made)
+        return [one.answer for one in made]
+
+    def _begin(self, claims: Sequence[_Claimed]) -> None:
+        try:
+            requests = self._requests(claims)
+        except Exception as error:  # noqa: BLE001 - whatever it was, no call was made
+            logger.warning("tasks_unread", extra={"size": len(claims), "error": describe(error)})
+            requests = {}
+        for one in claims:
+            self._unread[one.event_type] -= 1
+            found = requests.get(one.event_id, _later("its event could not be read"))
+            if isinstance(found, tuple):
+                self._submit(one, *found)
+            else:
+                one.end(found)
+
+    def _requests(
+        self, claims: Sequence[_Claimed]
+    ) -> Mapping[str, tuple[AttemptRequest, Routing] | PublishResult]:
+        assert self._hosts is not None
+        deliveries = pa.concat_tables([one.held.claim.deliveries for one in claims])
+        events = self._read(deliveries)
+        tasks: dict[str, TaskEvent] = {}
+        found: dict[str, tuple[AttemptRequest, Routing] | PublishResult] = {}
+        for event_id, (payload, created_at) in events.items():
+            try:
+                tasks[event_id] = TaskEvent.read(event_id, payload, created_at)
+            except (ValueError, KeyError, TypeError):
+                found[event_id] = Rejected(error="its payload is not that of a task")
+        triggered_at = {event_id: task.created_at for event_id, task in tasks.items()}
+        known = deliveries.filter(
+            pa.array([i in tasks for i in deliveries["event_id"].to_pylist()])
+        )
+        histories = self._histories.of(known, triggered_at)
+        for one in claims:
+            task = tasks.get(one.event_id)
+            if task is None:
+                continue
+            routing = self._routing(task)
+            facts = self._hosts.tasks.get(f"{task.workflow}/{task.place.task}")
+            if routing is None or facts is None:
+                found[one.event_id] = _later(f"{task.workflow}.{task.place.task} is not there")
+                continue
+            until = boot_time() + one.held.until - self._clock.monotonic()
+            history = histories[one.event_id].claimed(one.held.claim.claimed_at)
+            request = attempt_request(task, routing, facts, history, until=until)
+            found[one.event_id] = request, routing
+        return found
+
+    def _routing(self, task: TaskEvent) -> Routing | None:
+        """Return the rows by which the instance of a task goes, None if they do not have it."""
+        plan = self._plans.numbered(task.plan)
+        if plan is None or task.workflow not in plan.versions:
+            return None
+        routing = plan.versions[task.workflow].routing
+        return routing if task.place.task in routing.tasks else None
+
+    def _read(self, deliveries: pa.Table) -> dict[str, tuple[bytes, datetime]]:
+        from pyspark.sql import functions as sf
+
+        asked = deliveries.select(["event_id", "arrival"]).rename_columns(["id", "at_arrival"])
+        content = self._spark.sql(
+            "select event_id, payload, created_at, ordinal, "
+            f"_metadata.row_commit_version as arrival from {self._tables.events} "
+            f"where {rows_of_events(deliveries)}"
+        )
+        rows = (
+            content.join(
+                sf.broadcast(self._spark.createDataFrame(asked)),
+                sf.expr("event_id = id and arrival = at_arrival"),
+            )
+            .orderBy(sf.col("ordinal").desc())
+            .select("event_id", "payload", "created_at")
+            .toArrow()
+        )
+        return {
+            row["event_id"]: (row["payload"], row["created_at"])  # of copies, the first
+            for row in rows.to_pylist()
+        }
+
+    def _submit(self, one: _Claimed, request: AttemptRequest, routing: Routing) -> None:
+        assert self._hosts is not None
+        try:
+            report = self._hosts.submit(request).report
+        except Exception as error:  # noqa: BLE001 - whatever it was, no call was made
+            logger.warning("task_not_begun", extra={"error": describe(error)})
+            one.end(_later("it could not be attempted"))
+            return
+        report.add_done_callback(partial(self._end, one, request, routing))
+
+    def _end(
+        self,
+        one: _Claimed,
+        request: AttemptRequest,
+        routing: Routing,
+        report: Future[AttemptReport],
+    ) -> None:
+        try:
+            ended, now = report.result(), self._clock.now()
+            after = request.history.ended(ended.ending, request.limits, now)
+            if not ended.ending.final:
+                claims = int(one.held.claim.deliveries["attempts"][0].as_py()) + 1
+                with self._lock:
+                    self._histories.keep(one.event_id, claims, after)
+            one.end(attempted(ended, routing, request.task, after, now=now))
+        except Exception as error:
+            logger.exception("task_crashed")
+            one.end(Crashed(error=describe(error)))
+
+    # --- what follows ------------------------------------------------------------------------
+
+    def derive(self) -> None:
+        """Write what follows from what is on record."""
+        self._derived.write()
+
+    def close(self) -> None:
+        """End what runs. All that was started has an answer when this returns."""
+        self._readers.shutdown()
+        if self._hosts is not None:
+            self._hosts.close(0.0)

@@ -1,0 +1,157 @@
+"""Workflows that a relay executes: real logs, hosts, and third parties with a ledger."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.integration.outboxes import Store, delivered, open_store
+from tests.unit.workflow_engine.hosts.ledger import Ledger, ledger
+
+from delta_outbox.core.clock import SystemClock
+from delta_outbox.delta.numbered_writes import NumberedWrites
+from delta_outbox.railway.modules import load
+from delta_outbox.railway.rows import joined, rows_of
+from delta_outbox.relay import Mode, Relay, Summary
+from delta_outbox.workflow_engine.execution.tasks import Tasks
+from delta_outbox.workflow_engine.hosts.call import Setup
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from delta_outbox.runtime.home import Home
+
+AUTHOR = Path(__file__).parent / "author"
+
+
+@pytest.fixture(scope="module")
+def store(spark: SparkSession, home: Home) -> Iterator[Store]:
+    """Return an outbox in which parcels are workflows."""
+    with open_store(spark, home, "t_tasks") as opened:
+        rows = joined(rows_of(one) for one in load(["parcels"], AUTHOR))
+        writes = NumberedWrites(spark, opened.tables, writer="workflows", clock=SystemClock())
+        assert writes.append_after(None, {"version": "1", "rows": rows}, planned_by="tests")
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def books() -> Iterator[Ledger]:
+    """Return the third parties."""
+    with ledger() as found:
+        yield found
+
+
+def order(store: Store, books: Ledger, *names: str, does: str = "") -> None:
+    """Append that parcels are ordered."""
+    store.insert(
+        *(
+            (
+                f"ordered-{name}",
+                "parcel.ordered",
+                json.dumps({"parcel": name, "port": books.port, "does": does}),
+            )
+            for name in names
+        )
+    )
+
+
+def drained(store: Store, folder: Path) -> Summary:
+    """Run a relay until nothing is open."""
+    outbox = store.outbox(folder)
+    tasks = Tasks(outbox, Setup(modules=["parcels"], folder=AUTHOR))
+    try:
+        return Relay(outbox, tasks=tasks).run(Mode.DRAIN)
+    finally:
+        tasks.close()
+        outbox.close()
+
+
+def steps(store: Store, name: str) -> list[tuple[str, str, str | None]]:
+    """Return what became of the tasks of a parcel: id, reason and outcome of each ending."""
+    return [
+        (row["event_id"].removesuffix(f"-{name}"), row["reason"], row["outcome"])
+        for row in store.transitions()
+        if row["event_id"].endswith(f"-{name}") and row["from_state"] == "CLAIMED"
+        if not row["event_id"].startswith("ordered")
+    ]
+
+
+def types(folder: Path) -> list[str]:
+    """Return the types of what was delivered to the destination of domain events."""
+    return [one["event_type"] for one in delivered(folder)]
+
+
+def test_an_instance_goes_its_way(store: Store, books: Ledger, tmp_path: Path) -> None:
+    """Each third party is asked once, what it decides is on record, and its event is delivered."""
+    order(store, books, "p1")
+    summary = drained(store, tmp_path / "out")
+    assert [
+        ("book", "completed", "booked"),
+        ("pay", "completed", "paid"),
+        ("tell", "completed", "told"),
+    ] == steps(store, "p1")
+    assert ["book-p1", "pay-p1", "tell-p1"] == books.read()
+    assert ["parcel.ordered", "parcel.sent"] == types(tmp_path / "out")
+    assert (5, 0) == (summary.published, summary.waiting)
+
+
+CASES: list[tuple[str, list[tuple[str, str, str | None]], list[str], str]] = [
+    (
+        "carrier_fails",
+        [
+            ("book", "failed", None),
+            ("book", "failed", None),
+            ("book", "completed", "booked"),
+            ("pay", "completed", "paid"),
+            ("tell", "completed", "told"),
+        ],
+        ["book", "book", "book", "pay", "tell"],
+        "parcel.sent",
+    ),
+    ("carrier_refuses", [("book", "rejected", "not_booked")], ["book"], "parcel.kept"),
+    (
+        "bank_is_silent",
+        [
+            ("book", "completed", "booked"),
+            ("pay", "unknown", None),
+            ("pay", "completed", "paid"),
+            ("tell", "completed", "told"),
+        ],
+        ["book", "pay", "tell"],
+        "parcel.sent",
+    ),
+    (
+        "post_hangs",
+        [
+            ("book", "completed", "booked"),
+            ("pay", "completed", "paid"),
+            ("tell", "uncertain", "maybe_told"),
+        ],
+        ["book", "pay", "tell"],
+        "parcel.maybe_sent",
+    ),
+]
+
+
+@pytest.mark.parametrize(("does", "endings", "asked", "last"), CASES)
+def test_every_fault_is_an_outcome(
+    store: Store,
+    books: Ledger,
+    tmp_path: Path,
+    does: str,
+    endings: list[Any],
+    asked: list[str],
+    last: str,
+) -> None:
+    """A fault is tried again, a refusal is final, what is unsure is looked up, and what nobody can
+    know is told as uncertain.
+    """
+    order(store, books, does, does=does)
+    drained(store, tmp_path / "out")
+    assert endings == steps(store, does)
+    its = [one.removesuffix(f"-{does}") for one in books.read() if one.endswith(f"-{does}")]
+    assert asked == its
+    assert last == types(tmp_path / "out")[-1]

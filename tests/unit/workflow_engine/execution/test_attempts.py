@@ -1,0 +1,146 @@
+"""What attempts are given, and what they are on record."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+from tests.unit.railway.workflow import Label, Pack, Tell, graph
+from tests.unit.workflow_engine.derived_log import NOW, DerivedLog, plan
+
+from delta_outbox.lifecycle.endings import Attempted
+from delta_outbox.lifecycle.policy import PolicySet
+from delta_outbox.lifecycle.policy_columns import Ordering
+from delta_outbox.lifecycle.states import Reason
+from delta_outbox.railway.algorithms.history import History, Limits
+from delta_outbox.railway.algorithms.steps import AttemptEnding, Rules
+from delta_outbox.railway.compromises import (
+    AskHuman,
+    AtLeastOnce,
+    AtMostOnce,
+    Compromise,
+    UpTo,
+    compromise_of,
+    written,
+)
+from delta_outbox.railway.outcomes import DEFAULT_EXIT, Decided
+from delta_outbox.railway.tasks import State
+from delta_outbox.workflow_engine.derivation.events import StartEvent
+from delta_outbox.workflow_engine.execution.attempt_requests import attempt_request
+from delta_outbox.workflow_engine.execution.attempt_results import attempted
+from delta_outbox.workflow_engine.execution.task_policies import NOBODY, task_policies
+from delta_outbox.workflow_engine.hosts.attempts import AttemptReport
+from delta_outbox.workflow_engine.hosts.call import TaskFacts
+
+WORKFLOW = graph()
+PLAN = plan(1, WORKFLOW)
+ROUTING = PLAN.versions[WORKFLOW.name].routing
+HISTORY = History(triggered_at=NOW)
+
+
+def test_tasks_have_policies_before_all_others() -> None:
+    """A task goes to its third party, in no order, and what only looks like one goes nowhere."""
+    own = task_policies(PLAN)
+    policies = PolicySet(policies=(*own, *PolicySet.parse([{"event_type": "*"}]).policies))
+    found = policies.match(f"workflow:{WORKFLOW.name}/label")
+    assert (("printer",), Ordering.NONE) == (found.destinations, found.ordering)
+    assert found.lease_seconds >= WORKFLOW.lease.total_seconds()
+    for to_nobody in (f"workflow:{WORKFLOW.name}/check", "workflow:x/y"):
+        assert (NOBODY,) == policies.match(to_nobody).destinations
+    assert ("default",) == policies.match("order.created").destinations
+
+
+def test_the_lease_of_a_task_outlasts_its_call() -> None:
+    """A call that takes all of its time limit ends while its claim lasts."""
+    slow = plan(1, graph(lease=timedelta(seconds=11)))
+    for policy in task_policies(slow):
+        assert policy.lease_seconds >= 20 or policy.destinations == (NOBODY,)
+
+
+@pytest.mark.parametrize("task", [Label, Pack, Tell])
+def test_an_attempt_is_given_what_the_class_says(task: type[State[object, object]]) -> None:
+    """Rules and durations that are read from rows are those of the class they were written from."""
+    log = DerivedLog(PLAN)
+    body = json.dumps({"parcel_id": "p1", "grams": 1}).encode()
+    start = StartEvent(
+        event_id="e1", event_type=WORKFLOW.starts_on, payload=body, since=NOW, arrival=1
+    )
+    (first,) = log.write([start]).rows
+    row = ROUTING.tasks[task.task_name()]
+    assert row
+    facts = TaskFacts(
+        category=str(task.category),
+        third_party=task.third_party,
+        asynchronous=False,
+        can_look_up=Rules.of(task).can_look_up,
+    )
+    event = log.task(first.row.event_id)
+    place = type(event.place)(task=task.task_name(), visits={task.task_name(): 1})
+    since = ROUTING.expires_at(task.task_name(), NOW)
+    event = type(event)(
+        **{
+            **{name: getattr(event, name) for name in event.__slots__},
+            "place": place,
+            "expires_at": since,
+        }
+    )
+    request = attempt_request(event, ROUTING, facts, HISTORY, until=100.0)
+    assert (Rules.of(task), Limits.of(task)) == (request.rules, request.limits)
+    assert request.deadline + task.time_limit.total_seconds() < 100.0
+    assert body.decode() == request.start
+
+
+COMPROMISES: list[Compromise] = [AtMostOnce(), AtLeastOnce(), AskHuman(), UpTo(3), UpTo(12)]
+
+
+@pytest.mark.parametrize("compromise", COMPROMISES)
+def test_a_compromise_is_read_as_it_was_written(compromise: Compromise) -> None:
+    """What the business has decided survives its row."""
+    assert compromise == compromise_of(written(compromise))
+    assert compromise_of("") is None
+
+
+def result(ending: AttemptEnding, task: str = "label", **report: object) -> Attempted:
+    """Return what is on record of an attempt."""
+    after = HISTORY.ended(ending, Limits(settles=timedelta(seconds=60)), NOW)
+    made = AttemptReport(ending=ending, **report)  # type: ignore[arg-type]
+    return attempted(made, ROUTING, task, after, now=NOW)
+
+
+def test_an_outcome_is_on_record_with_its_data() -> None:
+    """What was decided, what an author chose for a fault, else what the rows say."""
+    decided = Decided(outcome="labelled", data={"at": 1})  # type: ignore[type-var]
+    done = result(AttemptEnding(reason=Reason.COMPLETED, decided=decided))
+    assert ("labelled", '{"at":1}') == (done.outcome, done.outcome_data)
+    faulted = AttemptEnding(reason=Reason.REJECTED, error=Exception("too heavy"))
+    assert ("unclear", "too heavy") == (
+        (found := result(faulted, on_fault="unclear")).outcome,
+        found.error,
+    )
+    assert DEFAULT_EXIT.value == result(faulted, on_fault=DEFAULT_EXIT).outcome
+    said = ROUTING.outcome("label", type_of_fault())
+    expected = DEFAULT_EXIT.value if said is DEFAULT_EXIT else str(said)
+    assert expected == result(faulted).outcome
+
+
+def type_of_fault() -> object:
+    """Return a fault for which nobody has chosen an outcome."""
+    from delta_outbox.railway.routing import TaskEnding
+
+    return TaskEnding(cause="faulted")
+
+
+def test_what_goes_on_waits_as_long_as_the_algorithm_says() -> None:
+    """A pause, or until earlier requests have settled, whichever is longer."""
+    unsure = AttemptEnding(
+        reason=Reason.UNKNOWN, pause=timedelta(seconds=5), settle=True, last=True
+    )
+    found = result(unsure)
+    assert (Reason.UNKNOWN, 60.0, True, None) == (
+        found.reason,
+        found.wait,
+        found.is_last,
+        found.outcome,
+    )
+    assert result(AttemptEnding(reason=Reason.RELEASED)).wait == 0.0

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delta_outbox.api import Outbox
+from delta_outbox.core.arrow import Mask
 from delta_outbox.core.instants import micros
 from delta_outbox.core.settings import DestinationLimits, PublisherSettings, RelaySettings, Settings
 from delta_outbox.lifecycle.claims import DELIVERIES, Claim, make_claim, new_claim_id
@@ -21,6 +23,7 @@ from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.results import Delivered, Failed, NotSent, Rejected
 from delta_outbox.relay.claim.chooser import IDLE_SECONDS, Chooser
 from delta_outbox.relay.claim.flight import Flight, Held
+from delta_outbox.relay.claim.task_runner import TaskRunner
 from delta_outbox.relay.destinations.isolation import NEVER, Isolation
 from delta_outbox.relay.plan.window import Kind, Window
 from delta_outbox.store.destination_states import KnownStates, OpenBreaker
@@ -63,6 +66,31 @@ class States:
         return (breaker.probe_at - micros(self.clock.now())) / 1e6
 
 
+class Runner(TaskRunner):
+    """Runs the tasks of the third party `a`, three at once at most.
+
+    Args:
+        room: for so many more.
+    """
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+
+    @property
+    def third_parties(self) -> Collection[str]:
+        """Return the third party."""
+        return {"a"}
+
+    def at_once(self, third_party: str) -> int:
+        """Return how many may be in flight."""
+        assert third_party == "a"
+        return 3
+
+    def allowed(self, deliveries: pa.Table) -> Mask:
+        """Say which of them there is room for."""
+        return np.arange(deliveries.num_rows) < self.room
+
+
 class Field:
     """A relay's choices without a relay.
 
@@ -71,6 +99,7 @@ class Field:
         limit: of the relay.
         workers: publishing tasks at once.
         limits: of the destination a.
+        tasks: runs tasks.
     """
 
     def __init__(
@@ -80,6 +109,7 @@ class Field:
         limit: int | None = None,
         workers: int = 2,
         limits: dict[str, Any] | None = None,
+        tasks: TaskRunner | None = None,
     ) -> None:
         """Serve a and b; nothing completes before it is told to."""
         self.clock = ManualClock()
@@ -92,6 +122,7 @@ class Field:
                 "b": PublisherSettings(type="null"),
             },
         )
+        self.tasks = tasks
         self.flight = Flight(self._publish, self.clock)
         self.isolation = self.another()
         outbox = SimpleNamespace(
@@ -106,6 +137,7 @@ class Field:
             claims=claims,
             batch_size=8,
             limit=limit,
+            tasks=tasks,
         )
 
     def another(self, *, knows: Sequence[str] = ("a", "b")) -> Isolation:
@@ -113,7 +145,7 @@ class Field:
         outbox = SimpleNamespace(
             settings=self.settings, destinations=self.states, clock=self.clock, worker_id="me"
         )
-        isolation = Isolation(cast("Outbox", outbox))
+        isolation = Isolation(cast("Outbox", outbox), self.tasks)
         isolation.know(knows)
         return isolation
 
@@ -185,6 +217,24 @@ def test_each_destination_has_a_claim_of_its_own(fields: list[Field]) -> None:
     assert [("a", ["0", "2"], True), ("b", ["1"], True)] == shown(chosen)
     assert [1, 1] == [one.tasks for one in chosen]
     assert [] == field.choose(field.window(("a", None)))
+
+
+def test_each_task_has_a_claim_of_its_own(fields: list[Field]) -> None:
+    """Tasks of a third party are claimed one by one, as many as it is called for at once and as
+    there is room for; they take no publishing task from a destination.
+    """
+    given: list[Row] = [*[("a", None)] * 5, ("b", None), ("b", None)]
+    fields.append(field := Field(claims=1, tasks=Runner(room=10)))
+    chosen = field.choose(field.window(*given))
+    tasks = [("a", [str(number)], True) for number in range(3)]
+    assert [*tasks, ("b", ["5", "6"], True)] == shown(chosen)
+    assert 2 == chosen[-1].tasks
+    assert [] == field.choose(field.window(("a", None)))
+    fields.append(field := Field(tasks=Runner(room=1), limits={"rate_per_second": 2}))
+    window = field.window(*given[:5])
+    assert tasks[:1] == shown(field.choose(window))
+    assert [("a", ["1"], True)] == shown(field.choose(window))
+    assert [] == field.choose(window)  # its rate lets nothing more pass
 
 
 def test_one_that_hangs_is_not_waited_for(fields: list[Field]) -> None:

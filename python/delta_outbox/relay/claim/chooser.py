@@ -160,11 +160,13 @@ class Chooser:
             return self._parts(window, kind, to, room, held, blocked)
         if len(names) == 1:
             room = self._isolation.room(to, room)
-        if to in self._runner.third_parties:
-            return self._tasks_of(window, kind, to, min(room, self._slots(to, held, kind)))
-        tasks = self._tasks(names, held)
+        is_task = to in self._runner.third_parties
         # What its limits let pass, and whether it is well, is known after the append.
-        waits = not are_free and any(one.to == to and one.kind for one in chosen)
+        waits = (is_task or not are_free) and any(one.to == to and one.kind for one in chosen)
+        if is_task:
+            slots = 0 if waits else self._slots(to, held, kind)
+            return self._tasks_of(window, kind, to, min(room, slots))
+        tasks = self._tasks(names, held)
         if waits or not (room and tasks and self._slots(to, held, kind)):
             return []
         # Keys and tasks are shared with the claims that may yet start beside this one.

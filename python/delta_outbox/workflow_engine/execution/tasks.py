@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from threading import Lock, Thread
 from typing import Final
@@ -26,7 +25,6 @@ from delta_outbox.railway.routing import Routing
 from delta_outbox.railway.tasks import Category
 from delta_outbox.relay.claim.flight import Held
 from delta_outbox.relay.claim.task_runner import Answer, TaskRunner
-from delta_outbox.relay.publish.event_places import rows_of_events
 from delta_outbox.store.store import Store
 from delta_outbox.store.unknown_results import PublishResult
 from delta_outbox.workflow_engine.derivation.events import TaskEvent
@@ -40,6 +38,7 @@ from delta_outbox.workflow_engine.hosts.attempts import AttemptReport, AttemptRe
 from delta_outbox.workflow_engine.hosts.boot_clock import boot_time
 from delta_outbox.workflow_engine.hosts.call import Setup, TaskFacts
 from delta_outbox.workflow_engine.hosts.pool import HostPool
+from delta_outbox.workflow_engine.task_reader import TaskReader
 from delta_outbox.workflow_engine.workflow_plans import WorkflowPlans
 
 logger: Final = logging.getLogger(__name__)
@@ -124,16 +123,10 @@ class Tasks(TaskRunner):
         start_hosts: Callable[[Setup], HostPool] = HostPool,
     ) -> None:
         self._outbox, self._clock = outbox, outbox.clock
-        self._spark, self._tables = outbox.spark, outbox.tables
         self._setup, self._start_hosts = setup, start_hosts
         self._plans = WorkflowPlans(outbox.spark, outbox.tables, clock=outbox.clock)
-        self._derived = DerivedEvents(
-            outbox.spark,
-            outbox.tables,
-            outbox.statements,
-            clock=outbox.clock,
-            planned_by=outbox.worker_id,
-        )
+        self._derived = DerivedEvents(outbox)
+        self._reader = TaskReader(outbox.spark, outbox.tables, clock=outbox.clock)
         self._histories = Histories(outbox.spark, outbox.tables)
         self._hosts: HostPool | None = None
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="tasks")
@@ -258,14 +251,9 @@ class Tasks(TaskRunner):
     ) -> Mapping[str, tuple[AttemptRequest, Routing] | PublishResult]:
         assert self._hosts is not None
         deliveries = pa.concat_tables([one.held.claim.deliveries for one in claims])
-        events = self._read(deliveries)
-        tasks: dict[str, TaskEvent] = {}
+        read = self._reader.read(list(zip(*_places(deliveries), strict=True)))
+        tasks = {event_id: task for (event_id, _), task in read.items()}
         found: dict[str, tuple[AttemptRequest, Routing] | PublishResult] = {}
-        for event_id, (payload, created_at) in events.items():
-            try:
-                tasks[event_id] = TaskEvent.read(event_id, payload, created_at)
-            except (ValueError, KeyError, TypeError):
-                found[event_id] = Rejected(error="its payload is not that of a task")
         triggered_at = {event_id: task.created_at for event_id, task in tasks.items()}
         known = deliveries.filter(
             pa.array([i in tasks for i in deliveries["event_id"].to_pylist()])
@@ -274,6 +262,7 @@ class Tasks(TaskRunner):
         for one in claims:
             task = tasks.get(one.event_id)
             if task is None:
+                found[one.event_id] = Rejected(error="no numbered write has made it")
                 continue
             routing = self._routing(task)
             facts = self._hosts.tasks.get(f"{task.workflow}/{task.place.task}")
@@ -293,29 +282,6 @@ class Tasks(TaskRunner):
             return None
         routing = plan.versions[task.workflow].routing
         return routing if task.place.task in routing.tasks else None
-
-    def _read(self, deliveries: pa.Table) -> dict[str, tuple[bytes, datetime]]:
-        from pyspark.sql import functions as sf
-
-        asked = deliveries.select(["event_id", "arrival"]).rename_columns(["id", "at_arrival"])
-        content = self._spark.sql(
-            "select event_id, payload, created_at, ordinal, "
-            f"_metadata.row_commit_version as arrival from {self._tables.events} "
-            f"where {rows_of_events(deliveries)}"
-        )
-        rows = (
-            content.join(
-                sf.broadcast(self._spark.createDataFrame(asked)),
-                sf.expr("event_id = id and arrival = at_arrival"),
-            )
-            .orderBy(sf.col("ordinal").desc())
-            .select("event_id", "payload", "created_at")
-            .toArrow()
-        )
-        return {
-            row["event_id"]: (row["payload"], row["created_at"])  # of copies, the first
-            for row in rows.to_pylist()
-        }
 
     def _submit(self, one: _Claimed, request: AttemptRequest, routing: Routing) -> None:
         assert self._hosts is not None
@@ -350,10 +316,15 @@ class Tasks(TaskRunner):
 
     def derive(self) -> None:
         """Write what follows from what is on record."""
-        self._derived.write()
+        while self._derived.step().more:
+            pass
 
     def close(self) -> None:
         """End what runs. All that was started has an answer when this returns."""
         self._readers.shutdown()
         if self._hosts is not None:
             self._hosts.close(0.0)
+
+
+def _places(deliveries: pa.Table) -> tuple[list[str], list[int]]:
+    return deliveries["event_id"].to_pylist(), deliveries["arrival"].to_pylist()

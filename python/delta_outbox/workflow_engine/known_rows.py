@@ -23,11 +23,11 @@ from delta_outbox.core.tables import Tables
 from delta_outbox.delta.files.event_files import VERSION
 from delta_outbox.delta.log_reader import LogReader
 from delta_outbox.producer.id_index import MOST_NEW, IdNumbers, number_in_sql, number_of
-from delta_outbox.railway.identifiers import RESERVED_TYPE
+from delta_outbox.railway.identifiers import RESERVED_TYPE, reserved
 from delta_outbox.runtime.statements import Statements
 from delta_outbox.workflow_engine.derivation.events import TaskEvent
 from delta_outbox.workflow_engine.derivation.follow_ups import Derived, KnownInstance
-from delta_outbox.workflow_engine.task_reader import TaskReader, literals, reserved
+from delta_outbox.workflow_engine.task_reader import TaskReader, literals
 from delta_outbox.workflow_engine.write_range import WriteRange
 
 if TYPE_CHECKING:

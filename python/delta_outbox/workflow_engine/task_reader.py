@@ -22,7 +22,7 @@ from delta_outbox.core.tables import Tables
 from delta_outbox.delta.files.event_files import VERSION
 from delta_outbox.delta.log_reader import LogReader
 from delta_outbox.delta.numbered_writes import NumberedWrite, NumberedWrites
-from delta_outbox.railway.identifiers import RESERVED_TYPE
+from delta_outbox.railway.identifiers import RESERVED_TYPE, reserved
 from delta_outbox.workflow_engine.derivation.events import TaskEvent
 from delta_outbox.workflow_engine.write_range import WriteRange
 
@@ -169,17 +169,6 @@ class TaskReader:
         is_asked = pc.is_in(rows["event_id"].cast(pa.string()), value_set=pa.array(sorted(ids)))
         is_task = pc.starts_with(rows["event_type"].cast(pa.string()), RESERVED_TYPE)
         return rows.filter(pc.and_(is_asked, is_task))
-
-
-def reserved(column: str) -> str:
-    """Return the condition that a column begins as the types of tasks and the keys of instances do,
-    by which files are left out.
-
-    Args:
-        column: of texts.
-    """
-    beyond = RESERVED_TYPE[:-1] + chr(ord(RESERVED_TYPE[-1]) + 1)
-    return f"({column} >= '{RESERVED_TYPE}' and {column} < '{beyond}')"
 
 
 def literals(texts: Iterable[str]) -> str:

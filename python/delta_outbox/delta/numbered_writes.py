@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -13,6 +13,7 @@ import pyarrow as pa
 from delta_outbox.core.clock import Clock
 from delta_outbox.core.errors import LogRewound, SequenceTaken
 from delta_outbox.core.failpoints import reach
+from delta_outbox.core.literals import instant_literal
 from delta_outbox.core.tables import Tables
 from delta_outbox.delta.log_writer import ATTEMPTS, LogWriter
 
@@ -90,7 +91,23 @@ class NumberedWrites:
         Args:
             number: from 1.
         """
-        return next(self._found(f"number = {int(number)}"), None)
+        return next(self.among([number]), None)
+
+    def among(self, numbers: Iterable[int]) -> Iterator[NumberedWrite]:
+        """Yield those plans that are there.
+
+        Args:
+            numbers: from 1, at least one.
+        """
+        yield from self._found(f"number in ({', '.join(map(str, numbers))})")
+
+    def planned_at(self, instants: Iterable[datetime]) -> Iterator[NumberedWrite]:
+        """Yield the plans that were made at some instants.
+
+        Args:
+            instants: at least one.
+        """
+        yield from self._found(f"planned_at in ({', '.join(map(instant_literal, instants))})")
 
     def _found(self, condition: str) -> Iterator[NumberedWrite]:
         rows = self._spark.sql(
@@ -141,6 +158,7 @@ class NumberedWrites:
         *,
         planned_by: str,
         beyond: int = 0,
+        at: datetime | None = None,
     ) -> NumberedWrite | None:
         """Append a plan right after another, and return it; None if another writer was faster.
 
@@ -150,12 +168,13 @@ class NumberedWrites:
             planned_by: who plans, for the record.
             beyond: a number up to which what was derived carries the numbers of plans, of which
                 the log may have lost the last ones; none of them is used again.
+            at: when it was planned; now if left out.
 
         Raises:
             LogRewound: the number counts as used and nobody's plan carries it.
         """
         number = max(last.number if last else 0, beyond) + 1
-        new = NumberedWrite(number=number, plan=plan, planned_at=self._clock.now())
+        new = NumberedWrite(number=number, plan=plan, planned_at=at or self._clock.now())
         return new if self._write(new, planned_by) else None
 
     def _write(self, new: NumberedWrite, planned_by: str) -> bool:

@@ -76,7 +76,7 @@ class IdNumbers:
 
 
 def number_of(event_id: str) -> int:
-    """Return the number of an id, as `_NUMBER` makes it in SQL.
+    """Return the number of an id, as `number_in_sql` makes it.
 
     Args:
         event_id: any text.
@@ -93,7 +93,13 @@ def _numbers_of(event_ids: pa.ChunkedArray) -> Numbers:
     return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
 
-_NUMBER: Final = f"shiftleft(crc32(event_id), {_SHIFT}) ^ crc32(reverse(event_id))"
+def number_in_sql(column: str) -> str:
+    """Return the number of an id as an SQL expression.
+
+    Args:
+        column: of ids.
+    """
+    return f"shiftleft(crc32({column}), {_SHIFT}) ^ crc32(reverse({column}))"
 
 
 class IdIndex:
@@ -238,7 +244,8 @@ class IdIndex:
         if self._at is None:
             return
         table = self._spark.sql(
-            f"select {_NUMBER} as number from {self._events} version as of {self._at.version} "
+            f"select {number_in_sql('event_id')} as number "
+            f"from {self._events} version as of {self._at.version} "
             f"where created_date >= date'{since}' limit {MOST_IDS + 1}"
         ).toArrow()
         numbers: Numbers = table["number"].to_numpy()

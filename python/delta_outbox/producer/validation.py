@@ -22,6 +22,7 @@ from delta_outbox.producer.candidates import REQUIRED, complete, normalise
 from delta_outbox.producer.log_match import contradictions, differing
 from delta_outbox.producer.map_rules import check_map
 from delta_outbox.producer.rejection import Rejection, Report, Rows, shown
+from delta_outbox.railway.identifiers import RESERVED_TYPE
 
 __all__ = ["Rejection", "Validated", "complete", "validate"]
 
@@ -138,7 +139,13 @@ class _Rules:
             lambda row: f"must have at most {limit} bytes. Got: {sizes[row]}.",
         )
 
+    def _reserved(self, name: str, column: pa.Array) -> None:
+        rows = rows_where(pc.starts_with(column, RESERVED_TYPE))
+        hint = f"must not begin with '{RESERVED_TYPE}': so do tasks and ends of workflows."
+        self.report.add(name, "reserved", rows, hint)
+
     def _event_id(self, column: pa.Array) -> None:
+        self._reserved("event_id", column)
         self._size("event_id", column, MAX_ID_BYTES)
         rows = rows_where(pc.match_substring_regex(column, _CONTROL))
         self.report.add(
@@ -146,6 +153,7 @@ class _Rules:
         )
 
     def _event_type(self, column: pa.Array) -> None:
+        self._reserved("event_type", column)
         sizes = sizes_of(column)
         self.report.add(
             "event_type",

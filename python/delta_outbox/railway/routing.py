@@ -28,6 +28,7 @@ CAUSES: Final = {
     Reason.EXHAUSTED: "faulted",
     Reason.EXPIRED: "expired",
     Reason.UNCERTAIN: "uncertain",
+    Reason.OPERATOR: "killed",
 }
 """What has happened to a task, by the reason that the log has for its ending."""
 
@@ -44,7 +45,7 @@ class TaskEnding:
     """What has become of a task.
 
     Args:
-        cause: `decided`, `faulted`, `expired` or `uncertain`.
+        cause: `decided`, `faulted`, `expired`, `uncertain` or `killed`.
         outcome: that was chosen, `DEFAULT_EXIT` for the default exit; None if nobody chose, and
             the rows say what follows from the cause.
         data: of a decision.
@@ -138,7 +139,8 @@ class Routing:
         return Place(task=task, visits={task: 1})
 
     def outcome(self, task: str, ending: TaskEnding) -> str | Exit:
-        """Return what counts as the outcome of a task: what was chosen, else what the rows say.
+        """Return what counts as the outcome of a task: what was chosen, else what the rows say. The
+        instance of a task that an operator has killed ends by the default exit.
 
         Args:
             task: its name.
@@ -149,6 +151,8 @@ class Routing:
         """
         if ending.outcome is not None:
             return ending.outcome
+        if ending.cause == CAUSES[Reason.OPERATOR]:
+            return DEFAULT_EXIT
         if (task, ending.cause) not in self._fallbacks:
             raise LeadsNowhere(f"{self.workflow}.{task}: nothing follows from '{ending.cause}'.")
         return self._fallbacks[task, ending.cause] or DEFAULT_EXIT

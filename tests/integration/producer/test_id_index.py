@@ -201,7 +201,7 @@ def test_an_append_whose_answer_was_lost_is_found(
 def test_spark_numbers_ids_alike(spark: SparkSession, event_id: str) -> None:
     """The number of an id is the same in SQL and in Python."""
     frame = spark.createDataFrame(pa.table({"event_id": [event_id]}))
-    (row,) = frame.selectExpr(f"{id_index._NUMBER} as number").collect()
+    (row,) = frame.selectExpr(f"{id_index.number_in_sql('event_id')} as number").collect()
     assert number_of(event_id) == row["number"]
 
 

@@ -52,6 +52,7 @@ def day(number: int, **given: Any) -> Day:
         ({"waiting_replays": 2}, "2 to be replayed"),
         ({"unknown": 3}, "3 unknown to the projection"),
         ({"recent": 6}, "6 appended lately: they may be appended once more"),
+        ({"of_open_instances": 2}, "2 tasks of open instances"),
         ({"states": {"DEAD": 4}}, "4 DEAD; --include-dead purges them, too"),
     ],
 )

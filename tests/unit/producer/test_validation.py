@@ -94,10 +94,11 @@ def test_required_column_must_be_there(name: str) -> None:
         ("a\nb", "no_control_characters"),
         ("a\x7f", "no_control_characters"),
         ("a\x85", "no_control_characters"),
+        ("workflow:shipping/p-1", "reserved"),
     ],
 )
 def test_bad_event_id_is_rejected(event_id: str, rule: str) -> None:
-    """An id is not empty, not too long, and safe to print."""
+    """An id is not empty, not too long, safe to print, and none that a workflow may need."""
     assert [(1, "event_id", rule)] == broken(rows_of({"event_id": event_id}))
 
 
@@ -116,6 +117,13 @@ def test_usual_event_types_pass(event_type: str) -> None:
 def test_unusual_event_types_are_rejected(event_type: str) -> None:
     """The whole type must match the pattern, line ends included."""
     assert [(1, "event_type", "event_type_pattern")] == broken(rows_of({"event_type": event_type}))
+
+
+def test_types_of_tasks_are_rejected() -> None:
+    """Nobody can append what looks like a task of a workflow."""
+    assert [(2, "event_type", "reserved")] == broken(
+        rows_of({"event_type": "workflow"}, {"event_type": "workflow:shipping/pack"})
+    )
 
 
 def test_event_type_pattern_is_a_setting() -> None:

@@ -23,7 +23,7 @@ from scripted import Town
 from tests.unit.railway.workflow import Book, Check, Label, Labelled, Pack, change, graph
 from tests.unit.workflow_engine.derived_log import NOW, DerivedLog, plan
 
-from delta_outbox.lifecycle.states import OUTCOME_REASONS
+from delta_outbox.lifecycle.states import OUTCOME_REASONS, Reason
 from delta_outbox.railway import DEFAULT_EXIT, Never
 from delta_outbox.railway.graph import Event, Graph
 from delta_outbox.railway.routing import CAUSES, TaskEnding
@@ -112,11 +112,12 @@ def test_facts_and_visits_travel_with_the_instance() -> None:
         ("faulted", "unclear", "workflow:shipping/check"),
         ("faulted", DEFAULT_EXIT, "parcel.lost"),
         ("uncertain", "unclear", "workflow:shipping/check"),
+        ("killed", None, "parcel.lost"),
     ],
 )
 def test_what_is_not_decided_leads_where_the_rows_say(cause: str, outcome: Any, to: str) -> None:
     """A fault, an expiry and an uncertainty lead to their outcome or to the default exit, unless
-    another outcome was chosen.
+    another outcome was chosen; a task that an operator kills leads to the default exit.
     """
     log, label = started(graph())
     log.write(ended=[ended(label, cause, outcome)])
@@ -131,13 +132,14 @@ def test_what_is_not_decided_leads_where_the_rows_say(cause: str, outcome: Any, 
         ("exhausted", "default exit", None, ("faulted", DEFAULT_EXIT, {})),
         ("expired", "default exit", None, ("expired", DEFAULT_EXIT, {})),
         ("uncertain", "unclear", None, ("uncertain", "unclear", {})),
+        ("operator", None, None, ("killed", None, {})),
     ],
 )
 def test_an_ending_is_read_from_its_transition(
-    reason: str, outcome: str, data: str | None, expected: Any
+    reason: str, outcome: str | None, data: str | None, expected: Any
 ) -> None:
-    """Each reason that has an outcome says what has happened to the task."""
-    assert OUTCOME_REASONS == CAUSES.keys()
+    """Each reason that has an outcome, and a kill, says what has happened to the task."""
+    assert OUTCOME_REASONS | {Reason.OPERATOR} == CAUSES.keys()
     _, label = started(graph())
     ending = Ended.read(label, reason, outcome, data, NOW, (0, 0, 1)).ending
     assert expected == (ending.cause, ending.outcome, ending.data)

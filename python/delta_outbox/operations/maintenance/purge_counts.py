@@ -17,6 +17,7 @@ from delta_outbox.operations.maintenance.purge_rules import (
     removable,
 )
 from delta_outbox.projection.projection import Watermark
+from delta_outbox.railway.identifiers import reserved
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,6 +50,7 @@ class PurgeCounts:
         self._events = f"{tables.events} version as of {seen.versions['events']}"
         self._log = f"{tables.transitions} version as of {seen.versions['transitions']}"
         self._commands = tables.commands
+        self._purged = tables.purged
 
     def days(self) -> list[Day]:
         """Return the days before the date, in order."""
@@ -78,6 +80,7 @@ class PurgeCounts:
                 repeated[row["first_date"]].add(row["created_date"])
         replays = self._waiting_replays()
         recent = self._recent()
+        of_open_instances = self._of_open_instances()
         copies = {one for days in repeated.values() for one in days}
         names = {one for one in {*counts, *unknown, *repeated, *copies} if one < before}
         return [
@@ -88,6 +91,7 @@ class PurgeCounts:
                 repeated_on=frozenset(repeated[name]),
                 unknown=unknown[name],
                 recent=recent[name],
+                of_open_instances=of_open_instances[name],
             )
             for name in sorted(names)
         ]
@@ -99,6 +103,28 @@ class PurgeCounts:
             f"and appended_at >= {instant_literal(self._recent_from)} group by {day_of()}"
         )
         return Counter({row["created_date"]: row["events"] for row in rows})
+
+    def _of_open_instances(self) -> Counter[date]:
+        """Count the tasks whose instance has not ended: the event that ends it has its key as id.
+
+        Such a task may have ended itself, and what follows is not written yet, or nobody can say
+        what does.
+        """
+        tasks = (
+            f"select {day_of()} as created_date, ordering_key from {self._events} "
+            f"where created_date < date'{self._before}' "
+            f"and {reserved('event_type')} and {reserved('ordering_key')}"
+        )
+        if not self._rows(f"{tasks} limit 1"):
+            return Counter()
+        ended = f"select event_id from {self._events} where {reserved('event_id')}"
+        gone = f"select event_id from {self._purged} where {reserved('event_id')}"
+        rows = self._rows(
+            f"select created_date, count(*) as tasks from ({tasks}) as t "
+            f"left anti join ({ended} union all {gone}) as e on e.event_id = t.ordering_key "
+            "group by created_date"
+        )
+        return Counter({row["created_date"]: row["tasks"] for row in rows})
 
     def _waiting_replays(self) -> Counter[date]:
         rows = self._rows(

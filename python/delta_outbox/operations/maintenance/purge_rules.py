@@ -22,6 +22,7 @@ class Day:
         repeated_on: other days that hold a later copy of one of its events.
         unknown: rows of events that the projection does not show.
         recent: rows that were appended so lately that the same ids may come once more.
+        of_open_instances: tasks of workflow instances of which the log does not have the end.
     """
 
     created_date: date
@@ -30,6 +31,7 @@ class Day:
     repeated_on: frozenset[date] = frozenset()
     unknown: int = 0
     recent: int = 0
+    of_open_instances: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +116,8 @@ def _hindrance(day: Day, *, include_dead: bool) -> str | None:
         return f"{day.unknown} unknown to the projection"
     if day.recent:
         return f"{day.recent} appended lately: they may be appended once more"
+    if day.of_open_instances:
+        return f"{day.of_open_instances} tasks of open instances"
     if dead and not include_dead:
         return f"{dead} DEAD; --include-dead purges them, too"
     return None

@@ -45,7 +45,7 @@ class Ended:
         cls,
         task: TaskEvent,
         reason: str,
-        outcome: str,
+        outcome: str | None,
         data: str | None,
         at: datetime,
         position: tuple[int, int, int],
@@ -55,7 +55,8 @@ class Ended:
         Args:
             task: that has ended.
             reason: of the transition.
-            outcome: of the transition; that of `DEFAULT_EXIT` is its value.
+            outcome: of the transition; that of `DEFAULT_EXIT` is its value, None leaves it to
+                the rows.
             data: `outcome_data` of the transition.
             at: `occurred_at` of the transition.
             position: `epoch`, `lane` and `sequence` of the transition.
@@ -128,11 +129,11 @@ class KnownInstance:
     """What the log has of an instance, open, ended or purged.
 
     Args:
-        begun_by: id of the event that began it.
+        begun_by: id of the event that began it, None where nobody can say any more.
         rows: how many events it has: its tasks, and the one that has ended it.
     """
 
-    begun_by: str
+    begun_by: str | None
     rows: int
 
 
@@ -231,7 +232,8 @@ def admit(
         there = before.rows if before else 0
         if before and one.number <= there:
             if start and start.event_id != before.begun_by:
-                message = f"The event '{before.begun_by}' has begun this instance."
+                first = f"event '{before.begun_by}'" if before.begun_by else "purged event"
+                message = f"The {first} has begun this instance."
                 why = WhyIgnored.SECOND_START
                 ignored_starts.append(ignored(start, task.workflow, why, message, task.instance))
         elif one.number > there + 1:

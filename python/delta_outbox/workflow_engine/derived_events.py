@@ -1,0 +1,412 @@
+"""Writes the events that follow start events and endings of tasks, each exactly once.
+
+    derived = DerivedEvents(outbox)
+    while derived.step().more: ...          between the polls of a relay
+    tasks = derived.tasks.read(places)      by id and arrival; what is missing is no task of ours
+
+It is a numbered writer (decision 0077). Which versions of the logs it reads, by which plan of
+`workflows` instances begin, and as of which versions it asks what is known, stands in a plan of
+`derived_events`; the rows are appended to the event log under the number of that plan. Whoever
+finds a plan reads the same versions and makes the same rows, and Delta takes them once. Start
+events that begin nothing, and instances that do not go on, are kept in the plan.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import uuid
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from delta_outbox.core.clock import Clock
+from delta_outbox.core.errors import ChangeFeedGone, LogRewound, NoOutboxHere, SequenceTaken
+from delta_outbox.core.failpoints import reach
+from delta_outbox.core.instants import micros
+from delta_outbox.core.tables import Tables
+from delta_outbox.delta.commit_history import CommitHistory
+from delta_outbox.delta.log_reader import LogReader
+from delta_outbox.delta.log_writer import ATTEMPTS, COMMITS_LOOKED_AT, LogWriter
+from delta_outbox.delta.numbered_writes import NumberedWrite, NumberedWrites
+from delta_outbox.workflow_engine.derivation.events import NewEvent
+from delta_outbox.workflow_engine.derivation.follow_ups import Derived, admit, derive
+from delta_outbox.workflow_engine.derivation.plans import Plan
+from delta_outbox.workflow_engine.known_rows import KnownRows
+from delta_outbox.workflow_engine.range_reader import RangeReader
+from delta_outbox.workflow_engine.task_reader import WRITER, TaskReader
+from delta_outbox.workflow_engine.write_range import Span, WriteRange
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from delta_outbox.store.store import Store
+
+logger = logging.getLogger(__name__)
+
+APP_ID: Final = f"outbox/{WRITER}"
+WORKFLOWS: Final = "workflows"  # the writer that keeps the rows of workflows
+MOST_UNWRITTEN: Final = 200  # commits without news, before a plan says that they are read
+LONGEST_UNWRITTEN: Final = timedelta(days=1)  # likewise
+
+_INSTANT: Final = pa.timestamp("us", tz="UTC")
+_ROWS: Final = pa.schema(
+    [
+        ("event_id", pa.string()),
+        ("event_type", pa.string()),
+        ("payload", pa.binary()),
+        ("created_at", _INSTANT),
+        ("ordering_key", pa.string()),
+        ("partition_key", pa.string()),
+        ("metadata", pa.map_(pa.string(), pa.string())),
+        ("ordinal", pa.int64()),
+        ("appended_at", _INSTANT),
+    ]
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrittenEvents:
+    """What came of a step.
+
+    Args:
+        events: that it has written.
+        ignored: start events that begin nothing.
+        stranded: instances that do not go on.
+        more: whether there is more to read at once.
+    """
+
+    events: int = 0
+    ignored: int = 0
+    stranded: int = 0
+    more: bool = False
+
+
+class DerivedEvents:
+    """Writes what follows in the workflows of one outbox. Any number of processes may do so.
+
+    Args:
+        outbox: whose.
+    """
+
+    def __init__(self, outbox: Store) -> None:
+        spark, tables, statements = outbox.spark, outbox.tables, outbox.statements
+        self._tables = tables
+        self._clock = outbox.clock
+        self._planned_by = outbox.worker_id
+        self._history = CommitHistory(spark)
+        self.tasks = TaskReader(spark, tables, clock=outbox.clock)
+        self._known = KnownRows(spark, tables, statements, tasks=self.tasks)
+        self._reader = RangeReader(spark, tables, statements, tasks=self.tasks, known=self._known)
+        self._writer = LogWriter(spark, app_id=APP_ID)
+        self._newest = _Newest(spark, tables, clock=outbox.clock)
+        self._plans = self._newest.writes[WRITER]
+        self._versions = _Versions(self._newest.writes[WORKFLOWS])
+        self._done = 0  # number of the plan whose rows are known to be there
+        # What was read after the last plan without finding anything.
+        self._passed: WriteRange | None = None
+
+    def step(self) -> WrittenEvents:
+        """Make one numbered write of what has been committed and not been followed yet.
+
+        Without news it looks which version each of three logs has; as long as no workflows are in
+        force, of one. That is a file each, or a query where Spark's driver is elsewhere.
+
+        Returns:
+            What was written, and whether there is more to read at once.
+
+        Raises:
+            ChangeFeedGone: maintenance has removed what is not read yet.
+            LogRewound: a number counts as used, and its rows are not there.
+            SequenceTaken: other writers were faster many times in a row.
+        """
+        workflows = self._newest.of(WORKFLOWS)
+        if workflows is None:
+            return WrittenEvents()
+        for _ in range(ATTEMPTS):
+            last = self._newest.of(WRITER)
+            if last is not None and last.number > self._done:
+                written = self._finish(last)
+                if written.events:
+                    return written
+            found = self._next(last, workflows)
+            if found is None:
+                return WrittenEvents()
+            read, is_all, has_news = found
+            derived = self._derive(read) if has_news else Derived()
+            if derived == Derived() and not is_far(last, read):
+                self._passed = read
+                return WrittenEvents(more=not is_all)
+            plan = self._plans.append_after(
+                last, new_plan(read, derived), planned_by=self._planned_by, at=read.at
+            )
+            if plan is not None:
+                self._newest.know(WRITER, plan)
+                return replace(self._write(plan, derived), more=not is_all)
+            self._newest.forget(WRITER)
+        raise SequenceTaken(writer=APP_ID, number=self._done + 1)
+
+    def _next(
+        self, last: NumberedWrite | None, workflows: NumberedWrite
+    ) -> tuple[WriteRange, bool, bool] | None:
+        """Return what is read next, whether that is all there is, and whether anything is new in
+        it; None if there is nothing to read.
+        """
+        # In this order each transition finds its event.
+        latest = self._head(self._tables.transitions), self._head(self._tables.events)
+        before = self._passed
+        if before is None:
+            before = self._beginning(workflows) if last is None else WriteRange.of(last)
+        transitions = before.transitions.next(latest[0])
+        events = before.events.next(latest[1])
+        if transitions.after >= transitions.to and events.after >= events.to:
+            return None
+        seen = self._head(self._tables.events), self._head(self._tables.purged)
+        types = self._versions.starting(workflows.number)
+        part, starts = self._reader.new_starts(events, types)
+        ended_part, endings = self._reader.new_endings(transitions, seen)
+        read = WriteRange(
+            events=part,
+            transitions=ended_part,
+            workflows=workflows.number,
+            seen=seen,
+            at=self._clock.now(),
+        )
+        is_all = (part, ended_part) == (events, transitions)
+        return read, is_all, bool(starts or endings)
+
+    def _beginning(self, workflows: NumberedWrite) -> WriteRange:
+        """Return a range that ends where workflows were put into force first: what came before
+        starts nothing, and there are no tasks yet.
+        """
+        first = self._versions.numbered(1) or workflows
+        since = micros(first.planned_at) // 1000
+        version = 0
+        for commit in self._history.back(self._tables.events, 1000, None):
+            version = commit.version
+            if commit.at < since:
+                break
+        else:
+            version = max(0, version - 1)
+        transitions = self._head(self._tables.transitions)
+        return WriteRange(
+            events=Span(after=version, to=version),
+            transitions=Span(after=transitions, to=transitions),
+            workflows=first.number,
+            seen=(version, 0),
+            at=first.planned_at,
+        )
+
+    def _derive(self, read: WriteRange) -> Derived:
+        """Return what is to be written; whoever reads the same range finds the same."""
+        starts = self._reader.starts(read, self._versions.starting(read.workflows))
+        ended = self._reader.ended(read)
+        plans = self._versions.of({read.workflows} | {one.task.plan for one in ended})
+        derived = derive(starts, ended, plans, read.workflows)
+        return admit(derived, *self._known.known(derived, read))
+
+    def _finish(self, plan: NumberedWrite) -> WrittenEvents:
+        """Write the rows of a plan that somebody has made, if they are not there."""
+        self._passed = None
+        if plan.plan["rows"] and self._written_at(plan) is None:
+            return replace(self._write(plan, self._derive(WriteRange.of(plan))), more=True)
+        self._done = plan.number
+        return WrittenEvents()
+
+    def _write(self, plan: NumberedWrite, derived: Derived) -> WrittenEvents:
+        """Write the rows of a plan; where somebody else has, Delta takes none."""
+        count = len(derived.rows)
+        if count:
+            rows = _rows([one.row for one in derived.rows], plan.planned_at)
+            reach("rows.before")
+            try:
+                tag = f"{rows_begin(plan)}{uuid.uuid4().hex}"
+                version = self._writer.append(self._tables.events, rows, plan.number, tag=tag)
+            except SequenceTaken:
+                version = None
+            reach("rows.after")
+            if version is None:
+                version, count = self._written_at(plan), 0
+            if version is not None:
+                self.tasks.know(version, plan.planned_at)
+        self._passed, self._done = None, plan.number
+        ignored, stranded = len(derived.ignored), len(derived.stranded)
+        if count or ignored or stranded:
+            told = {"number": plan.number, "events": count}
+            logger.info("events_derived", extra={**told, "ignored": ignored, "stranded": stranded})
+        return WrittenEvents(events=count, ignored=ignored, stranded=stranded)
+
+    def _written_at(self, plan: NumberedWrite) -> int | None:
+        """Return the commit of the rows of a plan; None if it is not among those made lately.
+
+        Raises:
+            LogRewound: other rows carry its number, those of a plan that is lost.
+        """
+        ours, number = rows_begin(plan), plan.number
+        for commit in self._history.back(self._tables.events, COMMITS_LOOKED_AT):
+            tag = commit.tag or ""
+            if tag.startswith(ours):
+                return commit.version
+            if tag.startswith(f"{APP_ID}/{number}/"):
+                raise LogRewound(table=self._tables.progress, writer=APP_ID, number=number)
+        return None
+
+    def _head(self, table: str) -> int:
+        """Return the latest version of a table."""
+        commit = self._history.newest(table)
+        if commit is None:
+            raise NoOutboxHere(where=table)
+        return commit.version
+
+
+class _Newest:
+    """The newest numbered writes of some writers. Whether there are newer ones is read from the
+    commits of the log since, without a query.
+    """
+
+    def __init__(self, spark: SparkSession, tables: Tables, *, clock: Clock) -> None:
+        self._log = tables.progress
+        self._history = CommitHistory(spark)
+        self._reader = LogReader(spark)
+        self.writes = {
+            writer: NumberedWrites(spark, tables, writer=writer, clock=clock)
+            for writer in (WRITER, WORKFLOWS)
+        }
+        self._newest: dict[str, NumberedWrite | None] = {}
+        self._at = -1
+
+    def forget(self, writer: str) -> None:
+        """Ask anew for the newest of a writer."""
+        self._newest.pop(writer, None)
+
+    def know(self, writer: str, newest: NumberedWrite) -> None:
+        """Note a numbered write that was just made."""
+        self._newest[writer] = newest
+
+    def of(self, writer: str) -> NumberedWrite | None:
+        """Return the newest numbered write of a writer, None if there is none."""
+        commit = self._history.newest(self._log)
+        version = -1 if commit is None else commit.version
+        if version > self._at:
+            self._follow(version)
+            self._at = version
+        if writer not in self._newest:
+            self._newest[writer] = next(self.writes[writer].last(), None)
+        return self._newest[writer]
+
+    def _follow(self, version: int) -> None:
+        """Forget what may be older than what the commits up to one have."""
+        if not self._newest:
+            return
+        columns = ("writer", "number")
+        try:
+            found = self._reader.added(self._log, after=self._at, to=version, columns=columns)
+        except ChangeFeedGone:
+            found = None
+        if found is None:
+            self._newest.clear()
+            return
+        for row in found.rows.to_pylist():
+            known = self._newest.get(row["writer"])
+            if known is None or known.number < row["number"]:
+                self.forget(row["writer"])
+
+
+class _Versions:
+    """The plans of `workflows`, each read once."""
+
+    def __init__(self, writes: NumberedWrites) -> None:
+        self._writes = writes
+        self._plans: dict[int, Plan] = {}
+
+    def numbered(self, number: int) -> NumberedWrite | None:
+        """Return a numbered write, None if there is none."""
+        return self._writes.numbered(number)
+
+    def plan(self, number: int) -> Plan | None:
+        """Return a plan, None if there is none of this number."""
+        if number not in self._plans:
+            found = self._writes.numbered(number)
+            if found is None:
+                return None
+            self._plans[number] = Plan(number, found.plan)
+        return self._plans[number]
+
+    def of(self, numbers: set[int]) -> dict[int, Plan]:
+        """Return plans by number; those that are not there are left out."""
+        found = {number: self.plan(number) for number in numbers}
+        return {number: plan for number, plan in found.items() if plan is not None}
+
+    def starting(self, number: int) -> frozenset[str]:
+        """Return the types of events that start a workflow of a plan."""
+        plan = self.plan(number)
+        versions = plan.versions.values() if plan is not None else ()
+        return frozenset(one.routing.row["starts_on"] for one in versions)
+
+
+def is_far(last: NumberedWrite | None, read: WriteRange) -> bool:
+    """Say whether so much was read since the last plan without finding anything that it is worth
+    one, by which maintenance may let go of it.
+
+    Args:
+        last: the last plan, None if there is none.
+        read: what was read last.
+    """
+    if last is None:
+        return True
+    before = WriteRange.of(last)
+    commits = read.events.to - before.events.to + read.transitions.to - before.transitions.to
+    return commits >= MOST_UNWRITTEN or read.at - last.planned_at >= LONGEST_UNWRITTEN
+
+
+def new_plan(read: WriteRange, derived: Derived) -> dict[str, Any]:
+    """Return a plan. Maintenance keeps what its rows are made of until the next one is there.
+
+    Args:
+        read: the range.
+        derived: what is to be written.
+    """
+
+    def kept(span: Span) -> int:
+        return span.after if derived.rows else span.to
+
+    return {
+        "events": {"to": kept(read.events)},
+        "transitions": {"to": kept(read.transitions)},
+        "range": read.as_plan(),
+        "rows": len(derived.rows),
+        "ignored": [asdict(one) for one in derived.ignored],
+        "stranded": [asdict(one) for one in derived.stranded],
+    }
+
+
+def rows_begin(plan: NumberedWrite) -> str:
+    """Return how the commit tag of the rows of a plan begins, by which they are told from those of
+    another plan of the same number.
+
+    Args:
+        plan: the plan.
+    """
+    text = json.dumps(plan.plan, sort_keys=True)
+    return f"{APP_ID}/{plan.number}/{hashlib.sha256(text.encode()).hexdigest()[:12]}/"
+
+
+def _rows(events: list[NewEvent], at: datetime) -> pa.Table:
+    rows = [
+        {
+            "event_id": one.event_id,
+            "event_type": one.event_type,
+            "payload": one.payload,
+            "created_at": one.created_at,
+            "ordering_key": one.ordering_key,
+            "partition_key": one.partition_key,
+            "metadata": None if one.metadata is None else list(one.metadata.items()),
+            "ordinal": place,
+            "appended_at": at,
+        }
+        for place, one in enumerate(events)
+    ]
+    return pa.Table.from_pylist(rows, schema=_ROWS)

@@ -1,0 +1,222 @@
+"""What the event log has, or ever had, of instances and identifiers of tasks.
+
+Ids of other events are held against new ones for some days (decision 0004). Those of tasks, and the
+keys of instances, are known for good, purged ones too. To look them up in the log would read its
+history for each of them, so a number is kept in memory for each, and the log is asked only where a
+number says that one may be known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Set
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_outbox.core.arrow import days_of
+from delta_outbox.core.errors import ChangeFeedGone
+from delta_outbox.core.horizon import day_ranges, days_condition
+from delta_outbox.core.tables import Tables
+from delta_outbox.delta.files.event_files import VERSION
+from delta_outbox.delta.log_reader import LogReader
+from delta_outbox.producer.id_index import MOST_NEW, IdNumbers, number_in_sql, number_of
+from delta_outbox.railway.identifiers import RESERVED_TYPE, reserved
+from delta_outbox.runtime.statements import Statements
+from delta_outbox.workflow_engine.derivation.events import TaskEvent
+from delta_outbox.workflow_engine.derivation.follow_ups import Derived, KnownInstance
+from delta_outbox.workflow_engine.task_reader import TaskReader, literals
+from delta_outbox.workflow_engine.write_range import WriteRange
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_INSTANT: Final = pa.timestamp("us", tz="UTC")
+
+
+class KnownRows:
+    """Knows the instances, the tasks and the ids of one outbox.
+
+    Args:
+        spark: the session to ask.
+        tables: the names of the relations.
+        statements: the compiled SQL.
+        tasks: tells tasks from what only looks so.
+    """
+
+    def __init__(
+        self, spark: SparkSession, tables: Tables, statements: Statements, *, tasks: TaskReader
+    ) -> None:
+        self._spark = spark
+        self._tables = tables
+        self._tasks = tasks
+        self._horizon_days = int(statements.texts["identity_horizon_days"])
+        self._reader = LogReader(spark)
+        self._numbers: IdNumbers | None = None
+        self._at = 0  # version of the event log up to which they are known
+
+    def first_arrivals(
+        self, created: Mapping[str, datetime], write: WriteRange
+    ) -> Mapping[str, int]:
+        """Return the commits that brought the first rows of ids, within the horizon.
+
+        Args:
+            created: ids, and when the event of each was created.
+            write: the range of the numbered write.
+        """
+        if not created:
+            return {}
+        instants = pa.chunked_array([pa.array([*created.values(), write.at], _INSTANT)])
+        days = days_of(instants).cast(pa.int32()).to_pylist()
+        condition = days_condition(day_ranges(days, back=self._horizon_days))
+        rows = self._spark.sql(
+            "select event_id, min(_metadata.row_commit_version) as arrival "
+            f"from {self._tables.events} version as of {write.seen[0]} "
+            f"where ({condition}) and event_id in ({literals(created)}) group by event_id"
+        ).toArrow()
+        return dict(zip(rows["event_id"].to_pylist(), rows["arrival"].to_pylist(), strict=True))
+
+    def known(
+        self, derived: Derived, write: WriteRange
+    ) -> tuple[Mapping[str, KnownInstance], Set[str]]:
+        """Return what the log has of the instances of rows that follow, and of those stranded, and
+        which ids of these rows.
+
+        A task was written when all earlier rows of its instance were there, and its ending is read
+        once. So where the log cannot have more, the instance has the rows up to the task that has
+        ended; else the log is asked.
+
+        Args:
+            derived: what follows.
+            write: the range of the numbered write.
+        """
+        known: dict[str, KnownInstance] = {}
+
+        def learn(key: str, found: KnownInstance) -> None:
+            if key not in known or known[key].rows < found.rows:
+                known[key] = found
+
+        for one in derived.rows:
+            if one.start is None:
+                begun_by = one.task.origin.event_id
+                learn(one.task.key, KnownInstance(begun_by=begun_by, rows=one.task.number))
+        ids = {one.row.event_id: one.row.created_at for one in derived.rows}
+        taken = set(self.first_arrivals(ids, write))
+        asked = [
+            one
+            for one in derived.rows
+            if self._may_hold(
+                [one.row.event_id, *([one.task.key] if one.start else [])], write.seen
+            )
+        ]
+        keys = {one.task.key for one in asked} | {one.key for one in derived.stranded}
+        if keys:
+            found, there = self._look_up(keys, keys | {one.row.event_id for one in asked}, write)
+            for key, instance in found.items():
+                learn(key, instance)
+            taken |= there & ids.keys()
+        return known, taken
+
+    def may_be_tasks(self, ids: Iterable[str], seen: tuple[int, int]) -> Set[str]:
+        """Return which ids tasks may have, or may have had; of the others none has.
+
+        Args:
+            ids: of events.
+            seen: versions of the event log and of `outbox_purged` by which it is known.
+        """
+        return {one for one in ids if self._may_hold([one], seen)}
+
+    def _look_up(
+        self, keys: Set[str], ids: Set[str], write: WriteRange
+    ) -> tuple[Mapping[str, KnownInstance], Set[str]]:
+        """Return which instances, and which ids of tasks and instances, the log has or had.
+
+        Args:
+            keys: of the instances.
+            ids: of tasks and instances.
+            write: the range of the numbered write.
+        """
+        version, purged = write.seen
+        of_keys, of_ids = literals(keys), literals(ids)
+        rows = self._spark.sql(
+            "select event_id, event_type, ordering_key, created_at, appended_at, payload, "
+            f"_metadata.row_commit_version as {VERSION} "
+            f"from {self._tables.events} version as of {version} "
+            f"where ({reserved('event_type')} and (event_id in ({of_ids}) "
+            f"or ordering_key in ({of_keys}))) or event_id in ({of_keys})"
+        ).toArrow()
+        gone = self._spark.sql(
+            f"select event_id from {self._tables.purged} version as of {purged} "
+            f"where event_id in ({of_ids})"
+        ).toArrow()
+        found = rows.to_pylist()
+        ours = self._tasks.ours((row[VERSION], row["appended_at"]) for row in found)
+        there = ids & {*gone["event_id"].to_pylist(), *rows["event_id"].to_pylist()}
+        known: dict[str, KnownInstance] = {}
+        ended = keys & {*gone["event_id"].to_pylist()}
+        for row in found:
+            if (row[VERSION], row["appended_at"]) not in ours:
+                continue
+            if not row["event_type"].startswith(RESERVED_TYPE):
+                ended |= {row["event_id"]}
+                continue
+            task = TaskEvent.read(row["event_id"], row["payload"], row["created_at"])
+            if task.key in keys and (task.key not in known or known[task.key].rows < task.number):
+                known[task.key] = KnownInstance(begun_by=task.origin.event_id, rows=task.number)
+        for key in ended:
+            one = known.get(key, KnownInstance(begun_by=None, rows=0))
+            known[key] = KnownInstance(begun_by=one.begun_by, rows=one.rows + 1)
+        return known, there
+
+    def _may_hold(self, texts: Iterable[str], seen: tuple[int, int]) -> bool:
+        """Say whether the log has, or had, one of these ids or keys; False is certain. Numbers of
+        what came later do no harm.
+        """
+        version, purged = seen
+        if self._numbers is None or not self._follow(version):
+            self._numbers = self._read(version, purged)
+            self._at = version
+        return self._numbers.hold_any(np.array([number_of(one) for one in texts], np.int64))
+
+    def _follow(self, version: int) -> bool:
+        """Read what was appended since, and say whether that was possible."""
+        if version <= self._at:
+            return True
+        try:
+            found = self._reader.added(
+                self._tables.events,
+                after=self._at,
+                to=version,
+                columns=("event_id", "event_type", "ordering_key"),
+                most=MOST_NEW,
+            )
+        except ChangeFeedGone:
+            return False
+        if found is None or found.to < version or self._numbers is None:
+            return False
+        rows = found.rows
+        tasks = rows.filter(pc.starts_with(rows["event_type"].cast(pa.string()), RESERVED_TYPE))
+        ends = rows.filter(pc.starts_with(rows["event_id"].cast(pa.string()), RESERVED_TYPE))
+        texts = [
+            *tasks["event_id"].to_pylist(),
+            *tasks["ordering_key"].drop_null().to_pylist(),
+            *ends["event_id"].to_pylist(),
+        ]
+        self._numbers.add(np.fromiter(map(number_of, texts), np.int64))
+        self._at = version
+        return True
+
+    def _read(self, version: int, purged: int) -> IdNumbers:
+        """Learn all that the log has and had of tasks and instances."""
+        ours = f"{reserved('event_type')} or {reserved('event_id')}"
+        log = f"{self._tables.events} version as of {version}"
+        rows = self._spark.sql(
+            f"select {number_in_sql('event_id')} as number from {log} where {ours} "
+            f"union all select distinct {number_in_sql('ordering_key')} from {log} "
+            f"where {reserved('event_type')} and ordering_key is not null "
+            f"union all select {number_in_sql('event_id')} "
+            f"from {self._tables.purged} version as of {purged} where {ours}"
+        ).toArrow()
+        return IdNumbers(rows["number"].to_numpy())

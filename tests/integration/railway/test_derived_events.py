@@ -1,0 +1,336 @@
+"""Events that follow in workflows, written on Delta: each once, whoever writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from order_compensation import Cancelled, order_compensation
+from order_creation import order_creation
+from scripted import Town
+from tests.integration.gates import Gate, play, stop_before
+from tests.integration.operating import clock
+from tests.integration.outboxes import Store, open_store
+
+from delta_outbox.api import Outbox
+from delta_outbox.core.clock import Clock, SystemClock
+from delta_outbox.delta.numbered_writes import NumberedWrites
+from delta_outbox.operations.maintenance.purge import Purge
+from delta_outbox.operations.maintenance.purge_request import PurgeRequest
+from delta_outbox.railway.rows import joined, rows_of
+from delta_outbox.store.transition_log import TransitionLog
+from delta_outbox.testing.workflows import run_workflow
+from delta_outbox.workflow_engine import derived_events, write_range
+from delta_outbox.workflow_engine.derived_events import DerivedEvents, WrittenEvents
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from delta_outbox.runtime.home import Home
+
+_opened: list[Outbox] = []
+
+
+@pytest.fixture(scope="module")
+def store(spark: SparkSession, home: Home) -> Iterator[Store]:
+    """Return an outbox in which orders are workflows; one was requested before they were."""
+    with open_store(spark, home, "t_derived_events") as opened:
+        request(opened, "early")
+        assert WrittenEvents() == writer(opened).step()
+        assert [] == plans(opened)
+        rows = joined(rows_of(one) for one in (order_creation, order_compensation))
+        writes = NumberedWrites(spark, opened.tables, writer="workflows", clock=SystemClock())
+        assert writes.append_after(None, {"version": "1", "rows": rows}, planned_by="tests")
+        yield opened
+        while _opened:
+            _opened.pop().close()
+
+
+def writer(store: Store, time: Clock | None = None) -> DerivedEvents:
+    """Return a writer that has read nothing yet, as of a process that has just begun."""
+    _opened.append(store.outbox(Path(), clock=time or SystemClock()))
+    return DerivedEvents(_opened[-1])
+
+
+def write(own: DerivedEvents) -> int:
+    """Write all that follows, and return how many events that is."""
+    steps = [own.step()]
+    while steps[-1].more:
+        steps.append(own.step())
+    return sum(one.events for one in steps)
+
+
+def request(store: Store, *orders: str, prefix: str = "", ago: str = "0 days") -> None:
+    """Append in one commit that orders are requested, and an event that starts nothing."""
+    then = f"current_timestamp() - interval {ago}"
+    body = '{{"order_id":"{}","customer":"c1","products":["tea"]}}'
+    store.insert(
+        *((f"{prefix}requested-{one}", "order.requested", body.format(one)) for one in orders),
+        (f"{prefix}seen-{orders[0]}", "page.seen", "{}"),
+        created_at=then,
+        appended_at=then,
+    )
+
+
+def end(
+    store: Store, reason: str, *ids: str, outcome: str | None = None, at: datetime | None = None
+) -> None:
+    """Append the claim and the ending of events, as a relay does. What an operator ends is DEAD."""
+    listed = ", ".join(f"'{one}'" for one in ids)
+    log = TransitionLog(store.spark, store.tables, relay_id="tests")
+    log.catch_up()
+    found = store.rows(
+        "select event_id, min(_metadata.row_commit_version) as arrival "
+        f"from {store.tables.events} where event_id in ({listed}) group by event_id"
+    )
+    assert set(ids) == {row["event_id"] for row in found}
+    now = at or SystemClock().now()
+    claimed = {
+        "destination": "default",
+        **dict.fromkeys(("lifecycle", "publish_attempts", "crashes", "suspect"), 0),
+        **dict.fromkeys(("attempt", "claim_size"), 1),
+        "from_state": "PENDING",
+        "to_state": "CLAIMED",
+        "reason": "claimed",
+        "lease_expires_at": now + timedelta(seconds=30),
+        "occurred_at": now,
+    }
+    ended = {
+        **claimed,
+        "from_state": "CLAIMED",
+        "to_state": "PUBLISHED",
+        "reason": reason,
+        "outcome": outcome,
+        "outcome_data": None if outcome is None else json.dumps({"note": "n" * 100}),
+        "lease_expires_at": None,
+    }
+    if reason == "operator":
+        ended |= {"to_state": "DEAD", "actor": "ann", "command_id": "kill-1"}
+    for given in (claimed, ended):
+        rows = [{**row, **given, "claim_id": f"claim-{row['event_id']}"} for row in found]
+        log.append(pa.Table.from_pylist(rows))
+
+
+def plans(store: Store) -> list[dict[str, Any]]:
+    """Return the plans of the writer, in order."""
+    rows = store.rows(
+        f"select number, plan from {store.tables.progress} where writer = 'derived_events' "
+        "order by number"
+    )
+    assert list(range(1, len(rows) + 1)) == [row["number"] for row in rows]
+    return [json.loads(row["plan"]) for row in rows]
+
+
+def written(store: Store, order: str) -> list[tuple[str, str]]:
+    """Return what was written for an order: ids and types, as often as they are there."""
+    rows = store.rows(
+        f"select event_id, event_type from {store.tables.events} "
+        f"where event_id like '%-{order}' and event_type like 'workflow:%' "
+        f"or event_id like 'workflow:%/{order}' order by created_at, ordinal"
+    )
+    return [(row["event_id"], row["event_type"]) for row in rows]
+
+
+def ignored(store: Store, event_id: str) -> list[tuple[str, str]]:
+    """Return what plans say of a start event that has begun nothing: why, and which instance."""
+    found = [one for plan in plans(store) for one in plan["ignored"]]
+    return [(one["why"], one["instance"]) for one in found if one["event_id"] == event_id]
+
+
+def test_an_order_goes_the_way_of_the_kit(store: Store) -> None:
+    """A start event and endings lead to the tasks and events of the kit's run, a workflow that ends
+    starts the next one, and what was there before workflows were in force starts none.
+    """
+    town = Town()
+    run = run_workflow(
+        order_compensation,
+        town.tasks(),
+        Cancelled(order_id="o1"),
+        third_parties=town.parties,
+    )
+    request(store, "o1")
+    own = writer(store)
+    assert 1 == write(own)
+    end(store, "exhausted", "make-order-o1", outcome="default exit")
+    end(store, "delivered", "seen-o1")
+    assert 1 == write(own)
+    assert 1 == write(own)
+    for passed in run.passed:
+        assert passed.cause == "decided"
+        end(store, "completed", passed.task_id, outcome=passed.outcome)
+        assert 1 == write(own)
+    compensation = [(one.task_id, f"workflow:order_compensation/{one.task}") for one in run.passed]
+    assert [
+        ("make-order-o1", "workflow:order_creation/make_order"),
+        ("workflow:order_creation/o1", "order.cancelled"),
+        *compensation,
+        ("workflow:order_compensation/o1", run.end),
+    ] == written(store, "o1")
+    assert [] == written(store, "early")
+    count = len(plans(store))
+    assert [0, 0] == [write(own), write(writer(store))]
+    assert count == len(plans(store))
+
+
+@pytest.mark.parametrize("order", ["abab", "aabb"])
+def test_of_two_writers_one_wins(store: Store, order: str) -> None:
+    """Two that plan at the same time, or of which one finds the other's plan without its rows,
+    write each event once.
+    """
+    name = f"race-{order}"
+    request(store, name)
+    own = [writer(store), writer(store)]
+    came: list[int] = []
+
+    def part(one: DerivedEvents, gate: Gate) -> None:
+        stop_before(one._plans, "append_after", gate)
+        stop_before(one._writer, "append", gate)
+        came.append(write(one))
+
+    play(order, a=lambda gate: part(own[0], gate), b=lambda gate: part(own[1], gate))
+    assert 1 == sum(came)
+    assert [(f"make-order-{name}", "workflow:order_creation/make_order")] == written(store, name)
+
+
+class Killed(BaseException):
+    """Stands for the end of a process."""
+
+
+def test_a_plan_without_rows_is_finished(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever finds the plan of a writer that was killed writes its rows, as it had planned them,
+    though more has come since.
+    """
+    request(store, "killed")
+
+    def kill(point: str) -> None:
+        if point == "rows.before":
+            raise Killed
+
+    monkeypatch.setattr(derived_events, "reach", kill)
+    dying = writer(store)
+    with pytest.raises(Killed):
+        dying.step()
+    monkeypatch.undo()
+    assert [] == written(store, "killed")
+    number = len(plans(store))
+    request(store, "after-the-kill")
+    assert 2 == write(writer(store))
+    (row,) = store.rows(
+        f"select appended_at, planned_at from {store.tables.events}, {store.tables.progress} "
+        f"where event_id = 'make-order-killed' and writer = 'derived_events' and number = {number}"
+    )
+    assert row["planned_at"] == row["appended_at"]
+    assert 0 == write(writer(store))
+
+
+def test_a_killed_task_ends_its_instance(store: Store) -> None:
+    """Where an operator kills a task, its instance ends by the default exit; what else they kill
+    is followed by nothing.
+    """
+    request(store, "dead")
+    own = writer(store)
+    assert 1 == write(own)
+    end(store, "operator", "make-order-dead", "seen-dead")
+    assert 1 == write(own)
+    (ends,) = store.rows(
+        f"select event_type, metadata from {store.tables.events} "
+        "where event_id = 'workflow:order_creation/dead'"
+    )
+    assert ("order.cancelled", "killed") == (ends["event_type"], dict(ends["metadata"])["cause"])
+
+
+def test_what_no_plan_has_made_is_no_task(store: Store) -> None:
+    """A row that somebody else appends with the type, the payload and the instant of a task is told
+    apart: it cannot be read as a task, and its ending is followed by nothing.
+    """
+    request(store, "true")
+    own = writer(store)
+    assert 1 == write(own)
+    columns = "event_type, payload, created_at, ordering_key, appended_at"
+    for name, appended_at in (("false", "current_timestamp()"), ("again", "appended_at")):
+        request(store, name)
+        assert 1 == write(own)  # so that the plan before has a next one
+        store.spark.sql(
+            f"insert into {store.tables.events} (event_id, {columns}) "
+            f"select '{name}', event_type, payload, created_at, ordering_key, {appended_at} "
+            f"from {store.tables.events} where event_id = 'make-order-true'"
+        )
+    end(store, "expired", "false", "again", outcome="default exit")
+    assert 0 == write(own)
+    places = [
+        (row["event_id"], row["arrival"])
+        for row in store.rows(
+            f"select event_id, _metadata.row_commit_version as arrival from {store.tables.events} "
+            "where event_id in ('make-order-true', 'false', 'again', 'seen-true')"
+        )
+    ]
+    assert 4 == len(places)
+    for reader in (own.tasks, writer(store).tasks):
+        assert ["make-order-true"] == [one.task_id for one in reader.read(places).values()]
+
+
+def test_an_instance_is_known_for_good(store: Store, tmp_path: Path) -> None:
+    """A second start is an ignored start long after the days for which ids are held against new
+    ones, also once all that there was of the instance has been purged.
+    """
+    then = clock(-24 * 20)
+    request(store, "old", ago="20 days")
+    assert 1 == write(writer(store, then))
+    end(store, "expired", "make-order-old", outcome="default exit", at=then.now())
+    assert 1 == write(writer(store, then))
+    request(store, "old", prefix="again-")
+    write(writer(store))
+    assert ("second_start", "old") in ignored(store, "again-requested-old")
+    ends = ("requested-old", "seen-old", "workflow:order_creation/old")
+    end(store, "delivered", *ends, at=then.now())
+    for task in [task for task, kind in written(store, "old") if "compensation" in kind]:
+        end(store, "completed", task, outcome="released", at=then.now())
+    outbox = store.outbox(tmp_path)
+    purge = Purge(outbox)
+    before = (then.now() + timedelta(days=1)).date()
+    report = purge.run(PurgeRequest(before=before, actor="ann", reason="old", dry_run=False))
+    purge.close()
+    outbox.close()
+    assert report.removed["outbox_events"] > 0, report
+    gone = store.rows(f"select 1 from {store.tables.events} where event_id = 'make-order-old'")
+    assert [] == gone
+    request(store, "old", prefix="third-")
+    write(writer(store))
+    assert [("second_start", "old")] == ignored(store, "third-requested-old")
+
+
+@pytest.mark.rest
+def test_a_large_commit_is_read_in_parts(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No numbered write has more start events than it may, and each is begun once."""
+    monkeypatch.setattr(write_range, "MOST_STARTS", 2)
+    orders: Sequence[str] = [f"many-{number}" for number in range(5)]
+    before = len(plans(store))
+    request(store, *orders)
+    assert 5 == write(writer(store))
+    assert [2, 2, 1] == [plan["rows"] for plan in plans(store)[before:]]
+    assert [1] * 5 == [len(written(store, order)) for order in orders]
+
+
+@pytest.mark.rest
+@pytest.mark.parametrize("bound", [("MOST_NEWS", 2), ("MOST_BYTES", 2500)])
+def test_many_endings_are_followed_in_parts(
+    store: Store, monkeypatch: pytest.MonkeyPatch, bound: tuple[str, int]
+) -> None:
+    """No numbered write has more endings, or more bytes of them, than it may, and each is followed
+    once.
+    """
+    orders = [f"{bound[0].lower()}-{number}" for number in range(5)]
+    request(store, *orders)
+    assert 5 == write(writer(store))
+    end(store, "expired", *(f"make-order-{one}" for one in orders), outcome="default exit")
+    monkeypatch.setattr(write_range, *bound)
+    before = len(plans(store))
+    assert 10 == write(writer(store))  # each end begins a compensation
+    made = [plan["rows"] for plan in plans(store)[before:]]
+    assert 2 >= max(made)
+    assert [3] * 5 == [len(written(store, order)) for order in orders]

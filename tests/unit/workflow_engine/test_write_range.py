@@ -1,0 +1,74 @@
+"""What one numbered write of derived events is made of."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from delta_outbox.delta.numbered_writes import NumberedWrite
+from delta_outbox.workflow_engine import write_range
+from delta_outbox.workflow_engine.write_range import News, Span, WriteRange
+
+WHOLE = Span(after=10, to=14)
+
+found = st.lists(
+    st.builds(
+        News,
+        version=st.integers(11, 14),
+        event_id=st.sampled_from(["a", "b", "é", "\U0001f600"]),
+        size=st.integers(0, 5),
+    ),
+    max_size=20,
+).map(sorted)
+
+
+def test_a_range_comes_back_from_its_plan() -> None:
+    """Whoever finds the plan reads the same range."""
+    read = WriteRange(
+        events=Span(after=10, to=14, behind="a", through="é"),
+        transitions=Span(after=3, to=9),
+        workflows=2,
+        seen=(20, 1),
+        at=datetime(2026, 11, 27, 12, 0, 0, 123_456, tzinfo=UTC),
+    )
+    plan = json.loads(json.dumps({"range": read.as_plan()}))
+    assert read == WriteRange.of(NumberedWrite(number=1, plan=plan, planned_at=read.at))
+
+
+@given(found)
+def test_spans_hold_all_news_once(news: list[News]) -> None:
+    """Spans that follow each other hold each of the news once, all copies of an id in a commit
+    together, and no more of them or of their bytes than they may besides these.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(write_range, "MOST_NEWS", 3)
+        patch.setattr(write_range, "MOST_BYTES", 7)
+        held: list[News] = []
+        rest = WHOLE
+        for _ in range(len(news) + 1):
+            left = [one for one in news if rest.holds(one.version, one.event_id)]
+            part = rest.cut_to(left)
+            taken = [one for one in left if part.holds(one.version, one.event_id)]
+            last = [(one.version, one.event_id) for one in taken[-1:]]
+            others = [one for one in taken if (one.version, one.event_id) not in last]
+            assert len(others) < 3
+            assert not others or sum(one.size for one in taken[: len(others) + 1]) <= 7
+            assert all(part.after < one.version <= part.last for one in taken)
+            held += taken
+            if part == rest:
+                break
+            assert taken
+            rest = part.next(14)
+    assert news == held
+
+
+def test_news_may_be_larger_than_a_write() -> None:
+    """What is alone larger than all of a write may be is a write of its own."""
+    large = [News(version=11, event_id=name, size=write_range.MOST_BYTES + 1) for name in "ab"]
+    part = WHOLE.cut_to(large)
+    assert Span(after=10, to=10, through="a") == part
+    assert [True, False] == [part.holds(one.version, one.event_id) for one in large]

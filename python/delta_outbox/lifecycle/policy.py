@@ -26,9 +26,6 @@ from delta_outbox.lifecycle.policy_columns import (
     placeholders,
 )
 
-RESERVED_TYPE: Final = "workflow:"
-"""How the event types of tasks, and the keys of instances, begin; no domain event's type may."""
-
 _SHOWN: Final = 80  # characters of a bad cell that a message quotes
 
 

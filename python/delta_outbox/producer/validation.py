@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.core.arrow import invalid_utf8, rows_where, sizes_of, without
+from delta_outbox.core.reserved_names import RESERVED
 from delta_outbox.core.settings import MAX_ID_BYTES, AppendSettings
 from delta_outbox.producer.candidates import REQUIRED, complete, normalise
 from delta_outbox.producer.log_match import contradictions, differing
 from delta_outbox.producer.map_rules import check_map
 from delta_outbox.producer.rejection import Rejection, Report, Rows, shown
-from delta_outbox.railway.identifiers import RESERVED_TYPE
 
 __all__ = ["Rejection", "Validated", "complete", "validate"]
 
@@ -140,8 +140,8 @@ class _Rules:
         )
 
     def _reserved(self, name: str, column: pa.Array) -> None:
-        rows = rows_where(pc.starts_with(column, RESERVED_TYPE))
-        hint = f"must not begin with '{RESERVED_TYPE}': so do tasks and ends of workflows."
+        rows = rows_where(pc.starts_with(column, RESERVED))
+        hint = f"must not begin with '{RESERVED}': so do tasks and ends of workflows."
         self.report.add(name, "reserved", rows, hint)
 
     def _event_id(self, column: pa.Array) -> None:

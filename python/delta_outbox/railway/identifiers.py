@@ -16,17 +16,6 @@ PLAIN_TYPES: Final = (str, int, "str", "int")
 """Types of fields whose text is the same for every reader."""
 
 
-def reserved(column: str) -> str:
-    """Return the condition, as SQL, that a column begins as the types of tasks and the keys of
-    instances do; by it files are left out.
-
-    Args:
-        column: of texts.
-    """
-    beyond = RESERVED_TYPE[:-1] + chr(ord(RESERVED_TYPE[-1]) + 1)
-    return f"({column} >= '{RESERVED_TYPE}' and {column} < '{beyond}')"
-
-
 # twin: macros/workflows/workflow_template.sql::workflow_template
 @dataclass(frozen=True, slots=True)
 class Template:

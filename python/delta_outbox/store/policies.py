@@ -11,12 +11,13 @@ import pyarrow as pa
 from delta_outbox.core.clock import Clock
 from delta_outbox.core.errors import BadPolicy, OutboxError, UnknownDestination
 from delta_outbox.core.globs import glob_to_regex
+from delta_outbox.core.reserved_names import RESERVED
 from delta_outbox.core.settings import Settings
 from delta_outbox.core.tables import Tables
 from delta_outbox.delta.commit_history import CommitHistory
 from delta_outbox.delta.commits import Commit
 from delta_outbox.delta.numbered_writes import NumberedWrite, NumberedWrites
-from delta_outbox.lifecycle.policy import RESERVED_TYPE, DeliveryPolicy, PolicySet
+from delta_outbox.lifecycle.policy import DeliveryPolicy, PolicySet
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -187,7 +188,7 @@ class Policies:
 
     def _with_tasks(self, policies: PolicySet) -> PolicySet:
         """Return policies with those of the tasks before them."""
-        own = [one for one in policies.policies if not one.event_type.startswith(RESERVED_TYPE)]
+        own = [one for one in policies.policies if not one.event_type.startswith(RESERVED)]
         return PolicySet(policies=(*self._tasks, *own))
 
     def _commit(self) -> Commit | None:

@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 from delta_outbox.core.arrow import days_of
 from delta_outbox.core.errors import ChangeFeedGone
 from delta_outbox.core.horizon import day_ranges, days_condition
+from delta_outbox.core.reserved_names import RESERVED, reserved
 from delta_outbox.core.tables import Tables
 from delta_outbox.delta.files.event_files import VERSION
 from delta_outbox.delta.log_reader import LogReader
 from delta_outbox.producer.id_index import MOST_NEW, IdNumbers, number_in_sql, number_of
-from delta_outbox.railway.identifiers import RESERVED_TYPE, reserved
 from delta_outbox.runtime.statements import Statements
 from delta_outbox.workflow_engine.derivation.events import TaskEvent
 from delta_outbox.workflow_engine.derivation.follow_ups import Derived, KnownInstance
@@ -159,7 +159,7 @@ class KnownRows:
         for row in found:
             if (row[VERSION], row["appended_at"]) not in ours:
                 continue
-            if not row["event_type"].startswith(RESERVED_TYPE):
+            if not row["event_type"].startswith(RESERVED):
                 ended |= {row["event_id"]}
                 continue
             task = TaskEvent.read(row["event_id"], row["payload"], row["created_at"])
@@ -197,8 +197,8 @@ class KnownRows:
         if found is None or found.to < version or self._numbers is None:
             return False
         rows = found.rows
-        tasks = rows.filter(pc.starts_with(rows["event_type"].cast(pa.string()), RESERVED_TYPE))
-        ends = rows.filter(pc.starts_with(rows["event_id"].cast(pa.string()), RESERVED_TYPE))
+        tasks = rows.filter(pc.starts_with(rows["event_type"].cast(pa.string()), RESERVED))
+        ends = rows.filter(pc.starts_with(rows["event_id"].cast(pa.string()), RESERVED))
         texts = [
             *tasks["event_id"].to_pylist(),
             *tasks["ordering_key"].drop_null().to_pylist(),

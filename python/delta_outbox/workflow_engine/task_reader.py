@@ -18,11 +18,11 @@ from delta_outbox.core.byte_bounds import told_sizes
 from delta_outbox.core.clock import Clock
 from delta_outbox.core.errors import ChangeFeedGone
 from delta_outbox.core.literals import text_literal
+from delta_outbox.core.reserved_names import RESERVED, reserved
 from delta_outbox.core.tables import Tables
 from delta_outbox.delta.files.event_files import VERSION
 from delta_outbox.delta.log_reader import LogReader
 from delta_outbox.delta.numbered_writes import NumberedWrite, NumberedWrites
-from delta_outbox.railway.identifiers import RESERVED_TYPE, reserved
 from delta_outbox.workflow_engine.derivation.events import TaskEvent
 from delta_outbox.workflow_engine.write_range import WriteRange
 
@@ -167,7 +167,7 @@ class TaskReader:
             return None
         rows = found.rows
         is_asked = pc.is_in(rows["event_id"].cast(pa.string()), value_set=pa.array(sorted(ids)))
-        is_task = pc.starts_with(rows["event_type"].cast(pa.string()), RESERVED_TYPE)
+        is_task = pc.starts_with(rows["event_type"].cast(pa.string()), RESERVED)
         return rows.filter(pc.and_(is_asked, is_task))
 
 

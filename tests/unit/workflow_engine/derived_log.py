@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from delta_outbox.lifecycle.policy import RESERVED_TYPE
+from delta_outbox.core.reserved_names import RESERVED
 from delta_outbox.railway.graph import Graph
 from delta_outbox.railway.rows import joined, rows_of
 from delta_outbox.workflow_engine.derivation.events import NewEvent, StartEvent, TaskEvent
@@ -69,7 +69,7 @@ class DerivedLog:
         return [
             TaskEvent.read(one.event_id, one.payload, one.created_at)
             for one in self.rows.values()
-            if one.event_type.startswith(RESERVED_TYPE)
+            if one.event_type.startswith(RESERVED)
         ]
 
     def task(self, task_id: str) -> TaskEvent:

@@ -7,6 +7,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from delta_outbox.core.literals import instant_literal, listed
+from delta_outbox.core.reserved_names import reserved
 from delta_outbox.core.tables import Tables
 from delta_outbox.lifecycle.states import TERMINAL_STATES
 from delta_outbox.operations.maintenance.purge_rules import (
@@ -17,7 +18,6 @@ from delta_outbox.operations.maintenance.purge_rules import (
     removable,
 )
 from delta_outbox.projection.projection import Watermark
-from delta_outbox.railway.identifiers import reserved
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from inspect import get_annotations, isabstract
 from typing import Any, Final, Generic, get_args
 
-from delta_outbox.lifecycle.policy import RESERVED_TYPE
+from delta_outbox.core.reserved_names import RESERVED
 from delta_outbox.railway.checks.shared_checks import AnyWorkflow, Finding, has_text, span, template
 from delta_outbox.railway.graph import Event, fields_of
 from delta_outbox.railway.identifiers import OF_TASKS, Template
@@ -229,10 +229,10 @@ def identifier(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Finding]:
     yield from template("identifier", task.identifier, known)
     made = Template(task.identifier)
     fixed = {"workflow": workflow.name, "task": task.task_name()}
-    if made.problem is None and made.pieces(fixed)[0].startswith(RESERVED_TYPE):
+    if made.problem is None and made.pieces(fixed)[0].startswith(RESERVED):
         yield (
             "identifier_reserved",
-            f"identifier '{task.identifier}' begins with '{RESERVED_TYPE}'.",
+            f"identifier '{task.identifier}' begins with '{RESERVED}'.",
             "Let it begin otherwise: ids that begin so belong to the events that end instances.",
         )
 

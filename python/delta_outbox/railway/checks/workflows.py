@@ -9,7 +9,7 @@ from typing import Final
 
 from pydantic import PydanticUndefinedAnnotation, PydanticUserError, TypeAdapter
 
-from delta_outbox.lifecycle.policy import RESERVED_TYPE
+from delta_outbox.core.reserved_names import RESERVED
 from delta_outbox.railway.checks.shared_checks import (
     AnyWorkflow,
     Finding,
@@ -80,21 +80,21 @@ def names(workflow: AnyWorkflow) -> Iterator[Finding]:
         )
     if workflow.version < 1:
         yield "version", f"version is {workflow.version}.", "Count versions from 1."
-    if not workflow.starts_on.strip() or workflow.starts_on.startswith(RESERVED_TYPE):
+    if not workflow.starts_on.strip() or workflow.starts_on.startswith(RESERVED):
         yield (
             "starts_on",
             f"'{workflow.starts_on}' cannot be the type of a start event.",
-            f"Name a domain event; types that begin with '{RESERVED_TYPE}' belong to tasks.",
+            f"Name a domain event; types that begin with '{RESERVED}' belong to tasks.",
         )
     ends = [target for to in workflow.table.values() for target in to.values()]
     for event in [*ends, workflow.default_exit]:
         if isinstance(event, Event) and (
-            not has_text(event.event_type) or event.event_type.startswith(RESERVED_TYPE)
+            not has_text(event.event_type) or event.event_type.startswith(RESERVED)
         ):
             yield (
                 "event_type",
                 f"'{event.event_type}' cannot be the type of a domain event.",
-                f"Name the event; types that begin with '{RESERVED_TYPE}' belong to tasks.",
+                f"Name the event; types that begin with '{RESERVED}' belong to tasks.",
             )
 
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from delta_outbox.core.instants import iso_text
-from delta_outbox.lifecycle.policy import RESERVED_TYPE
+from delta_outbox.core.reserved_names import RESERVED
 from delta_outbox.railway.routing import Place
 
 
@@ -178,7 +178,7 @@ def task_type(workflow: str, task: str) -> str:
         workflow: its name.
         task: its name.
     """
-    return f"{RESERVED_TYPE}{workflow}/{task}"
+    return f"{RESERVED}{workflow}/{task}"
 
 
 def instance_key(workflow: str, instance: str) -> str:
@@ -190,7 +190,7 @@ def instance_key(workflow: str, instance: str) -> str:
         workflow: its name.
         instance: of the workflow.
     """
-    return f"{RESERVED_TYPE}{workflow}/{instance}"
+    return f"{RESERVED}{workflow}/{instance}"
 
 
 def json_bytes(value: Any) -> bytes:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
+from delta_outbox.core.reserved_names import RESERVED
 from delta_outbox.core.settings import MAX_ID_BYTES
-from delta_outbox.lifecycle.policy import RESERVED_TYPE
 from delta_outbox.railway.contracts import DoesNotFit
 from delta_outbox.railway.routing import Place, Routing
 from delta_outbox.workflow_engine.derivation.events import (
@@ -112,12 +112,12 @@ def begin(event: StartEvent, version: Version) -> TaskEvent | IgnoredStart:
         for task in routing.tasks
     }
     for task, text in of_tasks.items():
-        if text.startswith(RESERVED_TYPE):
+        if text.startswith(RESERVED):
             return ignored(
                 event,
                 routing.workflow,
                 WhyIgnored.IDENTIFIER_REFUSED,
-                f"The identifier of {task} would begin with '{RESERVED_TYPE}', as those of the "
+                f"The identifier of {task} would begin with '{RESERVED}', as those of the "
                 "events that end instances do.",
             )
     for what, text in _names(routing.workflow, instance, of_tasks):

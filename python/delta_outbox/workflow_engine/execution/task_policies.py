@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from delta_outbox.lifecycle.policy import RESERVED_TYPE, DeliveryPolicy
+from delta_outbox.core.reserved_names import RESERVED
+from delta_outbox.lifecycle.policy import DeliveryPolicy
 from delta_outbox.lifecycle.policy_columns import Ordering
 from delta_outbox.railway.routing import Routing
 from delta_outbox.railway.tasks import Category
@@ -36,7 +37,7 @@ def task_policies(plan: Plan) -> tuple[DeliveryPolicy, ...]:
         for task, row in sorted(version.routing.tasks.items())
         if row["category"] != Category.TO_DO
     ]
-    return (*found, _policy(f"{RESERVED_TYPE}*", NOBODY, _LEASE))
+    return (*found, _policy(f"{RESERVED}*", NOBODY, _LEASE))
 
 
 def _lease(routing: Routing, row: dict[str, str]) -> float:

@@ -17,12 +17,12 @@ import pyarrow as pa
 from delta_outbox.core.arrow import Mask
 from delta_outbox.core.errors import OutboxError
 from delta_outbox.core.redaction import describe
+from delta_outbox.core.reserved_names import RESERVED
 from delta_outbox.lifecycle.endings import Attempted, Crashed
-from delta_outbox.lifecycle.policy import RESERVED_TYPE, DeliveryPolicy
+from delta_outbox.lifecycle.policy import DeliveryPolicy
 from delta_outbox.lifecycle.results import Rejected
 from delta_outbox.lifecycle.states import Reason
 from delta_outbox.railway.routing import Routing
-from delta_outbox.railway.tasks import Category
 from delta_outbox.relay.claim.flight import Held
 from delta_outbox.relay.claim.task_runner import Answer, TaskRunner
 from delta_outbox.store.store import Store
@@ -32,11 +32,12 @@ from delta_outbox.workflow_engine.derivation.plans import Plan
 from delta_outbox.workflow_engine.derived_events import DerivedEvents
 from delta_outbox.workflow_engine.execution.attempt_requests import attempt_request
 from delta_outbox.workflow_engine.execution.attempt_results import attempted
+from delta_outbox.workflow_engine.execution.code_check import check_code
 from delta_outbox.workflow_engine.execution.histories import Histories
 from delta_outbox.workflow_engine.execution.task_policies import NOBODY, task_policies
 from delta_outbox.workflow_engine.hosts.attempts import AttemptReport, AttemptRequest
 from delta_outbox.workflow_engine.hosts.boot_clock import boot_time
-from delta_outbox.workflow_engine.hosts.call import Setup, TaskFacts
+from delta_outbox.workflow_engine.hosts.call import Setup
 from delta_outbox.workflow_engine.hosts.pool import HostPool
 from delta_outbox.workflow_engine.task_reader import TaskReader
 from delta_outbox.workflow_engine.workflow_plans import WorkflowPlans
@@ -64,44 +65,6 @@ class _Claimed:
 def _later(error: str) -> Attempted:
     """Return how the claim of a task ends that was not attempted."""
     return Attempted(reason=Reason.RELEASED, wait=PAUSE, error=error)
-
-
-class WorkflowsDiffer(OutboxError):
-    """The workflows in force are not those of the code."""
-
-    code = "WORKFLOWS_DIFFER"
-    remedy = (
-        "Run `outbox workflow build` and `dbt build` with the code of this relay, or start the "
-        "relay with the code of the workflows in force."
-    )
-
-    def __init__(self, names: Collection[str]) -> None:
-        super().__init__(
-            f"The workflows in force are not those of the code: {', '.join(sorted(names))}."
-        )
-
-
-def check_code(plan: Plan, tasks: Mapping[str, TaskFacts]) -> None:
-    """Demand that hosts have the workflows that a plan was made of. Rows that were written by hand
-    have no hash: of those only that each task is there.
-
-    Args:
-        plan: to be put into force.
-        tasks: what hosts say, by `workflow/task`.
-
-    Raises:
-        WorkflowsDiffer: they have others.
-    """
-    differ = set()
-    for name, version in plan.versions.items():
-        for task, row in version.routing.tasks.items():
-            facts = tasks.get(f"{name}/{task}")
-            if row["category"] == Category.TO_DO:
-                continue
-            if facts is None or version.routing.row["hash"] not in {"", facts.hash}:
-                differ.add(name)
-    if differ:
-        raise WorkflowsDiffer(differ)
 
 
 class Tasks(TaskRunner):
@@ -204,7 +167,7 @@ class Tasks(TaskRunner):
         return found
 
     def _room(self, event_type: str) -> int:
-        name = event_type.removeprefix(RESERVED_TYPE)
+        name = event_type.removeprefix(RESERVED)
         if self._hosts is None or name not in self._hosts.tasks:
             return 0
         return self._hosts.room(*name.split("/", 1))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from tests.unit.railway.workflow import Label, Pack, Tell, graph
@@ -25,6 +27,7 @@ from delta_outbox.railway.compromises import (
     written,
 )
 from delta_outbox.railway.outcomes import DEFAULT_EXIT, Decided
+from delta_outbox.railway.routing import Place, TaskEnding
 from delta_outbox.railway.tasks import State
 from delta_outbox.workflow_engine.derivation.events import StartEvent
 from delta_outbox.workflow_engine.execution.attempt_requests import attempt_request
@@ -59,7 +62,7 @@ def test_the_lease_of_a_task_outlasts_its_call() -> None:
 
 
 @pytest.mark.parametrize("task", [Label, Pack, Tell])
-def test_an_attempt_is_given_what_the_class_says(task: type[State[object, object]]) -> None:
+def test_an_attempt_is_given_what_the_class_says(task: type[State[Any, Any]]) -> None:
     """Rules and durations that are read from rows are those of the class they were written from."""
     log = DerivedLog(PLAN)
     body = json.dumps({"parcel_id": "p1", "grams": 1}).encode()
@@ -67,23 +70,17 @@ def test_an_attempt_is_given_what_the_class_says(task: type[State[object, object
         event_id="e1", event_type=WORKFLOW.starts_on, payload=body, since=NOW, arrival=1
     )
     (first,) = log.write([start]).rows
-    row = ROUTING.tasks[task.task_name()]
-    assert row
     facts = TaskFacts(
         category=str(task.category),
         third_party=task.third_party,
         asynchronous=False,
         can_look_up=Rules.of(task).can_look_up,
     )
-    event = log.task(first.row.event_id)
-    place = type(event.place)(task=task.task_name(), visits={task.task_name(): 1})
-    since = ROUTING.expires_at(task.task_name(), NOW)
-    event = type(event)(
-        **{
-            **{name: getattr(event, name) for name in event.__slots__},
-            "place": place,
-            "expires_at": since,
-        }
+    name = task.task_name()
+    event = replace(
+        log.task(first.row.event_id),
+        place=Place(task=name, visits={name: 1}),
+        expires_at=ROUTING.expires_at(name, NOW),
     )
     request = attempt_request(event, ROUTING, facts, HISTORY, until=100.0)
     assert (Rules.of(task), Limits.of(task)) == (request.rules, request.limits)
@@ -119,16 +116,9 @@ def test_an_outcome_is_on_record_with_its_data() -> None:
         found.error,
     )
     assert DEFAULT_EXIT.value == result(faulted, on_fault=DEFAULT_EXIT).outcome
-    said = ROUTING.outcome("label", type_of_fault())
+    said = ROUTING.outcome("label", TaskEnding(cause="faulted"))
     expected = DEFAULT_EXIT.value if said is DEFAULT_EXIT else str(said)
     assert expected == result(faulted).outcome
-
-
-def type_of_fault() -> object:
-    """Return a fault for which nobody has chosen an outcome."""
-    from delta_outbox.railway.routing import TaskEnding
-
-    return TaskEnding(cause="faulted")
 
 
 def test_what_goes_on_waits_as_long_as_the_algorithm_says() -> None:

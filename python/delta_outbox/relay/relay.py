@@ -294,7 +294,8 @@ class Relay:
         return {held.claim.claim_id for held in self._flight.held()}
 
     def _is_drained(self, max_wait: float) -> bool:
-        return self._planning.is_all_done or self._planning.seconds_to_wait() > max_wait
+        is_over = self._planning.is_all_done or self._planning.seconds_to_wait() > max_wait
+        return is_over and self._tasks.is_settled()
 
     # --- claims ------------------------------------------------------------------------------
 
@@ -408,8 +409,7 @@ class Relay:
                 self._planning.forget()
             if on_progress:
                 on_progress(self._summary)
-        if not self._endings:
-            self._tasks.derive()
+        self._tasks.check()
 
     def _end(self, held: Held, published: Sequence[PublishResult]) -> None:
         """Decide how a claim ends; the endings go with the next append."""

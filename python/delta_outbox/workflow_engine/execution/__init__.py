@@ -3,6 +3,7 @@
 - attempt_requests: what an attempt of a task is given
 - attempt_results: what an attempt is on record
 - code_check: whether the code is that of the workflows in force
+- derivation_loop: writes what follows, beside the relay
 - histories: what the log says of earlier attempts
 - task_policies: the delivery policies of tasks
 - tasks: reads, attempts, answers

@@ -33,6 +33,7 @@ from delta_outbox.workflow_engine.derived_events import DerivedEvents
 from delta_outbox.workflow_engine.execution.attempt_requests import attempt_request
 from delta_outbox.workflow_engine.execution.attempt_results import attempted
 from delta_outbox.workflow_engine.execution.code_check import check_code
+from delta_outbox.workflow_engine.execution.derivation_loop import DerivationLoop
 from delta_outbox.workflow_engine.execution.histories import Histories
 from delta_outbox.workflow_engine.execution.task_policies import NOBODY, task_policies
 from delta_outbox.workflow_engine.hosts.attempts import AttemptReport, AttemptRequest
@@ -98,6 +99,7 @@ class Tasks(TaskRunner):
         self._retry_at = 0.0  # monotonic seconds
         self._unread: Counter[str] = Counter()  # by event type; claimed and not submitted yet
         self._lock = Lock()
+        self._loop = DerivationLoop(self._derive)
 
     # --- what may be claimed -----------------------------------------------------------------
 
@@ -277,13 +279,27 @@ class Tasks(TaskRunner):
 
     # --- what follows ------------------------------------------------------------------------
 
-    def derive(self) -> None:
-        """Write what follows from what is on record."""
-        while self._derived.step().more:
-            pass
+    def _derive(self) -> bool:
+        written = self._derived.step()
+        return written.more or written.events > 0
+
+    def check(self) -> None:
+        """Raise what keeps workflows from going on.
+
+        Raises:
+            Exception: of what writes what follows.
+        """
+        self._loop.check()
+
+    def is_settled(self) -> bool:
+        """Say whether all that follows from what is on record is written. Where it was not, it is
+        by now, and something new may be open.
+        """
+        return self._loop.is_settled()
 
     def close(self) -> None:
         """End what runs. All that was started has an answer when this returns."""
+        self._loop.close()
         self._readers.shutdown()
         if self._hosts is not None:
             self._hosts.close(0.0)

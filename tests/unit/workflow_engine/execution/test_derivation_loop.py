@@ -1,0 +1,34 @@
+"""What follows is written beside a relay."""
+
+from __future__ import annotations
+
+import pytest
+
+from delta_outbox.workflow_engine.execution.derivation_loop import DerivationLoop
+
+
+def test_who_asks_learns_what_was_written() -> None:
+    """A relay that has nothing to do learns whether something follows, and once more if not."""
+    to_write = [True, True]
+    loop = DerivationLoop(lambda: bool(to_write) and to_write.pop())
+    try:
+        assert not loop.is_settled()
+        assert loop.is_settled()
+        to_write.append(True)
+        assert not loop.is_settled()
+    finally:
+        loop.close()
+
+
+def test_an_error_reaches_the_relay() -> None:
+    """What keeps it from going on is raised in the relay, and nobody waits for it."""
+
+    def step() -> bool:
+        raise KeyError
+
+    loop = DerivationLoop(step)
+    with pytest.raises(KeyError):
+        loop.is_settled()
+    with pytest.raises(KeyError):
+        loop.check()
+    loop.close()

@@ -35,6 +35,9 @@ logger = logging.getLogger(__name__)
 
 _INSTANT: Final = pa.timestamp("us", tz="UTC")
 
+TODO: Final = "todo"
+"""Who holds what waits for a person; the lease of such a claim ends when the item expires."""
+
 DELIVERY_KEY: Final = ("event_id", "arrival", "destination")
 
 DELIVERIES: Final = pa.schema(
@@ -92,6 +95,8 @@ class Claim:
         policies: the policy of each delivery.
         policy_version: version of the policies that decided.
         claimed_at: when it was decided.
+        held_by: who holds it; None: who has made it.
+        held_until: end of its lease; None: as the policies say.
     """
 
     claim_id: str
@@ -99,6 +104,8 @@ class Claim:
     policies: ClaimPolicies = field(repr=False)
     policy_version: str
     claimed_at: datetime
+    held_by: str | None = None
+    held_until: datetime | None = None
 
     def __len__(self) -> int:
         return int(self.deliveries.num_rows)
@@ -329,7 +336,10 @@ def claim_rows(claim: Claim) -> pa.Table:
     count = len(claim)
     given = claim.deliveries
     leases = claim.policies.column(
-        lambda policy: claim.claimed_at + timedelta(seconds=policy.lease_seconds), _INSTANT
+        lambda policy: (
+            claim.held_until or claim.claimed_at + timedelta(seconds=policy.lease_seconds)
+        ),
+        _INSTANT,
     )
     return pa.table(
         {
@@ -337,6 +347,7 @@ def claim_rows(claim: Claim) -> pa.Table:
             "attempt": pc.add(given["attempts"], 1),
             **_constant(count, from_state=State.PENDING, to_state=State.CLAIMED),
             **_constant(count, reason=Reason.CLAIMED, claim_id=claim.claim_id),
+            "relay_id": pa.repeat(pa.scalar(claim.held_by, pa.string()), count),
             "lease_expires_at": leases,
             "claim_size": pa.repeat(pa.scalar(count, pa.int32()), count),
             "publish_attempts": given["publish_attempts"],

@@ -77,6 +77,7 @@ def append_pausing(outbox: Store, request: Pausing) -> str:
     known = {
         *outbox.settings.publishers,
         *outbox.policies_in_force.destinations,
+        *outbox.settings.third_parties,
         *outbox.destinations.read().paused,  # some of them may have been removed since
     }
     if request.destination not in known:

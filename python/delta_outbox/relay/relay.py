@@ -360,6 +360,8 @@ class Relay:
             lease = held.claim.lease_seconds
             held.until = claimed_at + lease - margin_seconds(lease)
             held.sequence = log.sequence
+            if held.is_item:
+                continue
             if held.is_released:
                 self._end(held, [NotSent()] * len(held.claim))
             elif held.kind is None:

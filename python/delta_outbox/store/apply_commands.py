@@ -1,5 +1,5 @@
-"""Applies the commands of operators: replays and releases become transitions in the log, pauses a
-numbered write.
+"""Applies the commands of operators: replays, releases and completions become transitions in the
+log, pauses a numbered write.
 
 A request is a blind append to outbox_commands and conflicts with nothing. Whoever applies commands
 next, a relay or a command, decides what it means for the delivery as it stands by then; a command
@@ -20,6 +20,7 @@ from delta_outbox.core.literals import listed
 from delta_outbox.delta.log_reader import changes
 from delta_outbox.delta.numbered_writes import NumberedWrites
 from delta_outbox.lifecycle.states import TERMINAL_STATES, Reason, State
+from delta_outbox.store.completions import completions
 
 if TYPE_CHECKING:
     from delta_outbox.store.store import Store
@@ -60,6 +61,9 @@ class Commands:
         try:
             count = outbox.logs.append_until_won(
                 self._replays(commands), lambda: self._replays(commands)
+            )
+            count += outbox.logs.append_until_won(
+                completions(outbox, commands), lambda: completions(outbox, commands)
             )
             count += self._release(commands)
         except LaneClosed:  # they wait for the next epoch

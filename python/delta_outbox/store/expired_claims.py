@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import compress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +17,7 @@ from delta_outbox.core.clock import Clock
 from delta_outbox.lifecycle.claims import (
     COLUMNS,
     DELIVERIES,
+    TODO,
     decide_endings,
     ending_rows,
     held_claim,
@@ -90,7 +91,7 @@ class ExpiredClaims:
     ) -> list[str]:
         """Return the ids of the claims that may be ended: ours that are not in flight, those of
         which it is proven that nobody works on them, and those whose lease was seen to run out.
-        What waits for a person is never over.
+        What waits for a person has no worker: it is over when its lease is.
 
         Args:
             claims: from `overview`.
@@ -101,7 +102,11 @@ class ExpiredClaims:
         found = []
         for claim in claims:
             claim_id, worker = str(claim["claim_id"]), claim["claimed_by"]
-            if worker == "todo" or (in_flight is not None and claim_id in in_flight):
+            if worker == TODO:
+                if cast("datetime", claim["lease_expires_at"]) <= self._clock.now():
+                    found.append(claim_id)
+                continue
+            if in_flight is not None and claim_id in in_flight:
                 continue
             if (
                 (in_flight is not None and worker == self._worker_id)
@@ -117,7 +122,7 @@ class ExpiredClaims:
         Args:
             worker_id: who claimed.
         """
-        return self._exclusive and worker_id not in WORKERS and worker_id != "todo"
+        return self._exclusive and worker_id not in WORKERS and worker_id != TODO
 
     @property
     def is_alone(self) -> bool:

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from delta_outbox.core.errors import LaneClosed, LogRewound, SequenceTaken
 from delta_outbox.core.failpoints import reach
@@ -141,8 +142,8 @@ class TransitionLog:
         """Append rows at the next sequence and read back that it was this append.
 
         Args:
-            rows: columns of `TRANSITIONS` but for epoch, lane, sequence and relay_id, which are
-                filled in here; at most one row per delivery.
+            rows: columns of `TRANSITIONS` but for epoch, lane and sequence, which are filled in
+                here, as is relay_id where it is null; at most one row per delivery.
 
         Raises:
             SequenceTaken: somebody else appended there first; nothing was written.
@@ -272,7 +273,6 @@ class TransitionLog:
             "epoch": pa.repeat(pa.scalar(self.epoch, pa.int32()), count),
             "lane": pa.repeat(pa.scalar(self.lane, pa.int32()), count),
             "sequence": pa.repeat(pa.scalar(number, pa.int64()), count),
-            "relay_id": pa.repeat(pa.scalar(self._relay_id), count),
         }
         columns = []
         for field in TRANSITIONS:
@@ -282,4 +282,6 @@ class TransitionLog:
                 columns.append(rows[field.name].cast(field.type))
             else:
                 columns.append(pa.nulls(count, field.type))
+            if field.name == "relay_id":
+                columns[-1] = pc.fill_null(columns[-1], self._relay_id)
         return pa.Table.from_arrays(columns, schema=TRANSITIONS)

@@ -18,6 +18,7 @@ from delta_outbox.railway.rows import joined, rows_of
 from delta_outbox.relay import Mode, Relay, Summary
 from delta_outbox.workflow_engine.execution.tasks import Tasks
 from delta_outbox.workflow_engine.hosts.call import Setup
+from delta_outbox.workflow_engine.items import BadAnswer, ItemClosed, Items, UnknownItem
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -111,7 +112,6 @@ CASES: list[tuple[str, list[tuple[str, str, str | None]], list[str], str]] = [
         ["book", "book", "book", "pay", "tell"],
         "parcel.sent",
     ),
-    ("carrier_refuses", [("book", "rejected", "not_booked")], ["book"], "parcel.kept"),
     (
         "bank_is_silent",
         [
@@ -122,6 +122,17 @@ CASES: list[tuple[str, list[tuple[str, str, str | None]], list[str], str]] = [
         ],
         ["book", "pay", "tell"],
         "parcel.sent",
+    ),
+    (
+        "bank_refuses",
+        [
+            ("book", "completed", "booked"),
+            ("pay", "rejected", "not_paid"),
+            ("ring", "lease_expired", None),
+            ("ring", "expired", "default exit"),
+        ],
+        ["book", "pay"],
+        "parcel.kept",
     ),
     (
         "post_hangs",
@@ -155,3 +166,42 @@ def test_every_fault_is_an_outcome(
     its = [one.removesuffix(f"-{does}") for one in books.read() if one.endswith(f"-{does}")]
     assert asked == its
     assert last == types(tmp_path / "out")[-1]
+
+
+def test_an_item_waits_for_an_answer(store: Store, books: Ledger, tmp_path: Path) -> None:
+    """A drain ends beside an open item, whom nobody but its answer ends; then its instance goes on,
+    and another answer is told what has become of it.
+    """
+    order(store, books, "heavy", does="carrier_refuses")
+    assert 1 == drained(store, tmp_path / "out").waiting
+    assert [("book", "rejected", "not_booked")] == steps(store, "heavy")
+    outbox = store.outbox(tmp_path / "out")
+    items = Items(outbox, modules=["parcels"], folder=AUTHOR)
+    who = {"actor": "ann", "reason": "it fits"}
+    with pytest.raises(BadAnswer, match=r"review-heavy: /send: missing\."):
+        items.complete("review-heavy", {"parcel": "heavy"}, **who)
+    with pytest.raises(BadAnswer, match="is about another item"):
+        items.complete("review-heavy", {"parcel": "light", "send": True}, **who)
+    with pytest.raises(UnknownItem):
+        items.complete("book-heavy", {}, **who)
+    done = items.complete("review-heavy", {"parcel": "heavy", "send": True}, **who)
+    assert "send" == done.outcome
+    with pytest.raises(ItemClosed, match="with the outcome send"):
+        items.complete("review-heavy", {"parcel": "heavy", "send": False}, **who)
+    outbox.close()
+    drained(store, tmp_path / "out")
+    assert [
+        ("book", "rejected", "not_booked"),
+        ("review", "completed", "send"),
+    ] == steps(store, "heavy")
+    assert "parcel.sent" == types(tmp_path / "out")[-1]
+    (ended,) = [
+        row
+        for row in store.transitions()
+        if row["event_id"] == "review-heavy" and row["to_state"] == "PUBLISHED"
+    ]
+    assert ("ann", done.command_id, '{"parcel":"heavy"}') == (
+        ended["actor"],
+        ended["command_id"],
+        ended["outcome_data"],
+    )

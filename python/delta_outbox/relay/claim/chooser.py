@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow.compute as pc
 
 from delta_outbox.core.arrow import shared_texts
-from delta_outbox.lifecycle.claims import Claim, new_claim_id
+from delta_outbox.lifecycle.claims import TODO, Claim, new_claim_id
 from delta_outbox.lifecycle.order_scopes import scopes_of
 from delta_outbox.relay.claim.flight import Flight, Held
 from delta_outbox.relay.claim.task_runner import TaskRunner
@@ -227,7 +227,10 @@ class Chooser:
         if batch is None or not batch.num_rows:
             return []
         whole = self._outbox.new_claim(batch)
-        return [self.held(kind, one, to=to) for one in whole.singles()]
+        claims = [self.held(kind, one, to=to) for one in whole.singles()]
+        if to == TODO:
+            self._runner.hand_over(claims)
+        return claims
 
     def _slots(self, to: str, held: Sequence[Held], kind: Kind | None = None) -> int:
         """Return how many claims more may be in flight. One slot is never for retries, so that

@@ -50,6 +50,14 @@ class TaskRunner:
         """
         return np.zeros(deliveries.num_rows, dtype=np.bool_)
 
+    def hand_over(self, claims: Sequence[Held]) -> None:
+        """Let people have what waits for them, before it is claimed: `todo` holds such a claim
+        until its item expires. What is over already stays with the relay, which ends it.
+
+        Args:
+            claims: that are to be made; of one item each.
+        """
+
     def start(self, claims: Sequence[Held]) -> Sequence[Answer]:
         """Begin an attempt of each task, and return what will have become of it.
 

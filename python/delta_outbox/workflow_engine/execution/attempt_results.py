@@ -6,6 +6,7 @@ from datetime import datetime
 
 from delta_outbox.lifecycle.endings import Attempted
 from delta_outbox.lifecycle.results import to_json
+from delta_outbox.lifecycle.states import Reason
 from delta_outbox.railway.algorithms.history import History
 from delta_outbox.railway.outcomes import DEFAULT_EXIT, Exit
 from delta_outbox.railway.routing import CAUSES, LeadsNowhere, Routing, TaskEnding
@@ -42,6 +43,19 @@ def attempted(
         outcome=outcome_of(routing, task, CAUSES[ending.reason], chosen),
         outcome_data=to_json(decided.data) if decided else None,
         error=error or None,
+    )
+
+
+def expired(routing: Routing, task: str) -> Attempted:
+    """Return how the claim of a task ends that has expired before anything of it was done.
+
+    Args:
+        routing: of the version that the instance has started with.
+        task: its name.
+    """
+    return Attempted(
+        reason=Reason.EXPIRED,
+        outcome=outcome_of(routing, task, CAUSES[Reason.EXPIRED], None),
     )
 
 

@@ -1,5 +1,5 @@
-"""The delivery policies of tasks: each goes to its third party, in no order, and is never DEAD by
-itself.
+"""The delivery policies of tasks: each goes to its third party, or to `todo` if it waits for a
+person, in no order, and is never DEAD by itself.
 
 They stand before the rows of `delivery_policies`, because the first row that matches wins.
 """
@@ -9,16 +9,16 @@ from __future__ import annotations
 from typing import Final
 
 from delta_outbox.core.reserved_names import RESERVED
+from delta_outbox.lifecycle.claims import TODO
 from delta_outbox.lifecycle.policy import DeliveryPolicy
 from delta_outbox.lifecycle.policy_columns import Ordering
 from delta_outbox.railway.routing import Routing
-from delta_outbox.railway.tasks import Category
 from delta_outbox.workflow_engine.derivation.events import task_type
 from delta_outbox.workflow_engine.derivation.plans import Plan
 
 _LEASE: Final = 60.0  # seconds, of what is not attempted
 NOBODY: Final = "workflows"
-"""The destination of what waits for a person, and of what looks like a task and is none."""
+"""The destination of what looks like a task and is none."""
 
 BEFORE: Final = 10.0  # seconds of a lease that are left beside the time limit of a call
 MOST_ATTEMPTS: Final = 1_000_000
@@ -32,10 +32,11 @@ def task_policies(plan: Plan) -> tuple[DeliveryPolicy, ...]:
         plan: in force.
     """
     found = [
-        _policy(task_type(name, task), row["third_party"], _lease(version.routing, row))
+        _policy(task_type(name, task), TODO, _LEASE)
+        if version.routing.is_to_do(task)
+        else _policy(task_type(name, task), row["third_party"], _lease(version.routing, row))
         for name, version in plan.versions.items()
         for task, row in sorted(version.routing.tasks.items())
-        if row["category"] != Category.TO_DO
     ]
     return (*found, _policy(f"{RESERVED}*", NOBODY, _LEASE))
 

@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock, Thread
 from typing import Final
@@ -16,8 +16,10 @@ import pyarrow as pa
 
 from delta_outbox.core.arrow import Mask
 from delta_outbox.core.errors import OutboxError
+from delta_outbox.core.instants import LAST_INSTANT, instant_of
 from delta_outbox.core.redaction import describe
 from delta_outbox.core.reserved_names import RESERVED
+from delta_outbox.lifecycle.claims import TODO
 from delta_outbox.lifecycle.endings import Attempted, Crashed
 from delta_outbox.lifecycle.policy import DeliveryPolicy
 from delta_outbox.lifecycle.results import Rejected
@@ -31,7 +33,7 @@ from delta_outbox.workflow_engine.derivation.events import TaskEvent
 from delta_outbox.workflow_engine.derivation.plans import Plan
 from delta_outbox.workflow_engine.derived_events import DerivedEvents
 from delta_outbox.workflow_engine.execution.attempt_requests import attempt_request
-from delta_outbox.workflow_engine.execution.attempt_results import attempted
+from delta_outbox.workflow_engine.execution.attempt_results import attempted, expired
 from delta_outbox.workflow_engine.execution.code_check import check_code
 from delta_outbox.workflow_engine.execution.derivation_loop import DerivationLoop
 from delta_outbox.workflow_engine.execution.histories import Histories
@@ -49,6 +51,7 @@ AT_ONCE: Final = 1000  # tasks of a third party without a limit of its own
 PAUSE: Final = 5.0  # seconds, until a task is tried again that this relay could not attempt
 RETRY_SECONDS: Final = 30.0  # until workflows are tried again that could not be put into force
 LONGEST: Final = 86_400.0  # seconds that a lease may last, so that an attempt may
+NEVER: Final = instant_of(LAST_INSTANT)
 READERS: Final = 2  # threads that read what was claimed
 
 
@@ -96,6 +99,7 @@ class Tasks(TaskRunner):
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="tasks")
         self._policies: tuple[DeliveryPolicy, ...] = ()
         self._plan_number = 0  # of which those are
+        self._items: set[str] = set()  # event types of what waits for a person
         self._retry_at = 0.0  # monotonic seconds
         self._unread: Counter[str] = Counter()  # by event type; claimed and not submitted yet
         self._lock = Lock()
@@ -135,6 +139,7 @@ class Tasks(TaskRunner):
         if before is not None:  # what it runs ends there
             Thread(target=before.close, args=(LONGEST,), name="former hosts").start()
         self._policies, self._plan_number = task_policies(plan), plan.number
+        self._items = {one.event_type for one in self._policies if one.destinations == (TODO,)}
 
     @property
     def third_parties(self) -> Collection[str]:
@@ -149,7 +154,7 @@ class Tasks(TaskRunner):
         """Return how many tasks may be in flight for a third party.
 
         Args:
-            third_party: its name.
+            third_party: its name; `todo` for people.
         """
         if third_party == NOBODY:
             return 0
@@ -168,7 +173,26 @@ class Tasks(TaskRunner):
             found[its[: max(0, self._room(name) - self._unread[name])]] = True
         return found
 
+    def hand_over(self, claims: Sequence[Held]) -> None:
+        """Let people have what waits for them, before it is claimed: `todo` holds such a claim
+        until its item expires. What is over already stays with the relay, which ends it.
+
+        Args:
+            claims: that are to be made; of one item each.
+        """
+        deliveries = pa.concat_tables([held.claim.deliveries for held in claims])
+        read = self._reader.read(list(zip(*_places(deliveries), strict=True)))
+        expiries = {event_id: task.expires_at or NEVER for (event_id, _), task in read.items()}
+        now = self._clock.now()
+        for held in claims:
+            until = expiries.get(held.claim.deliveries["event_id"][0].as_py(), now)
+            if until > now:
+                held.claim = replace(held.claim, held_by=TODO, held_until=until)
+                held.is_item = True
+
     def _room(self, event_type: str) -> int:
+        if event_type in self._items:
+            return AT_ONCE
         name = event_type.removeprefix(RESERVED)
         if self._hosts is None or name not in self._hosts.tasks:
             return 0
@@ -230,6 +254,9 @@ class Tasks(TaskRunner):
                 found[one.event_id] = Rejected(error="no numbered write has made it")
                 continue
             routing = self._routing(task)
+            if routing is not None and routing.is_to_do(task.place.task):
+                found[one.event_id] = expired(routing, task.place.task)
+                continue
             facts = self._hosts.tasks.get(f"{task.workflow}/{task.place.task}")
             if routing is None or facts is None:
                 found[one.event_id] = _later(f"{task.workflow}.{task.place.task} is not there")

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from pydantic import BaseModel
+
 from delta_outbox.railway import (
     AtMostOnce,
     BlackBox,
@@ -24,12 +26,14 @@ from delta_outbox.railway import (
     FinallyRefused,
     Hurt,
     Idempotent,
+    Item,
     Necessity,
     Never,
     Outcome,
     PessimisticLock,
     Risk,
     Task,
+    ToDo,
     Trigger,
     Visibility,
     Workflow,
@@ -52,6 +56,15 @@ class Booked(Outcome):
 class Paid(Outcome):
     PAID = "paid"
     NOT_PAID = "not_paid"
+
+
+class Reviewed(Outcome):
+    KEEP = "keep"
+    SEND = "send"
+
+
+class Rung(Outcome):
+    PAYS = "pays"
 
 
 class Told(Outcome):
@@ -107,13 +120,17 @@ class Pay(PessimisticLock[Parcel, Paid]):
     time_limit = timedelta(seconds=20)
     settles_within = timedelta(seconds=0.5)
     expires = timedelta(hours=1)
+    when_faulted = Paid.NOT_PAID
     when_uncertain = Paid.NOT_PAID
 
     def attempt(self, trigger: Trigger[Parcel], task_id: str) -> Decided[Paid]:
         assert {"book": {"van": 7}} == trigger.facts
         ask(trigger.start.port, task_id)
-        if trigger.start.does == "bank_is_silent":
-            raise TimeoutError
+        match trigger.start.does:
+            case "bank_is_silent":
+                raise TimeoutError
+            case "bank_refuses":
+                raise FinallyRefused("no money")
         return Decided(outcome=Paid.PAID)
 
     def lookup(self, trigger: Trigger[Parcel], task_id: str) -> Decided[Paid] | None:
@@ -125,6 +142,53 @@ class Pay(PessimisticLock[Parcel, Paid]):
         self, attempts: int, trigger: Trigger[Parcel], task_id: str, error: Exception | None
     ) -> timedelta | None:
         return timedelta(seconds=0.1)
+
+
+class Verdict(BaseModel):
+    parcel: str
+    send: bool
+
+
+class Shown(BaseModel):
+    parcel: str
+
+
+class Review(ToDo[Parcel, Reviewed, Verdict, Shown]):
+    """Somebody looks at a parcel that nobody wants to carry."""
+
+    identifier = "review-{parcel}"
+    roles = frozenset({"support"})
+    contract = Verdict
+    expires = timedelta(hours=1)
+
+    def read_model(self, trigger: Trigger[Parcel]) -> Shown:
+        return Shown(parcel=trigger.start.parcel)
+
+    def correlate(self, data: Verdict) -> str:
+        return f"review-{data.parcel}"
+
+    def decide(self, item: Item[Shown], data: Verdict) -> Decided[Reviewed]:
+        assert data.parcel == item.read_model.parcel
+        outcome = Reviewed.SEND if data.send else Reviewed.KEEP
+        return Decided(outcome=outcome, data={"parcel": data.parcel})
+
+
+class Ring(ToDo[Parcel, Rung, Shown, Shown]):
+    """Somebody rings the customer, soon or never."""
+
+    identifier = "ring-{parcel}"
+    roles = frozenset({"support"})
+    contract = Shown
+    expires = timedelta(seconds=2)
+
+    def read_model(self, trigger: Trigger[Parcel]) -> Shown:
+        return Shown(parcel=trigger.start.parcel)
+
+    def correlate(self, data: Shown) -> str:
+        return f"ring-{data.parcel}"
+
+    def decide(self, item: Item[Shown], data: Shown) -> Decided[Rung]:
+        return Decided(outcome=Rung.PAYS)
 
 
 class Tell(BlackBox[Parcel, Told]):
@@ -161,8 +225,10 @@ parcels = Workflow(
     instance="{parcel}",
     first=Book,
     routes=(
-        route(Book, {Booked.BOOKED: Pay, Booked.NOT_BOOKED: kept}),
-        route(Pay, {Paid.PAID: Tell, Paid.NOT_PAID: kept}),
+        route(Book, {Booked.BOOKED: Pay, Booked.NOT_BOOKED: Review}),
+        route(Review, {Reviewed.SEND: sent, Reviewed.KEEP: kept}),
+        route(Pay, {Paid.PAID: Tell, Paid.NOT_PAID: Ring}),
+        route(Ring, {Rung.PAYS: sent}),
         route(Tell, {Told.TOLD: sent, Told.MAYBE_TOLD: maybe_sent}),
     ),
     default_exit=kept,
@@ -172,4 +238,4 @@ parcels = Workflow(
 def provide(settings: Mapping[str, Any]) -> list[Task[Any, Any]]:
     """Return the tasks."""
     del settings
-    return [Book(), Pay(), Tell()]
+    return [Book(), Pay(), Tell(), Review(), Ring()]

@@ -1,0 +1,84 @@
+"""Completions of items that wait for a person: commands that end a claim of `todo` with an outcome.
+
+Of several for one item the first in the command log counts, if it was asked for before the item
+expired; whoever applies commands does so before claims of `todo` are ended by their lease. The
+others stay in the log as what they are: answers that came too late.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from delta_outbox.lifecycle.claims import TODO
+from delta_outbox.lifecycle.states import Reason, State
+
+if TYPE_CHECKING:
+    from delta_outbox.store.store import Store
+
+KIND: Final = "complete"
+_INSTANT: Final = pa.timestamp("us", tz="UTC")
+
+
+def completion_arguments(outcome: str, data: Mapping[str, Any]) -> str:
+    """Return what a command says of an answer, as JSON.
+
+    Args:
+        outcome: that was decided.
+        data: that belongs to it.
+    """
+    body = json.dumps(data, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return json.dumps({"outcome": outcome, "data": body}, ensure_ascii=False)
+
+
+def completions(outbox: Store, commands: str) -> pa.Table:
+    """Return the transitions of the completions that still hold, one per item.
+
+    Args:
+        outbox: the store.
+        commands: SQL, a relation with rows of the command log and their _commit_version.
+    """
+    # The position first: what is appended after it makes the append lose, never wrong.
+    outbox.logs.catch_up()
+    outbox.refresh(planned_by=outbox.worker_id)
+    found = outbox.spark.sql(
+        "select s.event_id, s.arrival, s.destination, s.lifecycle, s.ordering_key, "
+        "s.attempts as attempt, s.publish_attempts, s.crashes, s.suspect, s.claim_id, "
+        "get_json_object(c.arguments, '$.outcome') as outcome, "
+        "get_json_object(c.arguments, '$.data') as outcome_data, c.command_id, c.actor from ("
+        "  select *, row_number() over (partition by event_id, arrival"
+        "   order by _commit_version, command_id) as turn"
+        f" from {commands} where kind = '{KIND}') as c "
+        f"inner join {outbox.tables.state} as s on c.event_id = s.event_id "
+        f"and c.arrival = s.arrival where c.turn = 1 and s.state = '{State.CLAIMED}' "
+        f"and s.claimed_by = '{TODO}' and c.lifecycle = s.lifecycle "
+        "and c.requested_at <= s.lease_expires_at "
+        "and get_json_object(c.arguments, '$.outcome') is not null"
+    ).toArrow()
+    count, now = found.num_rows, outbox.clock.now()
+    return pa.table(
+        {
+            **{name: found[name] for name in found.column_names},
+            **_repeated(
+                count,
+                from_state=State.CLAIMED,
+                to_state=State.PUBLISHED,
+                reason=Reason.COMPLETED,
+                policy_version=outbox.policies_in_force.version,
+            ),
+            "claim_size": pa.repeat(pa.scalar(1, pa.int32()), count),
+            "occurred_at": _instants(now, count),
+        }
+    )
+
+
+def _repeated(count: int, **values: str) -> dict[str, pa.Array]:
+    return {name: pa.repeat(pa.scalar(str(value)), count) for name, value in values.items()}
+
+
+def _instants(at: datetime, count: int) -> pa.Array:
+    return pa.repeat(pa.scalar(at, _INSTANT), count)

@@ -11,7 +11,7 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
@@ -148,6 +148,18 @@ class PolicySet:
     def destinations(self) -> frozenset[str]:
         """Return the names of all destinations, to be checked against the settings."""
         return frozenset(name for policy in self.policies for name in policy.destinations)
+
+    def without(self, destinations: Collection[str]) -> PolicySet:
+        """Return the policies that go to none of some destinations.
+
+        Args:
+            destinations: their names.
+        """
+        return PolicySet(
+            policies=tuple(
+                one for one in self.policies if not {*one.destinations} & {*destinations}
+            )
+        )
 
     @property
     def any_hold(self) -> bool:

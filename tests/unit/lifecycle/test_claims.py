@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from delta_outbox.core.tables import TRANSITIONS
 from delta_outbox.lifecycle.claims import (
     DELIVERIES,
+    TODO,
     Claim,
     claim_rows,
     decide_endings,
@@ -249,3 +251,25 @@ def test_what_may_block_others():
     assert overview("a", due=3).holds(but="b")
     assert overview("a", due=3).holds(but=None)
     assert overview("a", "b", due=1).holds(but="a")
+
+
+def test_a_task_has_a_claim_of_its_own() -> None:
+    """Deliveries that are claimed one by one share nothing but the time of the claim."""
+    eligible = pa.Table.from_pylist([delivery("e1"), delivery("e2")], schema=DELIVERIES)
+    whole = make_claim(eligible, policies=POLICIES, now=NOW, claim_id="c")
+    singles = whole.singles()
+    assert [["e1"], ["e2"]] == [one.deliveries["event_id"].to_pylist() for one in singles]
+    assert [1, 1] == [claim_rows(one)["claim_size"][0].as_py() for one in singles]
+    assert 3 == len({"c", *(one.claim_id for one in singles)})
+    assert [whole.policies[0]] == list(singles[0].policies)
+
+
+def test_a_claim_may_be_held_by_somebody_else() -> None:
+    """Who makes a claim for a person says who holds it, and until when."""
+    eligible = pa.Table.from_pylist([delivery("e1")], schema=DELIVERIES)
+    claim = make_claim(eligible, policies=POLICIES, now=NOW, claim_id="c")
+    until = NOW + timedelta(days=400)
+    (row,) = claim_rows(replace(claim, held_by=TODO, held_until=until)).to_pylist()
+    assert (TODO, until) == (row["relay_id"], row["lease_expires_at"])
+    (own,) = claim_rows(claim).to_pylist()
+    assert (None, NOW + timedelta(seconds=30)) == (own["relay_id"], own["lease_expires_at"])

@@ -107,12 +107,12 @@ class Destinations:
     def _prepare_for(self, policies: PolicySet) -> None:
         """Check the destinations of policies before they are put into force."""
         settings = self._outbox.settings
-        payload_formats = prepare_payload_formats(policies, settings)
-        published = policies.destinations - {*self._runner.third_parties}
-        if not published <= set(self._destinations):
+        published = policies.without(self._runner.third_parties)
+        payload_formats = prepare_payload_formats(published, settings)
+        if not published.destinations <= set(self._destinations):
             if settings.relay.tracing:
                 check_tracing()
-            self._take(published, payload_formats)
+            self._take(published.destinations, payload_formats)
         self._forget_plan()  # it was made by other policies
 
     def _take(self, names: Iterable[str], payload_formats: Mapping[str, CloudEventFormat]) -> None:

@@ -190,22 +190,25 @@ class Items:
             visit=event.place.visit,
             facts=event.place.facts,
         )
-        try:
-            about = within(DECISION_LIMIT, lambda: task.correlate(answer))
-            item: Item[Any] = Item(
-                task_id=event.task_id,
-                read_model=within(DECISION_LIMIT, lambda: task.read_model(trigger)),
-                due_at=event.due_at,
-                expires_at=event.expires_at,
-            )
-            decided = within(DECISION_LIMIT, lambda: task.decide(item, answer))
-        except Exception as error:
-            logger.warning("item_undecided", extra={"error": describe(error)})
-            raise UndecidedAnswer(
-                f"{event.task_id}: {type(error).__name__} in the code of {kind.__name__}."
-            ) from error
-        if about != event.task_id:
+
+        def ask(function: str, *arguments: Any) -> Any:
+            try:
+                return within(DECISION_LIMIT, lambda: getattr(task, function)(*arguments))
+            except Exception as error:
+                logger.warning("item_undecided", extra={"error": describe(error)})
+                raise UndecidedAnswer(
+                    f"{event.task_id}: {type(error).__name__} in {kind.__name__}.{function}."
+                ) from error
+
+        if ask("correlate", answer) != event.task_id:
             raise BadAnswer(f"{event.task_id}: the data is about another item.")
+        item: Item[Any] = Item(
+            task_id=event.task_id,
+            read_model=ask("read_model", trigger),
+            due_at=event.due_at,
+            expires_at=event.expires_at,
+        )
+        decided = ask("decide", item, answer)
         if not isinstance(decided, Decided) or not isinstance(decided.outcome, kind.outcomes()):
             raise UndecidedAnswer(f"{event.task_id}: {kind.__name__} has decided what it cannot.")
         return decided

@@ -169,11 +169,11 @@ def test_every_fault_is_an_outcome(
 
 
 def test_an_item_waits_for_an_answer(store: Store, books: Ledger, tmp_path: Path) -> None:
-    """A drain ends beside an open item, whom nobody but its answer ends; then its instance goes on,
-    and another answer is told what has become of it.
+    """A drain ends beside an open item; its answer ends it, its instance goes on, and who answers
+    once more is told what has become of it.
     """
     order(store, books, "heavy", does="carrier_refuses")
-    assert 1 == drained(store, tmp_path / "out").waiting
+    assert 0 == drained(store, tmp_path / "out").waiting
     assert [("book", "rejected", "not_booked")] == steps(store, "heavy")
     outbox = store.outbox(tmp_path / "out")
     items = Items(outbox, modules=["parcels"], folder=AUTHOR)

@@ -241,7 +241,7 @@ class OpenDeliveries:
             .mapInArrow(_numbered, "number bigint")
             .toArrow()
         )
-        return np.unique(found["number"].to_numpy().view(np.uint64))
+        return np.sort(found["number"].to_numpy().view(np.uint64))
 
     def by_commit(self, read_view: DataFrame, *, at: datetime) -> pa.Table:
         """Return how many deliveries wait of each commit of the event log, the first one first.

@@ -61,6 +61,7 @@ def test_what_is_due_later_takes_no_place() -> None:
             {"ordering_key": "l", "available_at": NOW + timedelta(seconds=59)},
             {"ordering_key": "l"},
             {"ordering_key": "m"},
+            {"ordering_key": "k"},
         ]
     )
     plan, left_out, timing = window(rows.slice(0, 5)), LeftOut(), Timing(ManualClock(NOW))

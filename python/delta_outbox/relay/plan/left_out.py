@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from delta_outbox.core.arrow import mask_of
+from delta_outbox.core.arrow import Mask, mask_of
 from delta_outbox.core.hashing import Numbers, numbers_of
 from delta_outbox.core.instants import instant_of
 from delta_outbox.lifecycle.order_scopes import scopes_of
@@ -62,8 +62,10 @@ class LeftOut:
         for until, unavailable in ((now + LATER, _OPEN), (now + LATER, closed), (now, closed)):
             dropped = window.drop_waiting(until=until, unavailable=unavailable)
             if dropped is not None:
-                numbers = numbers_of(pa.chunked_array([dropped.scopes]))
-                self._scopes = np.union1d(self._scopes, numbers)
+                numbers = np.sort(numbers_of(pa.chunked_array([dropped.scopes])))
+                numbers = numbers[~self._has(numbers)]
+                places = np.searchsorted(self._scopes, numbers)
+                self._scopes = np.insert(self._scopes, places, numbers)
                 self.unavailable |= unavailable
                 if dropped.next_change is not None:
                     self._list_by(timing.instant_of(dropped.next_change))
@@ -79,18 +81,23 @@ class LeftOut:
             policies: the delivery policies in force.
             timing: the time.
         """
-        if not (self._scopes.size and arrivals.num_rows):
+        if not self._scopes.size:
             return arrivals
         scopes = scopes_of(arrivals, policies)
         has_one = mask_of(scopes.is_valid())
-        numbers = numbers_of(pa.chunked_array([scopes.drop_null()]))
-        places = np.minimum(np.searchsorted(self._scopes, numbers), self._scopes.size - 1)
         is_behind = np.zeros(arrivals.num_rows, dtype=bool)
-        is_behind[has_one] = self._scopes[places] == numbers
+        is_behind[has_one] = self._has(numbers_of(pa.chunked_array([scopes.drop_null()])))
         if policies.any_age and is_behind.any():  # no order keeps what is too old from its end
             expires = expiry_of(arrivals, policies)[is_behind].min()
             self._list_by(timing.instant_of(instant_of(int(expires))))
         return arrivals.filter(pa.array(~is_behind))
+
+    def _has(self, numbers: Numbers) -> Mask:
+        if not self._scopes.size:
+            return np.zeros(numbers.size, dtype=bool)
+        places = np.minimum(np.searchsorted(self._scopes, numbers), self._scopes.size - 1)
+        found: Mask = self._scopes[places] == numbers
+        return found
 
     def _list_by(self, at: float) -> None:
         self.again_at = min(self.again_at, at)

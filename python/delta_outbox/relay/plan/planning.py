@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_outbox.core.literals import instant_literal, listed
+from delta_outbox.core.literals import listed
 from delta_outbox.lifecycle.claims import DELIVERIES, in_order, joined
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.states import OPEN_STATES
@@ -76,7 +76,6 @@ class Planning:
         self._commands_seen = 0
         self._epoch: Epoch | None = None  # of the lanes, at the last poll
         self._stands_by = False
-        self._go_on_at = 0.0  # monotonic seconds; not before that to other lanes
         self.open = 0  # deliveries, in the end
 
     # --- the window --------------------------------------------------------------------------
@@ -260,7 +259,7 @@ class Planning:
         )
         self._other_lanes.forget()
         if self.has_work:
-            self._go_on_at = started
+            self._other_lanes.found_work()
         elif opened is not None and self._share.are_several:
             self._poll_other_lanes(opened, alive)
         self._timing.end(started)
@@ -542,23 +541,14 @@ class Planning:
 
     def _poll_other_lanes(self, opened: Opened, alive: Set[str]) -> None:
         """Poll the lanes of others, with nothing to do on our own; go on to those that nobody has
-        and on which something is due, if a relay may not have them all at once. If that was in
-        vain, wait before going on again.
+        and on which something is due, if a relay may not have them all at once.
         """
         self._other_lanes.poll(opened.everything, opened.versions)
-        now = self._clock.monotonic()
-        if alive or now < self._go_on_at or not self._other_lanes.are_due:
-            return
-        # Whoever waits on its lanes for the end of a claim stays, and else goes to where one is.
-        claimed = "state = 'CLAIMED'" if not opened.found.open else "false"
-        due = f"coalesce(available_at <= {instant_literal(self._clock.now())}, true)"
-        condition = f"state = 'PENDING' and {due} or {claimed}"
-        to = self._share.unowned(opened.everything, condition=condition)
+        to = () if alive else self._other_lanes.to_go_on(opened.everything, own=opened.found)
         if to and self._share.choose(to=to):
-            self._go_on_at = now + STANDBY_SECONDS
             self.forget()
             self._other_lanes.forget()
-            self._timing.next_due = now
+            self._timing.next_due = self._clock.monotonic()
 
     def _apply_commands(self, latest: Mapping[str, int]) -> int:
         """Append what operators ask for; returns how many transitions that made."""

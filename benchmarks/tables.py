@@ -231,7 +231,9 @@ def scheduled(document: Document) -> str:
         )
         for kind, both in document["ratios"].items()
     ]
-    behind = f"behind {what['scheduled']:,} scheduled and {what['claimed']:,} claimed"
+    behind = (
+        f"behind {what['scheduled']:,} scheduled with a key each, and {what['claimed']:,} claimed"
+    )
     header = ("one event, in seconds and CPU time", "alone", behind, "times", "CPU time")
     idle = document["idle_cores"]
     return (

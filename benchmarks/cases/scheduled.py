@@ -1,5 +1,5 @@
-"""What waits for time or for a person costs what is due: a million scheduled events, and ten
-thousand open claims of `todo`, before events that come one by one.
+"""What waits for time or for a person costs what is due: a million scheduled events, each with an
+ordering key of its own, and ten thousand open claims of `todo`, before events that come one by one.
 """
 
 from __future__ import annotations
@@ -109,10 +109,9 @@ def one_by_one(
 
 def _write(outbox: Outbox, waiting: list[int]) -> list[tuple[Stream, str]]:
     """Write what waits, and return it with the state that it has."""
-    scheduled, claimed = (
-        Stream(name=f"bench.{name}", count=count)
-        for name, count in zip(("scheduled", "claimed"), waiting, strict=True)
-    )
+    count, claims = waiting
+    scheduled = Stream(name="bench.scheduled", count=count, keys=count)
+    claimed = Stream(name="bench.claimed", count=claims)
     now = datetime.now(UTC)
     ours.append(outbox, scheduled, available_at=now + LATER)
     write_open_claims(outbox, claimed, owner="todo", now=now, until=now + LATER)

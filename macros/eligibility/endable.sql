@@ -1,15 +1,16 @@
-{% macro endable(deliveries, policy_rows, now) -%}
+{% macro endable(deliveries, policy_rows, now, due_by) -%}
     {#-
         The waiting deliveries that are to be ended without being sent: an operator has asked for it, or they are past the
         age that their policy allows. They are due, for nothing is claimed before that, and no order holds them back.
 
-        Arguments: those of `eligible`.
+        Arguments: those of `eligible`, and
+            due_by: SQL expression, the time by which they are due; later than now, to know them before
     -#}
     with waiting as (
         select * from {{ deliveries }}
         where
             state = 'PENDING'
-            and {{ delta_outbox.is_due(now) }}
+            and {{ delta_outbox.is_due(due_by) }}
     ),
 
     event_types as (

@@ -28,9 +28,6 @@
             end as next_due
         )) as blocker
     from {{ ordered }}
-    where
-        scope is not null
-        and not is_due
-        and (state <> 'DEAD' or on_dead = 'hold')
+    where {{ delta_outbox.blocks_its_scope() }}
     group by scope
 {%- endmacro %}

@@ -58,14 +58,14 @@
 {{ delta_outbox.no_changes(commands) }}
 --- eligible
 {{ delta_outbox.eligible("__deliveries__", "outbox_policies", "__now__") }}
---- eligible_all
-{{ delta_outbox.eligible_all("__deliveries__") }}
 --- eligible_per_destination
 {{ delta_outbox.eligible_per_destination(
     "__deliveries__", "outbox_policies", "__now__", "__unavailable__", "__each__"
 ) }}
+--- blocked_scopes
+{{ delta_outbox.blocked_scopes("__deliveries__", "outbox_policies", "__now__", "__unavailable__") }}
 --- endable
-{{ delta_outbox.endable("__deliveries__", "outbox_policies", "__now__") }}
+{{ delta_outbox.endable("__deliveries__", "outbox_policies", "__now__", "__due_by__") }}
 --- position
 {{ delta_outbox.position() }}
 --- lane

@@ -70,7 +70,7 @@ def describe(outbox: Store) -> dict[str, Any]:
         "lanes": now.lanes,
         "becomes": now.becomes,
         "open": found.open,
-        "claimed": found.open - found.pending,
+        "claimed": found.claimed,
         "relays": [
             {
                 "relay_id": one["relay_id"],

@@ -360,7 +360,8 @@ class Relay:
             lease = held.claim.lease_seconds
             held.until = claimed_at + lease - margin_seconds(lease)
             held.sequence = log.sequence
-            if held.is_item:
+            if held.claim.held_until is not None:  # a person has it now
+                self._planning.list_by(held.claim.held_until)
                 continue
             if held.is_released:
                 self._end(held, [NotSent()] * len(held.claim))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -12,9 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.core.clock import Clock
+from delta_outbox.core.hashing import Numbers, numbers_of
 from delta_outbox.core.literals import instant_literal, listed
+from delta_outbox.core.reserved_names import reserved
 from delta_outbox.lifecycle.claim_policies import ClaimPolicies
-from delta_outbox.lifecycle.claims import BLOCKS, COLUMNS, DELIVERIES, in_order
+from delta_outbox.lifecycle.claims import BLOCKS, COLUMNS, DELIVERIES, in_order, joined, without
+from delta_outbox.lifecycle.order_scopes import goes_to
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.states import OPEN_STATES, State
 from delta_outbox.runtime.statements import Statements
@@ -26,9 +29,11 @@ if TYPE_CHECKING:
 END_AT_ONCE: Final = 10_000  # deliveries ended without being sent, per poll
 ENOUGH: Final = 10  # of what was asked for, such a part; to look further takes longer
 MOST_OF_A_COMMIT: Final = 500_000  # deliveries held at once, beyond what is asked for
-LATER: Final = timedelta(minutes=1)  # what has no key and is due later than that is not listed
+LATER: Final = timedelta(minutes=1)  # what is due later than that is not held
 _LISTED: Final = DELIVERIES.append(pa.field(BLOCKS, pa.bool_()))
 _VIEW: Final = "outbox_open_deliveries"
+_ORDERED: Final = f"(ordering_key is not null and not {reserved('event_type')})"
+"""What may wait for others of its key. A task has the key of its instance, for its lane only."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,37 +50,73 @@ class PerDestination:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Eligible:
+    """What is eligible in a read view.
+
+    Args:
+        rows: the first of it, in order: columns of `claims.DELIVERIES`.
+        is_all: there is no more.
+    """
+
+    rows: pa.Table
+    is_all: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class First:
+    """The first of what is open.
+
+    Args:
+        rows: of what is eligible and of what is to be ended, in order: columns of
+            `claims.DELIVERIES`.
+        is_all: there is no more of that; if so:
+        blocked: the numbers of the order scopes in which something else is open that blocks what
+            comes after it, ascending.
+        next_due: when the first of the others may be eligible or to be ended, as far as time goes.
+    """
+
+    rows: pa.Table
+    is_all: bool
+    blocked: Numbers | None = None
+    next_due: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Overview:
     """What is open.
 
     Args:
+        at: when that was asked.
         open: deliveries, waiting or claimed.
         due: of those that wait, how many are due.
-        next_due: when the next of the others is.
-        listed_until: what has no key and is due later is not listed.
-        next_later: when the first of that is due.
+        later: of those that wait, how many have no key and are due later than `soon`.
+        next_due: when the next of those is that are not due.
+        next_later: when the first of those is that are due later than `soon`.
         claims: claim_id, claimed_by, claimed_at, lease_expires_at and deliveries of each.
     """
 
+    at: datetime
     open: int
     due: int
+    later: int
     next_due: datetime | None
-    listed_until: datetime
     next_later: datetime | None
     claims: Sequence[Mapping[str, Any]]
 
     @property
-    def pending(self) -> int:
-        """Return how many deliveries wait."""
-        return self.open - sum(int(claim["deliveries"]) for claim in self.claims)
+    def soon(self) -> datetime:
+        """Return until when something is due soon."""
+        return self.at + LATER
 
-    def holds(self, *, but: str | None) -> bool:
-        """Say whether something open may block what is due.
+    @property
+    def claimed(self) -> int:
+        """Return how many deliveries are claimed."""
+        return sum(int(claim["deliveries"]) for claim in self.claims)
 
-        Args:
-            but: a worker whose claims do not count.
-        """
-        return self.due < self.pending or any(claim["claimed_by"] != but for claim in self.claims)
+    @property
+    def listable(self) -> int:
+        """Return how many deliveries wait that are due soon, or may keep others waiting."""
+        return self.open - self.claimed - self.later
 
 
 class OpenDeliveries:
@@ -106,57 +147,120 @@ class OpenDeliveries:
         read_view: DataFrame,
         limit: int,
         *,
-        held_by: str | None = None,
+        at: datetime | None = None,
         per_destination: PerDestination | None = None,
-        found: Overview | None = None,
         counts: pa.Table | None = None,
-    ) -> pa.Table:
-        """Return what is eligible in a read view, never more than a limit, in order.
+    ) -> Eligible:
+        """Return what is eligible in a read view, never more than a limit.
 
         Args:
             read_view: the open deliveries.
             limit: deliveries, at least 0.
-            held_by: a worker behind whose claims more may be taken: it keeps the order itself.
+            at: when; now if left out.
             per_destination: nothing for some destinations, and so many for each other one
                 instead of the limit; None if they are not isolated.
-            found: what is open in the read view, if that is known: then less has to be asked.
             counts: what `by_commit` says of the read view, if that is known.
-
-        Returns:
-            Columns of `claims.DELIVERIES`.
         """
-        if held_by is not None:
-            read_view = read_view.where(f"not (state = 'CLAIMED' and claimed_by = '{held_by}')")
-        if per_destination is not None:
-            # Names of the settings, which hold no quotes.
-            without = "|".join(sorted(per_destination.unavailable))
-            return self._asked(
-                "eligible_per_destination",
-                read_view,
-                "order by position",
-                unavailable=without,
-                each=per_destination.each,
-            )
-        if found is None or found.pending > limit:
-            if counts is None:
-                counts = self.by_commit(read_view)
-            return self._first(read_view, int(limit), counts)
-        holds = self._policies().any_hold or found.holds(but=held_by)
-        return in_order(self._asked("eligible" if holds else "eligible_all", read_view, ""))
+        at = at or self._clock.now()
+        if per_destination is None:
+            return self._first(read_view, int(limit), at, counts)
+        # Names of the settings, which hold no quotes.
+        rows = self._asked(
+            "eligible_per_destination",
+            read_view,
+            "order by position",
+            at=at,
+            unavailable="|".join(sorted(per_destination.unavailable)),
+            each=per_destination.each,
+        )
+        each = pc.value_counts(goes_to(rows, self._policies())).field("counts")
+        return Eligible(rows=rows, is_all=(pc.max(each).as_py() or 0) < per_destination.each)
 
-    def by_commit(self, read_view: DataFrame) -> pa.Table:
+    def first(
+        self,
+        read_view: DataFrame,
+        limit: int,
+        *,
+        found: Overview,
+        may_end: bool,
+        per_destination: PerDestination | None = None,
+        counts: pa.Table | None = None,
+    ) -> First:
+        """Return the first of what is eligible soon, or now if it is too much that is not due yet,
+        and what is to be ended without being sent.
+
+        Args:
+            read_view: the open deliveries.
+            limit: deliveries.
+            found: what is open in the read view, or in more of it.
+            may_end: something may be killed, or too old.
+            per_destination: as in `eligible`.
+            counts: what `by_commit` says of the read view at `found.soon`, if that is known.
+        """
+        at, next_due = found.soon, found.next_later
+        first = self.eligible(
+            read_view, limit, at=at, per_destination=per_destination, counts=counts
+        )
+        waiting = pc.sum(pc.greater(first.rows["available_at"], found.at)).as_py() or 0
+        if not first.is_all and 2 * waiting > first.rows.num_rows:
+            at, next_due = found.at, found.next_due
+            first = self.eligible(
+                read_view, limit, at=at, per_destination=per_destination, counts=counts
+            )
+        rows, is_all = first.rows, first.is_all
+        if may_end:
+            ends = self.endable(read_view, due_by=at)
+            rows = in_order(joined(without(rows, ends), ends))
+            is_all = is_all and ends.num_rows < END_AT_ONCE
+        if not is_all:
+            return First(rows=rows, is_all=False)
+        if self._policies().any_age:  # when something of the others grows too old is not asked
+            next_due = min(next_due or found.soon, found.soon)
+        unavailable = per_destination.unavailable if per_destination else ()
+        blocked = self.blocked_scopes(read_view, at=at, unavailable=unavailable)
+        return First(rows=rows, is_all=True, blocked=blocked, next_due=next_due)
+
+    def blocked_scopes(
+        self, read_view: DataFrame, *, at: datetime, unavailable: Collection[str] = ()
+    ) -> Numbers:
+        """Return the order scopes in which something is not eligible itself and blocks what comes
+        after it: their numbers, ascending.
+
+        Args:
+            read_view: the open deliveries.
+            at: when.
+            unavailable: destinations that nothing is taken for.
+        """
+        read_view.createOrReplaceTempView(_VIEW)
+        text = self._statements.fill(
+            "blocked_scopes",
+            deliveries=_VIEW,
+            now=instant_literal(at),
+            unavailable="|".join(sorted(unavailable)),
+        )
+        # They are numbered where they are found: of a million keys 8 MB come here.
+        found = (
+            self._spark.sql(f"select concat(destinations, char(0), ordering_key) from ({text})")
+            .mapInArrow(_numbered, "number bigint")
+            .toArrow()
+        )
+        return np.sort(found["number"].to_numpy().view(np.uint64))
+
+    def by_commit(self, read_view: DataFrame, *, at: datetime) -> pa.Table:
         """Return how many deliveries wait of each commit of the event log, the first one first.
 
         Args:
             read_view: the open deliveries.
+            at: when.
 
         Returns:
-            Columns arrival; waiting; untouched: of those, to how many nothing has happened, as
-            though their events had just been appended.
+            Columns arrival; due: of those that wait, how many are due; untouched: to how many
+            nothing has happened, as though their events had just been appended.
         """
         read_view.createOrReplaceTempView(_VIEW)
         return self._spark.sql(
-            "select arrival, count(*) as waiting, count_if(changed_at is null "
+            f"select arrival, count_if(coalesce(available_at <= {instant_literal(at)}, true)) "
+            "as due, count_if(changed_at is null "
             "and kill_command_id is null and not ambiguous) as untouched "
             f"from {_VIEW} where state = 'PENDING' group by arrival order by arrival"
         ).toArrow()
@@ -171,7 +275,7 @@ class OpenDeliveries:
             read_view: the open deliveries, and the DEAD ones where a policy holds.
             limit: deliveries.
             in_flight: claims that are left out.
-            until: as `Overview.listed_until` has it.
+            until: as `Overview.soon` has it.
 
         Returns:
             Columns of `claims.DELIVERIES`, in no order, and `BLOCKS`: true for what is claimed, or
@@ -181,9 +285,9 @@ class OpenDeliveries:
         not_ours = f"claim_id not in ({listed(in_flight)})" if in_flight else "true"
         table = self._spark.sql(
             f"select {COLUMNS}, state <> 'PENDING' as {BLOCKS}, state from {_VIEW} where "
-            "state = 'PENDING' and (ordering_key is not null "
+            f"state = 'PENDING' and ({_ORDERED} "
             f"or coalesce(available_at <= {instant_literal(until)}, true)) "
-            "or ordering_key is not null "
+            f"or {_ORDERED} "
             f"and (state = 'CLAIMED' and {not_ours} "
             f"or state = 'DEAD' and reason <> 'operator') limit {limit + 1}"
         ).toArrow()
@@ -193,37 +297,50 @@ class OpenDeliveries:
         kept = table.filter(pc.or_(kinds.hold, pc.not_equal(table["state"], State.DEAD)))
         return kept.drop_columns(["state"]).cast(_LISTED)
 
-    def _first(self, read_view: DataFrame, limit: int, counts: pa.Table) -> pa.Table:
+    def _first(
+        self, read_view: DataFrame, limit: int, at: datetime, counts: pa.Table | None
+    ) -> Eligible:
         """Return the first of what is eligible, by commits of the event log.
 
         To ask for the first of millions, Spark holds twice as many in memory as are asked for, in
         each task. What is blocked by something is blocked by what came before it, so of the commits
         behind those that hold enough nothing has to be looked at.
         """
-        reached = np.cumsum(counts["waiting"].to_numpy())
+        counts = self.by_commit(read_view, at=at) if counts is None else counts
+        reached = np.cumsum(counts["due"].to_numpy())
         wanted = limit
         while limit and reached.size:
             place = min(int(np.searchsorted(reached, wanted)), reached.size - 1)
+            is_last = place == reached.size - 1
             front = read_view.where(f"arrival <= {counts['arrival'][place].as_py()}")
-            if reached[place] > limit + MOST_OF_A_COMMIT:
-                found = self._asked("eligible", front, f"order by position limit {limit}")
-            else:
-                found = in_order(self._asked("eligible", front, "")).slice(0, limit)
-            if found.num_rows >= -(-limit // ENOUGH) or place == reached.size - 1:
-                return found
+            is_large = reached[place] > limit + MOST_OF_A_COMMIT
+            tail = f"order by position limit {limit + 1}" if is_large else ""
+            found = in_order(self._asked("eligible", front, tail, at=at))
+            if is_last or found.num_rows >= -(-limit // ENOUGH):
+                return Eligible(
+                    rows=found.slice(0, limit), is_all=is_last and found.num_rows <= limit
+                )
             wanted = 2 * int(reached[place])
-        return DELIVERIES.empty_table()
+        return Eligible(rows=DELIVERIES.empty_table(), is_all=not reached.size)
 
-    def endable(self, read_view: DataFrame) -> pa.Table:
+    def endable(self, read_view: DataFrame, *, due_by: datetime | None = None) -> pa.Table:
         """Return what waits and is to be ended without being sent: killed, or past its age.
 
         Args:
             read_view: the open deliveries.
+            due_by: when it is due, to know it before; now if left out.
 
         Returns:
             Columns of `claims.DELIVERIES`; at most `END_AT_ONCE` rows.
         """
-        return self._asked("endable", read_view, f"limit {END_AT_ONCE}")
+        now = self._clock.now()
+        return self._asked(
+            "endable",
+            read_view,
+            f"limit {END_AT_ONCE}",
+            at=now,
+            due_by=instant_literal(due_by or now),
+        )
 
     def overview(self, read_view: DataFrame) -> Overview:
         """Return what is open in a read view: how much, due when, under which claims.
@@ -233,14 +350,14 @@ class OpenDeliveries:
         """
         read_view.createOrReplaceTempView(_VIEW)
         at = self._clock.now()
-        now, until = instant_literal(at), at + LATER
+        now, soon = instant_literal(at), instant_literal(at + LATER)
         rows: list[Mapping[str, Any]] = (
             self._spark.sql(
                 "select claim_id, claimed_by, min(claimed_at) as claimed_at, "
                 "max(lease_expires_at) as lease_expires_at, count(*) as deliveries, "
                 f"min(case when available_at > {now} then available_at end) as next_due, "
-                "min(case when ordering_key is null and available_at > "
-                f"{instant_literal(until)} then available_at end) as next_later, "
+                f"min(case when available_at > {soon} then available_at end) as next_later, "
+                f"count_if(not {_ORDERED} and available_at > {soon}) as later, "
                 f"count_if(coalesce(available_at <= {now}, true)) as due "
                 f"from {_VIEW} where state in ({listed(OPEN_STATES)}) "
                 "group by claim_id, claimed_by"
@@ -250,19 +367,25 @@ class OpenDeliveries:
         )
         pending = next((row for row in rows if row["claim_id"] is None), None)
         return Overview(
+            at=at,
             open=sum(row["deliveries"] for row in rows),
             due=pending["due"] if pending else 0,
+            later=pending["later"] if pending else 0,
             next_due=pending["next_due"] if pending else None,
-            listed_until=until,
             next_later=pending["next_later"] if pending else None,
             claims=[row for row in rows if row["claim_id"] is not None],
         )
 
-    def _asked(self, statement: str, read_view: DataFrame, tail: str, **values: object) -> pa.Table:
+    def _asked(
+        self, statement: str, read_view: DataFrame, tail: str, *, at: datetime, **values: object
+    ) -> pa.Table:
         read_view.createOrReplaceTempView(_VIEW)
-        text = self._statements.fill(statement, deliveries=_VIEW, now=self._now(), **values)
+        text = self._statements.fill(statement, deliveries=_VIEW, now=instant_literal(at), **values)
         table = self._spark.sql(f"select {COLUMNS} from ({text}) {tail}").toArrow()
         return table.cast(DELIVERIES)
 
-    def _now(self) -> str:
-        return instant_literal(self._clock.now())
+
+def _numbered(scopes: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in scopes:
+        numbers = numbers_of(pa.chunked_array([batch.column(0)]))
+        yield pa.RecordBatch.from_arrays([pa.array(numbers.view(np.int64))], ["number"])

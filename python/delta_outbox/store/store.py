@@ -263,9 +263,8 @@ class Store:
             limit: deliveries, at least 0.
         """
         self.logs.catch_up()
-        return Retrieved(
-            deliveries=self.deliveries.eligible(self.read_view(), limit), sequence=self.log.sequence
-        )
+        found = self.deliveries.eligible(self.read_view(), limit)
+        return Retrieved(deliveries=found.rows, sequence=self.log.sequence)
 
     def read_view(self, latest: Mapping[str, int] | None = None) -> DataFrame:
         """Return the open deliveries now, and the DEAD that hold their key if a policy says so.

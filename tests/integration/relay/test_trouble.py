@@ -194,14 +194,19 @@ def test_idle_relays_do_not_wait_for_each_other(store: Store, tmp_path: Path) ->
 def test_what_is_due_much_later_is_listed_again(
     store: Store, tmp_path: Path, read_views: list[str]
 ) -> None:
-    """An event without a key that is not due for long takes no place in the window, and keeps
-    nobody from what is due; it counts as open, and is claimed when its time has come.
+    """More events than a window holds that are not due for long, with keys and without, take no
+    place in it: a relay that has listed them once follows the log, and claims what comes, but not
+    what comes behind one of them. They count as open, and are claimed when their time has come.
     """
     clock = ManualClock()
     outbox = store.outbox(tmp_path, clock=clock)
-    later = pa.array([clock.now() + timedelta(hours=1)], pa.timestamp("us", tz="UTC"))
-    outbox.append(events("later", 1).append_column("available_at", later)).raise_if_rejected()
-    outbox.append(events("later-due", 1)).raise_if_rejected()
+    later = pa.array([clock.now() + timedelta(hours=1)] * 18, pa.timestamp("us", tz="UTC"))
+    waits = events("later", 18, keys=18).append_column("available_at", later)
+    outbox.append(waits).raise_if_rejected()
+    outbox.append(events("later-due", 2)).raise_if_rejected()
+    claim = outbox.claim(1)
+    assert claim is not None
+    outbox.end(claim, [Delivered()])
     heart = Heartbeat(outbox.spark, outbox.tables, relay_id=outbox.worker_id, clock=clock)
     planning = Planning(outbox, heart, batch_size=1, isolation=Isolation(outbox))
 
@@ -211,13 +216,19 @@ def test_what_is_due_much_later_is_listed_again(
         rows = window.take(Kind.FIRST_ATTEMPT, 9) if window else pa.table({"event_id": []})
         return [*rows["event_id"].to_pylist()]
 
-    assert ["later-due-000"] == polled()
+    assert ["later-due-001"] == polled()
     asked = len(read_views)
+    keys = pa.array(["later-key-0", "later-key-2"], pa.string())
+    came = events("later-new", 2).set_column(3, "ordering_key", keys)
+    outbox.append(came).raise_if_rejected()
+    assert ["later-new-001"] == polled()
     assert ([], asked, False) == (polled(), len(read_views), planning.is_all_done)
     clock.sleep(3600)
     assert "later-000" in polled()
     assert len(read_views) > asked
-    assert 2 == Relay(outbox).run(Mode.DRAIN).published
+    assert 21 == Relay(outbox).run(Mode.DRAIN).published
+    order = [line["event_id"] for line in delivered(tmp_path)]
+    assert order.index("later-000") < order.index("later-new-000")
 
 
 @pytest.mark.rest

@@ -6,21 +6,28 @@ import os
 import random
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 from tests.integration.outboxes import Store
 
-from delta_outbox.lifecycle.claims import in_order
+from delta_outbox.lifecycle.claims import in_order, joined
 from delta_outbox.lifecycle.policy import PolicySet
+from delta_outbox.relay.plan.left_out import LeftOut
+from delta_outbox.relay.plan.timing import Timing
 from delta_outbox.relay.plan.window import Kind, Window
 from delta_outbox.runtime.session import own_session
 from delta_outbox.store.open_deliveries import OpenDeliveries, PerDestination
 from delta_outbox.store.policies import show_policies
 from delta_outbox.testing.conformance.clock import ManualClock
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 ALL = 10_000
+ARRIVED = 1000  # the commit of the first event that came after the window was listed
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
 POLICIES = PolicySet.parse(
     [
@@ -38,7 +45,8 @@ POLICIES = PolicySet.parse(
 def test_the_window_selects_what_the_view_shows(shared_store: Store) -> None:
     """Whatever is waiting, claimed, DEAD, killed, scheduled or too old, with whatever destinations
     paused: at any time the window has the deliveries that the SQL of `eligible_events` finds, and
-    ends those that `endable` finds.
+    ends those that `endable` finds. So it does, until it is listed again, if it was listed without
+    what has to wait, and events have come since; what grows too old there is ended after that.
     """
     seed = int(os.environ.get("OUTBOX_WINDOW_SEED", random.randrange(2**32)))
     print(f"OUTBOX_WINDOW_SEED={seed}")  # noqa: T201 - shown if it fails
@@ -46,13 +54,14 @@ def test_the_window_selects_what_the_view_shows(shared_store: Store) -> None:
     spark = own_session(shared_store.spark)
     show_policies(spark, POLICIES)
     columns = shared_store.spark.table(shared_store.tables.state).schema
-    selected, ended, held = 0, 0, 0
+    selected, ended, held, left_out = 0, 0, 0, 0
     for unavailable in (frozenset[str](), frozenset({"a"}), frozenset({"b", "c"})):
         clock = ManualClock(NOW)
         asked = OpenDeliveries(
             spark, shared_store.statements, clock=clock, policies=lambda: POLICIES
         )
         rows = [row for number in range(400) for row in _deliveries(number, chance)]
+        rows += [_arrival(number, chance) for number in range(400, 440)]
         if unavailable:  # what is paused and too old is ended before what comes behind it
             rows = [row for row in rows if row["event_type"] != "ages"]
         kind = StructType()
@@ -62,25 +71,66 @@ def test_the_window_selects_what_the_view_shows(shared_store: Store) -> None:
         listed = asked.listed(view, limit=ALL, in_flight=(), until=NOW + timedelta(days=1))
         assert listed is not None
         window = Window(in_order(listed), POLICIES, batch_size=ALL)
-        for seconds in sorted(chance.sample(range(120), 3)):
+        apart = PerDestination(unavailable=unavailable, each=ALL) if unavailable else None
+        cut, again_at = _cut(asked, view, listed, apart, clock)
+        assert again_at >= 60
+        for seconds in sorted([chance.randrange(60), *chance.sample(range(120), 2)]):
             clock.sleep(seconds - clock.monotonic())
             ends = _names(asked.endable(view))
-            found = _names(
-                asked.eligible(
-                    view,
-                    ALL,
-                    per_destination=PerDestination(unavailable=unavailable, each=ALL),
-                )
-                if unavailable
-                else asked.eligible(view, ALL)
-            )
-            again = Window(window.left(), POLICIES, batch_size=ALL)
-            again.select(now=clock.now(), unavailable=unavailable)
-            assert ends == _names(again.take_ends(ALL))
-            assert found - ends == _all_of(again)
+            found = _names(asked.eligible(view, ALL, per_destination=apart).rows)
+            assert (found - ends, ends) == _selected(window, clock, unavailable)
+            if seconds < again_at:
+                may, must = _selected(cut, clock, unavailable)
+                assert found - ends == may
+                assert {*(name for name in ends if name not in must)} <= _too_old_since(rows, clock)
+                assert must <= ends
+                left_out += window.left().num_rows - cut.left().num_rows
             selected, ended = selected + len(found - ends), ended + len(ends)
             held += len(rows) - len(found)
-    assert min(selected, ended, held) > 30  # so that all three were tried
+    assert min(selected, ended, held, left_out) > 30  # so that all of it was tried
+
+
+def _cut(
+    asked: OpenDeliveries,
+    view: DataFrame,
+    listed: pa.Table,
+    apart: PerDestination | None,
+    clock: ManualClock,
+) -> tuple[Window, float]:
+    """Return a window of what was open before the arrivals, listed without what has to wait, with
+    the arrivals; and when it is to be listed again.
+    """
+    before = view.where(f"arrival < {ARRIVED}")
+    found = asked.overview(before)
+    first = asked.first(before, ALL, found=found, may_end=True, per_destination=apart)
+    assert first.is_all
+    timing = Timing(clock)
+    again_at = float("inf") if first.next_due is None else timing.instant_of(first.next_due)
+    left_out = LeftOut(first.blocked, again_at=again_at)
+    arrivals = listed.filter(pc.greater_equal(listed["arrival"], ARRIVED))
+    new = left_out.none_behind(arrivals, POLICIES, timing)
+    assert 0 < new.num_rows < arrivals.num_rows
+    return Window(in_order(joined(first.rows, new)), POLICIES, batch_size=ALL), left_out.again_at
+
+
+def _selected(
+    window: Window, clock: ManualClock, unavailable: frozenset[str]
+) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
+    """Return what of a window is eligible now, and what is to be ended."""
+    again = Window(window.left(), POLICIES, batch_size=ALL)
+    again.select(now=clock.now(), unavailable=unavailable)
+    ends = _names(again.take_ends(ALL))
+    return _all_of(again), ends
+
+
+def _too_old_since(rows: list[Mapping[str, Any]], clock: ManualClock) -> set[tuple[str, str]]:
+    """Return what has become too old since the clock was started."""
+    return {
+        (row["event_id"], row["destination"])
+        for row in rows
+        if row["event_type"] == "ages"
+        and NOW < row["appended_at"] + timedelta(seconds=100) <= clock.now()
+    }
 
 
 def _all_of(window: Window) -> set[tuple[str, str]]:
@@ -102,6 +152,13 @@ def _deliveries(number: int, chance: random.Random) -> Iterator[Mapping[str, Any
     for name in POLICIES.match(first["event_type"]).destinations if first["destination"] else ():
         if name != first["destination"]:
             yield {**first, **_life(chance, was_claimed=True), "destination": name}
+
+
+def _arrival(number: int, chance: random.Random) -> Mapping[str, Any]:
+    """Return a row of an event that nothing has happened to."""
+    life = {**_life(chance, was_claimed=False), "kill_command_id": None}
+    row = {**_delivery(number, chance), **life, "destination": ""}
+    return {**row, "arrival": ARRIVED + number // 7, "appended_at": NOW}
 
 
 def _delivery(number: int, chance: random.Random) -> Mapping[str, Any]:
@@ -148,6 +205,7 @@ def _life(chance: random.Random, *, was_claimed: bool) -> Mapping[str, Any]:
         "available_at": NOW + timedelta(seconds=chance.randrange(-60, 120)) if waits else None,
         "changed_at": NOW - timedelta(seconds=chance.randrange(60)) if was_claimed else None,
         "claim_id": f"c-{chance.random()}" if is_claimed else None,
+        "claimed_at": NOW if is_claimed else None,
         "claimed_by": "another" if is_claimed else None,
         "lease_expires_at": NOW + timedelta(seconds=30) if is_claimed else None,
         "kill_command_id": "kill" if is_killed else None,

@@ -34,6 +34,9 @@ from delta_outbox.lifecycle.endings import EndOfClaim
 from delta_outbox.lifecycle.results import Delivered, Failed, Rejected
 from delta_outbox.operations.lanes import LaneRequest, change_lanes, describe
 from delta_outbox.relay import Mode, Relay
+from delta_outbox.relay.destinations.isolation import Isolation
+from delta_outbox.relay.plan.planning import Planning
+from delta_outbox.relay.plan.standby import STANDBY_SECONDS
 from delta_outbox.runtime.dbt import check_result
 from delta_outbox.runtime.home import Home
 from delta_outbox.store.epochs import BEGUN, CLOSING
@@ -384,6 +387,47 @@ def test_a_relay_with_few_lanes_goes_round(store: Store, tmp_path: Path) -> None
     }
     shown = describe(outbox)
     assert (2, None, 0, 0) == tuple(shown[name] for name in ("lanes", "becomes", "open", "claimed"))
+
+
+@pytest.mark.local
+def test_a_relay_with_few_lanes_waits_while_others_are_busy(
+    store: Store, tmp_path: Path, read_views: list[str]
+) -> None:
+    """One that may have less than its share does not go round the lanes of nobody because others
+    have something to do on theirs; what comes to a lane of nobody it goes to.
+    """
+    folder = tmp_path / "to"
+    outbox, other = (store.outbox(folder) for _ in range(2))
+    change(outbox, 3)
+    names = [f"busy-{number}" for number in range(20)]
+    on = {lane_of(ordering_key=None, event_id=name, lanes=3): name for name in names}
+    theirs = Heartbeat(other.spark, other.tables, relay_id=other.worker_id, clock=other.clock)
+    theirs.work_on([1])
+    theirs.beat("started")
+    store.insert((on[1], "order.created", "{}"))
+    clock = ManualClock()
+    few = store.outbox(folder, clock=clock)
+    relay = dataclasses.replace(few.settings.relay, max_lanes=1)
+    few.settings = dataclasses.replace(few.settings, relay=relay)
+    ours = Heartbeat(few.spark, few.tables, relay_id=few.worker_id, clock=clock)
+    ours.beat("started")
+    planning = Planning(few, ours, batch_size=1, isolation=Isolation(few))
+
+    def polled() -> list[str]:
+        planning.poll(alive=set(), ahead=10, takes_over=False)
+        window = planning.window
+        return [] if window is None else window.left()["event_id"].to_pylist()
+
+    assert [] == polled()
+    asked = len(read_views)
+    assert ([], asked) == (polled(), len(read_views))
+    store.insert((on[2], "order.created", "{}"))
+    clock.sleep(STANDBY_SECONDS)
+    assert ([], [on[2]]) == (polled(), polled())
+    for heart in (theirs, ours):
+        heart.beat("stopped")
+    assert 2 == Relay(store.outbox(folder)).run(Mode.DRAIN).published
+    check_epochs(store)
 
 
 def test_a_rewound_log_goes_on_in_a_new_epoch(

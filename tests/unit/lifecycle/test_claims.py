@@ -235,22 +235,19 @@ def test_deliveries_are_put_in_the_order_of_the_outbox(
     assert [row[1] for row in expected] == ordered["ordinal"].to_pylist()
 
 
-def test_what_may_block_others():
-    """What waits and is not due, and what others have claimed; not what the asker has claimed."""
-
-    def overview(*claimed_by: str, due: int) -> Overview:
-        claims = [{"claimed_by": name, "deliveries": 2} for name in claimed_by]
-        return Overview(
-            open=5, due=due, next_due=None, listed_until=NOW, next_later=None, claims=claims
-        )
-
-    assert 3 == overview("a", due=3).pending
-    assert not overview(due=5).holds(but=None)
-    assert overview(due=4).holds(but=None)
-    assert not overview("a", due=3).holds(but="a")
-    assert overview("a", due=3).holds(but="b")
-    assert overview("a", due=3).holds(but=None)
-    assert overview("a", "b", due=1).holds(but="a")
+def test_what_a_window_has_to_list():
+    """What waits, but for what has no key and is not due for a minute; not what is claimed."""
+    found = Overview(
+        at=NOW,
+        open=9,
+        due=3,
+        later=1,
+        next_due=None,
+        next_later=None,
+        claims=[{"deliveries": 2}, {"deliveries": 1}],
+    )
+    assert (3, 5) == (found.claimed, found.listable)
+    assert NOW + timedelta(minutes=1) == found.soon
 
 
 def test_a_task_has_a_claim_of_its_own() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from delta_outbox.relay.plan.backlog import last_touched
 
-COUNTS = pa.table({"arrival": [3, 4, 6], "waiting": [1, 5, 7], "untouched": [1, 5, 7]})
+COUNTS = pa.table({"arrival": [3, 4, 6], "due": [1, 5, 7], "untouched": [1, 5, 7]})
 
 
 @pytest.mark.parametrize(

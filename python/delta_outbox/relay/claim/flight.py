@@ -35,7 +35,6 @@ class Held:
         to: its destinations, joined by `|`.
         tasks: publishing tasks that it may have; 0 for as many as there are.
         is_released: taken only to be parted from its other destinations, and released unsent.
-        is_item: waits for a person, who holds it from now on.
         order_scopes: each scope once; they are in no other claim.
     """
 
@@ -48,7 +47,6 @@ class Held:
     to: str = ""
     tasks: int = 0
     is_released: bool = False
-    is_item: bool = False
     order_scopes: frozenset[str | None] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -4,6 +4,7 @@
 - backlog: how far into a backlog something has been tried
 - freshness: the views are kept fresh while a relay runs
 - lane_share: which lanes a relay takes, where there are several
+- left_out: what the window leaves out because it has to wait
 - listing: lists what is open, from a read view
 - other_lanes: what is open on the lanes of others
 - planning: the planner: when to poll, whether to follow or to list

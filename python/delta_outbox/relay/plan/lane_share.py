@@ -22,7 +22,7 @@ def share_of(
     *,
     lanes: int,
     most: int,
-    after: int | None = None,
+    to: Collection[int] = (),
 ) -> frozenset[int]:
     """Return the lanes on which a relay is to work.
 
@@ -34,8 +34,8 @@ def share_of(
         living: the relays that are alive and the lanes of each, in the order in which they began.
         lanes: how many there are.
         most: on how many a relay may work.
-        after: begin behind this lane instead of with those that it has: nothing is to be done
-            there. Where it may have all that are free, these are the same.
+        to: lanes on which something is to be done, while nothing is on its own: it begins with
+            those of them that nobody has, in turn.
     """
     names = list(living)
     rank = names.index(relay_id)
@@ -44,10 +44,9 @@ def share_of(
     of_others = {lane for name in names if name != relay_id for lane in living[name]}
     kept = [one for one in sorted(living[relay_id]) if one < lanes and one not in of_earlier]
     free = [one for one in range(lanes) if one not in of_others and one not in kept]
-    if after is not None:
-        in_turn = sorted((*kept, *free), key=lambda one: (one - after - 1) % lanes)
-        return frozenset(in_turn[:share])
-    return frozenset((*kept[:share], *free)[:share])
+    behind = max(living[relay_id], default=-1) + 1
+    in_turn = sorted({*to} & {*free}, key=lambda one: (one - behind) % lanes)
+    return frozenset([*dict.fromkeys((*in_turn, *kept, *free))][:share])
 
 
 class LaneShare:
@@ -62,6 +61,7 @@ class LaneShare:
         self._outbox = outbox
         self._heart = heart
         self.owned: frozenset[int] = frozenset({0})
+        self._unowned: frozenset[int] = frozenset()  # by nobody
 
     @property
     def are_several(self) -> bool:
@@ -78,12 +78,12 @@ class LaneShare:
         self.owned = frozenset() if self.are_several else frozenset({0})
         self._heart.work_on(self.owned)
 
-    def choose(self, *, is_asked: bool = True, goes_on: bool = False) -> bool:
+    def choose(self, *, is_asked: bool = True, to: Collection[int] = ()) -> bool:
         """Choose the lanes anew; say whether they are others than before.
 
         Args:
             is_asked: leave to other relays what they have; else take all.
-            goes_on: nothing is to be done on those that we have.
+            to: as in `share_of`.
         """
         outbox, before = self._outbox, self.owned
         living: Mapping[str, Collection[int]] = {outbox.worker_id: before}
@@ -99,8 +99,10 @@ class LaneShare:
             living,
             lanes=lanes,
             most=outbox.settings.relay.max_lanes if is_asked else lanes,
-            after=max(before, default=None) if goes_on else None,
+            to=to,
         )
+        others = {lane for its in living.values() for lane in its}
+        self._unowned = frozenset(range(lanes)) - self.owned - others
         self._heart.work_on(self.owned)
         return self.owned != before
 
@@ -120,9 +122,22 @@ class LaneShare:
         """
         return read_view.where(f"not ({self._is_owned()})")
 
+    def unowned(self, read_view: DataFrame, *, condition: str) -> frozenset[int]:
+        """Return the lanes of nobody on which a read view shows something.
+
+        Args:
+            read_view: the open deliveries.
+            condition: which of them count, as SQL.
+        """
+        if not self._unowned:
+            return frozenset()
+        found = read_view.where(condition).selectExpr(f"{self._lane} as lane").distinct()
+        return self._unowned & frozenset(found.toArrow()["lane"].to_pylist())
+
     def _is_owned(self) -> str:
-        if not self.owned:
-            return "false"
         listed = ", ".join(map(str, sorted(self.owned)))
-        lane = self._outbox.statements.fill("lane", lanes=self._outbox.logs.epoch.lanes)
-        return f"{lane} in ({listed})"
+        return f"{self._lane} in ({listed})" if listed else "false"
+
+    @property
+    def _lane(self) -> str:
+        return self._outbox.statements.fill("lane", lanes=self._outbox.logs.epoch.lanes)

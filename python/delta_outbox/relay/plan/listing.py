@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from delta_outbox.core.errors import LaneClosed
-from delta_outbox.lifecycle.claims import in_order, joined, without
+from delta_outbox.core.literals import listed
+from delta_outbox.lifecycle.claims import TODO, in_order
 from delta_outbox.relay.destinations.isolation import Isolation
 from delta_outbox.relay.plan.backlog import last_tried
 from delta_outbox.relay.plan.lane_share import LaneShare
+from delta_outbox.relay.plan.left_out import NEVER, LeftOut
 from delta_outbox.store.leases import LeaseWatch
 from delta_outbox.store.open_deliveries import Overview
 from delta_outbox.store.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-NEVER: Final = float("inf")
 
 
 @dataclass(kw_only=True)
@@ -32,14 +34,12 @@ class Opened:
         everything: the open deliveries of all lanes.
         ours: those of our lanes.
         found: how much that is, due when, under which claims.
-        counts: what `OpenDeliveries.by_commit` says of ours, if that was asked.
     """
 
     versions: Mapping[str, int]
     everything: DataFrame
     ours: DataFrame
     found: Overview
-    counts: pa.Table | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,14 +48,14 @@ class Listed:
 
     Args:
         rows: in order: columns of `claims.DELIVERIES`, and of `BLOCKS` where some only block.
-        reached: version of the event log. Up to there this is all that is open, but for what is due
-            later; behind it nothing has been tried. None if it is only the first of it.
-        seconds: after which it has to be listed again, whatever happens.
+        reached: version of the event log. Up to there this is all that is open, but for what is
+            left out; behind it nothing has been tried. None if it is only the first of it.
+        left_out: what is.
     """
 
     rows: pa.Table
     reached: int | None
-    seconds: float = NEVER
+    left_out: LeftOut
 
 
 class Listing:
@@ -123,8 +123,14 @@ class Listing:
         Args:
             claims: as they were observed.
         """
+        now = self._outbox.clock.now()
         left = [
-            max(0.0, self._leases.remaining(str(claim["claim_id"])))
+            max(
+                0.0,
+                (claim["lease_expires_at"] - now).total_seconds()
+                if claim["claimed_by"] == TODO
+                else self._leases.remaining(str(claim["claim_id"])),
+            )
             for claim in claims
             if claim["claimed_by"] != self._outbox.worker_id
         ]
@@ -132,58 +138,65 @@ class Listing:
             return [seconds for seconds in left if seconds > 0]
         return left
 
-    def whole(self, opened: Opened, *, ahead: int, in_flight: Set[str]) -> Listed | None:
-        """Return all that is open, up to where nothing has been tried; None if that is more than a
-        window holds.
+    def list_open(
+        self, opened: Opened, *, ahead: int, in_flight: Set[str], leaves_untried: bool
+    ) -> Listed:
+        """Return what is open, or the first of it.
 
         Args:
             opened: what is open.
             ahead: batches that a window holds.
             in_flight: our own claims that are; they are left out.
+            leaves_untried: if it is more than a window holds, leave out what comes after the last
+                commit of which something has been tried.
         """
         found, view, reached = opened.found, opened.ours, opened.versions["events"]
-        limit = self._batch_size * ahead
-        if found.pending > limit:
-            if not self._share.has_all:  # commits tell how many events they have, on all lanes
-                return None
-            opened.counts = self._outbox.deliveries.by_commit(view)
-            tried = last_tried(self._outbox, opened.counts, to=reached)
-            if tried is None:
-                return None
-            reached, view = tried, view.where(f"arrival <= {tried}")
-        rows = self._outbox.deliveries.listed(
-            view, limit=limit, in_flight=in_flight, until=found.listed_until
+        deliveries, limit = self._outbox.deliveries, self._batch_size * ahead
+        counts, fits = None, found.listable <= limit
+        if not fits:
+            counts = deliveries.by_commit(view, at=found.soon)
+            # Commits tell how many events they have, on all lanes.
+            if leaves_untried and self._share.has_all:
+                tried = last_tried(self._outbox, counts, to=reached)
+                if tried is not None:
+                    view, reached, fits = view.where(f"arrival <= {tried}"), tried, True
+                    counts = counts.filter(pc.less_equal(counts["arrival"], tried))
+        if fits:
+            rows = deliveries.listed(view, limit=limit, in_flight=in_flight, until=found.soon)
+            if rows is not None:
+                left_out = LeftOut(again_at=self._again_at(found, due=found.next_later))
+                return Listed(rows=in_order(rows), reached=reached, left_out=left_out)
+        if self._isolation.is_isolated:  # what is far behind may be for a destination of its own
+            view, reached, counts = opened.ours, opened.versions["events"], None
+        if in_flight:  # what is ours and in flight keeps its order itself
+            view = view.where(f"not (state = 'CLAIMED' and claim_id in ({listed(in_flight)}))")
+        apart = self._isolation.per_destination(batch_size=self._batch_size, ahead=ahead)
+        first = deliveries.first(
+            view,
+            limit,
+            found=found,
+            may_end=opened.versions["commands"] > 0 or self._outbox.policies_in_force.any_age,
+            per_destination=apart,
+            counts=counts,
         )
-        if rows is None:
-            return None
+        left_out = LeftOut(
+            first.blocked,
+            again_at=self._again_at(found, due=first.next_due),
+            unavailable=apart.unavailable if apart else frozenset(),
+        )
+        return Listed(rows=first.rows, reached=reached if first.is_all else None, left_out=left_out)
+
+    def _again_at(self, found: Overview, *, due: datetime | None) -> float:
+        """Return when to list again, in monotonic seconds.
+
+        Args:
+            found: what is open.
+            due: when the first is due of what is left out.
+        """
+        clock = self._outbox.clock
         waits = [seconds for seconds in self.leases_left(found.claims) if seconds > 0]
         if self.is_unresolved:
             waits.append(self._outbox.unknown_results.seconds_to_wait())
-        if found.next_later is not None:
-            waits.append((found.next_later - self._outbox.clock.now()).total_seconds())
-        return Listed(rows=in_order(rows), reached=reached, seconds=min(waits, default=NEVER))
-
-    def first(self, opened: Opened, *, ahead: int) -> Listed:
-        """Return the first of what is eligible, and what is to be ended without being sent.
-
-        Args:
-            opened: what is open.
-            ahead: batches that a window holds.
-        """
-        deliveries = self._outbox.deliveries
-        # What is ours and in flight keeps its order itself; what is unresolved blocks its key.
-        rows = deliveries.eligible(
-            opened.ours,
-            self._batch_size * ahead,
-            held_by=None if self.is_unresolved else self._outbox.worker_id,
-            per_destination=self._isolation.per_destination(
-                batch_size=self._batch_size, ahead=ahead
-            ),
-            found=opened.found,
-            counts=opened.counts,
-        )
-        if opened.versions["commands"] > 0 or self._outbox.policies_in_force.any_age:
-            ends = deliveries.endable(opened.ours)
-            rows = in_order(joined(without(rows, ends), ends))
-        pause = self._outbox.unknown_results.seconds_to_wait() if self.is_unresolved else NEVER
-        return Listed(rows=rows, reached=None, seconds=pause)
+        if due is not None:
+            waits.append((due - clock.now()).total_seconds())
+        return clock.monotonic() + min(waits, default=NEVER)

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from delta_outbox.core.literals import instant_literal
 from delta_outbox.relay.plan.lane_share import LaneShare
 from delta_outbox.relay.plan.standby import STANDBY_SECONDS
 from delta_outbox.relay.plan.timing import Timing
+from delta_outbox.store.open_deliveries import Overview
 from delta_outbox.store.store import Store
 
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ class OtherLanes:
         self._share = share
         self._timing = timing
         self._seen: _Seen | None = None
+        self._go_on_at = 0.0  # monotonic seconds
 
     def forget(self) -> None:
         """Know nothing any more: the lanes are others, or have not been looked at for long."""
@@ -61,10 +64,30 @@ class OtherLanes:
             return 0
         return None if self._seen is None else self._seen.open
 
-    @property
-    def are_due(self) -> bool:
-        """Say whether something may be claimed now, or may be left to us."""
-        return not self._share.has_all and self._seen is not None and self._seen.due > 0
+    def found_work(self) -> None:
+        """Note that something was to be done on our own lanes."""
+        self._go_on_at = 0.0
+
+    def to_go_on(self, read_view: DataFrame, *, own: Overview) -> frozenset[int]:
+        """Return the lanes of nobody on which something is due; none for a while after we have gone
+        on to some in vain. A claim that its relay has left counts as due to whoever has nothing
+        open on its own lanes; else it waits there for the end of another.
+
+        Args:
+            read_view: what is open on all lanes.
+            own: what is open on our own.
+        """
+        now = self._clock.monotonic()
+        if self._share.has_all or now < self._go_on_at or not (self._seen and self._seen.due):
+            return frozenset()
+        condition = f"available_at <= {instant_literal(self._clock.now())}"
+        condition = f"state = 'PENDING' and coalesce({condition}, true)"
+        if not own.open:
+            condition += " or state = 'CLAIMED'"
+        lanes = self._share.unowned(read_view, condition=condition)
+        if lanes:
+            self._go_on_at = now + STANDBY_SECONDS
+        return lanes
 
     def seconds_to_wait(self) -> float:
         """Return the seconds until something may become eligible, as far as is known."""

@@ -7,20 +7,22 @@ that was made of something older loses its append.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from datetime import datetime
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.core.literals import listed
-from delta_outbox.lifecycle.claims import DELIVERIES, in_order, joined
+from delta_outbox.lifecycle.claims import DELIVERIES, TODO, in_order, joined
 from delta_outbox.lifecycle.policy import PolicySet
-from delta_outbox.lifecycle.states import OPEN_STATES
+from delta_outbox.lifecycle.states import OPEN_STATES, State
 from delta_outbox.relay.destinations.isolation import Isolation
 from delta_outbox.relay.plan.arrivals import Arrivals, Arrived
 from delta_outbox.relay.plan.freshness import Freshness
 from delta_outbox.relay.plan.lane_share import LaneShare
-from delta_outbox.relay.plan.listing import NEVER, Listed, Listing, Opened
+from delta_outbox.relay.plan.left_out import LeftOut
+from delta_outbox.relay.plan.listing import Listed, Listing, Opened
 from delta_outbox.relay.plan.other_lanes import OtherLanes
 from delta_outbox.relay.plan.standby import STANDBY_SECONDS, Standby
 from delta_outbox.relay.plan.timing import Timing
@@ -29,7 +31,6 @@ from delta_outbox.relay.publish.event_places import with_sizes
 from delta_outbox.store.epochs import Epoch
 from delta_outbox.store.heartbeat import Heartbeat
 from delta_outbox.store.leases import LeaseWatch
-from delta_outbox.store.open_deliveries import LATER
 from delta_outbox.store.store import Store
 
 BATCHES_PER_PLAN: Final = 10
@@ -67,12 +68,11 @@ class Planning:
         self._requeued: list[pa.Table] = []  # since the window was made, and open again
         self._blocked: set[str | None] = set()  # their order scopes
         self._versions: dict[str, int] = {}  # of the logs, that the window shows
-        self._is_whole = False  # it holds all that is open up to there, but for what is due later
+        self._is_whole = False  # it holds all that is open up to there, but for what is left out
+        self._left_out = LeftOut()
         self._has_others = False  # others had claims when it was listed
-        self._list_again_at = NEVER  # monotonic seconds
         self._has_more = False  # events were left unread
-        self._is_full = False  # more has to wait than the window holds
-        self._unavailable: frozenset[str] = frozenset()  # when it was listed
+        self._is_stuck = False  # what waits for its destination takes the places of the others
         self._policy_version = ""  # of the window; empty until the first poll
         self._commands_seen = 0
         self._epoch: Epoch | None = None  # of the lanes, at the last poll
@@ -117,7 +117,7 @@ class Planning:
         """Make the window void: it was made of a log that has moved on."""
         self._window = _EMPTY
         self._requeued, self._blocked = [], set()
-        self._versions, self._is_whole, self._list_again_at = {}, False, NEVER
+        self._versions, self._is_whole, self._left_out = {}, False, LeftOut()
         self._has_more = self._has_others = False
 
     def requeue(self, deliveries: pa.Table, *, scopes: Set[str | None]) -> None:
@@ -135,15 +135,25 @@ class Planning:
         self._window.block(scopes)
         self._timing.due_no_later(self._clock.monotonic())
 
-    def _window_of(self, deliveries: pa.Table) -> Window:
+    def _hold(self, deliveries: pa.Table, *, room: int) -> None:
+        """Make the window of deliveries.
+
+        Args:
+            deliveries: columns of `claims.DELIVERIES`, in order.
+            room: how many of them may have to wait.
+        """
         outbox, epoch = self._outbox, self._outbox.logs.epoch
         located = self._arrivals.with_locations(deliveries)
-        return Window(
+        self._window = Window(
             with_sizes(outbox.spark, outbox.tables, located),
             outbox.policies_in_force,
             batch_size=self._batch_size,
             batch_bytes=outbox.settings.relay.batch_bytes,
             lanes=epoch.lanes_of(located) if epoch.lanes > 1 else None,
+        )
+        self._window.block(self._blocked)
+        self._left_out.cut(
+            self._window, room=room, closed=self._isolation.unavailable(), timing=self._timing
         )
 
     # --- when to poll ------------------------------------------------------------------------
@@ -171,9 +181,8 @@ class Planning:
         """Say whether all that was open at the last poll has been claimed by this relay."""
         return (
             self._is_whole
-            and self._list_again_at == NEVER
             and self._window.is_over
-            and not (self._requeued or self._has_more or self._has_others)
+            and not (self._left_out.is_any or self._requeued or self._has_more or self._has_others)
             and self._other_lanes.open == 0
         )
 
@@ -184,6 +193,16 @@ class Planning:
             self._isolation.hope(),
             self._other_lanes.seconds_to_wait(),
         )
+
+    def list_by(self, at: datetime) -> None:
+        """List what is open again: something that this relay has given away may be over.
+
+        Args:
+            at: the instant, by which.
+        """
+        instant = self._timing.instant_of(at)
+        self._left_out.list_by(instant)
+        self._timing.due_no_later(instant)
 
     def has_news(self) -> bool:
         """Say whether there are new events since the last poll, where the log is a folder here."""
@@ -250,7 +269,9 @@ class Planning:
             latest, alive=alive, ahead=ahead, takes_over=takes_over, stood_by=stood_by
         )
         self._other_lanes.forget()
-        if opened is not None and self._share.are_several and not self.has_work:
+        if self.has_work:
+            self._other_lanes.found_work()
+        elif opened is not None and self._share.are_several:
             self._poll_other_lanes(opened, alive)
         self._timing.end(started)
 
@@ -283,7 +304,8 @@ class Planning:
         return (
             self._is_whole
             and not self._stands_by
-            and now < self._list_again_at
+            and now < self._left_out.again_at
+            and self._left_out.unavailable <= self._isolation.unavailable()
             and self._policy_version == self._outbox.policies_in_force.version
             and latest["commands"] == self._versions["commands"]
             and (self._other_lanes.are_left_alone(latest) or bool(alive) or self.has_work)
@@ -301,7 +323,7 @@ class Planning:
         return (
             latest == self._versions
             and not self._is_whole
-            and self._isolation.unavailable() == self._unavailable
+            and self._isolation.unavailable() == self._left_out.unavailable
             and not (self.window is not None and self._outbox.policies_in_force.any_age)
         )
 
@@ -325,30 +347,27 @@ class Planning:
         """
         self._selects()
         limit, eligible = self._batch_size * ahead, len(self._window)
-        requeued = self._requeued if are_on_record else []
-        waiting = self._window.waiting + sum(one.num_rows for one in requeued)
         after, to = self._versions["events"], latest["events"]
         has_enough = 2 * eligible > limit
-        is_stuck = has_enough and self._isolation.is_isolated and (is_idle or not alive)
-        if waiting > limit or (is_stuck and after < to):
-            # What has to wait must not keep what is behind it from the others.
-            self._is_full = True
+        if has_enough and self._isolation.is_isolated and after < to and (is_idle or not alive):
+            self._is_stuck = True
             return False
-        if not alive:
-            limit = min(limit, self._batch_size * FIRST_BATCHES)
+        most = limit if alive else min(limit, self._batch_size * FIRST_BATCHES)
         new, reached = NOTHING, after
-        if after < to and eligible < limit and not has_enough:
-            found = self._arrivals.read(after=after, to=to, limit=limit - eligible)
+        if after < to and eligible < most and not has_enough:
+            found = self._arrivals.read(after=after, to=to, limit=most - eligible)
             if found is None:
                 return False
-            new, reached = self._without_later(self._ours(found)), found.to
+            reached = found.to
+            new = self._left_out.none_behind(
+                self._ours(found), self._outbox.policies_in_force, self._timing
+            )
             self._freshness.planned(found.deliveries.num_rows)
+        requeued = self._requeued if are_on_record else []
         if new.num_rows or requeued:
-            left = self._window.left()
-            self._window = self._window_of(in_order(joined(left, *requeued, new)))
             if are_on_record:
                 self._requeued, self._blocked = [], set()
-            self._window.block(self._blocked)
+            self._hold(in_order(joined(self._window.left(), *requeued, new)), room=limit)
         self._has_more = reached < to
         self._versions = {**latest, "events": reached}
         self._note_next_due()
@@ -368,24 +387,11 @@ class Planning:
         self._other_lanes.arrived(new.num_rows - ours.num_rows, to=found.to)
         return ours
 
-    def _without_later(self, new: pa.Table) -> pa.Table:
-        """Leave out what has no key and is not due for long: it keeps nobody waiting, and is listed
-        when the first of it is due.
-        """
-        until = self._clock.now() + LATER
-        is_later = pc.fill_null(pc.greater(new["available_at"], until), False)
-        is_later = pc.and_(is_later, pc.is_null(new["ordering_key"]))
-        if not pc.any(is_later).as_py():
-            return new
-        first = pc.min(new["available_at"].filter(is_later)).as_py()
-        self._list_again_at = min(self._list_again_at, self._timing.instant_of(first))
-        return new.filter(pc.invert(is_later))
-
     def _note_next_due(self) -> None:
         """Note when the next poll may be of use, with the window as it is."""
         has_work = self.has_work  # before `next_change`, which tells of the last selection
         change = self._window.next_change
-        self._timing.next_due = self._list_again_at
+        self._timing.next_due = self._left_out.again_at
         if change is not None:
             self._timing.due_no_later(self._timing.instant_of(change))
         if self._has_more and not has_work:  # none of what was read is due
@@ -438,43 +444,55 @@ class Planning:
         opened = self._listing.open(latest, since=self._standby.at_rest_since)
         self._stands_by = self._is_left_to_others(opened.found.claims, takes_over=takes_over)
         if self._stands_by:
-            self._take(Listed(rows=NOTHING, reached=None), opened, alive=alive)
+            left_out = LeftOut(unavailable=self._isolation.unavailable())
+            nothing = Listed(rows=NOTHING, reached=None, left_out=left_out)
+            self._take(nothing, opened, alive=alive, room=0)
             return opened
         if stood_by:
             self._isolation.load(again=True)  # the other one may have left a breaker open
+        # Commands first: an answer that came in time counts, also if its item is over by now.
         seen = self._outbox.logs.positions
-        ended = self._listing.end_claims(opened, in_flight=alive) + self._apply_commands(latest)
+        self._apply_commands(latest)
+        opened, seen = self._opened_since(seen, opened, latest), self._outbox.logs.positions
+        self._listing.end_claims(opened, in_flight=alive)
         if self._outbox.logs.epoch != self._epoch:
             self._begin_epoch()  # an append has lost to the end of the former one
             return None
-        # Either may have gone past what others appended, also if it appended nothing itself: a
-        # claim that is planned without that would not lose to it.
-        if ended or self._outbox.logs.positions != seen:
-            # What operators have asked for meanwhile is for the next poll.
-            now = self._outbox.projection.latest_versions()
-            opened = self._listing.open({**now, "commands": latest["commands"]})
-        self._is_full = self._is_full and opened.found.pending > self._batch_size * ahead
-        if not self._is_full:
-            whole = self._listing.whole(opened, ahead=ahead, in_flight=alive)
-            if whole is not None:
-                self._take(whole, opened, alive=alive)
-                if self._follow(opened.versions, ahead=ahead, alive=alive):
-                    return opened
-        self._take(self._listing.first(opened, ahead=ahead), opened, alive=alive)
+        opened = self._opened_since(seen, opened, latest)
+        limit = self._batch_size * ahead
+        self._is_stuck = self._is_stuck and opened.found.listable > limit
+        for leaves_untried in (not self._is_stuck, False):
+            listed = self._listing.list_open(
+                opened, ahead=ahead, in_flight=alive, leaves_untried=leaves_untried
+            )
+            self._take(listed, opened, alive=alive, room=limit)
+            if not self._is_whole or self._follow(opened.versions, ahead=ahead, alive=alive):
+                break
         return opened
 
-    def _take(self, listed: Listed, opened: Opened, *, alive: Set[str]) -> None:
+    def _opened_since(
+        self, seen: tuple[int, ...], opened: Opened, latest: Mapping[str, int]
+    ) -> Opened:
+        """Open what is open anew, if the logs were read beyond some positions: a claim that is
+        planned without what others appended there would not lose to it.
+        """
+        if self._outbox.logs.positions == seen:
+            return opened
+        # What operators have asked for meanwhile is for the next poll.
+        now = self._outbox.projection.latest_versions()
+        return self._listing.open({**now, "commands": latest["commands"]})
+
+    def _take(self, listed: Listed, opened: Opened, *, alive: Set[str], room: int) -> None:
         """Make the window of what was listed."""
         self.forget()
-        self._window = self._window_of(listed.rows)
+        self._left_out = listed.left_out
+        self._hold(listed.rows, room=room)
         self._is_whole = listed.reached is not None
         self._versions = dict(opened.versions)
         if listed.reached is not None:
             self._versions["events"] = listed.reached
-        self._list_again_at = self._clock.monotonic() + listed.seconds
         self._has_others = any(one["claim_id"] not in alive for one in opened.found.claims)
         self._policy_version = self._outbox.policies_in_force.version
-        self._unavailable = self._isolation.unavailable()
         if not self._is_whole:
             self._note(opened)
 
@@ -492,7 +510,7 @@ class Planning:
             waits.append((found.next_due - self._clock.now()).total_seconds())
         self._standby.polled(leases)
         now = self._clock.monotonic()
-        self._timing.next_due = min([self._list_again_at, *(now + wait for wait in waits)])
+        self._timing.next_due = min([self._left_out.again_at, *(now + wait for wait in waits)])
 
     # --- lanes, other relays, commands ---------------------------------------------------------
 
@@ -543,11 +561,12 @@ class Planning:
         return self._standby.goes_on(moved=moved, now=now)
 
     def _poll_other_lanes(self, opened: Opened, alive: Set[str]) -> None:
-        """Poll the lanes of others, with nothing to do on our own; go on to those that nobody has,
-        if a relay may not have them all at once.
+        """Poll the lanes of others, with nothing to do on our own; go on to those that nobody has
+        and on which something is due, if a relay may not have them all at once.
         """
         self._other_lanes.poll(opened.everything, opened.versions)
-        if self._other_lanes.are_due and not alive and self._share.choose(goes_on=True):
+        to = () if alive else self._other_lanes.to_go_on(opened.everything, own=opened.found)
+        if to and self._share.choose(to=to):
             self.forget()
             self._other_lanes.forget()
             self._timing.next_due = self._clock.monotonic()
@@ -574,6 +593,7 @@ class Planning:
             return
         row = self._outbox.spark.sql(
             f"select count(*) as open from {self._outbox.tables.state} "
-            f"where state in ({listed(OPEN_STATES)})"
+            f"where state in ({listed(OPEN_STATES)}) "
+            f"and not (state = '{State.CLAIMED}' and claimed_by = '{TODO}')"
         ).first()
         self.open = int(row["open"]) if row is not None else 0

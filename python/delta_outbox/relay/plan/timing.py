@@ -68,6 +68,10 @@ class Timing:
         """
         self._stale_at = started + STALE_SECONDS
 
+    def now(self) -> datetime:
+        """Return the current instant."""
+        return self._clock.now()
+
     def instant_of(self, at: datetime) -> float:
         """Return when a time of the clock is reached.
 

@@ -8,6 +8,7 @@ says which of it is eligible at an instant, by the rules of the view `eligible_e
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
@@ -38,6 +39,20 @@ class Kind(StrEnum):
 
     FIRST_ATTEMPT = "first attempt"
     RETRY = "retry"  # failed before, or under suspicion of killing its worker
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dropped:
+    """What a window no longer holds.
+
+    Args:
+        scopes: its order scopes.
+        next_change: when something of it may become eligible, or too old; None if time changes
+            nothing.
+    """
+
+    scopes: pa.StringArray
+    next_change: datetime | None
 
 
 class Window:
@@ -77,7 +92,7 @@ class Window:
         self._destinations, self._to = _coded(goes_to(deliveries, policies))
         self._group = _groups(deliveries)
         self._due = _micros(deliveries["available_at"], otherwise=-_NEVER)
-        self._expires = _expiry(deliveries, policies)
+        self._expires = expiry_of(deliveries, policies)
         self._due[blocks] = self._expires[blocks] = _NEVER
         self._lets_go = self._is_killed | ~_may_hold(deliveries, policies)
         self._left = np.ones(deliveries.num_rows, dtype=bool)
@@ -102,27 +117,44 @@ class Window:
         at = micros(now)
         if at >= self._holds_until or unavailable != self._unavailable:
             self._unavailable = unavailable
-            is_due = self._left & (self._due <= at)
-            self._ends = is_due & (self._is_killed | (self._expires <= at))
-            is_due = is_due & ~self._ends & ~self._blocked[self._scope]
-            for name in self._destinations if unavailable else ():
-                if set(name.split("|")) <= set(unavailable):
-                    is_due &= ~self._is_to(name)
-            self._eligible = is_due
-            if not np.array_equal(is_due, self._left & ~(self._ends & self._lets_go)):
-                places = np.flatnonzero(is_due)
-                self._eligible = np.zeros_like(is_due)
-                self._eligible[places[self._is_prefix(places)]] = True
+            is_due, self._ends = self._due_at(at, unavailable)
+            self._eligible = self._in_order(is_due & ~self._ends, self._ends)
             self._holds_until = self._next_change(at)
         return bool(self._eligible.any())
+
+    def drop_waiting(self, *, until: datetime, unavailable: Collection[str] = ()) -> Dropped | None:
+        """Drop what can neither be claimed nor ended from the last selection up to an instant, as
+        far as time and destinations go; None if that is nothing. What `block` blocks stays: it may
+        be for a moment.
+
+        Args:
+            until: the instant.
+            unavailable: destinations that are so all the time.
+        """
+        at = micros(until)
+        is_due, _ = self._due_at(at, unavailable)
+        # What grows too old only then may be sent before, in order; behind what is dropped, not.
+        may = self._in_order(is_due & ~self._is_killed & ~self._ends, self._ends)
+        gone = self._left & ~(may | self._ends | is_due & self._is_killed)
+        gone &= ~self._blocked[self._scope]
+        if not gone.any():
+            return None
+        change = np.where(self._due > at, self._due, self._expires)[gone].min()
+        codes = np.unique(self._scope[gone])
+        scopes = pa.array(list(self._codes), pa.string()).take(pa.array(codes[codes != _FREE]))
+        self._left &= ~gone
+        self._holds_until = -_NEVER
+        return Dropped(
+            scopes=scopes, next_change=None if change == _NEVER else instant_of(int(change))
+        )
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self._eligible))
 
     @property
     def waiting(self) -> int:
-        """Return how many deliveries are held that are not eligible."""
-        return int(np.count_nonzero(self._left)) - len(self)
+        """Return how many deliveries are held that are neither eligible nor to be ended."""
+        return int(np.count_nonzero(self._left & ~self._eligible & ~self._ends))
 
     @property
     def has_ends(self) -> bool:
@@ -237,7 +269,7 @@ class Window:
                 places = places[self._is_first(places)]
             if share > 1 and self._fitting(places, limit) < places.size:
                 places = places[self._is_of_share(places, share)]
-            places = self._of_one_lane(places[self._is_prefix(places)])
+            places = self._of_one_lane(places[self._is_prefix(places, self._ends)])
             places = places[: self._fitting(places, limit)]
             if places.size:
                 return self._taken(places)
@@ -250,6 +282,25 @@ class Window:
         return self._deliveries.take(pa.array(places))
 
     # --- parts -------------------------------------------------------------------------------
+
+    def _due_at(self, at: int, unavailable: Collection[str]) -> tuple[Mask, Mask]:
+        """Return what is due and not blocked for now, and what of the due is to be ended unsent."""
+        is_due = self._left & (self._due <= at)
+        ends = is_due & (self._is_killed | (self._expires <= at))
+        is_due &= ~self._blocked[self._scope]
+        for name in self._destinations if unavailable else ():
+            if set(name.split("|")) <= set(unavailable):
+                is_due &= ~self._is_to(name)
+        return is_due, ends
+
+    def _in_order(self, candidates: Mask, ends: Mask) -> Mask:
+        """Return the candidates that have nothing before them that is none and does not end."""
+        if np.array_equal(candidates, self._left & ~(ends & self._lets_go)):
+            return candidates
+        places = np.flatnonzero(candidates)
+        found = np.zeros_like(candidates)
+        found[places[self._is_prefix(places, ends)]] = True
+        return found
 
     def _next_change(self, at: int) -> int:
         """Return when what is selected may be others, in microseconds."""
@@ -314,11 +365,11 @@ class Window:
         result: Mask = (number[scopes] % share == 0) | (scopes == _FREE)
         return result
 
-    def _is_prefix(self, places: Places) -> Mask:
+    def _is_prefix(self, places: Places, ends: Mask) -> Mask:
         """Say which places have nothing before them in their scope that stays behind. Deliveries of
         one event come neither before nor after each other.
         """
-        behind = self._left & ~(self._ends & self._lets_go) & (self._scope != _FREE)
+        behind = self._left & ~(ends & self._lets_go) & (self._scope != _FREE)
         behind[places] = False
         others = np.flatnonzero(behind)
         first_other = np.full(len(self._blocked), self._left.size, dtype=np.int64)
@@ -355,8 +406,14 @@ def _micros(instants: pa.ChunkedArray, *, otherwise: int) -> Places:
     return np.asarray(numbers).astype(np.int64)  # a copy
 
 
-def _expiry(deliveries: pa.Table, policies: PolicySet) -> Places:
-    """Return when each delivery is too old, in microseconds."""
+def expiry_of(deliveries: pa.Table, policies: PolicySet) -> Places:
+    """Return when each delivery is too old, in microseconds since 1970; the largest number for
+    never.
+
+    Args:
+        deliveries: columns event_type and started_at.
+        policies: the delivery policies in force.
+    """
     result = np.full(deliveries.num_rows, _NEVER, dtype=np.int64)
     if policies.any_age:
         ages = ClaimPolicies.by_type(deliveries["event_type"], policies).column(_age, pa.int64())

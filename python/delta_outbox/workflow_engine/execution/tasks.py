@@ -188,7 +188,6 @@ class Tasks(TaskRunner):
             until = expiries.get(held.claim.deliveries["event_id"][0].as_py(), now)
             if until > now:
                 held.claim = replace(held.claim, held_by=TODO, held_until=until)
-                held.is_item = True
 
     def _room(self, event_type: str) -> int:
         if event_type in self._items:

@@ -1,0 +1,175 @@
+"""What the window leaves out because it has to wait."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.relay.test_window import NOW, eligible, left, rows_of, taken
+
+from delta_outbox.core.hashing import numbers_of
+from delta_outbox.lifecycle.claims import BLOCKS, DELIVERIES
+from delta_outbox.lifecycle.order_scopes import scopes_of
+from delta_outbox.lifecycle.policy import PolicySet
+from delta_outbox.relay.plan.left_out import LeftOut
+from delta_outbox.relay.plan.timing import Timing
+from delta_outbox.relay.plan.window import Window
+from delta_outbox.testing.conformance.clock import ManualClock
+
+ALL: Final = 99
+NOBODY: Final = frozenset[str]()
+POLICIES: Final = PolicySet.parse(
+    [
+        {"event_type": "aging", "destination": "a", "expires_after_seconds": 100},
+        {
+            "event_type": "held",
+            "destination": "a",
+            "expires_after_seconds": 100,
+            "on_dead": "hold",
+        },
+        {"event_type": "loose", "destination": "a", "ordering": "none"},
+        {"event_type": "each", "destination": "a|b", "order_scope": "destination"},
+        {"event_type": "other", "destination": "b"},
+        {"event_type": "*", "destination": "a"},
+    ]
+)
+
+
+def window(rows: pa.Table, *, at: datetime = NOW, closed: frozenset[str] = NOBODY) -> Window:
+    """Return a window of deliveries, selected at an instant."""
+    made = Window(rows, POLICIES, batch_size=ALL)
+    made.select(now=at, unavailable=closed)
+    return made
+
+
+def test_what_is_due_later_takes_no_place() -> None:
+    """What is due in more than a minute is left out with what comes behind it, and is to be listed
+    again when the first of it is due; a new event of its key is left out as well.
+    """
+    hour = NOW + timedelta(hours=1)
+    rows = rows_of(
+        [
+            {"ordering_key": "k"},
+            {"ordering_key": "k", "available_at": hour},
+            {"ordering_key": "k"},
+            {"available_at": hour + timedelta(hours=1)},
+            {"ordering_key": "l", "available_at": NOW + timedelta(seconds=59)},
+            {"ordering_key": "l"},
+            {"ordering_key": "m"},
+            {"ordering_key": "k"},
+        ]
+    )
+    plan, left_out, timing = window(rows.slice(0, 5)), LeftOut(), Timing(ManualClock(NOW))
+    left_out.cut(plan, room=ALL, closed=NOBODY, timing=timing)
+    assert ([0, 4], 3600.0) == (left(plan), left_out.again_at)
+    assert [4, 5, 6] == taken(left_out.none_behind(rows.slice(4), POLICIES, timing))
+
+
+def test_what_waits_for_its_destination_stays_as_long_as_there_is_room() -> None:
+    """A destination that is closed for a moment costs no listing; one with more than there is room
+    for does not use it up, and is listed again once it is open.
+    """
+    rows = rows_of([{"event_type": "other", "ordering_key": str(n)} for n in range(5)])
+    timing, closed = Timing(ManualClock(NOW)), frozenset({"b"})
+    plan, left_out = window(rows, closed=closed), LeftOut()
+    left_out.cut(plan, room=5, closed=closed, timing=timing)
+    assert ([0, 1, 2, 3, 4], False) == (left(plan), left_out.is_any)
+    left_out.cut(plan, room=4, closed=closed, timing=timing)
+    assert ([], True, closed) == (left(plan), left_out.is_any, left_out.unavailable)
+
+
+def test_what_is_due_soon_stays_as_long_as_there_is_room() -> None:
+    """Where more than there is room for is due within the minute, the window keeps what is due."""
+    soon = {"available_at": NOW + timedelta(seconds=30)}
+    plan, left_out = window(rows_of([{}, soon, soon, soon])), LeftOut()
+    left_out.cut(plan, room=2, closed=NOBODY, timing=Timing(ManualClock(NOW)))
+    assert ([0], 30.0) == (left(plan), left_out.again_at)
+
+
+SECONDS: Final = st.sampled_from([-150, -50, 0, 30, 50, 70, 120])
+KINDS: Final = st.sampled_from(["x", "aging", "held", "loose", "other"])
+NEW: Final = st.fixed_dictionaries(
+    {
+        "event_type": KINDS,
+        "ordering_key": st.sampled_from([None, "k", "l", "m"]),
+        "available_at": st.none() | SECONDS.map(lambda s: NOW + timedelta(seconds=s)),
+        "started_at": SECONDS.map(lambda s: NOW + timedelta(seconds=s)),
+    }
+)
+OPEN: Final = st.tuples(
+    NEW,
+    st.fixed_dictionaries(
+        {
+            "kill_command_id": st.sampled_from([None, None, None, "c"]),
+            BLOCKS: st.sampled_from([False, False, False, True]),
+        }
+    ),
+).map(lambda parts: {**parts[0], **parts[1]})
+
+
+@given(
+    rows=st.lists(OPEN, max_size=8),
+    arrivals=st.lists(st.tuples(NEW, st.integers(0, 150)), max_size=4),
+    seconds=st.integers(0, 100),
+    room=st.integers(0, 3),
+    closed=st.sampled_from([NOBODY, frozenset({"b"})]),
+)
+def test_a_window_that_is_cut_selects_what_the_whole_one_does(
+    rows: list[Mapping[str, Any]],
+    arrivals: list[tuple[Mapping[str, Any], int]],
+    seconds: int,
+    room: int,
+    closed: frozenset[str],
+) -> None:
+    """Whatever waits when a window is cut, and whatever comes then: until it is to be listed again,
+    that is eligible, and to be ended, which is without the cut; and no more waits than there is
+    room for.
+    """
+    table = rows_of([*rows, *(row for row, _ in arrivals)])
+    clock, left_out = ManualClock(NOW), LeftOut()
+    timing = Timing(clock)
+    whole, cut = (window(table.slice(0, len(rows)), closed=closed) for _ in range(2))
+    left_out.cut(cut, room=room, closed=closed, timing=timing)
+    for number, came in enumerate([0, *sorted(came for _, came in arrivals)]):
+        clock.sleep(came - clock.monotonic())
+        if left_out.again_at <= came:
+            return
+        if number:
+            new = table.slice(len(rows) + number - 1, 1)
+            kept = left_out.none_behind(new, POLICIES, timing)
+            whole = window(pa.concat_tables([whole.left(), new]), at=clock.now(), closed=closed)
+            cut = window(pa.concat_tables([cut.left(), kept]), at=clock.now(), closed=closed)
+            left_out.cut(cut, room=room, closed=closed, timing=timing)
+        # What comes behind one that will be DEAD and hold its key is left out when it is.
+        assert cut.has_ends or cut.waiting <= room
+        for later in (0, seconds):
+            if left_out.again_at > came + later:
+                at = clock.now() + timedelta(seconds=later)
+                assert _selected(whole, at, closed) == _selected(cut, at, closed)
+
+
+def _selected(plan: Window, at: datetime, closed: frozenset[str]) -> Sequence[list[int]]:
+    """Return what is eligible of what a window holds, and what is to be ended."""
+    again = window(plan.left(), at=at, closed=closed)
+    return taken(again.take_ends(ALL)), eligible(again)
+
+
+def test_order_scopes_are_known_by_their_numbers() -> None:
+    """A scope within a destination is another one than that of the same key in another one."""
+    rows = rows_of(
+        [
+            {"event_type": "each", "ordering_key": "k"},
+            {"event_type": "other", "ordering_key": "k"},
+            {"event_type": "loose", "ordering_key": "k"},
+            {"event_type": "each", "ordering_key": "other"},
+            {"ordering_key": None},
+        ]
+    ).select(DELIVERIES.names)
+    scopes = pa.chunked_array([scopes_of(rows.slice(0, 1), POLICIES)])
+    left_out = LeftOut(np.unique(numbers_of(scopes)))
+    assert [1, 2, 3, 4] == taken(left_out.none_behind(rows, POLICIES, Timing(ManualClock(NOW))))

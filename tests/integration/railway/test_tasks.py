@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +14,9 @@ from tests.integration.outboxes import Store, delivered, open_store
 from tests.unit.workflow_engine.hosts.ledger import Ledger, ledger
 
 from delta_outbox.core.clock import SystemClock
+from delta_outbox.core.settings import PublisherSettings, Settings, ThirdPartySettings
 from delta_outbox.delta.numbered_writes import NumberedWrites
+from delta_outbox.operations.pauses import append_pausing, pausing_request
 from delta_outbox.railway.modules import load
 from delta_outbox.railway.rows import joined, rows_of
 from delta_outbox.relay import Mode, Relay, Summary
@@ -26,6 +30,8 @@ if TYPE_CHECKING:
     from delta_outbox.runtime.home import Home
 
 AUTHOR = Path(__file__).parent / "author"
+TASKS = ("book", "pay", "tell")
+SETTINGS = Settings(publishers={"default": PublisherSettings(type="null")})
 
 
 @pytest.fixture(scope="module")
@@ -166,6 +172,37 @@ def test_every_fault_is_an_outcome(
     its = [one.removesuffix(f"-{does}") for one in books.read() if one.endswith(f"-{does}")]
     assert asked == its
     assert last == types(tmp_path / "out")[-1]
+
+
+def test_tasks_wait_for_a_third_party_that_is_paused(
+    store: Store, books: Ledger, tmp_path: Path
+) -> None:
+    """A pause holds the tasks of one third party, and none of them is attempted meanwhile."""
+    outbox = store.open(replace(SETTINGS, third_parties={"bank": ThirdPartySettings()}))
+    for kind in ("pause", "resume"):
+        request = pausing_request(kind, destination="bank", actor="ann", reason="they asked")
+        append_pausing(outbox, request)
+        if kind == "pause":
+            order(store, books, "paused")
+            drained(store, tmp_path / "out")
+            assert [("book", "completed", "booked")] == steps(store, "paused")
+    outbox.close()
+    drained(store, tmp_path / "out")
+    assert ["book-paused", "pay-paused", "tell-paused"] == books.read()[-3:]
+    assert 3 == len(steps(store, "paused"))
+
+
+def test_two_relays_share_the_tasks(store: Store, books: Ledger, tmp_path: Path) -> None:
+    """Two relays at a time call a third party once for each task."""
+    names = [f"both{number}" for number in range(10)]
+    order(store, books, *names)
+    with ThreadPoolExecutor(2) as relays:
+        list(relays.map(lambda _: drained(store, tmp_path / "out"), range(2)))
+    drained(store, tmp_path / "out")
+    asked = [one for one in books.read() if "-both" in one]
+    assert sorted(f"{task}-{name}" for name in names for task in TASKS) == sorted(asked)
+    for name in names:
+        assert 3 == len([one for one in steps(store, name) if one[1] == "completed"])
 
 
 def test_an_item_waits_for_an_answer(store: Store, books: Ledger, tmp_path: Path) -> None:

@@ -76,7 +76,8 @@ class WrittenEvents:
         events: that it has written.
         ignored: start events that begin nothing.
         stranded: instances that do not go on.
-        more: whether there is more to read at once.
+        more: whether another step may find something at once: there is more, or what was written
+            may begin another workflow.
     """
 
     events: int = 0
@@ -145,7 +146,8 @@ class DerivedEvents:
             )
             if plan is not None:
                 self._newest.know(WRITER, plan)
-                return replace(self._write(plan, derived), more=not is_all)
+                written = self._write(plan, derived)
+                return replace(written, more=not is_all or written.events > 0)
             self._newest.forget(WRITER)
         raise SequenceTaken(writer=APP_ID, number=self._done + 1)
 

@@ -8,7 +8,7 @@ number says that one may be known.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _INSTANT: Final = pa.timestamp("us", tz="UTC")
+_OF_KEY: Final = "/tasks"  # tells the key of tasks from the same text as the id of the last event
 
 
 class KnownRows:
@@ -119,13 +120,15 @@ class KnownRows:
             taken |= there & ids.keys()
         return known, taken
 
-    def may_be_tasks(self, ids: Iterable[str], seen: tuple[int, int]) -> Set[str]:
+    def may_be_tasks(self, ids: Collection[str], seen: tuple[int, int]) -> Set[str]:
         """Return which ids tasks may have, or may have had; of the others none has.
 
         Args:
             ids: of events.
             seen: versions of the event log and of `outbox_purged` by which it is known.
         """
+        if not ids or not self._may_hold(ids, seen):
+            return set()
         return {one for one in ids if self._may_hold([one], seen)}
 
     def _look_up(
@@ -201,7 +204,7 @@ class KnownRows:
         ends = rows.filter(pc.starts_with(rows["event_id"].cast(pa.string()), RESERVED))
         texts = [
             *tasks["event_id"].to_pylist(),
-            *tasks["ordering_key"].drop_null().to_pylist(),
+            *(key + _OF_KEY for key in tasks["ordering_key"].drop_null().to_pylist()),
             *ends["event_id"].to_pylist(),
         ]
         self._numbers.add(np.fromiter(map(number_of, texts), np.int64))
@@ -211,10 +214,11 @@ class KnownRows:
     def _read(self, version: int, purged: int) -> IdNumbers:
         """Learn all that the log has and had of tasks and instances."""
         ours = f"{reserved('event_type')} or {reserved('event_id')}"
+        of_key = f"concat(ordering_key, '{_OF_KEY}')"
         log = f"{self._tables.events} version as of {version}"
         rows = self._spark.sql(
             f"select {number_in_sql('event_id')} as number from {log} where {ours} "
-            f"union all select distinct {number_in_sql('ordering_key')} from {log} "
+            f"union all select distinct {number_in_sql(of_key)} from {log} "
             f"where {reserved('event_type')} and ordering_key is not null "
             f"union all select {number_in_sql('event_id')} "
             f"from {self._tables.purged} version as of {purged} where {ours}"

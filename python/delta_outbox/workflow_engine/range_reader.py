@@ -85,7 +85,7 @@ class RangeReader:
             return pc.is_in(rows["event_type"].cast(pa.string()), value_set=kinds)
 
         log, columns = self._tables.events, ("event_id", "payload_bytes")
-        found = self._new(log, span, ("event_type",), starts, columns)
+        found = self._new(log, span, ("event_type",), starts, columns, most=MOST_READ)
         if found is None:  # the next commit has more rows than are held at once
             span = replace(span, to=span.after + 1)
             rows = self._spark.sql(
@@ -109,7 +109,7 @@ class RangeReader:
         if span.after >= span.to:
             return span, ()
         log, columns = self._tables.transitions, ("event_id", "arrival")
-        found = self._new(log, span, _TOLD_BY, is_ending, columns)
+        found = self._new(log, span, _TOLD_BY, is_ending, columns, most=MOST_READ)
         if found is None:
             whole = replace(span, to=span.after + 1)
             found = self._new(log, whole, _TOLD_BY, is_ending, columns, most=None)
@@ -195,7 +195,7 @@ class RangeReader:
         is_news: Callable[[pa.Table], pa.ChunkedArray],
         columns: Sequence[str],
         *,
-        most: int | None = MOST_READ,
+        most: int | None,
     ) -> tuple[Span, pa.Table] | None:
         """Return the part of a span that was read, and the news in it; None if the first commit has
         more rows than may be read.
@@ -221,7 +221,7 @@ class RangeReader:
         they like, so of these it is asked whether their ids are known as those of tasks.
         """
         killed = [one["event_id"] for one in endings if one["reason"] == Reason.OPERATOR]
-        tasks = self._known.may_be_tasks(killed, seen) if killed else ()
+        tasks = self._known.may_be_tasks(killed, seen)
         return [
             one for one in endings if one["reason"] != Reason.OPERATOR or one["event_id"] in tasks
         ]

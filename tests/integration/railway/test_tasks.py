@@ -77,12 +77,14 @@ def drained(store: Store, folder: Path) -> Summary:
 
 
 def steps(store: Store, name: str) -> list[tuple[str, str, str | None]]:
-    """Return what became of the tasks of a parcel: id, reason and outcome of each ending."""
+    """Return what became of the tasks of a parcel: id, reason and outcome of each ending, but for
+    that of a claim of `todo`: whether an item is over before anybody has it is the machine's speed.
+    """
     return [
         (row["event_id"].removesuffix(f"-{name}"), row["reason"], row["outcome"])
         for row in store.transitions()
         if row["event_id"].endswith(f"-{name}") and row["from_state"] == "CLAIMED"
-        if not row["event_id"].startswith("ordered")
+        if not row["event_id"].startswith("ordered") and row["reason"] != "lease_expired"
     ]
 
 
@@ -134,7 +136,6 @@ CASES: list[tuple[str, list[tuple[str, str, str | None]], list[str], str]] = [
         [
             ("book", "completed", "booked"),
             ("pay", "rejected", "not_paid"),
-            ("ring", "lease_expired", None),
             ("ring", "expired", "default exit"),
         ],
         ["book", "pay"],

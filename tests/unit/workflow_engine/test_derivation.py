@@ -350,6 +350,15 @@ def test_an_instance_that_nobody_can_lead_on_is_stranded() -> None:
     assert Status.STRANDED == instance_state([third], unknown, log.plans).status
 
 
+@pytest.mark.parametrize("data", ["{", "[1]", "null"])
+def test_data_that_is_no_object_leads_nowhere(data: str) -> None:
+    """An ending whose data nobody can hand on strands its instance, and no other."""
+    log, label = started(graph())
+    read = Ended.read(label, "completed", "labelled", data, NOW, (0, 0, 1))
+    (stranded,) = log.write(ended=[read]).stranded
+    assert ("Its data is no JSON object.", label.key) == (stranded.message, stranded.key)
+
+
 @pytest.mark.parametrize("levels", [64, 65, 900, 100_000])
 def test_data_that_is_nested_too_deep_leads_nowhere(levels: int) -> None:
     """It is told of its instance, and stops no other."""

@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from delta_outbox.lifecycle.states import Reason
 from delta_outbox.railway.nesting import MOST_LEVELS, levels_of
@@ -61,13 +62,11 @@ class Ended:
             at: `occurred_at` of the transition.
             position: `epoch`, `lane` and `sequence` of the transition.
         """
-        problem = ""
-        if data and levels_of(data) > MOST_LEVELS:
-            data, problem = None, f"Its data is nested deeper than {MOST_LEVELS} levels."
+        facts, problem = _data(data or "{}")
         ending = TaskEnding(
             cause=CAUSES[Reason(reason)],
             outcome=DEFAULT_EXIT if outcome == DEFAULT_EXIT.value else outcome,
-            data=json.loads(data) if data else {},
+            data=facts,
         )
         return cls(task=task, ending=ending, at=at, position=position, problem=problem)
 
@@ -251,6 +250,17 @@ def admit(
             taken.add(one.row.event_id)
             known[task.key] = KnownInstance(begun_by=task.origin.event_id, rows=one.number)
     return Derived(rows=tuple(rows), ignored=tuple(ignored_starts), stranded=tuple(stranded))
+
+
+def _data(text: str) -> tuple[dict[str, Any], str]:
+    """Return the data of a decision, and what is wrong with it."""
+    if levels_of(text) > MOST_LEVELS:
+        return {}, f"Its data is nested deeper than {MOST_LEVELS} levels."
+    try:
+        data = json.loads(text)
+    except ValueError:
+        data = None
+    return (data, "") if isinstance(data, dict) else ({}, "Its data is no JSON object.")
 
 
 def _stranded(task: TaskEvent, message: str) -> Stranded:

@@ -69,10 +69,11 @@ class First:
     Args:
         rows: of what is eligible and of what is to be ended, in order: columns of
             `claims.DELIVERIES`.
-        is_all: there is no more of that; if so:
-        blocked: the numbers of the order scopes in which something else is open that blocks what
+        is_all: there is no more of that.
+        blocked: if it is all, the numbers of the order scopes in which something else blocks what
             comes after it, ascending.
-        next_due: when the first of the others may be eligible or to be ended, as far as time goes.
+        next_due: if it is all, when the first of the rest may be eligible or is to be ended; None
+            if time changes nothing.
     """
 
     rows: pa.Table
@@ -186,8 +187,8 @@ class OpenDeliveries:
         per_destination: PerDestination | None = None,
         counts: pa.Table | None = None,
     ) -> First:
-        """Return the first of what is eligible soon, or now if it is too much that is not due yet,
-        and what is to be ended without being sent.
+        """Return the first of what is eligible soon, and of what is to be ended without being sent.
+        If that is more than the limit, and most of it is not due yet, return what is eligible now.
 
         Args:
             read_view: the open deliveries.

@@ -123,9 +123,8 @@ class Window:
         return bool(self._eligible.any())
 
     def drop_waiting(self, *, until: datetime, unavailable: Collection[str] = ()) -> Dropped | None:
-        """Drop what can neither be claimed nor ended from the last selection up to an instant, as
-        far as time and destinations go; None if that is nothing. What `block` blocks stays: it may
-        be for a moment.
+        """Drop what can neither be claimed nor ended between the last selection and an instant;
+        return None if that is nothing. What `block` blocks stays: that ends with the next poll.
 
         Args:
             until: the instant.
@@ -133,7 +132,7 @@ class Window:
         """
         at = micros(until)
         is_due, _ = self._due_at(at, unavailable)
-        # What grows too old only then may be sent before, in order; behind what is dropped, not.
+        # What grows too old in between may be claimed until then.
         may = self._in_order(is_due & ~self._is_killed & ~self._ends, self._ends)
         gone = self._left & ~(may | self._ends | is_due & self._is_killed)
         gone &= ~self._blocked[self._scope]
@@ -294,7 +293,9 @@ class Window:
         return is_due, ends
 
     def _in_order(self, candidates: Mask, ends: Mask) -> Mask:
-        """Return the candidates that have nothing before them that is none and does not end."""
+        """Return the candidates that have nothing before them in their scope but other candidates,
+        and what lets its key go as it ends.
+        """
         if np.array_equal(candidates, self._left & ~(ends & self._lets_go)):
             return candidates
         places = np.flatnonzero(candidates)

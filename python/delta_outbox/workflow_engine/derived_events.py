@@ -23,32 +23,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from delta_outbox.core.clock import Clock
-from delta_outbox.core.errors import ChangeFeedGone, LogRewound, NoOutboxHere, SequenceTaken
+from delta_outbox.core.errors import LogRewound, NoOutboxHere, SequenceTaken
 from delta_outbox.core.failpoints import reach
 from delta_outbox.core.instants import micros
-from delta_outbox.core.tables import Tables
 from delta_outbox.delta.commit_history import CommitHistory
-from delta_outbox.delta.log_reader import LogReader
 from delta_outbox.delta.log_writer import ATTEMPTS, COMMITS_LOOKED_AT, LogWriter
-from delta_outbox.delta.numbered_writes import NumberedWrite, NumberedWrites
+from delta_outbox.delta.numbered_writes import NumberedWrite
 from delta_outbox.workflow_engine.derivation.events import NewEvent
 from delta_outbox.workflow_engine.derivation.follow_ups import Derived, admit, derive
-from delta_outbox.workflow_engine.derivation.plans import Plan
 from delta_outbox.workflow_engine.known_rows import KnownRows
 from delta_outbox.workflow_engine.range_reader import RangeReader
 from delta_outbox.workflow_engine.task_reader import WRITER, TaskReader
+from delta_outbox.workflow_engine.workflow_plans import WORKFLOWS, NewestWrites, WorkflowPlans
 from delta_outbox.workflow_engine.write_range import Span, WriteRange
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from delta_outbox.store.store import Store
 
 logger = logging.getLogger(__name__)
 
 APP_ID: Final = f"outbox/{WRITER}"
-WORKFLOWS: Final = "workflows"  # the writer that keeps the rows of workflows
 MOST_UNWRITTEN: Final = 200  # commits without news, before a plan says that they are read
 LONGEST_UNWRITTEN: Final = timedelta(days=1)  # likewise
 
@@ -103,9 +97,9 @@ class DerivedEvents:
         self._known = KnownRows(spark, tables, statements, tasks=self.tasks)
         self._reader = RangeReader(spark, tables, statements, tasks=self.tasks, known=self._known)
         self._writer = LogWriter(spark, app_id=APP_ID)
-        self._newest = _Newest(spark, tables, clock=outbox.clock)
+        self._newest = NewestWrites(spark, tables, writers=(WRITER, WORKFLOWS), clock=outbox.clock)
         self._plans = self._newest.writes[WRITER]
-        self._versions = _Versions(self._newest.writes[WORKFLOWS])
+        self._versions = WorkflowPlans(self._newest.writes[WORKFLOWS])
         self._done = 0  # number of the plan whose rows are known to be there
         # What was read after the last plan without finding anything.
         self._passed: WriteRange | None = None
@@ -184,7 +178,7 @@ class DerivedEvents:
         """Return a range that ends where workflows were put into force first: what came before
         starts nothing, and there are no tasks yet.
         """
-        first = self._versions.numbered(1) or workflows
+        first = self._newest.writes[WORKFLOWS].numbered(1) or workflows
         since = micros(first.planned_at) // 1000
         version = 0
         for commit in self._history.back(self._tables.events, 1000, None):
@@ -262,91 +256,6 @@ class DerivedEvents:
         if commit is None:
             raise NoOutboxHere(where=table)
         return commit.version
-
-
-class _Newest:
-    """The newest numbered writes of some writers. Whether there are newer ones is read from the
-    commits of the log since, without a query.
-    """
-
-    def __init__(self, spark: SparkSession, tables: Tables, *, clock: Clock) -> None:
-        self._log = tables.progress
-        self._history = CommitHistory(spark)
-        self._reader = LogReader(spark)
-        self.writes = {
-            writer: NumberedWrites(spark, tables, writer=writer, clock=clock)
-            for writer in (WRITER, WORKFLOWS)
-        }
-        self._newest: dict[str, NumberedWrite | None] = {}
-        self._at = -1
-
-    def forget(self, writer: str) -> None:
-        """Ask anew for the newest of a writer."""
-        self._newest.pop(writer, None)
-
-    def know(self, writer: str, newest: NumberedWrite) -> None:
-        """Note a numbered write that was just made."""
-        self._newest[writer] = newest
-
-    def of(self, writer: str) -> NumberedWrite | None:
-        """Return the newest numbered write of a writer, None if there is none."""
-        commit = self._history.newest(self._log)
-        version = -1 if commit is None else commit.version
-        if version > self._at:
-            self._follow(version)
-            self._at = version
-        if writer not in self._newest:
-            self._newest[writer] = next(self.writes[writer].last(), None)
-        return self._newest[writer]
-
-    def _follow(self, version: int) -> None:
-        """Forget what may be older than what the commits up to one have."""
-        if not self._newest:
-            return
-        columns = ("writer", "number")
-        try:
-            found = self._reader.added(self._log, after=self._at, to=version, columns=columns)
-        except ChangeFeedGone:
-            found = None
-        if found is None:
-            self._newest.clear()
-            return
-        for row in found.rows.to_pylist():
-            known = self._newest.get(row["writer"])
-            if known is None or known.number < row["number"]:
-                self.forget(row["writer"])
-
-
-class _Versions:
-    """The plans of `workflows`, each read once."""
-
-    def __init__(self, writes: NumberedWrites) -> None:
-        self._writes = writes
-        self._plans: dict[int, Plan] = {}
-
-    def numbered(self, number: int) -> NumberedWrite | None:
-        """Return a numbered write, None if there is none."""
-        return self._writes.numbered(number)
-
-    def plan(self, number: int) -> Plan | None:
-        """Return a plan, None if there is none of this number."""
-        if number not in self._plans:
-            found = self._writes.numbered(number)
-            if found is None:
-                return None
-            self._plans[number] = Plan(number, found.plan)
-        return self._plans[number]
-
-    def of(self, numbers: set[int]) -> dict[int, Plan]:
-        """Return plans by number; those that are not there are left out."""
-        found = {number: self.plan(number) for number in numbers}
-        return {number: plan for number, plan in found.items() if plan is not None}
-
-    def starting(self, number: int) -> frozenset[str]:
-        """Return the types of events that start a workflow of a plan."""
-        plan = self.plan(number)
-        versions = plan.versions.values() if plan is not None else ()
-        return frozenset(one.routing.row["starts_on"] for one in versions)
 
 
 def is_far(last: NumberedWrite | None, read: WriteRange) -> bool:

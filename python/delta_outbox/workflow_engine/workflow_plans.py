@@ -1,54 +1,110 @@
-"""The plans of `workflows`: the newest one, and those that open instances have started with."""
+"""The plans of `workflows`, each read once; and which numbered writes are the newest."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from delta_outbox.core.clock import Clock
+from delta_outbox.core.errors import ChangeFeedGone
 from delta_outbox.core.tables import Tables
 from delta_outbox.delta.commit_history import CommitHistory
-from delta_outbox.delta.commits import Commit
-from delta_outbox.delta.numbered_writes import NumberedWrites
+from delta_outbox.delta.log_reader import LogReader
+from delta_outbox.delta.numbered_writes import NumberedWrite, NumberedWrites
 from delta_outbox.workflow_engine.derivation.plans import Plan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-WRITER: Final = "workflows"
+WORKFLOWS: Final = "workflows"
+"""The writer that keeps the rows of workflows."""
 
 
-class WorkflowPlans:
-    """Reads each plan once.
+class NewestWrites:
+    """The newest numbered writes of some writers. Whether there are newer ones is read from the
+    commits of the log since, without a query.
 
     Args:
         spark: the session to read with.
         tables: the names of the relations.
+        writers: whose.
         clock: the time.
     """
 
-    def __init__(self, spark: SparkSession, tables: Tables, *, clock: Clock) -> None:
-        self._table = tables.progress
+    def __init__(
+        self, spark: SparkSession, tables: Tables, *, writers: Iterable[str], clock: Clock
+    ) -> None:
+        self._log = tables.progress
         self._history = CommitHistory(spark)
-        self._writes = NumberedWrites(spark, tables, writer=WRITER, clock=clock)
-        self._plans: dict[int, Plan] = {}
-        self._seen: Commit | None = None
-        self._newest: Plan | None = None
+        self._reader = LogReader(spark)
+        self.writes = {
+            writer: NumberedWrites(spark, tables, writer=writer, clock=clock) for writer in writers
+        }
+        self._newest: dict[str, NumberedWrite | None] = {}
+        self._at = -1
 
-    def newest(self) -> Plan | None:
-        """Return the plan in force, None if there is none; costs a look at a file if nothing was
-        planned by anybody.
+    def forget(self, writer: str) -> None:
+        """Ask anew for the newest of a writer.
+
+        Args:
+            writer: whose.
         """
-        commit = self._history.newest(self._table)
-        if commit is None or commit != self._seen:
-            found = next(self._writes.last(), None)
-            self._newest = None
-            if found is not None:
-                plan = Plan(found.number, found.plan)
-                self._newest = self._plans.setdefault(found.number, plan)
-            self._seen = commit
-        return self._newest
+        self._newest.pop(writer, None)
 
-    def numbered(self, number: int) -> Plan | None:
+    def know(self, writer: str, newest: NumberedWrite) -> None:
+        """Note a numbered write that was just made.
+
+        Args:
+            writer: whose.
+            newest: of them.
+        """
+        self._newest[writer] = newest
+
+    def of(self, writer: str) -> NumberedWrite | None:
+        """Return the newest numbered write of a writer, None if there is none.
+
+        Args:
+            writer: whose.
+        """
+        commit = self._history.newest(self._log)
+        version = -1 if commit is None else commit.version
+        if version > self._at:
+            self._follow(version)
+            self._at = version
+        if writer not in self._newest:
+            self._newest[writer] = next(self.writes[writer].last(), None)
+        return self._newest[writer]
+
+    def _follow(self, version: int) -> None:
+        """Forget what may be older than what the commits up to one have."""
+        if not self._newest:
+            return
+        columns = ("writer", "number")
+        try:
+            found = self._reader.added(self._log, after=self._at, to=version, columns=columns)
+        except ChangeFeedGone:
+            found = None
+        if found is None:
+            self._newest.clear()
+            return
+        for row in found.rows.to_pylist():
+            known = self._newest.get(row["writer"])
+            if known is None or known.number < row["number"]:
+                self.forget(row["writer"])
+
+
+class WorkflowPlans:
+    """The plans of `workflows`.
+
+    Args:
+        writes: its numbered writes.
+    """
+
+    def __init__(self, writes: NumberedWrites) -> None:
+        self._writes = writes
+        self._plans: dict[int, Plan] = {}
+
+    def plan(self, number: int) -> Plan | None:
         """Return a plan, None if there is none of this number.
 
         Args:
@@ -60,3 +116,22 @@ class WorkflowPlans:
                 return None
             self._plans[number] = Plan(number, found.plan)
         return self._plans[number]
+
+    def of(self, numbers: Iterable[int]) -> dict[int, Plan]:
+        """Return plans by number; those that are not there are left out.
+
+        Args:
+            numbers: of the plans.
+        """
+        found = {number: self.plan(number) for number in set(numbers)}
+        return {number: plan for number, plan in found.items() if plan is not None}
+
+    def starting(self, number: int) -> frozenset[str]:
+        """Return the types of events that start a workflow of a plan.
+
+        Args:
+            number: of the plan.
+        """
+        plan = self.plan(number)
+        versions = plan.versions.values() if plan is not None else ()
+        return frozenset(one.routing.row["starts_on"] for one in versions)

@@ -43,7 +43,7 @@ from delta_outbox.workflow_engine.hosts.boot_clock import boot_time
 from delta_outbox.workflow_engine.hosts.call import Setup
 from delta_outbox.workflow_engine.hosts.pool import HostPool
 from delta_outbox.workflow_engine.task_reader import TaskReader
-from delta_outbox.workflow_engine.workflow_plans import WorkflowPlans
+from delta_outbox.workflow_engine.workflow_plans import WORKFLOWS, NewestWrites, WorkflowPlans
 
 logger: Final = logging.getLogger(__name__)
 
@@ -91,7 +91,10 @@ class Tasks(TaskRunner):
     ) -> None:
         self._outbox, self._clock = outbox, outbox.clock
         self._setup, self._start_hosts = setup, start_hosts
-        self._plans = WorkflowPlans(outbox.spark, outbox.tables, clock=outbox.clock)
+        self._newest = NewestWrites(
+            outbox.spark, outbox.tables, writers=(WORKFLOWS,), clock=outbox.clock
+        )
+        self._plans = WorkflowPlans(self._newest.writes[WORKFLOWS])
         self._derived = DerivedEvents(outbox)
         self._reader = TaskReader(outbox.spark, outbox.tables, clock=outbox.clock)
         self._histories = Histories(outbox.spark, outbox.tables)
@@ -117,10 +120,10 @@ class Tasks(TaskRunner):
             OutboxError: hosts cannot load the first ones.
             WorkflowsDiffer: the code of the first ones is another one.
         """
-        plan, now = self._plans.newest(), self._clock.monotonic()
-        if plan is not None and plan.number != self._plan_number and now >= self._retry_at:
+        newest, now = self._newest.of(WORKFLOWS), self._clock.monotonic()
+        if newest and newest.number != self._plan_number and now >= self._retry_at:
             try:
-                self._take(plan)
+                self._take(Plan(newest.number, newest.plan))
             except OutboxError as error:
                 if self._hosts is None:
                     raise
@@ -268,7 +271,7 @@ class Tasks(TaskRunner):
 
     def _routing(self, task: TaskEvent) -> Routing | None:
         """Return the rows by which the instance of a task goes, None if they do not have it."""
-        plan = self._plans.numbered(task.plan)
+        plan = self._plans.plan(task.plan)
         if plan is None or task.workflow not in plan.versions:
             return None
         routing = plan.versions[task.workflow].routing

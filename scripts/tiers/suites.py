@@ -35,6 +35,7 @@ OWN_PROCESSES = (
     "faults/crashes",
     "faults/exactly_once",
     "faults/interrupts",
+    "faults/railway",
     "faults/served",
     "faults/soak",
 )

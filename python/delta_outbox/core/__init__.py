@@ -12,6 +12,7 @@
 - instants: to and from microseconds since 1970
 - literals: any value as an SQL literal
 - redaction: makes texts of errors printable, short, and free of secrets
+- reserved_names: how names begin that belong to workflows
 - secrets: which values of the settings are secrets, and what must not show them
 - setting_rules: what a value of the settings must be
 - settings: the settings as values, with their defaults

@@ -38,9 +38,9 @@ from delta_outbox.projection.tails import LARGE_QUERY_ROWS
 from delta_outbox.relay.claim.chooser import Chooser
 from delta_outbox.relay.claim.flight import Flight, Held
 from delta_outbox.relay.claim.lost_results import resolve_results, resolved_part
-from delta_outbox.relay.claim.task_runner import TaskRunner
 from delta_outbox.relay.destinations.destinations import Destinations
 from delta_outbox.relay.destinations.isolation import Isolation
+from delta_outbox.relay.destinations.task_runner import TaskRunner
 from delta_outbox.relay.plan.planning import BATCHES_PER_PLAN, Planning
 from delta_outbox.relay.plan.timing import NEWS_SECONDS
 from delta_outbox.relay.publish.publishing import margin_seconds
@@ -373,7 +373,8 @@ class Relay:
                     tasks.append(held)
                 else:
                     self._flight.start(held)
-        for held, answer in zip(tasks, self._tasks.start(tasks), strict=True):
+        answers = self._tasks.start([(held.claim, held.until) for held in tasks])
+        for held, answer in zip(tasks, answers, strict=True):
             self._flight.follow(held, answer)
 
     def _live_endings(self, log: TransitionLog) -> list[pa.Table]:

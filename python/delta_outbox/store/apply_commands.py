@@ -20,7 +20,7 @@ from delta_outbox.core.literals import listed
 from delta_outbox.delta.log_reader import changes
 from delta_outbox.delta.numbered_writes import NumberedWrites
 from delta_outbox.lifecycle.states import TERMINAL_STATES, Reason, State
-from delta_outbox.store.completions import completions
+from delta_outbox.store.completions import completion_rows, completions_select
 
 if TYPE_CHECKING:
     from delta_outbox.store.store import Store
@@ -63,7 +63,7 @@ class Commands:
                 self._replays(commands), lambda: self._replays(commands)
             )
             count += outbox.logs.append_until_won(
-                completions(outbox, commands), lambda: completions(outbox, commands)
+                self._completions(commands), lambda: self._completions(commands)
             )
             count += self._release(commands)
         except LaneClosed:  # they wait for the next epoch
@@ -78,15 +78,30 @@ class Commands:
             logger.info("commands_applied", extra={"transitions": count})
         return count
 
+    def _catch_up(self) -> None:
+        """Bring position and projection up to now: the position first, so that what is appended
+        after it makes an append lose, never wrong.
+        """
+        self._outbox.logs.catch_up()
+        self._outbox.refresh(planned_by=self._outbox.worker_id)
+
+    def _completions(self, commands: str) -> pa.Table:
+        """Return the transitions of the completions that still hold, one per item."""
+        outbox = self._outbox
+        self._catch_up()
+        return completion_rows(
+            outbox.spark.sql(completions_select(commands, outbox.tables.state)).toArrow(),
+            now=outbox.clock.now(),
+            policy_version=outbox.policies_in_force.version,
+        )
+
     def _replays(self, commands: str) -> pa.Table:
         """Return the transitions of the replays that still hold, one per delivery.
 
         A replay is void once the delivery has moved on from where the operator saw it.
         """
         outbox = self._outbox
-        # The position first: what is appended after it makes the append lose, never wrong.
-        outbox.logs.catch_up()
-        outbox.refresh(planned_by=outbox.worker_id)
+        self._catch_up()
         found = outbox.spark.sql(
             "select s.event_id, s.arrival, s.destination, s.lifecycle, s.state, s.ordering_key, "
             "c.command_id, c.actor from ("

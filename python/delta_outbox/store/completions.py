@@ -10,15 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 
 from delta_outbox.lifecycle.claims import TODO
 from delta_outbox.lifecycle.states import Reason, State
-
-if TYPE_CHECKING:
-    from delta_outbox.store.store import Store
 
 KIND: Final = "complete"
 _INSTANT: Final = pa.timestamp("us", tz="UTC")
@@ -35,17 +32,14 @@ def completion_arguments(outcome: str, data: Mapping[str, Any]) -> str:
     return json.dumps({"outcome": outcome, "data": body}, ensure_ascii=False)
 
 
-def completions(outbox: Store, commands: str) -> pa.Table:
-    """Return the transitions of the completions that still hold, one per item.
+def completions_select(commands: str, state: str) -> str:
+    """Return the items that completions end, as SQL: one row each, with what its ending says.
 
     Args:
-        outbox: the store.
-        commands: SQL, a relation with rows of the command log and their _commit_version.
+        commands: a relation with rows of the command log and their _commit_version.
+        state: the projection.
     """
-    # The position first: what is appended after it makes the append lose, never wrong.
-    outbox.logs.catch_up()
-    outbox.refresh(planned_by=outbox.worker_id)
-    found = outbox.spark.sql(
+    return (
         "select s.event_id, s.arrival, s.destination, s.lifecycle, s.ordering_key, "
         "s.attempts as attempt, s.publish_attempts, s.crashes, s.suspect, s.claim_id, "
         "get_json_object(c.arguments, '$.outcome') as outcome, "
@@ -53,13 +47,23 @@ def completions(outbox: Store, commands: str) -> pa.Table:
         "  select *, row_number() over (partition by event_id, arrival"
         "   order by _commit_version, command_id) as turn"
         f" from {commands} where kind = '{KIND}') as c "
-        f"inner join {outbox.tables.state} as s on c.event_id = s.event_id "
+        f"inner join {state} as s on c.event_id = s.event_id "
         f"and c.arrival = s.arrival where c.turn = 1 and s.state = '{State.CLAIMED}' "
         f"and s.claimed_by = '{TODO}' and c.lifecycle = s.lifecycle "
         "and c.requested_at <= s.lease_expires_at "
         "and get_json_object(c.arguments, '$.outcome') is not null"
-    ).toArrow()
-    count, now = found.num_rows, outbox.clock.now()
+    )
+
+
+def completion_rows(found: pa.Table, *, now: datetime, policy_version: str) -> pa.Table:
+    """Return the transitions that end items.
+
+    Args:
+        found: as `completions_select` selects.
+        now: when it was decided.
+        policy_version: of the policies in force.
+    """
+    count = found.num_rows
     return pa.table(
         {
             **{name: found[name] for name in found.column_names},
@@ -68,17 +72,13 @@ def completions(outbox: Store, commands: str) -> pa.Table:
                 from_state=State.CLAIMED,
                 to_state=State.PUBLISHED,
                 reason=Reason.COMPLETED,
-                policy_version=outbox.policies_in_force.version,
+                policy_version=policy_version,
             ),
             "claim_size": pa.repeat(pa.scalar(1, pa.int32()), count),
-            "occurred_at": _instants(now, count),
+            "occurred_at": pa.repeat(pa.scalar(now, _INSTANT), count),
         }
     )
 
 
 def _repeated(count: int, **values: str) -> dict[str, pa.Array]:
     return {name: pa.repeat(pa.scalar(str(value)), count) for name, value in values.items()}
-
-
-def _instants(at: datetime, count: int) -> pa.Array:
-    return pa.repeat(pa.scalar(at, _INSTANT), count)

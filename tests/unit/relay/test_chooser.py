@@ -23,8 +23,8 @@ from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.results import Delivered, Failed, NotSent, Rejected
 from delta_outbox.relay.claim.chooser import IDLE_SECONDS, Chooser
 from delta_outbox.relay.claim.flight import Flight, Held
-from delta_outbox.relay.claim.task_runner import TaskRunner
 from delta_outbox.relay.destinations.isolation import NEVER, Isolation
+from delta_outbox.relay.destinations.task_runner import TaskRunner
 from delta_outbox.relay.plan.window import Kind, Window
 from delta_outbox.store.destination_states import KnownStates, OpenBreaker
 from delta_outbox.testing.conformance.clock import ManualClock

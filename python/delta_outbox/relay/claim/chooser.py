@@ -18,8 +18,8 @@ from delta_outbox.core.arrow import shared_texts
 from delta_outbox.lifecycle.claims import TODO, Claim, new_claim_id
 from delta_outbox.lifecycle.order_scopes import scopes_of
 from delta_outbox.relay.claim.flight import Flight, Held
-from delta_outbox.relay.claim.task_runner import TaskRunner
 from delta_outbox.relay.destinations.isolation import Isolation
+from delta_outbox.relay.destinations.task_runner import TaskRunner
 from delta_outbox.relay.plan.window import Kind, Window
 
 if TYPE_CHECKING:
@@ -226,11 +226,10 @@ class Chooser:
         batch = window.take(kind, room, to=to, allowed=self._runner.allowed) if room else None
         if batch is None or not batch.num_rows:
             return []
-        whole = self._outbox.new_claim(batch)
-        claims = [self.held(kind, one, to=to) for one in whole.singles()]
+        claims: Sequence[Claim] = self._outbox.new_claim(batch).singles()
         if to == TODO:
-            self._runner.hand_over(claims)
-        return claims
+            claims = self._runner.handed_over(claims)
+        return [self.held(kind, one, to=to) for one in claims]
 
     def _slots(self, to: str, held: Sequence[Held], kind: Kind | None = None) -> int:
         """Return how many claims more may be in flight. One slot is never for retries, so that

@@ -5,4 +5,5 @@
 - isolation: pause, breaker, rates and workers of each destination
 - payload_formats: the formats of CloudEvents that policies ask for
 - rates: token buckets; pure
+- task_runner: what a relay asks of whoever runs the tasks of workflows
 """

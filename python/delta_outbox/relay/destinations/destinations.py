@@ -13,12 +13,12 @@ from delta_outbox.core.settings import Settings
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.publishers.cloudevents.conversion import CloudEventFormat
 from delta_outbox.publishers.registry import find_publisher, prepare_settings, probe
-from delta_outbox.relay.claim.task_runner import TaskRunner
 from delta_outbox.relay.destinations.isolation import Isolation
 from delta_outbox.relay.destinations.payload_formats import (
     payload_format_of,
     prepare_payload_formats,
 )
+from delta_outbox.relay.destinations.task_runner import TaskRunner
 from delta_outbox.relay.publish.producer_slots import ProducerSlots
 from delta_outbox.relay.publish.publishing import Publishing
 from delta_outbox.relay.publish.tracing import check_tracing

@@ -23,9 +23,9 @@ from delta_outbox.lifecycle.endings import Attempted
 from delta_outbox.lifecycle.results import Delivered, Failed, Rejected, Unknown
 from delta_outbox.lifecycle.results_by_column import Results
 from delta_outbox.lifecycle.states import Reason
-from delta_outbox.relay.claim.task_runner import TaskRunner
 from delta_outbox.relay.destinations.breaker import Breaker, BreakerState
 from delta_outbox.relay.destinations.rates import Bucket, KeyBuckets
+from delta_outbox.relay.destinations.task_runner import TaskRunner
 from delta_outbox.store.destination_states import OpenBreaker
 from delta_outbox.store.open_deliveries import PerDestination
 from delta_outbox.store.unknown_results import PublishResult

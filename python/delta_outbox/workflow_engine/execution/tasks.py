@@ -19,14 +19,13 @@ from delta_outbox.core.errors import OutboxError
 from delta_outbox.core.instants import LAST_INSTANT, instant_of
 from delta_outbox.core.redaction import describe
 from delta_outbox.core.reserved_names import RESERVED
-from delta_outbox.lifecycle.claims import TODO
+from delta_outbox.lifecycle.claims import TODO, Claim
 from delta_outbox.lifecycle.endings import Attempted, Crashed
 from delta_outbox.lifecycle.policy import DeliveryPolicy
 from delta_outbox.lifecycle.results import Rejected
 from delta_outbox.lifecycle.states import Reason
 from delta_outbox.railway.routing import Routing
-from delta_outbox.relay.claim.flight import Held
-from delta_outbox.relay.claim.task_runner import Answer, TaskRunner
+from delta_outbox.relay.destinations.task_runner import Answer, TaskRunner
 from delta_outbox.store.store import Store
 from delta_outbox.store.unknown_results import PublishResult
 from delta_outbox.workflow_engine.derivation.events import TaskEvent
@@ -57,7 +56,8 @@ READERS: Final = 2  # threads that read what was claimed
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Claimed:
-    held: Held
+    claim: Claim
+    until: float
     answer: Future[Sequence[PublishResult]]
     event_id: str
     event_type: str
@@ -176,21 +176,22 @@ class Tasks(TaskRunner):
             found[its[: max(0, self._room(name) - self._unread[name])]] = True
         return found
 
-    def hand_over(self, claims: Sequence[Held]) -> None:
-        """Let people have what waits for them, before it is claimed: `todo` holds such a claim
-        until its item expires. What is over already stays with the relay, which ends it.
+    def handed_over(self, claims: Sequence[Claim]) -> Sequence[Claim]:
+        """Return claims of what waits for people as they are to be made: `todo` holds each until
+        its item expires. What is over already stays with the relay, which ends it.
 
         Args:
-            claims: that are to be made; of one item each.
+            claims: of one item each; not on record yet.
         """
-        deliveries = pa.concat_tables([held.claim.deliveries for held in claims])
+        deliveries = pa.concat_tables([one.deliveries for one in claims])
         read = self._reader.read(list(zip(*_places(deliveries), strict=True)))
         expiries = {event_id: task.expires_at or NEVER for (event_id, _), task in read.items()}
         now = self._clock.now()
-        for held in claims:
-            until = expiries.get(held.claim.deliveries["event_id"][0].as_py(), now)
-            if until > now:
-                held.claim = replace(held.claim, held_by=TODO, held_until=until)
+        untils = [expiries.get(_event_id(one), now) for one in claims]
+        return [
+            replace(one, held_by=TODO, held_until=until) if until > now else one
+            for one, until in zip(claims, untils, strict=True)
+        ]
 
     def _room(self, event_type: str) -> int:
         if event_type in self._items:
@@ -202,22 +203,24 @@ class Tasks(TaskRunner):
 
     # --- attempts ----------------------------------------------------------------------------
 
-    def start(self, claims: Sequence[Held]) -> Sequence[Answer]:
+    def start(self, claims: Sequence[tuple[Claim, float]]) -> Sequence[Answer]:
         """Begin an attempt of each task, and return what will have become of it.
 
         Args:
-            claims: read back from the log; of one task each.
+            claims: of one task each, read back from the log, and the monotonic seconds after which
+                nothing of it may be sent.
         """
         if not claims:
             return ()
         made = [
             _Claimed(
-                held=held,
+                claim=claim,
+                until=until,
                 answer=Future(),
-                event_id=held.claim.deliveries["event_id"][0].as_py(),
-                event_type=held.claim.deliveries["event_type"][0].as_py(),
+                event_id=_event_id(claim),
+                event_type=claim.deliveries["event_type"][0].as_py(),
             )
-            for held in claims
+            for claim, until in claims
         ]
         self._unread.update(one.event_type for one in made)
         self._readers.submit(self._begin, made)
@@ -241,7 +244,7 @@ class Tasks(TaskRunner):
         self, claims: Sequence[_Claimed]
     ) -> Mapping[str, tuple[AttemptRequest, Routing] | PublishResult]:
         assert self._hosts is not None
-        deliveries = pa.concat_tables([one.held.claim.deliveries for one in claims])
+        deliveries = pa.concat_tables([one.claim.deliveries for one in claims])
         read = self._reader.read(list(zip(*_places(deliveries), strict=True)))
         tasks = {event_id: task for (event_id, _), task in read.items()}
         found: dict[str, tuple[AttemptRequest, Routing] | PublishResult] = {}
@@ -263,8 +266,8 @@ class Tasks(TaskRunner):
             if routing is None or facts is None:
                 found[one.event_id] = _later(f"{task.workflow}.{task.place.task} is not there")
                 continue
-            until = boot_time() + one.held.until - self._clock.monotonic()
-            history = histories[one.event_id].claimed(one.held.claim.claimed_at)
+            until = boot_time() + one.until - self._clock.monotonic()
+            history = histories[one.event_id].claimed(one.claim.claimed_at)
             request = attempt_request(task, routing, facts, history, until=until)
             found[one.event_id] = request, routing
         return found
@@ -298,7 +301,7 @@ class Tasks(TaskRunner):
             ended, now = report.result(), self._clock.now()
             after = request.history.ended(ended.ending, request.limits, now)
             if not ended.ending.final:
-                claims = int(one.held.claim.deliveries["attempts"][0].as_py()) + 1
+                claims = int(one.claim.deliveries["attempts"][0].as_py()) + 1
                 with self._lock:
                     self._histories.keep(one.event_id, claims, after)
             one.end(attempted(ended, routing, request.task, after, now=now))
@@ -332,6 +335,11 @@ class Tasks(TaskRunner):
         self._readers.shutdown()
         if self._hosts is not None:
             self._hosts.close(0.0)
+
+
+def _event_id(claim: Claim) -> str:
+    event_id: str = claim.deliveries["event_id"][0].as_py()
+    return event_id
 
 
 def _places(deliveries: pa.Table) -> tuple[list[str], list[int]]:

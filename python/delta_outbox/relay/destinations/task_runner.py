@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from delta_outbox.core.arrow import Mask
+from delta_outbox.lifecycle.claims import Claim
 from delta_outbox.lifecycle.policy import DeliveryPolicy
-from delta_outbox.relay.claim.flight import Held
 from delta_outbox.store.unknown_results import PublishResult
 
 Answer = Future[Sequence[PublishResult]]
@@ -50,19 +50,21 @@ class TaskRunner:
         """
         return np.zeros(deliveries.num_rows, dtype=np.bool_)
 
-    def hand_over(self, claims: Sequence[Held]) -> None:
-        """Let people have what waits for them, before it is claimed: `todo` holds such a claim
-        until its item expires. What is over already stays with the relay, which ends it.
+    def handed_over(self, claims: Sequence[Claim]) -> Sequence[Claim]:
+        """Return claims of what waits for people as they are to be made: `todo` holds each until
+        its item expires. What is over already stays with the relay, which ends it.
 
         Args:
-            claims: that are to be made; of one item each.
+            claims: of one item each; not on record yet.
         """
+        return claims
 
-    def start(self, claims: Sequence[Held]) -> Sequence[Answer]:
+    def start(self, claims: Sequence[tuple[Claim, float]]) -> Sequence[Answer]:
         """Begin an attempt of each task, and return what will have become of it.
 
         Args:
-            claims: read back from the log; of one task each.
+            claims: of one task each, read back from the log, and the monotonic seconds after which
+                nothing of it may be sent.
         """
         del claims
         return ()

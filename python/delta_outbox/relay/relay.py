@@ -295,7 +295,7 @@ class Relay:
 
     def _is_drained(self, max_wait: float) -> bool:
         is_over = self._planning.is_all_done or self._planning.seconds_to_wait() > max_wait
-        return is_over and self._tasks.is_settled()
+        return is_over and self._tasks.nothing_follows()
 
     # --- claims ------------------------------------------------------------------------------
 

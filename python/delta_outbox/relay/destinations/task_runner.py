@@ -72,7 +72,7 @@ class TaskRunner:
     def check(self) -> None:
         """Raise what keeps workflows from going on."""
 
-    def is_settled(self) -> bool:
+    def nothing_follows(self) -> bool:
         """Say whether all that follows from what is on record is written. Where it was not, it is
         by now, and something new may be open.
         """

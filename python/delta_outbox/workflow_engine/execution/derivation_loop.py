@@ -35,7 +35,7 @@ class DerivationLoop:
         if self._error is not None:
             raise self._error
 
-    def is_settled(self) -> bool:
+    def nothing_follows(self) -> bool:
         """Look at the logs once more; say whether nothing was to be written since the last time
         that somebody asked.
 

@@ -323,11 +323,11 @@ class Tasks(TaskRunner):
         """
         self._loop.check()
 
-    def is_settled(self) -> bool:
+    def nothing_follows(self) -> bool:
         """Say whether all that follows from what is on record is written. Where it was not, it is
         by now, and something new may be open.
         """
-        return self._loop.is_settled()
+        return self._loop.nothing_follows()
 
     def close(self) -> None:
         """End what runs. All that was started has an answer when this returns."""

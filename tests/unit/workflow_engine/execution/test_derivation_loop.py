@@ -12,10 +12,10 @@ def test_who_asks_learns_what_was_written() -> None:
     to_write = [True, True]
     loop = DerivationLoop(lambda: bool(to_write) and to_write.pop())
     try:
-        assert not loop.is_settled()
-        assert loop.is_settled()
+        assert not loop.nothing_follows()
+        assert loop.nothing_follows()
         to_write.append(True)
-        assert not loop.is_settled()
+        assert not loop.nothing_follows()
     finally:
         loop.close()
 
@@ -28,7 +28,7 @@ def test_an_error_reaches_the_relay() -> None:
 
     loop = DerivationLoop(step)
     with pytest.raises(KeyError):
-        loop.is_settled()
+        loop.nothing_follows()
     with pytest.raises(KeyError):
         loop.check()
     loop.close()

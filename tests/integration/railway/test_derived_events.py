@@ -340,7 +340,7 @@ def test_a_large_commit_is_read_in_parts(
 
 @pytest.mark.rest
 @pytest.mark.parametrize(
-    ("bound", "most", "held"), [("MOST_NEWS", 2, 2), ("MOST_BYTES", 1800, MORE)]
+    ("bound", "most", "held"), [("MOST_NEWS", 2, 2), ("MOST_BYTES", 1300, MORE)]
 )
 def test_many_endings_are_followed_in_parts(
     store: Store, monkeypatch: pytest.MonkeyPatch, bound: str, most: int, held: int

@@ -131,10 +131,10 @@ class Window:
             unavailable: destinations that are so all the time.
         """
         at = micros(until)
-        is_due, _ = self._due_at(at, unavailable)
+        is_due, ends = self._due_at(at, unavailable)
         # What grows too old in between may be claimed until then.
         may = self._in_order(is_due & ~self._is_killed & ~self._ends, self._ends)
-        gone = self._left & ~(may | self._ends | is_due & self._is_killed)
+        gone = self._left & ~(may | self._ends | ends & self._is_killed)
         gone &= ~self._blocked[self._scope]
         if not gone.any():
             return None

@@ -48,6 +48,8 @@ DriverPoint = Literal[
     "plan.after",
     "rows.before",
     "rows.after",
+    "derived.before",
+    "derived.after",
     "publish.before",
     "publish.after",
 ]

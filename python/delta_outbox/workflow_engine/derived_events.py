@@ -217,13 +217,13 @@ class DerivedEvents:
         count = len(derived.rows)
         if count:
             rows = _rows([one.row for one in derived.rows], plan.planned_at)
-            reach("rows.before")
+            reach("derived.before")
             try:
                 tag = f"{rows_begin(plan)}{uuid.uuid4().hex}"
                 version = self._writer.append(self._tables.events, rows, plan.number, tag=tag)
             except SequenceTaken:
                 version = None
-            reach("rows.after")
+            reach("derived.after")
             if version is None:
                 version, count = self._written_at(plan), 0
             if version is not None:

@@ -210,7 +210,7 @@ def test_a_plan_without_rows_is_finished(store: Store, monkeypatch: pytest.Monke
     request(store, "killed")
 
     def kill(point: str) -> None:
-        if point == "rows.before":
+        if point == "derived.before":
             raise Killed
 
     monkeypatch.setattr(derived_events, "reach", kill)

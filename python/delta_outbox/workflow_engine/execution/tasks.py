@@ -71,6 +71,9 @@ def _later(error: str) -> Attempted:
     return Attempted(reason=Reason.RELEASED, wait=PAUSE, error=error)
 
 
+_NOT_READ: Final = _later("its event could not be read")
+
+
 class Tasks(TaskRunner):
     """The tasks of one relay.
 
@@ -184,7 +187,11 @@ class Tasks(TaskRunner):
             claims: of one item each; not on record yet.
         """
         deliveries = pa.concat_tables([one.deliveries for one in claims])
-        read = self._reader.read(list(zip(*_places(deliveries), strict=True)))
+        try:
+            read = self._reader.read(list(zip(*_places(deliveries), strict=True)))
+        except Exception as error:  # noqa: BLE001 - whatever it was, they are tried again
+            logger.warning("tasks_unread", extra={"size": len(claims), "error": describe(error)})
+            return claims
         expiries = {event_id: task.expires_at or NEVER for (event_id, _), task in read.items()}
         now = self._clock.now()
         untils = [expiries.get(_event_id(one), now) for one in claims]
@@ -222,7 +229,8 @@ class Tasks(TaskRunner):
             )
             for claim, until in claims
         ]
-        self._unread.update(one.event_type for one in made)
+        with self._lock:
+            self._unread.update(one.event_type for one in made)
         self._readers.submit(self._begin, made)
         return [one.answer for one in made]
 
@@ -233,8 +241,9 @@ class Tasks(TaskRunner):
             logger.warning("tasks_unread", extra={"size": len(claims), "error": describe(error)})
             requests = {}
         for one in claims:
-            self._unread[one.event_type] -= 1
-            found = requests.get(one.event_id, _later("its event could not be read"))
+            with self._lock:
+                self._unread[one.event_type] -= 1
+            found = requests.get(one.event_id, _NOT_READ)
             if isinstance(found, tuple):
                 self._submit(one, *found)
             else:
@@ -260,7 +269,8 @@ class Tasks(TaskRunner):
                 continue
             routing = self._routing(task)
             if routing is not None and routing.is_to_do(task.place.task):
-                found[one.event_id] = expired(routing, task.place.task)
+                is_over = task.expires_at is not None and task.expires_at <= self._clock.now()
+                found[one.event_id] = expired(routing, task.place.task) if is_over else _NOT_READ
                 continue
             facts = self._hosts.tasks.get(f"{task.workflow}/{task.place.task}")
             if routing is None or facts is None:

@@ -115,7 +115,7 @@ def refuses_late(start: Start) -> None:
 
 
 def leaves_a_stray(start: Start) -> None:
-    os.system("setsid sleep 25 &")
+    os.system("setsid sleep 90 &")
 
 
 def leaves_a_stray_with_pipes(start: Start) -> None:

@@ -7,6 +7,15 @@ from typing import Final
 RESERVED: Final = "workflow:"
 """How they begin. No producer may use such a name, and no row of the delivery policies."""
 
+TODO: Final = "todo"
+"""The destination of what waits for a person, and who holds it; such a claim ends when the item
+expires.
+"""
+NOBODY: Final = "workflows"
+"""The destination of what looks like a task and is none."""
+RESERVED_DESTINATIONS: Final = frozenset({TODO, NOBODY})
+"""No third party has such a name."""
+
 
 def reserved(column: str) -> str:
     """Return the condition, as SQL, that a column begins so; by it files are left out.

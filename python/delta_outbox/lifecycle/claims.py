@@ -35,9 +35,6 @@ logger = logging.getLogger(__name__)
 
 _INSTANT: Final = pa.timestamp("us", tz="UTC")
 
-TODO: Final = "todo"
-"""Who holds what waits for a person; the lease of such a claim ends when the item expires."""
-
 DELIVERY_KEY: Final = ("event_id", "arrival", "destination")
 
 DELIVERIES: Final = pa.schema(

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from delta_outbox.core.errors import BadSettings
+from delta_outbox.core.reserved_names import RESERVED_DESTINATIONS
 from delta_outbox.core.secrets import literal_secrets
 from delta_outbox.core.setting_rules import APPEND, LIMITS, RELAY, STORAGE, WORKFLOWS, Rule
 from delta_outbox.core.settings import (
@@ -247,6 +248,11 @@ class _Reader:
                 self._refuse(
                     "`third_parties`: the name of a third party must be lower-case words joined "
                     f"by `_`, as its tasks have it. Got: {name!r}."
+                )
+            if name in RESERVED_DESTINATIONS:
+                self._refuse(
+                    f"`third_parties.{name}`: must be another name: {name} stands for what "
+                    "waits for a person, or for nobody."
                 )
             if name in destinations:
                 self._refuse(

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from delta_outbox.lifecycle.claims import TODO
+from delta_outbox.core.reserved_names import TODO
 from delta_outbox.lifecycle.states import Reason, State
 
 KIND: Final = "complete"
@@ -40,18 +40,20 @@ def completions_select(commands: str, state: str) -> str:
         state: the projection.
     """
     return (
+        "select * except (turn) from ("
         "select s.event_id, s.arrival, s.destination, s.lifecycle, s.ordering_key, "
         "s.attempts as attempt, s.publish_attempts, s.crashes, s.suspect, s.claim_id, "
         "get_json_object(c.arguments, '$.outcome') as outcome, "
-        "get_json_object(c.arguments, '$.data') as outcome_data, c.command_id, c.actor from ("
-        "  select *, row_number() over (partition by event_id, arrival"
-        "   order by _commit_version, command_id) as turn"
-        f" from {commands} where kind = '{KIND}') as c "
-        f"inner join {state} as s on c.event_id = s.event_id "
-        f"and c.arrival = s.arrival where c.turn = 1 and s.state = '{State.CLAIMED}' "
+        "get_json_object(c.arguments, '$.data') as outcome_data, c.command_id, c.actor, "
+        "row_number() over (partition by c.event_id, c.arrival "
+        "order by c._commit_version, c.command_id) as turn "
+        f"from {commands} as c "
+        f"inner join {state} as s on c.event_id = s.event_id and c.arrival = s.arrival "
+        f"where c.kind = '{KIND}' and s.state = '{State.CLAIMED}' "
         f"and s.claimed_by = '{TODO}' and c.lifecycle = s.lifecycle "
         "and c.requested_at <= s.lease_expires_at "
         "and get_json_object(c.arguments, '$.outcome') is not null"
+        ") where turn = 1"
     )
 
 

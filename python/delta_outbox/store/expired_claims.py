@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.core.clock import Clock
+from delta_outbox.core.reserved_names import TODO
 from delta_outbox.lifecycle.claims import (
     COLUMNS,
     DELIVERIES,
-    TODO,
     decide_endings,
     ending_rows,
     held_claim,
@@ -136,7 +136,7 @@ class ExpiredClaims:
             lease_expires_at: end of the lease.
         """
         assert isinstance(lease_expires_at, datetime)
-        return lease_expires_at.astimezone(UTC) + self._skew < self._clock.now()
+        return lease_expires_at.astimezone(UTC) < self._clock.now() - self._skew
 
     def expire(
         self,

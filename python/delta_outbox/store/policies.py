@@ -188,6 +188,8 @@ class Policies:
 
     def _with_tasks(self, policies: PolicySet) -> PolicySet:
         """Return policies with those of the tasks before them."""
+        if not self._tasks:
+            return policies
         own = [one for one in policies.policies if not one.event_type.startswith(RESERVED)]
         return PolicySet(policies=(*self._tasks, *own))
 

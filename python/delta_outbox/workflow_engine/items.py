@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from delta_outbox.core.errors import OutboxError, WrongUsage
 from delta_outbox.core.literals import text_literal
 from delta_outbox.core.redaction import describe
-from delta_outbox.lifecycle.claims import TODO
+from delta_outbox.core.reserved_names import TODO
 from delta_outbox.lifecycle.states import State
 from delta_outbox.operations.argument_rules import MAX_ACTOR, MAX_TEXT, Arguments
 from delta_outbox.operations.command_log import append_command
@@ -140,6 +140,8 @@ class Items:
             raise WrongUsage(f"complete: {'; '.join(given.problems)}.")
         found = self._open(task_id)
         decided = self._decided(found.task, data)
+        if found.until < self._outbox.clock.now():  # while the author's code decided
+            raise ItemClosed(f"{task_id} has expired.")
         command_id = uuid.uuid4().hex
         self._append(task_id, found, decided, command_id, *who)
         self._outbox.apply_commands_if_alone()

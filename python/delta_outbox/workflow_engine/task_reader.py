@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from datetime import datetime
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -53,6 +54,7 @@ class TaskReader:
         self._events = tables.events
         self._reader = LogReader(spark)
         self._plans = NumberedWrites(spark, tables, writer=WRITER, clock=clock)
+        self._lock = Lock()
         self._verdicts: dict[Appended, bool] = {}  # whether a numbered write has made such rows
 
     def read(
@@ -95,10 +97,11 @@ class TaskReader:
             appended: the arrival of each, and when it was appended.
         """
         asked = set(appended)
-        if len(self._verdicts) > REMEMBERED:
-            self._verdicts.clear()
-        self._judge(asked - self._verdicts.keys())
-        return {one for one in asked if self._verdicts[one]}
+        with self._lock:
+            if len(self._verdicts) > REMEMBERED:
+                self._verdicts.clear()
+            self._judge(asked - self._verdicts.keys())
+            return {one for one in asked if self._verdicts[one]}
 
     def know(self, arrival: int, at: datetime) -> None:
         """Note that a numbered write has made rows.
@@ -107,7 +110,8 @@ class TaskReader:
             arrival: their commit.
             at: when they were appended.
         """
-        self._verdicts[arrival, at] = True
+        with self._lock:
+            self._verdicts[arrival, at] = True
 
     def _judge(self, asked: Set[Appended]) -> None:
         """Find out which rows a numbered write has made. That never changes."""

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from delta_outbox.core.reserved_names import TODO
 from delta_outbox.core.tables import TRANSITIONS
 from delta_outbox.lifecycle.claims import (
     DELIVERIES,
-    TODO,
     Claim,
     claim_rows,
     decide_endings,

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow.compute as pc
 
 from delta_outbox.core.arrow import shared_texts
-from delta_outbox.lifecycle.claims import TODO, Claim, new_claim_id
+from delta_outbox.core.reserved_names import TODO
+from delta_outbox.lifecycle.claims import Claim, new_claim_id
 from delta_outbox.lifecycle.order_scopes import scopes_of
 from delta_outbox.relay.claim.flight import Flight, Held
 from delta_outbox.relay.destinations.isolation import Isolation

@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 
 from delta_outbox.core.errors import LaneClosed
 from delta_outbox.core.literals import listed
-from delta_outbox.lifecycle.claims import TODO, in_order
+from delta_outbox.core.reserved_names import TODO
+from delta_outbox.lifecycle.claims import in_order
 from delta_outbox.relay.destinations.isolation import Isolation
 from delta_outbox.relay.plan.backlog import last_tried
 from delta_outbox.relay.plan.lane_share import LaneShare

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.core.literals import listed
-from delta_outbox.lifecycle.claims import DELIVERIES, TODO, in_order, joined
+from delta_outbox.core.reserved_names import TODO
+from delta_outbox.lifecycle.claims import DELIVERIES, in_order, joined
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.states import OPEN_STATES, State
 from delta_outbox.relay.destinations.isolation import Isolation

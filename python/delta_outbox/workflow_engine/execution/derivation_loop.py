@@ -21,7 +21,7 @@ class DerivationLoop:
         self._changed = Condition()
         self._asked = self._answered = 0  # looks that were asked for, and those that were taken
         self._wrote = False  # since the last answer
-        self._is_closing = False
+        self._is_closing = self._is_over = False
         self._error: Exception | None = None
         self._thread = Thread(target=self._run, name="derivation", daemon=True)
         self._thread.start()
@@ -46,7 +46,7 @@ class DerivationLoop:
             self._asked += 1
             number = self._asked
             self._changed.notify_all()
-            self._changed.wait_for(lambda: self._answered >= number or not self._thread.is_alive())
+            self._changed.wait_for(lambda: self._answered >= number or self._is_over)
             wrote, self._wrote = self._wrote, False
         self.check()
         return not wrote
@@ -73,4 +73,5 @@ class DerivationLoop:
             self._error = error
         finally:
             with self._changed:
+                self._is_over = True
                 self._changed.notify_all()

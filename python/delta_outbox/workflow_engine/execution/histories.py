@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_outbox.core.clock import Clock
 from delta_outbox.core.tables import Tables
 from delta_outbox.lifecycle.endings import LAST_ATTEMPT
 from delta_outbox.lifecycle.states import Reason, State
@@ -71,11 +73,14 @@ class Histories:
     Args:
         spark: the session to read with.
         tables: the names of the relations.
+        clock: the time.
     """
 
-    def __init__(self, spark: SparkSession, tables: Tables) -> None:
+    def __init__(self, spark: SparkSession, tables: Tables, *, clock: Clock) -> None:
         self._spark = spark
         self._table = tables.transitions
+        self._clock = clock
+        self._lock = Lock()  # several threads read, and others keep
         self._kept: dict[str, tuple[int, History]] = {}
 
     def keep(self, event_id: str, claims: int, history: History) -> None:
@@ -86,14 +91,15 @@ class Histories:
             claims: of it so far.
             history: as it is after them.
         """
-        if len(self._kept) >= MOST_KEPT:
-            del self._kept[next(iter(self._kept))]
-        self._kept[event_id] = claims, history
+        with self._lock:
+            if len(self._kept) >= MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
+            self._kept[event_id] = claims, history
 
     def of(
         self, deliveries: pa.Table, triggered_at: Mapping[str, datetime]
     ) -> Mapping[str, History]:
-        """Return the histories of tasks, this claim of them not included.
+        """Return the histories of tasks.
 
         Args:
             deliveries: columns of `claims.DELIVERIES`.
@@ -104,24 +110,26 @@ class Histories:
         for event_id, claims in zip(
             deliveries["event_id"].to_pylist(), deliveries["attempts"].to_pylist(), strict=True
         ):
-            kept, history = self._kept.pop(event_id, (0, None))
+            with self._lock:
+                kept, history = self._kept.pop(event_id, (0, None))
             if history is not None and kept == claims:
                 found[event_id] = history
             elif claims:
                 asked.append(event_id)
             else:
                 found[event_id] = History(triggered_at=triggered_at[event_id])
-        rows = self._read(deliveries, asked) if asked else {}
+        rows = self._read(asked, since=pc.min(deliveries["created_at"]).as_py()) if asked else {}
         for event_id in asked:
             found[event_id] = history_of(
                 rows.get(event_id, ()), triggered_at=triggered_at[event_id]
             )
         return found
 
-    def _read(self, deliveries: pa.Table, asked: list[str]) -> dict[str, list[Transition]]:
+    def _read(self, asked: list[str], *, since: datetime) -> dict[str, list[Transition]]:
+        """Read the transitions of tasks, from a day before an instant on: clocks may differ."""
         from pyspark.sql import functions as sf
 
-        first = pc.min(deliveries["created_at"]).as_py()
+        first = min(since, self._clock.now()) - timedelta(days=1)
         rows = (
             self._spark.table(self._table)
             .where(sf.col("occurred_date") >= sf.lit(first.date()))

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from delta_outbox.core.reserved_names import RESERVED
-from delta_outbox.lifecycle.claims import TODO
+from delta_outbox.core.reserved_names import NOBODY, RESERVED, TODO
 from delta_outbox.lifecycle.policy import DeliveryPolicy
 from delta_outbox.lifecycle.policy_columns import Ordering
 from delta_outbox.railway.routing import Routing
@@ -17,10 +16,8 @@ from delta_outbox.workflow_engine.derivation.events import task_type
 from delta_outbox.workflow_engine.derivation.plans import Plan
 
 _LEASE: Final = 60.0  # seconds, of what is not attempted
-NOBODY: Final = "workflows"
-"""The destination of what looks like a task and is none."""
-
-BEFORE: Final = 10.0  # seconds of a lease that are left beside the time limit of a call
+BESIDE: Final = 60.0  # seconds of a lease that are left beside a look-up and a call
+LONGEST_LEASE: Final = 86_400.0  # seconds
 MOST_ATTEMPTS: Final = 1_000_000
 MOST_CRASHES: Final = 1000
 
@@ -42,7 +39,8 @@ def task_policies(plan: Plan) -> tuple[DeliveryPolicy, ...]:
 
 
 def _lease(routing: Routing, row: dict[str, str]) -> float:
-    return max(float(routing.row["lease_seconds"]), float(row["time_limit_seconds"]) + BEFORE)
+    needed = 2 * float(row["time_limit_seconds"]) + BESIDE
+    return min(max(float(routing.row["lease_seconds"]), needed), LONGEST_LEASE)
 
 
 def _policy(event_type: str, destination: str, lease: float) -> DeliveryPolicy:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from threading import Lock, Thread
 from typing import Final
@@ -16,10 +17,9 @@ import pyarrow as pa
 
 from delta_outbox.core.arrow import Mask
 from delta_outbox.core.errors import OutboxError
-from delta_outbox.core.instants import LAST_INSTANT, instant_of
 from delta_outbox.core.redaction import describe
-from delta_outbox.core.reserved_names import RESERVED
-from delta_outbox.lifecycle.claims import TODO, Claim
+from delta_outbox.core.reserved_names import NOBODY, RESERVED, TODO
+from delta_outbox.lifecycle.claims import Claim
 from delta_outbox.lifecycle.endings import Attempted, Crashed
 from delta_outbox.lifecycle.policy import DeliveryPolicy
 from delta_outbox.lifecycle.results import Rejected
@@ -36,7 +36,7 @@ from delta_outbox.workflow_engine.execution.attempt_results import attempted, ex
 from delta_outbox.workflow_engine.execution.code_check import check_code
 from delta_outbox.workflow_engine.execution.derivation_loop import DerivationLoop
 from delta_outbox.workflow_engine.execution.histories import Histories
-from delta_outbox.workflow_engine.execution.task_policies import NOBODY, task_policies
+from delta_outbox.workflow_engine.execution.task_policies import task_policies
 from delta_outbox.workflow_engine.hosts.attempts import AttemptReport, AttemptRequest
 from delta_outbox.workflow_engine.hosts.boot_clock import boot_time
 from delta_outbox.workflow_engine.hosts.call import Setup
@@ -50,7 +50,7 @@ AT_ONCE: Final = 1000  # tasks of a third party without a limit of its own
 PAUSE: Final = 5.0  # seconds, until a task is tried again that this relay could not attempt
 RETRY_SECONDS: Final = 30.0  # until workflows are tried again that could not be put into force
 LONGEST: Final = 86_400.0  # seconds that a lease may last, so that an attempt may
-NEVER: Final = instant_of(LAST_INSTANT)
+NEVER: Final = datetime(2261, 12, 31, tzinfo=UTC)  # nanoseconds reach into the year 2262
 READERS: Final = 2  # threads that read what was claimed
 
 
@@ -100,7 +100,7 @@ class Tasks(TaskRunner):
         self._plans = WorkflowPlans(self._newest.writes[WORKFLOWS])
         self._derived = DerivedEvents(outbox)
         self._reader = TaskReader(outbox.spark, outbox.tables, clock=outbox.clock)
-        self._histories = Histories(outbox.spark, outbox.tables)
+        self._histories = Histories(outbox.spark, outbox.tables, clock=outbox.clock)
         self._hosts: HostPool | None = None
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="tasks")
         self._policies: tuple[DeliveryPolicy, ...] = ()
@@ -312,8 +312,7 @@ class Tasks(TaskRunner):
             after = request.history.ended(ended.ending, request.limits, now)
             if not ended.ending.final:
                 claims = int(one.claim.deliveries["attempts"][0].as_py()) + 1
-                with self._lock:
-                    self._histories.keep(one.event_id, claims, after)
+                self._histories.keep(one.event_id, claims, after)
             one.end(attempted(ended, routing, request.task, after, now=now))
         except Exception as error:
             logger.exception("task_crashed")

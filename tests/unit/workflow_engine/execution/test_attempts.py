@@ -11,7 +11,7 @@ import pytest
 from tests.unit.railway.workflow import Label, Pack, Tell, graph
 from tests.unit.workflow_engine.derived_log import NOW, DerivedLog, plan
 
-from delta_outbox.lifecycle.claims import TODO
+from delta_outbox.core.reserved_names import NOBODY, TODO
 from delta_outbox.lifecycle.endings import Attempted
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.policy_columns import Ordering
@@ -33,7 +33,7 @@ from delta_outbox.railway.tasks import State
 from delta_outbox.workflow_engine.derivation.events import StartEvent
 from delta_outbox.workflow_engine.execution.attempt_requests import attempt_request
 from delta_outbox.workflow_engine.execution.attempt_results import attempted
-from delta_outbox.workflow_engine.execution.task_policies import NOBODY, task_policies
+from delta_outbox.workflow_engine.execution.task_policies import task_policies
 from delta_outbox.workflow_engine.hosts.attempts import AttemptReport
 from delta_outbox.workflow_engine.hosts.call import TaskFacts
 

@@ -197,6 +197,7 @@ def test_tasks_wait_for_a_third_party_that_is_paused(
     assert 3 == len(steps(store, "paused"))
 
 
+@pytest.mark.rest
 def test_two_relays_share_the_tasks(store: Store, books: Ledger, tmp_path: Path) -> None:
     """Two relays at a time call a third party once for each task."""
     names = [f"both{number}" for number in range(10)]

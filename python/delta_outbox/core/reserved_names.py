@@ -7,13 +7,13 @@ from typing import Final
 RESERVED: Final = "workflow:"
 """How they begin. No producer may use such a name, and no row of the delivery policies."""
 
-TODO: Final = "todo"
+TO_DO: Final = "todo"
 """The destination of what waits for a person, and who holds it; such a claim ends when the item
 expires.
 """
 NOBODY: Final = "workflows"
 """The destination of what looks like a task and is none."""
-RESERVED_DESTINATIONS: Final = frozenset({TODO, NOBODY})
+RESERVED_DESTINATIONS: Final = frozenset({TO_DO, NOBODY})
 """No third party has such a name."""
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from delta_outbox.core.reserved_names import TODO
+from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.lifecycle.states import Reason, State
 
 KIND: Final = "complete"
@@ -50,7 +50,7 @@ def completions_select(commands: str, state: str) -> str:
         f"from {commands} as c "
         f"inner join {state} as s on c.event_id = s.event_id and c.arrival = s.arrival "
         f"where c.kind = '{KIND}' and s.state = '{State.CLAIMED}' "
-        f"and s.claimed_by = '{TODO}' and c.lifecycle = s.lifecycle "
+        f"and s.claimed_by = '{TO_DO}' and c.lifecycle = s.lifecycle "
         "and c.requested_at <= s.lease_expires_at "
         "and get_json_object(c.arguments, '$.outcome') is not null"
         ") where turn = 1"

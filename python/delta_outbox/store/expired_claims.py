@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.core.clock import Clock
-from delta_outbox.core.reserved_names import TODO
+from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.lifecycle.claims import (
     COLUMNS,
     DELIVERIES,
@@ -102,7 +102,7 @@ class ExpiredClaims:
         found = []
         for claim in claims:
             claim_id, worker = str(claim["claim_id"]), claim["claimed_by"]
-            if worker == TODO:
+            if worker == TO_DO:
                 if cast("datetime", claim["lease_expires_at"]) <= self._clock.now():
                     found.append(claim_id)
                 continue
@@ -122,7 +122,7 @@ class ExpiredClaims:
         Args:
             worker_id: who claimed.
         """
-        return self._exclusive and worker_id not in WORKERS and worker_id != TODO
+        return self._exclusive and worker_id not in WORKERS and worker_id != TO_DO
 
     @property
     def is_alone(self) -> bool:

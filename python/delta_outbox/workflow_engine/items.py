@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from delta_outbox.core.errors import OutboxError, WrongUsage
 from delta_outbox.core.literals import text_literal
 from delta_outbox.core.redaction import describe
-from delta_outbox.core.reserved_names import TODO
+from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.lifecycle.states import State
 from delta_outbox.operations.argument_rules import MAX_ACTOR, MAX_TEXT, Arguments
 from delta_outbox.operations.command_log import append_command
@@ -159,7 +159,7 @@ class Items:
             task = read.get((task_id, row["arrival"]))
             if task is None or not self._is_item(task):
                 continue
-            if row["state"] != State.CLAIMED or row["claimed_by"] != TODO:
+            if row["state"] != State.CLAIMED or row["claimed_by"] != TO_DO:
                 if row["state"] == State.PENDING:
                     raise UnknownItem(f"{task_id} is not open yet.", remedy="Ask again.")
                 raise ItemClosed(f"{task_id} is over, with the outcome {row['outcome']}.")
@@ -230,7 +230,7 @@ class Items:
             "kind": KIND,
             "event_id": task_id,
             "arrival": found.arrival,
-            "destination": TODO,
+            "destination": TO_DO,
             "lifecycle": found.lifecycle,
             "arguments": completion_arguments(str(decided.outcome), dict(decided.data)),
             "actor": actor,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_outbox.core.reserved_names import TODO
+from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.core.tables import TRANSITIONS
 from delta_outbox.lifecycle.claims import (
     DELIVERIES,
@@ -266,7 +266,7 @@ def test_a_claim_may_be_held_by_somebody_else() -> None:
     eligible = pa.Table.from_pylist([delivery("e1")], schema=DELIVERIES)
     claim = make_claim(eligible, policies=POLICIES, now=NOW, claim_id="c")
     until = NOW + timedelta(days=400)
-    (row,) = claim_rows(replace(claim, held_by=TODO, held_until=until)).to_pylist()
-    assert (TODO, until) == (row["relay_id"], row["lease_expires_at"])
+    (row,) = claim_rows(replace(claim, held_by=TO_DO, held_until=until)).to_pylist()
+    assert (TO_DO, until) == (row["relay_id"], row["lease_expires_at"])
     (own,) = claim_rows(claim).to_pylist()
     assert (None, NOW + timedelta(seconds=30)) == (own["relay_id"], own["lease_expires_at"])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow.compute as pc
 
 from delta_outbox.core.arrow import shared_texts
-from delta_outbox.core.reserved_names import TODO
+from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.lifecycle.claims import Claim, new_claim_id
 from delta_outbox.lifecycle.order_scopes import scopes_of
 from delta_outbox.relay.claim.flight import Flight, Held
@@ -228,7 +228,7 @@ class Chooser:
         if batch is None or not batch.num_rows:
             return []
         claims: Sequence[Claim] = self._outbox.new_claim(batch).singles()
-        if to == TODO:
+        if to == TO_DO:
             claims = self._runner.handed_over(claims)
         return [self.held(kind, one, to=to) for one in claims]
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from delta_outbox.core.errors import LaneClosed
 from delta_outbox.core.literals import listed
-from delta_outbox.core.reserved_names import TODO
+from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.lifecycle.claims import in_order
 from delta_outbox.relay.destinations.isolation import Isolation
 from delta_outbox.relay.plan.backlog import last_tried
@@ -129,7 +129,7 @@ class Listing:
             max(
                 0.0,
                 (claim["lease_expires_at"] - now).total_seconds()
-                if claim["claimed_by"] == TODO
+                if claim["claimed_by"] == TO_DO
                 else self._leases.remaining(str(claim["claim_id"])),
             )
             for claim in claims

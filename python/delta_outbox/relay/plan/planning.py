@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.core.literals import listed
-from delta_outbox.core.reserved_names import TODO
+from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.lifecycle.claims import DELIVERIES, in_order, joined
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.states import OPEN_STATES, State
@@ -595,6 +595,6 @@ class Planning:
         row = self._outbox.spark.sql(
             f"select count(*) as open from {self._outbox.tables.state} "
             f"where state in ({listed(OPEN_STATES)}) "
-            f"and not (state = '{State.CLAIMED}' and claimed_by = '{TODO}')"
+            f"and not (state = '{State.CLAIMED}' and claimed_by = '{TO_DO}')"
         ).first()
         self.open = int(row["open"]) if row is not None else 0

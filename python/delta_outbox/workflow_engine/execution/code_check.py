@@ -39,9 +39,9 @@ def check_code(plan: Plan, tasks: Mapping[str, TaskFacts]) -> None:
     differ = set()
     for name, version in plan.versions.items():
         for task, row in version.routing.tasks.items():
-            facts = tasks.get(f"{name}/{task}")
             if row["category"] == Category.TO_DO:
                 continue
+            facts = tasks.get(f"{name}/{task}")
             if facts is None or version.routing.row["hash"] not in {"", facts.hash}:
                 differ.add(name)
     if differ:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from delta_outbox.core.reserved_names import NOBODY, RESERVED, TODO
+from delta_outbox.core.reserved_names import NOBODY, RESERVED, TO_DO
 from delta_outbox.lifecycle.policy import DeliveryPolicy
 from delta_outbox.lifecycle.policy_columns import Ordering
 from delta_outbox.railway.routing import Routing
@@ -29,7 +29,7 @@ def task_policies(plan: Plan) -> tuple[DeliveryPolicy, ...]:
         plan: in force.
     """
     found = [
-        _policy(task_type(name, task), TODO, _LEASE)
+        _policy(task_type(name, task), TO_DO, _LEASE)
         if version.routing.is_to_do(task)
         else _policy(task_type(name, task), row["third_party"], _lease(version.routing, row))
         for name, version in plan.versions.items()

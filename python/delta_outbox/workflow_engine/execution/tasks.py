@@ -18,7 +18,7 @@ import pyarrow as pa
 from delta_outbox.core.arrow import Mask
 from delta_outbox.core.errors import OutboxError
 from delta_outbox.core.redaction import describe
-from delta_outbox.core.reserved_names import NOBODY, RESERVED, TODO
+from delta_outbox.core.reserved_names import NOBODY, RESERVED, TO_DO
 from delta_outbox.lifecycle.claims import Claim
 from delta_outbox.lifecycle.endings import Attempted, Crashed
 from delta_outbox.lifecycle.policy import DeliveryPolicy
@@ -36,12 +36,11 @@ from delta_outbox.workflow_engine.execution.attempt_results import attempted, ex
 from delta_outbox.workflow_engine.execution.code_check import check_code
 from delta_outbox.workflow_engine.execution.derivation_loop import DerivationLoop
 from delta_outbox.workflow_engine.execution.histories import Histories
-from delta_outbox.workflow_engine.execution.task_policies import task_policies
+from delta_outbox.workflow_engine.execution.task_policies import LONGEST_LEASE, task_policies
 from delta_outbox.workflow_engine.hosts.attempts import AttemptReport, AttemptRequest
 from delta_outbox.workflow_engine.hosts.boot_clock import boot_time
 from delta_outbox.workflow_engine.hosts.call import Setup
 from delta_outbox.workflow_engine.hosts.pool import HostPool
-from delta_outbox.workflow_engine.task_reader import TaskReader
 from delta_outbox.workflow_engine.workflow_plans import WORKFLOWS, NewestWrites, WorkflowPlans
 
 logger: Final = logging.getLogger(__name__)
@@ -49,7 +48,6 @@ logger: Final = logging.getLogger(__name__)
 AT_ONCE: Final = 1000  # tasks of a third party without a limit of its own
 PAUSE: Final = 5.0  # seconds, until a task is tried again that this relay could not attempt
 RETRY_SECONDS: Final = 30.0  # until workflows are tried again that could not be put into force
-LONGEST: Final = 86_400.0  # seconds that a lease may last, so that an attempt may
 NEVER: Final = datetime(2261, 12, 31, tzinfo=UTC)  # nanoseconds reach into the year 2262
 READERS: Final = 2  # threads that read what was claimed
 
@@ -99,12 +97,13 @@ class Tasks(TaskRunner):
         )
         self._plans = WorkflowPlans(self._newest.writes[WORKFLOWS])
         self._derived = DerivedEvents(outbox)
-        self._reader = TaskReader(outbox.spark, outbox.tables, clock=outbox.clock)
+        self._reader = self._derived.tasks  # it knows what was just written
         self._histories = Histories(outbox.spark, outbox.tables, clock=outbox.clock)
         self._hosts: HostPool | None = None
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="tasks")
         self._policies: tuple[DeliveryPolicy, ...] = ()
         self._plan_number = 0  # of which those are
+        self._third_parties = frozenset[str]()
         self._items: set[str] = set()  # event types of what waits for a person
         self._retry_at = 0.0  # monotonic seconds
         self._unread: Counter[str] = Counter()  # by event type; claimed and not submitted yet
@@ -143,18 +142,20 @@ class Tasks(TaskRunner):
             raise
         before, self._hosts = self._hosts, hosts
         if before is not None:  # what it runs ends there
-            Thread(target=before.close, args=(LONGEST,), name="former hosts").start()
+            Thread(target=before.close, args=(LONGEST_LEASE,), name="former hosts").start()
         self._policies, self._plan_number = task_policies(plan), plan.number
-        self._items = {one.event_type for one in self._policies if one.destinations == (TODO,)}
+        self._items = {one.event_type for one in self._policies if one.destinations == (TO_DO,)}
+        self._third_parties = frozenset(
+            (
+                *(to for policy in self._policies for to in policy.destinations),
+                *(facts.third_party for facts in hosts.tasks.values()),
+            )
+        )
 
     @property
     def third_parties(self) -> Collection[str]:
         """Return the destinations that it serves; nobody serves `NOBODY`."""
-        of_code = {} if self._hosts is None else self._hosts.tasks
-        return {
-            *(to for policy in self._policies for to in policy.destinations),
-            *(facts.third_party for facts in of_code.values()),
-        }
+        return self._third_parties
 
     def at_once(self, third_party: str) -> int:
         """Return how many tasks may be in flight for a third party.
@@ -188,7 +189,7 @@ class Tasks(TaskRunner):
         """
         deliveries = pa.concat_tables([one.deliveries for one in claims])
         try:
-            read = self._reader.read(list(zip(*_places(deliveries), strict=True)))
+            read = self._reader.read(_places(deliveries))
         except Exception as error:  # noqa: BLE001 - whatever it was, they are tried again
             logger.warning("tasks_unread", extra={"size": len(claims), "error": describe(error)})
             return claims
@@ -196,7 +197,7 @@ class Tasks(TaskRunner):
         now = self._clock.now()
         untils = [expiries.get(_event_id(one), now) for one in claims]
         return [
-            replace(one, held_by=TODO, held_until=until) if until > now else one
+            replace(one, held_by=TO_DO, held_until=until) if until > now else one
             for one, until in zip(claims, untils, strict=True)
         ]
 
@@ -254,7 +255,7 @@ class Tasks(TaskRunner):
     ) -> Mapping[str, tuple[AttemptRequest, Routing] | PublishResult]:
         assert self._hosts is not None
         deliveries = pa.concat_tables([one.claim.deliveries for one in claims])
-        read = self._reader.read(list(zip(*_places(deliveries), strict=True)))
+        read = self._reader.read(_places(deliveries))
         tasks = {event_id: task for (event_id, _), task in read.items()}
         found: dict[str, tuple[AttemptRequest, Routing] | PublishResult] = {}
         triggered_at = {event_id: task.created_at for event_id, task in tasks.items()}
@@ -351,5 +352,6 @@ def _event_id(claim: Claim) -> str:
     return event_id
 
 
-def _places(deliveries: pa.Table) -> tuple[list[str], list[int]]:
-    return deliveries["event_id"].to_pylist(), deliveries["arrival"].to_pylist()
+def _places(deliveries: pa.Table) -> list[tuple[str, int]]:
+    columns = (deliveries[name].to_pylist() for name in ("event_id", "arrival"))
+    return list(zip(*columns, strict=True))

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.railway.workflow import Label, Pack, Tell, graph
 from tests.unit.workflow_engine.derived_log import NOW, DerivedLog, plan
 
-from delta_outbox.core.reserved_names import NOBODY, TODO
+from delta_outbox.core.reserved_names import NOBODY, TO_DO
 from delta_outbox.lifecycle.endings import Attempted
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.policy_columns import Ordering
@@ -50,7 +50,7 @@ def test_tasks_have_policies_before_all_others() -> None:
     found = policies.match(f"workflow:{WORKFLOW.name}/label")
     assert (("printer",), Ordering.NONE) == (found.destinations, found.ordering)
     assert found.lease_seconds >= WORKFLOW.lease.total_seconds()
-    assert (TODO,) == policies.match(f"workflow:{WORKFLOW.name}/check").destinations
+    assert (TO_DO,) == policies.match(f"workflow:{WORKFLOW.name}/check").destinations
     assert (NOBODY,) == policies.match("workflow:x/y").destinations
     assert ("default",) == policies.match("order.created").destinations
 
@@ -58,7 +58,7 @@ def test_tasks_have_policies_before_all_others() -> None:
 def test_the_lease_of_a_task_outlasts_its_call() -> None:
     """A call that takes all of its time limit ends while its claim lasts."""
     slow = plan(1, graph(lease=timedelta(seconds=11)))
-    called = [one for one in task_policies(slow) if one.destinations[0] not in (TODO, NOBODY)]
+    called = [one for one in task_policies(slow) if one.destinations[0] not in (TO_DO, NOBODY)]
     assert 4 == len(called)
     assert all(one.lease_seconds >= 20 for one in called)
 

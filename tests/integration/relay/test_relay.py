@@ -148,3 +148,29 @@ def test_a_lost_claim_is_not_published(
     rows = store.transitions("lost")
     check_lives(rows)
     assert {faster.worker_id} == {row["relay_id"] for row in rows}
+
+
+@pytest.mark.parametrize("batch_size", [1, 10])
+def test_what_others_have_claimed_is_left_alone(
+    store: Store, tmp_path: Path, batch_size: int
+) -> None:
+    """What another worker has claimed, and what comes after it in its keys, is claimed by nobody
+    else until that claim has ended, whether a window holds all that is open or the first of it.
+    """
+    folder, name = tmp_path / "to", f"taken-{batch_size}"
+    given = events(name, 60, keys=20)
+    other = store.outbox(tmp_path / "other")
+    relay = store.outbox(folder, batch_size=batch_size)
+    other.append(given).raise_if_rejected()
+    claim = other.claim(12)
+    assert claim is not None
+    taken = claim.deliveries
+    keys = {*taken["ordering_key"].to_pylist()} - {None}
+    summary = Relay(relay).run(Mode.DRAIN, max_wait=0)
+    behind = {event["event_id"] for event in given.to_pylist() if event["ordering_key"] in keys}
+    left = behind | {*taken["event_id"].to_pylist()}
+    assert (60 - len(left), len(left)) == (summary.published, summary.waiting)
+    assert not left & {line["event_id"] for line in delivered(folder)}
+    other.end(claim, [Delivered()] * len(claim))
+    assert Relay(relay).run(Mode.DRAIN).published == len(left) - len(claim)
+    check_lives(store.transitions(name))

@@ -224,11 +224,11 @@ def with_locations(deliveries: pa.Table, files: Mapping[int, Sequence[AddedFile]
     several rows of an id.
 
     Args:
-        deliveries: columns of `claims.DELIVERIES`, in any order, which is kept.
+        deliveries: columns of `claims.DELIVERIES`, and any others, in any order, which is kept.
         files: of the event log, by their commits.
 
     Returns:
-        Columns of `LOCATED`.
+        All that was given, with the last columns of `LOCATED`.
 
     Raises:
         UnreadableFile: one of the files is gone, or does not hold the columns of the log.
@@ -257,7 +257,7 @@ def with_locations(deliveries: pa.Table, files: Mapping[int, Sequence[AddedFile]
     files_of_rows = pa.DictionaryArray.from_arrays(
         pa.array(of_file, pa.int32(), mask=unknown), pa.array(paths, pa.string())
     )
-    located = deliveries.select(DELIVERIES.names).append_column(LOCATED.field(FILE), files_of_rows)
+    located = deliveries.append_column(LOCATED.field(FILE), files_of_rows)
     return located.append_column(LOCATED.field(ROW), pa.array(of_row, pa.int64(), mask=unknown))
 
 

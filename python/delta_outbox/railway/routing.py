@@ -22,6 +22,7 @@ from delta_outbox.railway.outcomes import DEFAULT_EXIT, Exit
 from delta_outbox.railway.rows import Row, Rows, start_fields
 from delta_outbox.railway.tasks import Category
 
+# twin: macros/workflows/cause_of_ending.sql::cause_of_ending
 CAUSES: Final = {
     Reason.COMPLETED: "decided",
     Reason.REJECTED: "faulted",

@@ -1,15 +1,5 @@
 with tasks as (
-    select
-        event_id,
-        arrival,
-        destination,
-        event_type,
-        ordering_key
-    from {{ ref("outbox_state") }}
-    where
-        {{ delta_outbox.is_reserved("event_type") }}
-        and not ambiguous
-        and (state <> 'DEAD' or reason = 'operator')
+    {{ delta_outbox.task_deliveries() | indent(4) }}
 ),
 
 -- A claim and what has ended it are two transitions with one number of the attempt.

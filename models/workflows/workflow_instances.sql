@@ -16,34 +16,55 @@ stranded as (
     group by task_id
 ),
 
+deliveries as (
+    {{ delta_outbox.task_deliveries() | indent(4) }}
+),
+
+open_keys as (
+    select ordering_key from deliveries
+    where state in ('PENDING', 'CLAIMED')
+),
+
+ended_keys as (
+    select
+        event_id as ordering_key,
+        created_at
+    from {{ ref("outbox_state") }}
+    where {{ delta_outbox.is_reserved("event_id") }}
+),
+
 -- Tasks that have ended, and nothing follows yet: for a moment, for as long as nothing runs, or for good.
-left_behind as (
-    select t.*
-    from {{ ref("workflow_tasks") }} as t
-    left anti join open_tasks as o on t.instance_key = o.instance_key
-    left anti join {{ ref("workflow_ends") }} as e
+behind as ( -- noqa: ST03
+    select d.*
+    from deliveries as d
+    left anti join open_keys as o on d.ordering_key = o.ordering_key
+    left anti join ended_keys as e
         on
-            t.instance_key = e.instance_key
-            and e.ended_at >= {{ delta_outbox.recent_days() }}
+            d.ordering_key = e.ordering_key
+            and e.created_at >= {{ delta_outbox.recent_days() }}
     where
-        t.delivery_state in ('PUBLISHED', 'DEAD')
-        and t.changed_at >= {{ delta_outbox.recent_days() }}
+        d.state in ('PUBLISHED', 'DEAD')
+        and d.changed_at >= {{ delta_outbox.recent_days() }}
     union all
-    select t.*
-    from {{ ref("workflow_tasks") }} as t
-    left semi join stranded as s on t.task_id = s.task_id
-    left anti join open_tasks as o on t.instance_key = o.instance_key
-    left anti join {{ ref("workflow_ends") }} as e on t.instance_key = e.instance_key
+    select d.*
+    from deliveries as d
+    left semi join stranded as s on d.event_id = s.task_id
+    left anti join open_keys as o on d.ordering_key = o.ordering_key
+    left anti join ended_keys as e on d.ordering_key = e.ordering_key
     where
-        t.delivery_state in ('PUBLISHED', 'DEAD')
-        and t.changed_at < {{ delta_outbox.recent_days() }}
+        d.state in ('PUBLISHED', 'DEAD')
+        and d.changed_at < {{ delta_outbox.recent_days() }}
+),
+
+tasks_behind as (
+    {{ delta_outbox.tasks_of("behind") | indent(4) }}
 ),
 
 numbered_behind as (
     select
         *,
         row_number() over (partition by instance_key order by number desc) as turn
-    from left_behind
+    from tasks_behind
 ),
 
 last_behind as (

@@ -1,10 +1,11 @@
-{% macro tasks_of(deliveries) -%}
+{% macro tasks_of(deliveries, hint="broadcast(k)") -%}
     {#-
         The tasks of deliveries: what stands in the event of each, what the version of its instance says of it, and where its
         delivery stands. Events are read from the days of the deliveries only.
 
         Arguments:
             deliveries: name of a query with rows of the projection, those of tasks
+            hint: how to join d, the deliveries, e, their events, and k, the rows of workflows
         Columns: those of the model `workflow_tasks`.
     -#}
     with bodies as (
@@ -26,7 +27,7 @@
         {{ delta_outbox.kept_rows("railway_tasks") | indent(8) }}
     )
 
-    select /*+ broadcast(k) */
+    select /*+ {{ hint }} */
         d.event_id as task_id,
         {{ delta_outbox.workflow_of("d.ordering_key") }} as workflow,
         e.body.task,

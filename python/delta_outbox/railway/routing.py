@@ -158,6 +158,7 @@ class Routing:
             raise LeadsNowhere(f"{self.workflow}.{task}: nothing follows from '{ending.cause}'.")
         return self._fallbacks[task, ending.cause] or DEFAULT_EXIT
 
+    # twin: macros/invariants/workflows/targets_select.sql::targets_select
     def after(self, place: Place, ending: TaskEnding) -> Place | Event:
         """Return where an instance goes from a task: to another one, or to the event that ends it.
 

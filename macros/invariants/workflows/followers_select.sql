@@ -60,7 +60,7 @@
         if(is_end, metadata['outcome'], body.before.outcome) as outcome,
         if(is_end, metadata['task'], body.before.task) as task,
         {{ delta_outbox.workflow_of("if(is_end, event_id, event_type)") }} as workflow,
-        if(is_end, cast(metadata['plan'] as bigint), body.plan) as plan,
+        if(is_end, try_cast(metadata['plan'] as bigint), body.plan) as plan,
         if(is_end, event_type, body.task) as target
     from made
     where if(is_end, metadata['task_id'], body.before.task_id) is not null

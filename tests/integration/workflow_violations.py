@@ -69,7 +69,7 @@ class Workflows:
     def tell(self, name: str) -> TaskEvent:
         """Return the task of a black box, as if it were the first one."""
         task = self.after(self.after(self.book(name), "decided", "booked"), "decided", "paid")
-        return replace(task, before=None)  # type: ignore[no-any-return]
+        return replace(task, before=None)
 
     def append(self) -> None:
         """Append tasks, what follows them, and the numbered writes that have made both."""

@@ -1,10 +1,11 @@
-{% macro tasks_of(deliveries, hint="broadcast(k)") -%}
+{% macro tasks_of(deliveries, hint="broadcast(k)", events=none) -%}
     {#-
         The tasks of deliveries: what stands in the event of each, what the version of its instance says of it, and where its
         delivery stands. Events are read from the days of the deliveries only.
 
         Arguments:
             deliveries: name of a query with rows of the projection, those of tasks
+            events: relation, the event log, or a version of it
             hint: how to join d, the deliveries, e, their events, and k, the rows of workflows
         Columns: those of the model `workflow_tasks`.
     -#}
@@ -19,7 +20,7 @@
                 || 'start struct<event_id: string, started_at: timestamp>, '
                 || 'before struct<task: string, task_id: string, cause: string, outcome: string>'
             ) as body
-        from {{ source("outbox", "outbox_events") }}
+        from {{ events or source("outbox", "outbox_events") }}
         where {{ delta_outbox.is_reserved("event_type") }}
     ),
 

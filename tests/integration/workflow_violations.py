@@ -107,8 +107,13 @@ class Workflows:
         found: list[dict[str, Any]] = []
 
         def life(event_id: str, destination: str, *steps: tuple[str, dict[str, Any]]) -> None:
+            claims = 0
             for sequence, (step, given) in enumerate(steps, start=1):
-                at = {"destination": destination, "occurred_at": self._ended_at}
+                claims += step == CLAIM
+                at: dict[str, Any] = {"destination": destination}
+                at["occurred_at"] = self._ended_at
+                if "CLAIMED" in step:
+                    at["claim_id"] = f"claim-{event_id}-{claims}"
                 found.append(self._broken.step(event_id, sequence, step, **at, **given))
 
         def ends(reason: str, outcome: str, **given: Any) -> tuple[str, dict[str, Any]]:

@@ -1,9 +1,10 @@
-{% macro followers_select(span) -%}
+{% macro followers_select(events, span) -%}
     {#-
         The events that numbered writes have made to follow a task: the next one, or the event that ends the instance. What
         anybody else has appended is left out: it has not the instant of a numbered write, or came at another time.
 
         Arguments:
+            events: relation, a version of the event log
             span: mapping of `workflow_range`
         Columns: event_id, arrival, followed_at, and of the task before: task_id, cause, outcome, task, workflow, plan; target,
             where the instance has gone.
@@ -21,7 +22,7 @@
                 cast(payload as string),
                 'plan bigint, task string, before struct<task: string, task_id: string, cause: string, outcome: string>'
             ) as body
-        from {{ source("outbox", "outbox_events") }}
+        from {{ events }}
         where
             ({{ delta_outbox.is_reserved("event_type") }} or {{ delta_outbox.is_reserved("event_id") }})
             and {{ delta_outbox.within_span("created_at", span) }}

@@ -71,6 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not ended:
         _say(f"only {made} of {terms.kills} kills in the time; with more --minutes it goes on")
     elif given.docs:
+        given.docs.mkdir(parents=True, exist_ok=True)
         (given.docs / "soak.md").write_text(page(report), encoding="utf-8")
     _say(f"{'every promise was kept' if report['kept'] else 'NOT KEPT'}: {file}")
     return 0 if report["kept"] else 1

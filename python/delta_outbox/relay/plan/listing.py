@@ -48,7 +48,7 @@ class Listed:
     """What goes into the window.
 
     Args:
-        rows: in order: columns of `claims.DELIVERIES`, and of `BLOCKS` where some only block.
+        rows: columns of `claims.DELIVERIES`, in order.
         reached: version of the event log. Up to there this is all that is open, but for what is
             left out; behind it nothing has been tried. None if it is only the first of it.
         left_out: what is.

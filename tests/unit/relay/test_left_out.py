@@ -90,6 +90,26 @@ def test_what_is_due_soon_stays_as_long_as_there_is_room() -> None:
     assert ([0], 30.0) == (left(plan), left_out.again_at)
 
 
+def test_what_is_too_old_behind_what_waits_is_listed_when_it_is_due() -> None:
+    """A retry that is too old before it is due, behind one that waits for longer, does not have the
+    window listed again until it can be ended.
+    """
+    rows = rows_of(
+        [
+            {"ordering_key": "k", "available_at": NOW + timedelta(seconds=70)},
+            {
+                "event_type": "aging",
+                "ordering_key": "k",
+                "available_at": NOW + timedelta(seconds=50),
+                "started_at": NOW - timedelta(seconds=150),
+            },
+        ]
+    )
+    plan, left_out = window(rows), LeftOut()
+    left_out.cut(plan, room=ALL, closed=NOBODY, timing=Timing(ManualClock(NOW)))
+    assert ([], 50.0) == (left(plan), left_out.again_at)
+
+
 SECONDS: Final = st.sampled_from([-150, -50, 0, 30, 50, 70, 120])
 KINDS: Final = st.sampled_from(["x", "aging", "held", "loose", "other"])
 NEW: Final = st.fixed_dictionaries(

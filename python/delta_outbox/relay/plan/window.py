@@ -140,7 +140,9 @@ class Window:
         gone &= ~self._blocked[self._scope]
         if not gone.any():
             return None
-        change = np.where(self._due > at, self._due, self._expires)[gone].min()
+        # What is due before that and too old then is to be ended, but not before it is due.
+        ends_at = np.maximum(self._due, self._expires)
+        change = np.where(self._due > at, self._due, ends_at)[gone].min()
         codes = np.unique(self._scope[gone])
         scopes = pa.array(list(self._codes), pa.string()).take(pa.array(codes[codes != _FREE]))
         self._left &= ~gone

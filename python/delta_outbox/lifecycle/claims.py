@@ -67,11 +67,11 @@ payload_bytes: null where neither the log nor the payload has told it; see
 relay/publish/event_places.py; blocks: it is not PENDING, and only blocks what comes after it in its
 order scope, because somebody has claimed it, or because it is DEAD and holds its key."""
 
-# twin: macros/eligibility/age_from.sql::age_from
 _MADE: Final = {
     "started_at": "greatest(appended_at, scheduled_at, replayed_at) as started_at",
     "blocks": "state <> 'PENDING' as blocks",
 }
+# twin: macros/eligibility/age_from.sql::age_from
 COLUMNS: Final = ", ".join(_MADE.get(name, name) for name in DELIVERIES.names)
 """What to select from the read view, as SQL, for `DELIVERIES`."""
 

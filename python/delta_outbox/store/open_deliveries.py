@@ -16,7 +16,7 @@ from delta_outbox.core.hashing import Numbers, numbers_of
 from delta_outbox.core.literals import instant_literal, listed
 from delta_outbox.core.reserved_names import reserved
 from delta_outbox.lifecycle.claim_policies import ClaimPolicies
-from delta_outbox.lifecycle.claims import BLOCKS, COLUMNS, DELIVERIES, in_order, joined, without
+from delta_outbox.lifecycle.claims import COLUMNS, DELIVERIES, in_order, joined, without
 from delta_outbox.lifecycle.order_scopes import goes_to
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.states import OPEN_STATES, State
@@ -30,7 +30,6 @@ END_AT_ONCE: Final = 10_000  # deliveries ended without being sent, per poll
 ENOUGH: Final = 10  # of what was asked for, such a part; to look further takes longer
 MOST_OF_A_COMMIT: Final = 500_000  # deliveries held at once, beyond what is asked for
 LATER: Final = timedelta(minutes=1)  # what is due later than that is not held
-_LISTED: Final = DELIVERIES.append(pa.field(BLOCKS, pa.bool_()))
 _VIEW: Final = "outbox_open_deliveries"
 _ORDERED: Final = f"(ordering_key is not null and not {reserved('event_type')})"
 """What may wait for others of its key. A task has the key of its instance, for its lane only."""
@@ -279,13 +278,12 @@ class OpenDeliveries:
             until: as `Overview.soon` has it.
 
         Returns:
-            Columns of `claims.DELIVERIES`, in no order, and `BLOCKS`: true for what is claimed, or
-            DEAD and holds its key.
+            Columns of `claims.DELIVERIES`, in no order.
         """
         read_view.createOrReplaceTempView(_VIEW)
         not_ours = f"claim_id not in ({listed(in_flight)})" if in_flight else "true"
         table = self._spark.sql(
-            f"select {COLUMNS}, state <> 'PENDING' as {BLOCKS}, state from {_VIEW} where "
+            f"select {COLUMNS}, state from {_VIEW} where "
             f"state = 'PENDING' and ({_ORDERED} "
             f"or coalesce(available_at <= {instant_literal(until)}, true)) "
             f"or {_ORDERED} "
@@ -296,7 +294,7 @@ class OpenDeliveries:
             return None
         kinds = ClaimPolicies.by_type(table["event_type"], self._policies())
         kept = table.filter(pc.or_(kinds.hold, pc.not_equal(table["state"], State.DEAD)))
-        return kept.drop_columns(["state"]).cast(_LISTED)
+        return kept.drop_columns(["state"]).cast(DELIVERIES)
 
     def _first(
         self, read_view: DataFrame, limit: int, at: datetime, counts: pa.Table | None

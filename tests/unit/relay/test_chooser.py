@@ -166,6 +166,7 @@ class Field:
             "ordering_key": [row[1] for row in rows],
             "destination": [*[""] * len(given), *[row[0] for row in rows[len(given) :]]],
             "publish_attempts": [*[0] * len(given), *[1] * (len(rows) - len(given))],
+            "blocks": [False] * len(rows),
         }
         zeros = dict.fromkeys(("attempts", "publish_attempts", "crashes", "suspect", "arrival"), 0)
         full = {name: columns.get(name, [zeros.get(name)] * len(rows)) for name in DELIVERIES.names}

@@ -13,7 +13,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_outbox.lifecycle.claims import BLOCKS, DELIVERIES
+from delta_outbox.lifecycle.claims import DELIVERIES
 from delta_outbox.lifecycle.order_scopes import scope_of, scopes_of
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.relay.plan.window import Kind, Window
@@ -43,12 +43,12 @@ def rows_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
             "event_type": "x",
             "destination": "",
             "started_at": NOW,
+            "blocks": False,
             **row,
         }
         for number, row in enumerate(rows)
     ]
-    schema = DELIVERIES.append(pa.field(BLOCKS, pa.bool_()))
-    return pa.Table.from_pylist(full, schema=schema)
+    return pa.Table.from_pylist(full, schema=DELIVERIES)
 
 
 def window(
@@ -257,7 +257,7 @@ def test_destinations_that_share_an_event_are_one_scope() -> None:
     plan = Window(
         rows_of(
             [
-                {"event_type": "both", "ordering_key": "k", "destination": "a", BLOCKS: True},
+                {"event_type": "both", "ordering_key": "k", "destination": "a", "blocks": True},
                 {"event_type": "both", "ordering_key": "k"},
                 {"event_type": "x", "ordering_key": "k"},
                 {"event_type": "other", "ordering_key": "k"},
@@ -326,7 +326,7 @@ def test_what_only_blocks_is_never_taken() -> None:
     table = rows_of(
         [
             {"ordering_key": "k"},
-            {"ordering_key": "k", BLOCKS: True},
+            {"ordering_key": "k", "blocks": True},
             {"ordering_key": "k"},
             {"ordering_key": "l"},
         ]
@@ -390,7 +390,7 @@ def test_what_is_killed_or_too_old_ends_unsent() -> None:
                 {**killed, "available_at": NOW + timedelta(hours=1)},
                 {"event_type": "aging", "ordering_key": "k"},
                 {"ordering_key": "k"},
-                {"event_type": "aging", "ordering_key": "l", BLOCKS: True},
+                {"event_type": "aging", "ordering_key": "l", "blocks": True},
                 {"event_type": "aging", "ordering_key": "l"},
                 {"event_type": "aging", "available_at": NOW + timedelta(hours=1)},
             ]
@@ -419,7 +419,7 @@ def expected_of(rows: Sequence[Mapping[str, Any]], at: datetime) -> tuple[list[i
         key = row["ordering_key"] if row["event_type"] != "loose" else None
         is_due = row["available_at"] is None or row["available_at"] <= at
         is_old = row["event_type"] == "aging" and at >= row["started_at"] + timedelta(seconds=100)
-        if row[BLOCKS]:
+        if row["blocks"]:
             held.add(key)
         elif row["kill_command_id"] or is_old:
             if is_due:
@@ -441,7 +441,7 @@ STATES = st.fixed_dictionaries(
         "available_at": st.none() | SECONDS.map(lambda s: NOW + timedelta(seconds=s)),
         "started_at": SECONDS.map(lambda s: NOW + timedelta(seconds=s)),
         "kill_command_id": st.sampled_from([None, None, None, "c"]),
-        BLOCKS: st.sampled_from([False, False, False, True]),
+        "blocks": st.sampled_from([False, False, False, True]),
     }
 )
 

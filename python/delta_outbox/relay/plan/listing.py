@@ -18,6 +18,7 @@ from delta_outbox.relay.destinations.isolation import Isolation
 from delta_outbox.relay.plan.backlog import last_tried
 from delta_outbox.relay.plan.lane_share import LaneShare
 from delta_outbox.relay.plan.left_out import NEVER, LeftOut
+from delta_outbox.relay.plan.timing import LOW_SECONDS
 from delta_outbox.store.leases import LeaseWatch
 from delta_outbox.store.open_deliveries import Overview
 from delta_outbox.store.store import Store
@@ -48,7 +49,7 @@ class Listed:
     """What goes into the window.
 
     Args:
-        rows: in order: columns of `claims.DELIVERIES`, and of `BLOCKS` where some only block.
+        rows: columns of `claims.DELIVERIES`, in order.
         reached: version of the event log. Up to there this is all that is open, but for what is
             left out; behind it nothing has been tried. None if it is only the first of it.
         left_out: what is.
@@ -195,7 +196,8 @@ class Listing:
             due: when the first is due of what is left out.
         """
         clock = self._outbox.clock
-        waits = [seconds for seconds in self.leases_left(found.claims) if seconds > 0]
+        # A lease may have run out since the claims that are over were ended.
+        waits = [max(seconds, LOW_SECONDS) for seconds in self.leases_left(found.claims)]
         if self.is_unresolved:
             waits.append(self._outbox.unknown_results.seconds_to_wait())
         if due is not None:

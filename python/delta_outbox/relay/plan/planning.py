@@ -73,7 +73,8 @@ class Planning:
         self._left_out = LeftOut()
         self._has_others = False  # others had claims when it was listed
         self._has_more = False  # events were left unread
-        self._is_stuck = False  # what waits for its destination takes the places of the others
+        self._enough = 0  # deliveries; with as many eligible, no more are read
+        self._is_stuck = False  # it is of no use to read on: all that is open has to be listed
         self._policy_version = ""  # of the window; empty until the first poll
         self._commands_seen = 0
         self._epoch: Epoch | None = None  # of the lanes, at the last poll
@@ -175,7 +176,8 @@ class Planning:
     @property
     def is_fresh(self) -> bool:
         """Say whether another poll would probably show the same."""
-        return self._timing.is_fresh and not self._has_more
+        may_read = self._has_more and len(self._window) < self._enough
+        return self._timing.is_fresh and not may_read
 
     @property
     def is_all_done(self) -> bool:
@@ -248,7 +250,7 @@ class Planning:
             self._begin_epoch()
         # Asked for when it is known which lanes there are: so they show how the last epoch ended.
         latest = self._outbox.projection.latest_versions()
-        moved = self._standby.saw(latest["transitions"], at=started)
+        moved = self._standby.saw(latest["transitions"])
         stood_by = self._stands_by
         if self._is_quiet(latest, alive, moved=moved, now=started):
             return
@@ -335,6 +337,7 @@ class Planning:
         ahead: int,
         alive: Set[str],
         is_idle: bool = False,
+        is_listed: bool = False,
         are_on_record: bool = True,
     ) -> bool:
         """Take what is open again and what is new into the window; False if it has to be listed.
@@ -344,16 +347,20 @@ class Planning:
             ahead: batches to plan; the first ones only, as long as somebody waits for them.
             alive: our own claims that are in flight.
             is_idle: as `is_low` has been told.
+            is_listed: the window has just been listed; else what is eligible, with nothing in
+                flight, could not be claimed.
             are_on_record: the endings of what is open again.
         """
         self._selects()
         limit, eligible = self._batch_size * ahead, len(self._window)
         after, to = self._versions["events"], latest["events"]
-        has_enough = 2 * eligible > limit
-        if has_enough and self._isolation.is_isolated and after < to and (is_idle or not alive):
+        self._enough = limit // 2 + 1
+        has_enough = eligible >= self._enough
+        if has_enough and after < to and (is_idle or (not alive and self._may_others_go_on())):
             self._is_stuck = True
             return False
-        most = limit if alive else min(limit, self._batch_size * FIRST_BATCHES)
+        is_awaited = not alive and (is_listed or not eligible)
+        most = min(limit, self._batch_size * FIRST_BATCHES) if is_awaited else limit
         new, reached = NOTHING, after
         if after < to and eligible < most and not has_enough:
             found = self._arrivals.read(after=after, to=to, limit=most - eligible)
@@ -363,6 +370,9 @@ class Planning:
             new = self._left_out.none_behind(
                 self._ours(found), self._outbox.policies_in_force, self._timing
             )
+            if self._left_out.again_at <= self._clock.monotonic():  # something is too old already
+                self._is_stuck = True
+                return False
             self._freshness.planned(found.deliveries.num_rows)
         requeued = self._requeued if are_on_record else []
         if new.num_rows or requeued:
@@ -373,6 +383,11 @@ class Planning:
         self._versions = {**latest, "events": reached}
         self._note_next_due()
         return True
+
+    def _may_others_go_on(self) -> bool:
+        """Say whether there are destinations for which nothing in the window is eligible."""
+        planned = self._window.destinations()
+        return self._isolation.has_others(name for to in planned for name in to.split("|"))
 
     def _ours(self, found: Arrived) -> pa.Table:
         """Return what is of our lanes, and note that the others have the rest."""
@@ -467,7 +482,9 @@ class Planning:
                 opened, ahead=ahead, in_flight=alive, leaves_untried=leaves_untried
             )
             self._take(listed, opened, alive=alive, room=limit)
-            if not self._is_whole or self._follow(opened.versions, ahead=ahead, alive=alive):
+            if not self._is_whole or self._follow(
+                opened.versions, ahead=ahead, alive=alive, is_listed=True
+            ):
                 break
         return opened
 

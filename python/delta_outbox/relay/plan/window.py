@@ -21,7 +21,6 @@ from delta_outbox.core.arrow import Mask, Numbers, mask_of
 from delta_outbox.core.byte_bounds import fitting, told_sizes
 from delta_outbox.core.instants import instant_of, micros
 from delta_outbox.lifecycle.claim_policies import ClaimPolicies
-from delta_outbox.lifecycle.claims import BLOCKS
 from delta_outbox.lifecycle.endings import suspect_claim_limit
 from delta_outbox.lifecycle.order_scopes import goes_to, scopes_of
 from delta_outbox.lifecycle.policy import DeliveryPolicy, PolicySet
@@ -59,12 +58,15 @@ class Window:
     """Open deliveries, from which claims are cut.
 
     Args:
-        deliveries: columns of `claims.DELIVERIES`, in order, and of `BLOCKS` if some only block.
+        deliveries: columns of `claims.DELIVERIES`, in order.
         policies: the delivery policies in force.
         batch_size: deliveries per claim, at most; suspects get smaller ones.
         batch_bytes: of the payloads of a claim, at most, but for one that is larger; a payload of
             unknown size counts as so many. None for any number.
         lanes: the lane of each, where there are several; those of an order scope share one.
+
+    Raises:
+        ValueError: of a delivery it is not known whether it only blocks.
     """
 
     def __init__(
@@ -81,9 +83,9 @@ class Window:
         self._batch_size = batch_size
         self._batch_bytes = batch_bytes
         self._bytes = told_sizes(deliveries["payload_bytes"], unknown=batch_bytes or 0)
-        blocks = np.zeros(deliveries.num_rows, dtype=bool)
-        if BLOCKS in deliveries.column_names:
-            blocks = mask_of(deliveries[BLOCKS])
+        if deliveries["blocks"].null_count:
+            raise ValueError("Window: `blocks` must be known of each delivery.")
+        blocks = mask_of(deliveries["blocks"])
         self._is_killed = np.asarray(deliveries["kill_command_id"].is_valid()) & ~blocks
         scopes, self._scope = _coded(scopes_of(deliveries, policies))
         self._codes = {name: code for code, name in enumerate(scopes)}
@@ -138,7 +140,9 @@ class Window:
         gone &= ~self._blocked[self._scope]
         if not gone.any():
             return None
-        change = np.where(self._due > at, self._due, self._expires)[gone].min()
+        # What is due before that and too old then is to be ended, but not before it is due.
+        ends_at = np.maximum(self._due, self._expires)
+        change = np.where(self._due > at, self._due, ends_at)[gone].min()
         codes = np.unique(self._scope[gone])
         scopes = pa.array(list(self._codes), pa.string()).take(pa.array(codes[codes != _FREE]))
         self._left &= ~gone

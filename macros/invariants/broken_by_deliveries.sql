@@ -17,6 +17,7 @@
                 ("wrong_published_at", delta_outbox.wrong_time("published_at", "PUBLISHED")),
                 ("incomplete_claims", delta_outbox.wrong_claim_fields()),
                 ("lost_events", delta_outbox.no_one_state("states", "least_destination")),
+                ("repeated_outcomes", delta_outbox.repeated_outcome("first_arrival", "least_destination")),
                 (
                     "false_identities",
                     "case when arrival > first_arrival then 'a later copy of the event became a delivery' end"

@@ -26,5 +26,6 @@
         "outbox_checked_commands": delta_outbox.checked_commands_select(logs.commands, range),
         "outbox_checked_policies": delta_outbox.checked_policies_select(logs.progress, range),
     } -%}
+    {%- if range["workflows"] -%} {%- do rest.update(delta_outbox.checked_workflows(state, range)) -%} {%- endif -%}
     {{ delta_outbox.named_queries(dict(first, **rest)) }}
 {%- endmacro %}

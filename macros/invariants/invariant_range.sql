@@ -23,6 +23,7 @@
             versions: list, the policy versions that new transitions name
             purged: whether the range can hold what a purge has removed; purged_lanes: list of epoch, lane, sequence: up to where
                 it has removed transitions
+            workflows: what of workflows is checked (`workflow_range`), none as long as there are none
             lanes, lanes_before: list of epoch, lane, sequence: the last append of each lane at both ends
     -#}
     {%- set days_kept = 6 -%}
@@ -33,7 +34,7 @@
         "latest_versions": {}, "rewrites": [], "state_version": version,
         "state_id": (run_query("describe detail " ~ state) | list)[0]["id"],
         "events": 0, "transitions": 0, "since": none, "news_from": none, "news_to": none,
-        "leaves_terminal": false, "interventions": false, "any_hold": false, "versions": [], "purged": false, "purged_lanes": [],
+        "leaves_terminal": false, "interventions": false, "any_hold": false, "versions": [], "purged": false, "purged_lanes": [], "workflows": none,
     } -%}
     {%- set plans = run_query(delta_outbox.invariant_plans(logs.progress, delta_outbox.applied_plan(state, at=version), days_kept)) | list -%}
     {%- set found = plans[0] -%}
@@ -71,6 +72,9 @@
         {%- if found["purged"] -%}
             {%- do delta_outbox.note_purges(fromjson(found["purged"]), range) -%}
         {%- endif -%}
+    {%- endif -%}
+    {%- if found["has_workflows"] -%}
+        {%- do delta_outbox.workflow_range(verified, range) -%}
     {%- endif -%}
     {{ return(range) }}
 {%- endmacro %}

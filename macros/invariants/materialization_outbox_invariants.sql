@@ -23,6 +23,7 @@
             from (
                 {{ checked }}
                 {{ sql }}
+                {{ delta_outbox.broken_by_workflows(range) }}
             )
         {%- else -%}
             select 'nothing is new' as message

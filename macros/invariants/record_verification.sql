@@ -14,6 +14,7 @@
         "state": {"id": range["state_id"], "version": range["state_version"]},
         "heads": range["latest_versions"],
         "lanes": range["lanes"],
+        "workflows": range["workflows"],
     } -%}
     {{- delta_outbox.append_plan(progress, "invariants", range["number"], plan) -}}
 {%- endmacro %}

@@ -6,26 +6,15 @@
     -#}
     {%- set columns = delta_outbox.workflow_columns()["railway_workflows"] -%}
     {%- for seed in delta_outbox.workflow_columns() -%} {%- do ref(seed) -%} {%- endfor -%}
-    with newest as (
-        select
-            max(number) as number,
-            max_by(plan, number) as plan,
-            max_by(planned_at, number) as planned_at,
-            max_by(planned_by, number) as planned_by
-        from {{ source("outbox", "outbox_progress") }}
-        where writer = 'workflows'
+    with kept as (
+        {{ delta_outbox.kept_rows("railway_workflows") | indent(8) }}
     )
 
     select
-        {% for name in columns -%} w.{{ name }}, {% endfor %}
-        n.number,
-        n.planned_at,
-        n.planned_by
-    from newest as n
-    lateral view inline(
-        from_json(
-            get_json_object(n.plan, '$.rows.railway_workflows'),
-            'array<struct<{{ columns | join(":string,") }}:string>>'
-        )
-    ) w as {{ columns | join(", ") }}
+        {% for name in columns -%} {{ name }}, {% endfor %}
+        number,
+        planned_at,
+        planned_by
+    from kept
+    where number = (select max(p.number) from {{ source("outbox", "outbox_progress") }} as p where p.writer = 'workflows')
 {%- endmacro %}

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 from tests.integration.outboxes import Store
+from tests.integration.workflow_violations import NAMES, Workflows
 
 from delta_outbox.core.clock import SystemClock
 from delta_outbox.core.tables import TRANSITIONS
@@ -26,7 +27,7 @@ BEFORE: Final = (
 )
 GROUPS: Final = ("over", "fail", "kill", "calm", "hold", "redo", "back")
 AFTER: Final = ("lost", "twin", "renamed")
-LANES = {name: lane for lane, name in enumerate([*BEFORE, *AFTER, "ghost"], start=1)}
+LANES = {name: lane for lane, name in enumerate([*BEFORE, *AFTER, "ghost", *NAMES], start=1)}
 LANES |= {"dup-b": LANES["dup-a"], "again-b": LANES["again"]}
 LANES |= {f"{name}-2": LANES[f"{name}-1"] for name in GROUPS}
 
@@ -85,11 +86,15 @@ class Broken:
             "insert into {events} (event_id, event_type, payload, created_at, ordering_key, "
             f"ordinal) values {values}"
         )
-        head = self.store.rows(f"describe history {self.store.tables.events} limit 1")
-        arrival = int(head[0]["version"])
+        arrival = self.head()
         for event_id in event_ids:
             self.arrivals.setdefault(event_id, arrival)
         return arrival
+
+    def head(self) -> int:
+        """Return the latest version of the event log."""
+        head = self.store.rows(f"describe history {self.store.tables.events} limit 1")
+        return int(head[0]["version"])
 
     def append(self, *rows: dict[str, Any]) -> None:
         """Append transitions in one commit."""
@@ -155,7 +160,9 @@ def break_the_rules(store: Store) -> Broken:
     check_result(build(store))
     broken.append_events(*AFTER)
     copy = broken.append_events("copy")
-    _seed(broken)
+    workflows = Workflows(broken, NOW)
+    workflows.append()
+    _seed(broken, workflows)
     broken.projection.refresh(planned_by="test")
     # What the projection itself gets wrong.
     broken.sql("update {state} set claimed_at = current_timestamp() where event_id = 'tamper-c'")
@@ -177,7 +184,7 @@ def _second_row(broken: Broken, arrival: int) -> None:
     row.write.format("delta").mode("append").saveAsTable(broken.store.tables.state)
 
 
-def _seed(broken: Broken) -> None:
+def _seed(broken: Broken, workflows: Workflows) -> None:
     """Append what must not be, and beside it what looks like it and is allowed."""
     step = broken.step
     broken.append(
@@ -220,6 +227,7 @@ def _seed(broken: Broken) -> None:
         step("calm-2", 1, CLAIM),
         step("calm-1", 2, "CLAIMED>PENDING:released"),
         step("calm-2", 2, "CLAIMED>PENDING:released"),
+        *workflows.transitions(),
     )
     broken.append(step("dup-b", 1, CLAIM, relay_id="s"))
     values = ", ".join(
@@ -229,6 +237,7 @@ def _seed(broken: Broken) -> None:
             ("command-2", "kill", "kill-1"),
             ("command-3", "replay", "redo-1"),
             ("command-4", "replay", "back-1"),
+            ("command-5", "replay", "book-one"),
         )
     )
     broken.sql(

@@ -17,6 +17,7 @@ RESERVED_DESTINATIONS: Final = frozenset({TO_DO, NOBODY})
 """No third party has such a name."""
 
 
+# twin: macros/workflows/is_reserved.sql::is_reserved
 def reserved(column: str) -> str:
     """Return the condition, as SQL, that a column begins so; by it files are left out.
 

@@ -22,6 +22,7 @@ from delta_outbox.railway.outcomes import DEFAULT_EXIT, Exit
 from delta_outbox.railway.rows import Row, Rows, start_fields
 from delta_outbox.railway.tasks import Category
 
+# twin: macros/workflows/cause_of_ending.sql::cause_of_ending
 CAUSES: Final = {
     Reason.COMPLETED: "decided",
     Reason.REJECTED: "faulted",
@@ -157,6 +158,7 @@ class Routing:
             raise LeadsNowhere(f"{self.workflow}.{task}: nothing follows from '{ending.cause}'.")
         return self._fallbacks[task, ending.cause] or DEFAULT_EXIT
 
+    # twin: macros/invariants/workflows/targets_select.sql::targets_select
     def after(self, place: Place, ending: TaskEnding) -> Place | Event:
         """Return where an instance goes from a task: to another one, or to the event that ends it.
 

@@ -53,6 +53,16 @@ CONTRACT: Mapping[str, tuple[str, ...]] = {
     "outbox_freshness": ("refreshed_at",),
     "outbox_destinations": ("destination", "paused", "pause_reason", "breaker", "breaker_error"),
 }
+OF_WORKFLOWS: Mapping[str, tuple[str, ...]] = {
+    "workflow_instances": ("workflow", "instance", "version", "state", "task", "next_at", "exit"),
+    "todo_items": ("task_id", "instance", "state", "due_at", "expires_at", "held_by", "outcome"),
+    "task_attempts": ("task_id", "instance", "attempt", "result", "known", "outcome", "error"),
+    "uncertain_outcomes": ("task_id", "instance", "third_party", "ended_at", "outcome"),
+    "faults_by_third_party": ("third_party", "day", "attempts", "failed", "refused", "unsure"),
+    "late_answers": ("command_id", "task_id", "instance", "answer", "outcome"),
+    "endless_tasks": ("task_id", "instance", "why", "next_at", "expires_at"),
+    "ignored_starts": ("event_id", "workflow", "instance", "why", "message"),
+}
 WITHOUT_EVENTS = ("backlog", "outbox_freshness", "outbox_destinations")
 
 # Position, event_type, destination, ordering, order_scope, on_dead; the first that matches.
@@ -94,8 +104,9 @@ def manifest(shared_store: Store) -> dict[str, Any]:
 
 def test_views_have_the_columns_of_the_contract(shared_store: Store) -> None:
     """Each view has at least the columns that users rely on."""
-    for view, columns in CONTRACT.items():
-        promised = {*columns, *(() if view in WITHOUT_EVENTS else COLUMNS_OF_EVENT_VIEWS)}
+    for view, columns in {**CONTRACT, **OF_WORKFLOWS}.items():
+        has_events = view in CONTRACT and view not in WITHOUT_EVENTS
+        promised = {*columns, *(COLUMNS_OF_EVENT_VIEWS if has_events else ())}
         assert promised <= set(shared_store.spark.table(shared_store.tables[view]).columns), view
 
 
@@ -108,7 +119,7 @@ def test_views_are_public_and_enforced(manifest: dict[str, Any]) -> None:
         for node in manifest["nodes"].values()
         if node["resource_type"] == "model" and node["package_name"] == "delta_outbox"
     }
-    for view in CONTRACT:
+    for view in (*CONTRACT, *OF_WORKFLOWS):
         assert (view, "public", True) == (
             view,
             models[view]["access"],
@@ -132,6 +143,7 @@ def test_every_column_is_described(shared_store: Store, manifest: dict[str, Any]
     }
     for name in (
         *CONTRACT,
+        *OF_WORKFLOWS,
         *("outbox_state", "policy_rows", "delivery_policies"),
         *("outbox_events", "outbox_transitions", "outbox_commands"),
         *("outbox_progress", "outbox_relays", "outbox_purged"),
@@ -153,7 +165,7 @@ def test_boundaries(store: Store, home: Home) -> None:
     }
     assert {
         *("eligible_events", "blocked_events", "stuck_claims", "backlog", "duplicate_events"),
-        "outbox_destinations",
+        *("outbox_destinations", "todo_items", "endless_tasks"),
     } <= tested
 
 

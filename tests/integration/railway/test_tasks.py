@@ -88,6 +88,12 @@ def steps(store: Store, name: str) -> list[tuple[str, str, str | None]]:
     ]
 
 
+def seen(store: Store, view: str, columns: str, condition: str) -> list[tuple[Any, ...]]:
+    """Return columns of rows of a view."""
+    found = store.rows(f"select {columns} from {store.tables[view]} where {condition}")
+    return [tuple(row.values()) for row in found]
+
+
 def types(folder: Path) -> list[str]:
     """Return the types of what was delivered to the destination of domain events."""
     return [one["event_type"] for one in delivered(folder)]
@@ -105,9 +111,14 @@ def test_an_instance_goes_its_way(store: Store, books: Ledger, tmp_path: Path) -
     assert ["book-p1", "pay-p1", "tell-p1"] == books.read()
     assert ["parcel.ordered", "parcel.sent"] == types(tmp_path / "out")
     assert (5, 0) == (summary.published, summary.waiting)
+    columns = "state, exit, task, last_task, last_outcome, start_event_id, version"
+    assert [("ended", "parcel.sent", None, "tell", "told", "ordered-p1", 1)] == seen(
+        store, "workflow_instances", columns, "instance = 'p1'"
+    )
 
 
 RARE = ("carrier_fails", "bank_refuses")
+UNKNOWN = {"bank_is_silent": ["unknown"], "post_hangs": ["uncertain"]}
 CASES: list[tuple[str, list[tuple[str, str, str | None]], list[str], str]] = [
     (
         "carrier_fails",
@@ -177,6 +188,18 @@ def test_every_fault_is_an_outcome(
     its = [one.removesuffix(f"-{does}") for one in books.read() if one.endswith(f"-{does}")]
     assert asked == its
     assert last == types(tmp_path / "out")[-1]
+    attempts = seen(
+        store, "task_attempts", "task, result, outcome, known, began_at", f"instance = '{does}'"
+    )
+    attempts.sort(key=lambda one: one[-1])
+    known = [(task, result, outcome) for task, result, outcome, *_ in attempts]
+    assert endings == [one for one in known if one[1] != "lease_expired"]
+    assert UNKNOWN.get(does, []) == [one[1] for one in attempts if one[3] == "unsure"]
+    unsure = [f"{task}-{does}" for task, reason, _ in endings if reason == "uncertain"]
+    assert unsure == [
+        task_id
+        for (task_id,) in seen(store, "uncertain_outcomes", "task_id", f"instance = '{does}'")
+    ]
 
 
 def test_tasks_wait_for_a_third_party_that_is_paused(
@@ -218,6 +241,15 @@ def test_an_item_waits_for_an_answer(store: Store, books: Ledger, tmp_path: Path
     order(store, books, "heavy", does="carrier_refuses")
     assert 0 == drained(store, tmp_path / "out").waiting
     assert [("book", "rejected", "not_booked")] == steps(store, "heavy")
+    assert [("review", "open", "support", "todo", None)] == seen(
+        store, "todo_items", "task, state, roles, held_by, outcome", "instance = 'heavy'"
+    )
+    assert [("waiting_for_person", "review-heavy", "faulted", "not_booked")] == seen(
+        store,
+        "workflow_instances",
+        "state, task_id, last_cause, last_outcome",
+        "state <> 'ended' and instance = 'heavy'",
+    )
     outbox = store.outbox(tmp_path / "out")
     items = Items(outbox, modules=["parcels"], folder=AUTHOR)
     who = {"actor": "ann", "reason": "it fits"}
@@ -231,8 +263,20 @@ def test_an_item_waits_for_an_answer(store: Store, books: Ledger, tmp_path: Path
     assert "send" == done.outcome
     with pytest.raises(ItemClosed, match="with the outcome send"):
         items.complete("review-heavy", {"parcel": "heavy", "send": False}, **who)
+    assert [("running", None, "review", "send")] == seen(
+        store, "workflow_instances", "state, task, last_task, last_outcome", "instance = 'heavy'"
+    )
+    store.spark.sql(
+        f"insert into {store.tables['outbox_commands']} (command_id, kind, event_id, arrival, "
+        "destination, lifecycle, arguments, actor, reason) select 'late', kind, event_id, arrival, "
+        "destination, lifecycle, replace(arguments, 'send', 'keep'), 'bob', 'no' "
+        f"from {store.tables['outbox_commands']} where command_id = '{done.command_id}'"
+    )
     outbox.close()
     drained(store, tmp_path / "out")
+    assert [("late", "keep", "bob", "send")] == seen(
+        store, "late_answers", "command_id, answer, actor, outcome", "true"
+    )
     assert [
         ("book", "rejected", "not_booked"),
         ("review", "completed", "send"),

@@ -9,8 +9,10 @@ from pathlib import Path
 
 from tests.unit.macro_namespace import Macros
 
+from delta_outbox.core.reserved_names import reserved
 from delta_outbox.lifecycle import claims
 from delta_outbox.operations.maintenance import removal
+from delta_outbox.railway.routing import CAUSES
 
 ROOT = Path(__file__).resolve().parents[3]
 TWIN = re.compile(r"\btwin: (\S+)")
@@ -60,3 +62,6 @@ def test_twins_that_are_one_text():
     """What Python says in a word of SQL, or by one constant, is what the macro says."""
     assert f"{Macros('eligibility').age_from()} as started_at" in claims.COLUMNS
     assert removal.MARKER == Macros("invariants").purge_marker()
+    assert reserved("event_id") == Macros("workflows").is_reserved("event_id")
+    causes = re.findall(r"when '(\w+)' then '(\w+)'", Macros("workflows").cause_of_ending("reason"))
+    assert CAUSES == dict(causes)

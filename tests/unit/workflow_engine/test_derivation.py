@@ -23,6 +23,7 @@ from scripted import Town
 from tests.unit.railway.workflow import Book, Check, Label, Labelled, Pack, change, graph
 from tests.unit.workflow_engine.derived_log import NOW, DerivedLog, plan
 
+from delta_outbox.core.instants import iso_text
 from delta_outbox.lifecycle.states import OUTCOME_REASONS, Reason
 from delta_outbox.railway import DEFAULT_EXIT, Never
 from delta_outbox.railway.graph import Event, Graph
@@ -76,7 +77,11 @@ def test_a_start_event_begins_an_instance() -> None:
     assert ("shipping-label-p-1-1", "workflow:shipping/label") == (row.event_id, row.event_type)
     assert ("workflow:shipping/p-1", NOW) == (row.ordering_key, row.created_at)
     assert NOW + HOUR == first.expires_at
-    assert parcel().payload.decode() == first.origin.payload
+    assert (parcel().payload.decode(), iso_text(NOW)) == (
+        first.origin.payload,
+        first.origin.started_at,
+    )
+    assert first.before is None
     assert {"label": 1} == first.place.visits
 
 
@@ -93,6 +98,12 @@ def test_facts_and_visits_travel_with_the_instance() -> None:
     log.write(ended=[ended(label, "decided", "unclear", error="smudged")])
     check = log.task("shipping-check-p-1-1")
     assert {"label": {"error": "smudged"}} == check.place.facts
+    assert check.before is not None
+    assert ("shipping-label-p-1-1", "decided", "unclear") == (
+        check.before.task_id,
+        check.before.cause,
+        check.before.outcome,
+    )
     assert (NOW + 2 * HOUR, NOW + 25 * HOUR) == (check.due_at, check.expires_at)
     log.write(ended=[ended(check, "decided", "again")])
     again = log.task("shipping-label-p-1-2")
@@ -158,7 +169,12 @@ def test_an_instance_ends_with_an_ordinary_event() -> None:
     assert (parcel().payload, NOW + HOUR) == (end.payload, end.created_at)
     assert {
         "workflow": "shipping",
+        "version": "1",
+        "plan": "1",
         "instance": "p-1",
+        "start_event_id": "e-1",
+        "started_at": iso_text(NOW),
+        "task": "label",
         "task_id": "shipping-label-p-1-1",
         "cause": "expired",
         "outcome": "default exit",

@@ -65,15 +65,34 @@ class Origin:
 
     Args:
         event_id: of the event.
+        started_at: when it happened, ISO 8601.
         payload: of the event, as it was written.
         ordering_key: of the event.
         partition_key: of the event.
     """
 
     event_id: str
+    started_at: str
     payload: str
     ordering_key: str | None
     partition_key: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Before:
+    """The task that a task follows, and what has become of it.
+
+    Args:
+        task: its name.
+        task_id: its identifier.
+        cause: what has happened to it.
+        outcome: that it has.
+    """
+
+    task: str
+    task_id: str
+    cause: str
+    outcome: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,6 +112,7 @@ class TaskEvent:
         origin: the start event.
         fields: of the start event that identifiers use.
         created_at: when what it follows from has happened.
+        before: the task that it follows, None if it is the first.
         expires_at: when the task expires, None if never.
         due_at: of a To-Do: when somebody is reminded, None if nobody is.
     """
@@ -106,6 +126,7 @@ class TaskEvent:
     origin: Origin
     fields: Mapping[str, str]
     created_at: datetime
+    before: Before | None = None
     expires_at: datetime | None = None
     due_at: datetime | None = None
 
@@ -131,6 +152,7 @@ class TaskEvent:
             "facts": self.place.facts,
             "fields": self.fields,
             "start": asdict(self.origin),
+            "before": self.before and asdict(self.before),
             "expires_at": self.expires_at and iso_text(self.expires_at),
             "due_at": self.due_at and iso_text(self.due_at),
         }
@@ -166,6 +188,7 @@ class TaskEvent:
             origin=Origin(**body["start"]),
             fields=body["fields"],
             created_at=created_at,
+            before=Before(**body["before"]) if body["before"] else None,
             expires_at=instant("expires_at"),
             due_at=instant("due_at"),
         )

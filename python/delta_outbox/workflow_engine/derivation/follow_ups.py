@@ -12,7 +12,7 @@ from delta_outbox.lifecycle.states import Reason
 from delta_outbox.railway.nesting import MOST_LEVELS, levels_of
 from delta_outbox.railway.outcomes import DEFAULT_EXIT, Exit
 from delta_outbox.railway.routing import CAUSES, LeadsNowhere, Place, TaskEnding
-from delta_outbox.workflow_engine.derivation.events import NewEvent, StartEvent, TaskEvent
+from delta_outbox.workflow_engine.derivation.events import Before, NewEvent, StartEvent, TaskEvent
 from delta_outbox.workflow_engine.derivation.plans import Plans
 from delta_outbox.workflow_engine.derivation.starts import (
     IgnoredStart,
@@ -185,9 +185,16 @@ def follow(ended: Ended, plans: Plans) -> TaskEvent | NewEvent:
         raise LeadsNowhere(f"Plan {task.plan} of {task.workflow} is not there.")
     routing = plans[task.plan].versions[task.workflow].routing
     to = routing.after(task.place, ended.ending)
+    chosen = routing.outcome(task.place.task, ended.ending)
+    outcome = chosen.value if isinstance(chosen, Exit) else str(chosen)
     if isinstance(to, Place):
-        return named(replace(task, place=to, created_at=ended.at), routing)
-    outcome = routing.outcome(task.place.task, ended.ending)
+        before = Before(
+            task=task.place.task,
+            task_id=task.task_id,
+            cause=ended.ending.cause,
+            outcome=outcome,
+        )
+        return named(replace(task, place=to, before=before, created_at=ended.at), routing)
     return NewEvent(
         event_id=task.key,
         event_type=to.event_type,
@@ -197,10 +204,15 @@ def follow(ended: Ended, plans: Plans) -> TaskEvent | NewEvent:
         partition_key=task.origin.partition_key,
         metadata={
             "workflow": task.workflow,
+            "version": str(task.version),
+            "plan": str(task.plan),
             "instance": task.instance,
+            "start_event_id": task.origin.event_id,
+            "started_at": task.origin.started_at,
+            "task": task.place.task,
             "task_id": task.task_id,
             "cause": ended.ending.cause,
-            "outcome": outcome.value if isinstance(outcome, Exit) else str(outcome),
+            "outcome": outcome,
         },
     )
 

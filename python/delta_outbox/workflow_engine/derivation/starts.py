@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
+from delta_outbox.core.instants import iso_text
 from delta_outbox.core.reserved_names import RESERVED
 from delta_outbox.core.settings import MAX_ID_BYTES
 from delta_outbox.railway.contracts import DoesNotFit
@@ -138,6 +139,7 @@ def begin(event: StartEvent, version: Version) -> TaskEvent | IgnoredStart:
         task_id="",
         origin=Origin(
             event_id=event.event_id,
+            started_at=iso_text(event.since),
             payload=event.payload.decode(),
             ordering_key=event.ordering_key,
             partition_key=event.partition_key,

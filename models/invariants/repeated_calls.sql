@@ -1,0 +1,1 @@
+{{ delta_outbox.violations_of("repeated_calls") }}

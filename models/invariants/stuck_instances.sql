@@ -1,0 +1,1 @@
+{{ delta_outbox.violations_of("stuck_instances") }}

@@ -1,0 +1,56 @@
+-- The state is a literal on each side, so that a question about open items reads nothing of those that have ended.
+with items as (
+    select * from {{ ref("workflow_tasks") }}
+    where category = 'to_do'
+),
+
+open_items as (
+    select
+        *,
+        'open' as state,
+        cast(null as timestamp) as ended_at
+    from items
+    where delivery_state in ('PENDING', 'CLAIMED')
+),
+
+ended_items as (
+    select
+        *,
+        'ended' as state,
+        changed_at as ended_at
+    from items
+    where
+        delivery_state in ('PUBLISHED', 'DEAD')
+        and destination = 'todo'
+),
+
+every as (
+    select * from open_items
+    union all
+    select * from ended_items
+),
+
+final as (
+    select
+        task_id,
+        workflow,
+        task,
+        title,
+        instance,
+        visit,
+        version,
+        state,
+        roles,
+        triggered_at as opened_at,
+        due_at,
+        expires_at,
+        held_by,
+        held_since,
+        ended_at,
+        cause,
+        outcome,
+        instance_key
+    from every
+)
+
+select * from final

@@ -1,0 +1,201 @@
+-- The state `ended` is a literal, so that a question about the others reads nothing of what has ended.
+with open_tasks as (
+    select * from {{ ref("workflow_tasks") }}
+    where delivery_state in ('PENDING', 'CLAIMED')
+),
+
+told as (
+    {{ delta_outbox.rows_of_derivation("stranded", {"task_id": "string", "message": "string"}) | indent(4) }}
+),
+
+stranded as (
+    select
+        task_id,
+        max_by(message, number) as problem
+    from told
+    group by task_id
+),
+
+deliveries as (
+    {{ delta_outbox.task_deliveries() | indent(4) }}
+),
+
+open_keys as (
+    select ordering_key from deliveries
+    where state in ('PENDING', 'CLAIMED')
+),
+
+ended_keys as (
+    select
+        event_id as ordering_key,
+        created_at
+    from {{ ref("outbox_state") }}
+    where {{ delta_outbox.is_reserved("event_id") }}
+),
+
+-- Tasks that have ended, and nothing follows yet: for a moment, for as long as nothing runs, or for good.
+behind as ( -- noqa: ST03
+    select d.*
+    from deliveries as d
+    left anti join open_keys as o on d.ordering_key = o.ordering_key
+    left anti join ended_keys as e
+        on
+            d.ordering_key = e.ordering_key
+            and e.created_at >= {{ delta_outbox.recent_days() }}
+    where
+        d.state in ('PUBLISHED', 'DEAD')
+        and d.changed_at >= {{ delta_outbox.recent_days() }}
+    union all
+    select d.*
+    from deliveries as d
+    left semi join stranded as s on d.event_id = s.task_id
+    left anti join open_keys as o on d.ordering_key = o.ordering_key
+    left anti join ended_keys as e on d.ordering_key = e.ordering_key
+    where
+        d.state in ('PUBLISHED', 'DEAD')
+        and d.changed_at < {{ delta_outbox.recent_days() }}
+),
+
+tasks_behind as (
+    {{ delta_outbox.tasks_of("behind") | indent(4) }}
+),
+
+numbered_behind as (
+    select
+        *,
+        row_number() over (partition by instance_key order by number desc) as turn
+    from tasks_behind
+),
+
+last_behind as (
+    select * from numbered_behind
+    where turn = 1
+),
+
+every as (
+    select
+        workflow,
+        instance,
+        instance_key,
+        version,
+        plan,
+        case
+            when category = 'to_do' then 'waiting_for_person'
+            when delivery_state = 'PENDING' and available_at > {{ delta_outbox.now_utc() }} then 'waiting_for_time'
+            else 'running'
+        end as state,
+        task,
+        task_id,
+        visit,
+        {{ delta_outbox.next_moment() | indent(8) }} as next_at,
+        expires_at,
+        held_by,
+        attempts,
+        last_error,
+        start_event_id,
+        started_at,
+        last_task,
+        last_task_id,
+        last_cause,
+        last_outcome,
+        triggered_at as last_at,
+        cast(null as string) as exit,
+        cast(null as timestamp) as ended_at,
+        cast(null as string) as problem
+    from open_tasks
+    union all
+    select
+        b.workflow,
+        b.instance,
+        b.instance_key,
+        b.version,
+        b.plan,
+        if(s.problem is null, 'running', 'stranded') as state,
+        cast(null as string) as task,
+        cast(null as string) as task_id,
+        cast(null as int) as visit,
+        if(s.problem is null, b.changed_at, null) as next_at,
+        cast(null as timestamp) as expires_at,
+        cast(null as string) as held_by,
+        cast(null as int) as attempts,
+        cast(null as string) as last_error,
+        b.start_event_id,
+        b.started_at,
+        b.task as last_task,
+        b.task_id as last_task_id,
+        b.cause as last_cause,
+        b.outcome as last_outcome,
+        b.changed_at as last_at,
+        cast(null as string) as exit,
+        cast(null as timestamp) as ended_at,
+        s.problem
+    from last_behind as b
+    left join stranded as s on b.task_id = s.task_id
+    union all
+    select
+        workflow,
+        instance,
+        instance_key,
+        version,
+        plan,
+        'ended' as state,
+        cast(null as string) as task,
+        cast(null as string) as task_id,
+        cast(null as int) as visit,
+        cast(null as timestamp) as next_at,
+        cast(null as timestamp) as expires_at,
+        cast(null as string) as held_by,
+        cast(null as int) as attempts,
+        cast(null as string) as last_error,
+        start_event_id,
+        started_at,
+        last_task,
+        last_task_id,
+        last_cause,
+        last_outcome,
+        ended_at as last_at,
+        exit,
+        ended_at,
+        cast(null as string) as problem
+    from {{ ref("workflow_ends") }}
+),
+
+kept_workflows as (
+    {{ delta_outbox.kept_rows("railway_workflows") | indent(4) }}
+),
+
+final as (
+    select /*+ broadcast(k) */
+        e.workflow,
+        k.title,
+        e.instance,
+        e.version,
+        e.state,
+        e.task,
+        e.task_id,
+        e.visit,
+        e.next_at,
+        e.expires_at,
+        e.held_by,
+        e.attempts,
+        e.last_error,
+        e.started_at,
+        e.start_event_id,
+        e.last_task,
+        e.last_task_id,
+        e.last_cause,
+        e.last_outcome,
+        e.last_at,
+        e.exit,
+        e.ended_at,
+        e.problem,
+        e.plan,
+        e.instance_key
+    from every as e
+    left join kept_workflows as k
+        on
+            e.plan = k.number
+            and e.workflow = k.workflow
+)
+
+select * from final

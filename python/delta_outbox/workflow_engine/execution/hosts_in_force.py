@@ -45,7 +45,8 @@ class HostsInForce:
         self._starter = ThreadPoolExecutor(1, thread_name_prefix="start of hosts")
         self._is_first = True
         self._begun: _Begun | None = None
-        self._retry_at = 0.0  # monotonic seconds
+        self._refused = 0  # number of the plan that was tried last, and could not be taken
+        self._retry_at = 0.0  # monotonic seconds; until it is tried again
         self.hosts: HostPool | None = None
         self.number = 0  # of the plan that they were held against
         self.problem: str | None = None  # why they are not those of the newest plan
@@ -68,7 +69,8 @@ class HostsInForce:
             self._is_first = False
             return self._take(plan, hosts)
         if self._begun is None:
-            if newest.number != self.number and self._clock.monotonic() >= self._retry_at:
+            waits = newest.number == self._refused and self._clock.monotonic() < self._retry_at
+            if newest.number != self.number and not waits:
                 self._begun = newest, self._starter.submit(self._start, newest)
             return None
         begun, started = self._begun
@@ -78,6 +80,7 @@ class HostsInForce:
         try:
             return self._take(*started.result())
         except OutboxError as error:
+            self._refused = begun.number
             self._retry_at = self._clock.monotonic() + RETRY_SECONDS
             self.problem = f"{error} {error.remedy}"
             logger.error("workflows_kept", extra={"number": begun.number, "problem": str(error)})

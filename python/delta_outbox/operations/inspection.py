@@ -52,7 +52,7 @@ LISTED: Final = (
 )
 """The columns of a delivery that may be shown to anybody: neither payload nor headers."""
 
-SAID: Final = ("batch_size", "batch_bytes", "workflows_problem")
+SELF_TOLD: Final = ("batch_size", "batch_bytes", "workflows_problem")
 """What a relay takes at once, and why it goes on by former workflows."""
 
 _ISO: Final = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
@@ -112,7 +112,7 @@ def destinations(outbox: Store) -> list[dict[str, object]]:
 def relays_alive(outbox: Store) -> list[dict[str, object]]:
     """Return the relays whose last word is not their end and at most `ALIVE_SECONDS` old.
 
-    What they say of themselves (`SAID`) is null where they work elsewhere.
+    What they say of themselves (`SELF_TOLD`) is null where they work elsewhere.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -134,8 +134,8 @@ def relays_alive(outbox: Store) -> list[dict[str, object]]:
         if row["kind"] != "stopped"
     ]
     for row in alive:
-        says = presence.said_by(str(row["relay_id"]))
-        row |= {name: says.get(name) for name in SAID}
+        says = presence.words_of(str(row["relay_id"]))
+        row |= {name: says.get(name) for name in SELF_TOLD}
     return alive
 
 

@@ -74,11 +74,11 @@ class Relay:
     def __init__(
         self, outbox: Store, *, limit: int | None = None, tasks: TaskRunner | None = None
     ) -> None:
+        self._tasks = tasks = tasks or TaskRunner()
         self._outbox = outbox
         self._clock = outbox.clock
         settings = outbox.settings.relay
         self._limit = limit
-        self._tasks = tasks = tasks or TaskRunner()
         self._batch_size = min(settings.batch_size, limit or settings.batch_size)
         self._heart = Heartbeat(
             outbox.spark,

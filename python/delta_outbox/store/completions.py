@@ -31,8 +31,8 @@ def completion_arguments(outcome: str, data: Mapping[str, Any], content: str) ->
         content: stands for what was answered, so that a repeat is known.
     """
     body = json.dumps(data, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
-    said = {"outcome": outcome, "data": body, "content": content}
-    return json.dumps(said, ensure_ascii=False)
+    answer = {"outcome": outcome, "data": body, "content": content}
+    return json.dumps(answer, ensure_ascii=False)
 
 
 def completions_select(commands: str, state: str) -> str:

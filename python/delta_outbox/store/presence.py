@@ -64,7 +64,7 @@ class Presence:
         """Say something else of the relay than before.
 
         Args:
-            says: for `said_by`.
+            says: for `words_of`.
         """
         text = json.dumps(says).encode()
         if self._own is not None and text != self._text:
@@ -104,7 +104,7 @@ class Presence:
         """
         return self._is_free(relay_id) is False
 
-    def said_by(self, relay_id: str) -> Says:
+    def words_of(self, relay_id: str) -> Says:
         """Return what a relay says of itself; nothing of one that works elsewhere.
 
         Args:

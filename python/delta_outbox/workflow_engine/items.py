@@ -370,14 +370,14 @@ class Items:
 def _answer(row: Mapping[str, Any]) -> _Answer | None:
     """Return what a command says; hand-written rows may hold anything."""
     try:
-        said = json.loads(row["arguments"] or "{}")
+        body = json.loads(row["arguments"] or "{}")
     except ValueError:
         return None
-    if not isinstance(said, dict) or not isinstance(said.get("outcome"), str):
+    if not isinstance(body, dict) or not isinstance(body.get("outcome"), str):
         return None
     return _Answer(
         command_id=row["command_id"],
         at=row["requested_at"],
-        outcome=said["outcome"],
-        content=str(said.get("content", "")),
+        outcome=body["outcome"],
+        content=str(body.get("content", "")),
     )

@@ -82,12 +82,12 @@ def test_a_relay_says_something_of_itself(folder: Path) -> None:
     for problem in ("long " * 100, None):
         says: Says = {"batch_size": 10, "problem": problem}
         presence.say(says)
-        assert says == Presence(folder).said_by("mine")
+        assert says == Presence(folder).words_of("mine")
     with other(folder) as process:
-        assert {} == presence.said_by("other/relay")
+        assert {} == presence.words_of("other/relay")
         process.communicate()
     presence.leave()
-    assert [{}, {}] == [Presence(folder).said_by("mine"), Presence(None).said_by("mine")]
+    assert [{}, {}] == [Presence(folder).words_of("mine"), Presence(None).words_of("mine")]
 
 
 def test_what_killed_relays_leave_is_removed(folder: Path) -> None:

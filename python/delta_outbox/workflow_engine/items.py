@@ -239,6 +239,9 @@ class Items:
         arguments = completion_arguments(decided, its_data, content)
         command_id = uuid.uuid4().hex
         self._append(found, arguments, command_id, *who)
+        if found.until is not None and self._outbox.clock.now() >= found.until:
+            # Somebody may be ending it as expired: whoever is first in the log of transitions.
+            self._outbox.apply_commands()
         winner = self._winner(self._found(task_id))
         if winner is None:
             raise AnsweredTooLate(f"{task_id} is over: {self._why_over(task_id)}.")

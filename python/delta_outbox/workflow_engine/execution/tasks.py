@@ -28,6 +28,7 @@ from delta_outbox.relay.destinations.task_runner import Answer, TaskRunner
 from delta_outbox.store.store import Store
 from delta_outbox.store.unknown_results import PublishResult
 from delta_outbox.workflow_engine.derivation.events import TaskEvent
+from delta_outbox.workflow_engine.derivation.plans import Plan
 from delta_outbox.workflow_engine.derived_events import DerivedEvents
 from delta_outbox.workflow_engine.execution.attempt_requests import attempt_request
 from delta_outbox.workflow_engine.execution.attempt_results import attempted, expired
@@ -46,6 +47,7 @@ logger: Final = logging.getLogger(__name__)
 AT_ONCE: Final = 1000  # tasks of a third party without a limit of its own
 PAUSE: Final = 5.0  # seconds, until a task is tried again that this relay could not attempt
 NEVER: Final = datetime(2261, 12, 31, tzinfo=UTC)  # nanoseconds reach into the year 2262
+FORMER_PLANS: Final = 100  # whose tasks are served that the newest no longer has
 READERS: Final = 2  # threads that read what was claimed
 
 
@@ -115,8 +117,9 @@ class Tasks(TaskRunner):
         """
         plan = self._in_force.follow(self._newest.of(WORKFLOWS))
         if plan is not None:
-            former = self._plans.of(range(1, plan.number)).values()
-            self._policies = task_policies([*former, plan])
+            kept = self._newest.writes[WORKFLOWS].last(FORMER_PLANS)
+            former = [Plan(one.number, one.plan) for one in kept if one.number < plan.number]
+            self._policies = task_policies([*reversed(former), plan])
             self._items = {one.event_type for one in self._policies if one.destinations == (TO_DO,)}
             self._third_parties = frozenset(
                 to for policy in self._policies for to in policy.destinations

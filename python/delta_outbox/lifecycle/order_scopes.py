@@ -70,7 +70,8 @@ def goes_to(deliveries: pa.Table, policies: PolicySet) -> pa.StringArray:
     kinds = ClaimPolicies.by_type(deliveries["event_type"], policies)
     by_policy = kinds.column(lambda policy: "|".join(policy.destinations), pa.string())
     claimed_for = deliveries["destination"]
-    is_open = pc.or_(pc.equal(claimed_for, ""), pc.starts_with(deliveries["event_type"], RESERVED))
+    of_tasks = kinds.column(lambda policy: policy.event_type.startswith(RESERVED), pa.bool_())
+    is_open = pc.or_(pc.equal(claimed_for, ""), of_tasks)
     goes = pc.if_else(is_open, by_policy, claimed_for)
     return goes.combine_chunks() if isinstance(goes, pa.ChunkedArray) else goes
 

@@ -85,9 +85,8 @@ def show_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
     from delta_outbox.cli.render import facts, sentence
 
     apart = ("read_model", "contract", "outcomes")
-    yield facts(
-        [(name, value) for name, value in document.items() if name not in apart and value != None]  # noqa: E711
-    )
+    told = document.items()
+    yield facts([pair for pair in told if pair[0] not in apart and pair[1] is not None])
     yield ""
     yield sentence("What it is about:", style="bold")
     yield facts(document["read_model"].items())

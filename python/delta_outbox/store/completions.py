@@ -22,7 +22,7 @@ KIND: Final = "complete"
 _INSTANT: Final = pa.timestamp("us", tz="UTC")
 
 
-def completion_arguments(outcome: str, data: Mapping[str, Any], content: str) -> str:
+def completion_arguments(outcome: str, data: Mapping[str, Any], content: str = "") -> str:
     """Return what a command says of an answer, as JSON.
 
     Args:

@@ -108,7 +108,6 @@ def complete(args: argparse.Namespace, invocation: Invocation) -> Outcome:
         done = Items(outbox).complete(
             args.id, data, actor=args.actor, reason=args.reason, outcome=args.outcome
         )
-        outbox.refresh()
 
     def text() -> Iterable[RenderableType]:
         from delta_outbox.cli.render import sentence

@@ -242,13 +242,15 @@ class Items:
         if found.until is not None and self._outbox.clock.now() >= found.until:
             # Somebody may be ending it as expired: whoever is first in the log of transitions.
             self._outbox.apply_commands()
-        winner = self._winner(self._found(task_id))
+        found = self._found(task_id)
+        winner = self._winner(found)
         if winner is None:
-            raise AnsweredTooLate(f"{task_id} is over: {self._why_over(task_id)}.")
+            why = _why_over(found, self._outbox.clock.now())
+            raise AnsweredTooLate(f"{task_id} is over: {why}.")
         if winner.command_id != command_id:
             return self._repeated(found, winner, content)
-        self._outbox.apply_commands_if_alone()
-        return self._counted(winner, task_id)
+        is_over = self._outbox.apply_commands_if_alone() > 0 or found.state is State.PUBLISHED
+        return _counted(winner, task_id, is_over=is_over)
 
     def _repeated(self, found: _Delivery, winner: _Answer, content: str) -> Completion:
         task_id = found.task.task_id
@@ -256,23 +258,7 @@ class Items:
             raise AnsweredAlready(
                 f"{task_id}: somebody was faster, with the outcome {winner.outcome!r}."
             )
-        return self._counted(winner, task_id, repeated=True)
-
-    def _counted(self, winner: _Answer, task_id: str, *, repeated: bool = False) -> Completion:
-        is_over = self._found(task_id).state is State.PUBLISHED
-        return Completion(
-            task_id=task_id,
-            outcome=winner.outcome,
-            command_id=winner.command_id,
-            status="done" if is_over else "waiting",
-            repeated=repeated,
-        )
-
-    def _why_over(self, task_id: str) -> str:
-        found = self._found(task_id)
-        if found.state is State.DEAD:
-            return "it was cancelled"
-        return f"it has expired, with the outcome {found.outcome!r}" if found.outcome else "expired"
+        return _counted(winner, task_id, is_over=found.state is State.PUBLISHED, repeated=True)
 
     def _state_of(self, found: _Delivery) -> str:
         if found.state in (State.PUBLISHED, State.DEAD):
@@ -368,6 +354,23 @@ class Items:
             f"select {columns}, {outbox.now_literal()} from {_VIEW}",
         )
         logger.info("command_appended", extra={"command_id": command_id, "kind": KIND})
+
+
+def _counted(winner: _Answer, task_id: str, *, is_over: bool, repeated: bool = False) -> Completion:
+    return Completion(
+        task_id=task_id,
+        outcome=winner.outcome,
+        command_id=winner.command_id,
+        status="done" if is_over else "waiting",
+        repeated=repeated,
+    )
+
+
+def _why_over(found: _Delivery, now: datetime) -> str:
+    if found.reason == Reason.EXPIRED:
+        return f"it has expired, with the outcome {found.outcome!r}"
+    is_killed = found.state is State.DEAD or (found.until is not None and found.until > now)
+    return "it was cancelled" if is_killed else "it has expired"
 
 
 def _answer(row: Mapping[str, Any]) -> _Answer | None:

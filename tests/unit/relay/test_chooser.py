@@ -187,7 +187,7 @@ class Field:
 
     def complete(self, held: Held, *results: EndOfClaim) -> bool:
         """Say what became of a claim."""
-        return self.isolation.completed(held.claim, results)
+        return self.isolation.completed(held.claim, results, to=held.to)
 
 
 @pytest.fixture

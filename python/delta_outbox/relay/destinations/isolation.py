@@ -271,12 +271,13 @@ class Isolation:
             if name in self._keys:
                 self._keys[name].take(_keys_of(claim.deliveries), now)
 
-    def completed(self, claim: Claim, results: Sequence[PublishResult]) -> bool:
+    def completed(self, claim: Claim, results: Sequence[PublishResult], *, to: str) -> bool:
         """Note what became of a claim; say whether what is planned no longer holds.
 
         Args:
             claim: that was sent.
             results: one per delivery, in its order.
+            to: its destinations, joined by `|`.
         """
         if not self.is_isolated:
             return False
@@ -285,8 +286,11 @@ class Isolation:
         answered[list(others)] = [_answered(one) for one in others.values()]
         now = self._clock.monotonic()
         changed = []
-        for name in claim.deliveries["destination"].unique().to_pylist():
-            its = mask_of(pc.equal(claim.deliveries["destination"], name))
+        names = to.split("|")
+        for name in names:
+            its = np.ones(len(claim), dtype=bool)
+            if len(names) > 1:
+                its = mask_of(pc.equal(claim.deliveries["destination"], name))
             found = answered[its & (answered != _UNTRIED)] == _ANSWERED
             error = _last_error(one for place, one in others.items() if its[place])
             if name in self._breakers and self._breakers[name].completed(

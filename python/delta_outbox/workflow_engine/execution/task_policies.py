@@ -6,6 +6,7 @@ They stand before the rows of `delivery_policies`, because the first row that ma
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from delta_outbox.core.reserved_names import NOBODY, RESERVED, TO_DO
@@ -22,20 +23,25 @@ MOST_ATTEMPTS: Final = 1_000_000
 MOST_CRASHES: Final = 1000
 
 
-def task_policies(plan: Plan) -> tuple[DeliveryPolicy, ...]:
-    """Return the delivery policies of the tasks of a plan.
+def task_policies(plans: Sequence[Plan]) -> tuple[DeliveryPolicy, ...]:
+    """Return the delivery policies of tasks. A task that only former workflows have may still be
+    open in an instance that began with them.
 
     Args:
-        plan: in force.
+        plans: all that instances may have started with, the one in force last.
     """
-    found = [
-        _policy(task_type(name, task), TO_DO, _LEASE)
-        if version.routing.is_to_do(task)
-        else _policy(task_type(name, task), row["third_party"], _lease(version.routing, row))
-        for name, version in plan.versions.items()
-        for task, row in sorted(version.routing.tasks.items())
-    ]
-    return (*found, _policy(f"{RESERVED}*", NOBODY, _LEASE))
+    found: dict[str, DeliveryPolicy] = {}
+    for plan in plans:
+        for name, version in plan.versions.items():
+            for task, row in version.routing.tasks.items():
+                to, lease = (
+                    (TO_DO, _LEASE)
+                    if version.routing.is_to_do(task)
+                    else (row["third_party"], _lease(version.routing, row))
+                )
+                event_type = task_type(name, task)
+                found[event_type] = _policy(event_type, to, lease)
+    return (*map(found.__getitem__, sorted(found)), _policy(f"{RESERVED}*", NOBODY, _LEASE))
 
 
 def _lease(routing: Routing, row: dict[str, str]) -> float:

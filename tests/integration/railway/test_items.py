@@ -1,0 +1,117 @@
+"""Open items, and tasks in general, beside what is done to all other events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from tests.integration.outboxes import Store, as_if_ended, open_store
+
+from delta_outbox.api import Outbox
+from delta_outbox.core.literals import instant_literal
+from delta_outbox.core.reserved_names import TO_DO
+from delta_outbox.lifecycle.claims import claim_rows
+from delta_outbox.lifecycle.policy import task_policy
+from delta_outbox.operations.command_life import show_command
+from delta_outbox.operations.lanes import LaneRequest, change_lanes
+from delta_outbox.relay import Mode, Relay
+from delta_outbox.relay.destinations.isolation import Isolation
+from delta_outbox.relay.plan.planning import Planning
+from delta_outbox.store.completions import completion_arguments
+from delta_outbox.store.heartbeat import Heartbeat
+from delta_outbox.testing.conformance.clock import ManualClock
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from delta_outbox.runtime.home import Home
+
+WHO: dict[str, Any] = {"actor": "ann", "reason": "to try it"}
+ITEM, CALL = "workflow:parcels/review", "workflow:parcels/pay"
+POLICIES = (
+    task_policy(ITEM, TO_DO, lease_seconds=60),
+    task_policy(CALL, "bank", lease_seconds=60),
+)
+END = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
+
+
+@pytest.fixture(scope="module")
+def store(spark: SparkSession, home: Home) -> Iterator[Store]:
+    """Return an outbox that the tests of this file share."""
+    with open_store(spark, home, "t_items") as opened:
+        yield opened
+
+
+def claimed(store: Store, *names: str, kind: str = ITEM) -> None:
+    """Append tasks, and claim them as a relay does that runs their workflow; items until `END`."""
+    store.insert(*((name, kind, "{}") for name in names))
+    outbox = store.outbox(Path())
+    outbox.run_tasks_by(lambda: POLICIES)
+    claims = outbox.new_claim(outbox.retrieve(len(names)).deliveries).singles()
+    if kind == ITEM:
+        claims = [replace(one, held_by=TO_DO, held_until=END) for one in claims]
+    for log, rows in outbox.logs.parts(pa.concat_tables(map(claim_rows, claims))):
+        log.append(rows)
+    outbox.close()
+    as_if_ended(outbox)
+
+
+def answer(store: Store, name: str, *, at: datetime = END) -> str:
+    """Append an answer to an item, and return the id of the command."""
+    command_id = f"answer-{name}"
+    arguments = completion_arguments("send", {})
+    store.spark.sql(
+        f"insert into {store.tables.commands} (command_id, kind, event_id, arrival, destination, "
+        "lifecycle, arguments, actor, reason, requested_at) select "
+        f"'{command_id}', 'complete', event_id, _metadata.row_commit_version, '{TO_DO}', 0, "
+        f"'{arguments}', 'ann', 'to try it', {instant_literal(at)} "
+        f"from {store.tables.events} where event_id = '{name}'"
+    )
+    return command_id
+
+
+def endings(store: Store, name: str) -> list[tuple[str, str]]:
+    """Return what became of the claims of a task."""
+    return [
+        (row["reason"], row["to_state"])
+        for row in store.transitions(name)
+        if row["from_state"] == "CLAIMED"
+    ]
+
+
+def status(outbox: Outbox, command_id: str | None) -> object:
+    """Return what became of a command."""
+    assert command_id is not None
+    shown = show_command(outbox, command_id)
+    assert shown is not None
+    return shown["status"]
+
+
+def test_a_relay_without_workflows_leaves_tasks_alone(store: Store, tmp_path: Path) -> None:
+    """Tasks are published to no destination, neither before nor after their third party was asked,
+    and are not eligible in the views; what an operator kills it ends.
+    """
+    claimed(store, "alone-1", kind=CALL)
+    outbox = store.outbox(tmp_path / "out")
+    assert 1 == outbox.release_expired_claims()
+    store.insert(("alone-2", CALL, "{}"), ("alone-3", "order.created", "{}"))
+    assert ["alone-3"] == outbox.retrieve(10).deliveries["event_id"].to_pylist()
+    summary = Relay(outbox).run(Mode.DRAIN)
+    assert (1, 2) == (summary.published, summary.waiting)
+    assert {"alone-1": "PENDING", "alone-2": "PENDING", "alone-3": "PUBLISHED"} == store.states(
+        "alone-"
+    )
+    eligible = f"select event_id from {store.tables['eligible_events']}"
+    blocked = f"select event_id from {store.tables['blocked_events']}"
+    assert ([], []) == (store.rows(eligible), store.rows(blocked))
+    outbox.kill(["alone-1", "alone-2"], dry_run=False, **WHO)
+    assert 0 == Relay(outbox).run(Mode.DRAIN).waiting
+    assert {"DEAD"} == {store.states("alone-")[name] for name in ("alone-1", "alone-2")}
+    outbox.close()
+
+

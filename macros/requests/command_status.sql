@@ -40,7 +40,8 @@
                 when
                     c.kind = 'replay'
                     and (
-                        s.epoch <> cast(get_json_object(c.arguments, '$.epoch') as int)
+                        {{ delta_outbox.is_task("s.event_type") }}
+                        or s.epoch <> cast(get_json_object(c.arguments, '$.epoch') as int)
                         or s.sequence <> cast(get_json_object(c.arguments, '$.sequence') as bigint)
                     )
                     then 'refused'

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from delta_outbox.core.errors import LaneClosed
 from delta_outbox.core.literals import listed
+from delta_outbox.core.reserved_names import reserved
 from delta_outbox.delta.log_reader import changes
 from delta_outbox.delta.numbered_writes import NumberedWrites
 from delta_outbox.lifecycle.states import TERMINAL_STATES, Reason, State
@@ -98,7 +99,8 @@ class Commands:
     def _replays(self, commands: str) -> pa.Table:
         """Return the transitions of the replays that still hold, one per delivery.
 
-        A replay is void once the delivery has moved on from where the operator saw it.
+        A replay is void once the delivery has moved on from where the operator saw it, and of a
+        task always.
         """
         outbox = self._outbox
         self._catch_up()
@@ -111,7 +113,7 @@ class Commands:
             f"inner join {outbox.tables.state} as s on c.event_id = s.event_id "
             "and c.arrival = s.arrival and c.destination = s.destination "
             f"where c.turn = 1 and s.state in ({listed(TERMINAL_STATES)}) "
-            "and c.lifecycle = s.lifecycle"
+            f"and c.lifecycle = s.lifecycle and not {reserved('s.event_type')}"
         ).toArrow()
         count = found.num_rows
         zeros = pa.repeat(pa.scalar(0, pa.int32()), count)

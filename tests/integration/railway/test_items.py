@@ -92,6 +92,38 @@ def status(outbox: Outbox, command_id: str | None) -> object:
     return shown["status"]
 
 
+def test_a_task_is_never_replayed(store: Store) -> None:
+    """A replay selects no task, says so of one that it names, and does nothing to it if somebody
+    asks by hand.
+    """
+    claimed(store, "replay-1", "replay-2")
+    outbox = store.outbox(Path())
+    answer(store, "replay-1")
+    outbox.kill(["replay-2"], dry_run=False, **WHO)
+    outbox.apply_commands_if_alone()
+    asked: Sequence[dict[str, Any]] = (
+        {"state": "PUBLISHED", "everything": True},
+        {"state": "DEAD", "event_type": "*"},
+    )
+    assert [0, 0] == [outbox.replay(**one, **WHO).deliveries for one in asked]
+    named = outbox.replay(state="DEAD", event_ids=["replay-2"], dry_run=False, **WHO)
+    assert (0, None) == (named.deliveries, named.command_id)
+    assert ["is a task: a task is never replayed, a new visit does it again"] == [
+        row["refusal"] for row in named.left_out
+    ]
+    store.spark.sql(
+        f"insert into {store.tables.commands} (command_id, kind, event_id, arrival, destination, "
+        "lifecycle, arguments, actor, reason, requested_at) select 'by-hand', 'replay', event_id, "
+        "arrival, destination, lifecycle, to_json(named_struct('epoch', epoch, 'sequence', "
+        f"sequence)), 'ann', 'x', current_timestamp() from {store.tables.state} "
+        "where startswith(event_id, 'replay-')"
+    )
+    outbox.apply_commands_if_alone()
+    assert {"replay-1": "PUBLISHED", "replay-2": "DEAD"} == store.states("replay-")
+    assert "refused" == status(outbox, "by-hand")
+    outbox.close()
+
+
 def test_a_relay_without_workflows_leaves_tasks_alone(store: Store, tmp_path: Path) -> None:
     """Tasks are published to no destination, neither before nor after their third party was asked,
     and are not eligible in the views; what an operator kills it ends.

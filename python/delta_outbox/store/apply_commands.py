@@ -4,7 +4,8 @@ log, pauses a numbered write.
 A request is a blind append to outbox_commands and conflicts with nothing. Whoever applies commands
 next, a relay or a command, decides what it means for the delivery as it stands by then; a command
 does so only where no relay is alive (`Store.apply_commands_if_alone`). A kill is
-not among them: it is folded into the state of its delivery, and ended by a claim of its own.
+not among them: it is folded into the state of its delivery, and ended by a claim of its own; only
+an item that waits for a person ends here, for nobody works on it.
 """
 
 from __future__ import annotations
@@ -67,6 +68,8 @@ class Commands:
                 self._completions(commands), lambda: self._completions(commands)
             )
             count += self._release(commands)
+            while killed := self._end_killed_items():
+                count += killed
         except LaneClosed:  # they wait for the next epoch
             return 0
         outbox.destinations.apply(commands, planned_by=outbox.worker_id)
@@ -139,6 +142,11 @@ class Commands:
                 "policy_version": pa.repeat(pa.scalar(outbox.policies_in_force.version), count),
             }
         )
+
+    def _end_killed_items(self) -> int:
+        """End items that were killed; returns how many. There may be more."""
+        self._outbox.logs.catch_up()
+        return self._outbox.expired_claims.end_items(self._outbox.read_view())
 
     def _release(self, commands: str) -> int:
         """End the claims that operators name and whose worker is proven to be gone.

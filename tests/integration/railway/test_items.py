@@ -92,6 +92,70 @@ def status(outbox: Outbox, command_id: str | None) -> object:
     return shown["status"]
 
 
+class Passing(ManualClock):
+    """A clock on which something happens between two looks at it."""
+
+    def __init__(self, start: datetime) -> None:
+        super().__init__(start)
+        self.between: list[Callable[[], None]] = []  # before each of the next looks
+
+    def now(self) -> datetime:
+        """Return the current instant, after what happens before that."""
+        if self.between:
+            self.between.pop(0)()
+        return super().now()
+
+
+def test_an_answer_in_time_wins_over_the_end_of_its_item(store: Store) -> None:
+    """Of an item that ends while a relay polls, the answer counts that was committed after the
+    relay had read the commands; without one the next poll ends it.
+    """
+    claimed(store, "late-1", "late-2")
+    clock = Passing(END - timedelta(seconds=2))
+    outbox = store.outbox(Path(), clock=clock)
+    heart = Heartbeat(outbox.spark, outbox.tables, relay_id=outbox.worker_id, clock=clock)
+    planning = Planning(outbox, heart, batch_size=10, isolation=Isolation(outbox))
+
+    def poll() -> None:
+        planning.forget()
+        planning.poll(alive=set(), ahead=10, takes_over=True)
+
+    def pass_the_end() -> None:
+        answer(store, "late-1", at=END - timedelta(seconds=1))
+        clock.sleep(3)
+
+    poll()
+    overview = outbox.deliveries.overview(outbox.read_view())
+    assert (0, [], END) == (overview.open, overview.claims, overview.items_over)
+    clock.between = [lambda: None, pass_the_end]  # it has asked for the commands after the first
+    poll()
+    assert ([], []) == (endings(store, "late-1"), endings(store, "late-2"))
+    poll()
+    assert [("completed", "PUBLISHED")] == endings(store, "late-1")
+    assert [("lease_expired", "PENDING")] == endings(store, "late-2")
+    outbox.kill(["late-2"], dry_run=False, **WHO)
+    outbox.apply_commands_if_alone()
+    assert "DEAD" == endings(store, "late-2")[-1][1]
+    outbox.close()
+
+
+def test_a_killed_item_ends_at_once(store: Store) -> None:
+    """Of a kill and an answer the first on record counts; what comes later is refused."""
+    claimed(store, "kill-1", "kill-2")
+    outbox = store.outbox(Path())
+    answered = answer(store, "kill-2")
+    killed = outbox.kill(["kill-1", "kill-2"], dry_run=False, **WHO).command_id
+    late = answer(store, "kill-1")
+    outbox.apply_commands_if_alone()
+    assert [("operator", "DEAD")] == endings(store, "kill-1")
+    assert [("completed", "PUBLISHED")] == endings(store, "kill-2")
+    assert ("done", "done") == (status(outbox, killed), status(outbox, answered))
+    assert "refused" == status(outbox, late)
+    (ended,) = [row for row in store.transitions("kill-1") if row["to_state"] == "DEAD"]
+    assert (killed, "ann", 1) == (ended["command_id"], ended["actor"], ended["attempt"])
+    outbox.close()
+
+
 def test_a_task_is_never_replayed(store: Store) -> None:
     """A replay selects no task, says so of one that it names, and does nothing to it if somebody
     asks by hand.

@@ -211,3 +211,35 @@ def test_a_relay_without_workflows_leaves_tasks_alone(store: Store, tmp_path: Pa
     outbox.close()
 
 
+@pytest.mark.rest
+def test_items_stay_open_while_the_lanes_change(store: Store, tmp_path: Path) -> None:
+    """A change of the lanes does not wait for items: who has them, and until when, stays, they are
+    answered and killed in the new epoch, and no drain waits for them on the lanes of others.
+    """
+    names = [f"lanes-{number}" for number in range(6)]
+    claimed(store, *names)
+    outbox = store.outbox(tmp_path / "out")
+    held = "select event_id, claimed_by, claim_id, lease_expires_at, attempts from "
+    held += f"{store.tables.state} where startswith(event_id, 'lanes-') and state = 'CLAIMED'"
+    outbox.refresh()
+    before = store.rows(f"{held} order by event_id")
+    assert 6 == len(before)
+    assert change_lanes(outbox, LaneRequest(lanes=3, **WHO), max_wait=0)
+    outbox.refresh()
+    assert before == store.rows(f"{held} order by event_id")
+    settings = replace(outbox.settings, relay=replace(outbox.settings.relay, max_lanes=1))
+    store.insert(("lanes-9", "order.created", "{}"))
+    few = store.open(settings)
+    assert (1, 0) == ((drained := Relay(few).run(Mode.DRAIN)).published, drained.waiting)
+    for name in names[:2]:
+        answer(store, name)
+    outbox.kill(names[2:4], dry_run=False, **WHO)
+    outbox.apply_commands_if_alone()
+    assert change_lanes(outbox, LaneRequest(lanes=1, **WHO), max_wait=0)
+    late = store.open(settings, clock=ManualClock(END))
+    Relay(late).run(Mode.ONCE)
+    found = [endings(store, name) for name in names]
+    expected = ("completed", "PUBLISHED"), ("operator", "DEAD"), ("lease_expired", "PENDING")
+    assert [[one] for one in expected for _ in range(2)] == found
+    for one in (outbox, few, late):
+        one.close()

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.core.arrow import kinds_of, mask_of, rows_where
+from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.lifecycle.claim_policies import ClaimPolicies
 from delta_outbox.lifecycle.endings import (
     Counters,
@@ -74,6 +75,10 @@ _MADE: Final = {
 # twin: macros/eligibility/age_from.sql::age_from
 COLUMNS: Final = ", ".join(_MADE.get(name, name) for name in DELIVERIES.names)
 """What to select from the read view, as SQL, for `DELIVERIES`."""
+
+
+OPEN_ITEM: Final = f"(state = '{State.CLAIMED}' and claimed_by = '{TO_DO}')"
+"""The condition, as SQL, that a delivery is an item that waits for a person. No worker has it."""
 
 
 _COUNTED: Final = ("attempts", "publish_attempts", "crashes", "suspect")

@@ -108,7 +108,7 @@ class Relay:
             tasks=tasks,
         )
         self._destinations = Destinations(
-            outbox, self._isolation, forget_plan=self._planning.forget, tasks=tasks
+            outbox, self._isolation, forget_plan=self._planning.forget
         )
         # Decided, by the lane of the claim and its position there.
         self._endings: list[tuple[TransitionLog, int, pa.Table]] = []

@@ -1,9 +1,9 @@
 """Completions of items that wait for a person: commands that end a claim of `todo` with an outcome.
 
 Of several for one item the first in the command log counts, if it was asked for before the item
-expired; whoever applies commands does so before claims of `todo` are ended by their lease. The
-others stay in the log as what they are: answers that came too late. A kill counts among them: it
-need not wait for the end of such a claim, because nothing is in flight.
+expired, and comes before a kill; whoever applies commands does so before claims of `todo` are ended
+by their lease (`ExpiredClaims.end_items`). The others stay in the log as what they are: answers
+that came too late.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from delta_outbox.core.reserved_names import TO_DO
+from delta_outbox.lifecycle.claims import OPEN_ITEM
 from delta_outbox.lifecycle.states import Reason, State
 
 KIND: Final = "complete"
 _INSTANT: Final = pa.timestamp("us", tz="UTC")
 
 
-def completion_arguments(outcome: str, data: Mapping[str, Any], content: str = "") -> str:
+def completion_arguments(outcome: str, data: Mapping[str, Any], content: str) -> str:
     """Return what a command says of an answer, as JSON.
 
     Args:
@@ -36,31 +36,26 @@ def completion_arguments(outcome: str, data: Mapping[str, Any], content: str = "
 
 
 def completions_select(commands: str, state: str) -> str:
-    """Return the items that completions and kills end, as SQL: one row each, with what its ending
-    says.
+    """Return the items that completions end, as SQL: one row each, with what its ending says.
 
     Args:
         commands: a relation with rows of the command log and their _commit_version.
         state: the projection.
     """
     return (
-        "select * except (turn) from ("
-        "select s.event_id, s.arrival, s.destination, s.lifecycle, s.ordering_key, "
+        "select * except (turn, kind) from ("
+        "select c.kind, s.event_id, s.arrival, s.destination, s.lifecycle, s.ordering_key, "
         "s.attempts as attempt, s.publish_attempts, s.crashes, s.suspect, s.claim_id, "
         "get_json_object(c.arguments, '$.outcome') as outcome, "
         "get_json_object(c.arguments, '$.data') as outcome_data, c.command_id, c.actor, "
-        f"if(c.kind = '{KIND}', '{State.PUBLISHED}', '{State.DEAD}') as to_state, "
-        f"if(c.kind = '{KIND}', '{Reason.COMPLETED}', '{Reason.OPERATOR}') as reason, "
-        f"if(c.kind = '{KIND}', null, concat('killed by ', c.actor, ': ', c.reason)) as error, "
         "row_number() over (partition by c.event_id, c.arrival "
         "order by c._commit_version, c.command_id) as turn "
         f"from {commands} as c "
         f"inner join {state} as s on c.event_id = s.event_id and c.arrival = s.arrival "
-        f"where s.state = '{State.CLAIMED}' and s.claimed_by = '{TO_DO}' "
-        f"and c.lifecycle = s.lifecycle and (c.kind = 'kill' or c.kind = '{KIND}' "
-        "and c.requested_at <= s.lease_expires_at "
+        f"where {OPEN_ITEM} and c.lifecycle = s.lifecycle "
+        f"and (c.kind = 'kill' or c.kind = '{KIND}' and c.requested_at <= s.lease_expires_at "
         "and get_json_object(c.arguments, '$.outcome') is not null)"
-        ") where turn = 1"
+        f") where turn = 1 and kind = '{KIND}'"
     )
 
 
@@ -79,6 +74,8 @@ def completion_rows(found: pa.Table, *, now: datetime, policy_version: str) -> p
             **_repeated(
                 count,
                 from_state=State.CLAIMED,
+                to_state=State.PUBLISHED,
+                reason=Reason.COMPLETED,
                 policy_version=policy_version,
             ),
             "claim_size": pa.repeat(pa.scalar(1, pa.int32()), count),

@@ -110,8 +110,16 @@ def test_what_is_too_old_behind_what_waits_is_listed_when_it_is_due() -> None:
     assert ([], 50.0) == (left(plan), left_out.again_at)
 
 
+def test_what_nobody_runs_here_takes_no_place() -> None:
+    """Tasks of workflows that a relay does not run fill no window, and count as left open."""
+    rows = rows_of([{"event_type": "workflow:w/run"}, {}])
+    plan, left_out = window(rows), LeftOut()
+    left_out.cut(plan, room=ALL, closed=NOBODY, timing=Timing(ManualClock(NOW)))
+    assert ([1], True) == (left(plan), left_out.is_any)
+
+
 SECONDS: Final = st.sampled_from([-150, -50, 0, 30, 50, 70, 120])
-KINDS: Final = st.sampled_from(["x", "aging", "held", "loose", "other"])
+KINDS: Final = st.sampled_from(["x", "aging", "held", "loose", "other", "workflow:w/run"])
 NEW: Final = st.fixed_dictionaries(
     {
         "event_type": KINDS,

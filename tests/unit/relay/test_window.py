@@ -5,6 +5,7 @@ kind, never more than asked.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
 from typing import Any
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from delta_outbox.lifecycle.claims import DELIVERIES
 from delta_outbox.lifecycle.order_scopes import scope_of, scopes_of
-from delta_outbox.lifecycle.policy import PolicySet
+from delta_outbox.lifecycle.policy import PolicySet, task_policy
 from delta_outbox.relay.plan.window import Kind, Window
 
 Row = tuple[str | None, int, int]  # key, publish_attempts, suspect
@@ -359,6 +360,27 @@ def test_what_is_unavailable_holds_its_key() -> None:
     assert not plan.select(now=NOW, unavailable={"a"})
     assert plan.select(now=NOW)
     assert [0, 1] == eligible(plan)
+
+
+def test_a_task_is_taken_by_who_runs_it_only() -> None:
+    """A relay without workflows leaves tasks alone, also those that a third party was asked for
+    already; what an operator has killed it ends.
+    """
+    rows = rows_of(
+        [
+            {"event_type": "workflow:w/run", "ordering_key": "k"},
+            {"event_type": "workflow:w/run", "destination": "bank", "attempts": 1},
+            {"event_type": "workflow:w/run", "kill_command_id": "c"},
+            {"ordering_key": "k"},
+        ]
+    )
+    own = task_policy("workflow:w/run", "bank", lease_seconds=60)
+    found = []
+    for policies in (STRICT, replace(STRICT, tasks=(own,))):
+        made = Window(rows, policies, batch_size=8)
+        made.select(now=NOW)
+        found.append((eligible(made), taken(made.take_ends(8))))
+    assert [([3], [2]), ([0, 1, 3], [2])] == found
 
 
 def test_what_is_too_old_and_will_hold_its_key_holds_it_at_once() -> None:

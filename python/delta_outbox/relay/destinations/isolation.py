@@ -129,15 +129,14 @@ class Isolation:
     # --- what may be asked -------------------------------------------------------------------
 
     def unavailable(self) -> frozenset[str]:
-        """Return the destinations that nothing is to be taken for: paused, open, or nobody's."""
+        """Return the destinations that nothing is to be taken for: paused, or open."""
         now = self._clock.monotonic()
         is_open = {
             name
             for name, breaker in self._breakers.items()
             if breaker.state(now) is BreakerState.OPEN
         }
-        unserved = {one for one in self._runner.third_parties if not self._runner.at_once(one)}
-        return (self._paused & self._limits.keys()) | is_open | unserved
+        return (self._paused & self._limits.keys()) | is_open
 
     def per_destination(self, *, batch_size: int, ahead: int) -> PerDestination | None:
         """Return how to ask for what is eligible; None if destinations need not be isolated.

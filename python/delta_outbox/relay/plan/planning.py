@@ -14,10 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.core.literals import listed
-from delta_outbox.core.reserved_names import TO_DO
-from delta_outbox.lifecycle.claims import DELIVERIES, in_order, joined
+from delta_outbox.lifecycle.claims import DELIVERIES, OPEN_ITEM, in_order, joined
 from delta_outbox.lifecycle.policy import PolicySet
-from delta_outbox.lifecycle.states import OPEN_STATES, State
+from delta_outbox.lifecycle.states import OPEN_STATES
 from delta_outbox.relay.destinations.isolation import Isolation
 from delta_outbox.relay.plan.arrivals import Arrivals, Arrived
 from delta_outbox.relay.plan.freshness import Freshness
@@ -246,9 +245,9 @@ class Planning:
             is_idle: as `is_low` has been told.
         """
         started = self._timing.begin()
-        if self._outbox.logs.epoch != self._epoch:
-            self._begin_epoch()
+        self._begins_epoch()
         # Asked for when it is known which lanes there are: so they show how the last epoch ended.
+        asked_at = self._clock.now()
         latest = self._outbox.projection.latest_versions()
         moved = self._standby.saw(latest["transitions"])
         stood_by = self._stands_by
@@ -269,7 +268,12 @@ class Planning:
             self._timing.end(started, is_cheap=True)
             return
         opened = self._resync(
-            latest, alive=alive, ahead=ahead, takes_over=takes_over, stood_by=stood_by
+            latest,
+            asked_at=asked_at,
+            alive=alive,
+            ahead=ahead,
+            takes_over=takes_over,
+            stood_by=stood_by,
         )
         self._other_lanes.forget()
         if self.has_work:
@@ -446,13 +450,22 @@ class Planning:
         self,
         latest: dict[str, int],
         *,
+        asked_at: datetime,
         alive: Set[str],
         ahead: int,
         takes_over: bool,
         stood_by: bool,
     ) -> Opened | None:
-        """List what is open, end claims that are over, apply commands, and make the window anew;
+        """List what is open, apply commands, end claims that are over, and make the window anew;
         None if the epoch has ended meanwhile.
+
+        Args:
+            latest: version of each log.
+            asked_at: before that was asked.
+            alive: our own claims that are in flight.
+            ahead: batches to plan.
+            takes_over: whether to work beside another living relay.
+            stood_by: others may have worked on our lanes.
         """
         self.forget()
         self._outbox.logs.catch_up(latest["transitions"])
@@ -469,10 +482,11 @@ class Planning:
         # Commands first: an answer that came in time counts, also if its item is over by now.
         seen = self._outbox.logs.positions
         self._apply_commands(latest)
+        if self._begins_epoch():  # an append has lost to the end of the former one
+            return None
         opened, seen = self._opened_since(seen, opened, latest), self._outbox.logs.positions
-        self._listing.end_claims(opened, in_flight=alive)
-        if self._outbox.logs.epoch != self._epoch:
-            self._begin_epoch()  # an append has lost to the end of the former one
+        self._listing.end_claims(opened, in_flight=alive, answered_to=asked_at)
+        if self._begins_epoch():
             return None
         opened = self._opened_since(seen, opened, latest)
         limit = self._batch_size * ahead
@@ -522,7 +536,7 @@ class Planning:
         # What became due since the question was asked counts as due soon; and while another
         # relay owns the lane, what is due is its next batch.
         found = opened.found
-        leases = self._listing.leases_left(found.claims)
+        leases = self._listing.leases_left(found)
         waits = [*leases, *([0.0] if self._stands_by and found.due else [])]
         if found.next_due is not None:
             waits.append((found.next_due - self._clock.now()).total_seconds())
@@ -550,14 +564,17 @@ class Planning:
     def _has_owner(self, claims: Sequence[Mapping[str, Any]], *, takes_over: bool) -> bool:
         return not takes_over and self._standby.has_owner(claims)
 
-    def _begin_epoch(self) -> None:
-        """Forget what was true of the lanes of another epoch."""
+    def _begins_epoch(self) -> bool:
+        """Forget what was true of the lanes of another epoch; say whether there is a new one."""
+        if self._outbox.logs.epoch == self._epoch:
+            return False
         self._epoch = self._outbox.logs.epoch
         self.forget()
         self._share.begin()
         self._stands_by, self._commands_seen = False, 0
         self._other_lanes.forget()
         self._timing.next_due = self._clock.monotonic()
+        return True
 
     def _is_quiet(
         self, latest: Mapping[str, int], alive: Set[str], *, moved: bool, now: float
@@ -612,6 +629,6 @@ class Planning:
         row = self._outbox.spark.sql(
             f"select count(*) as open from {self._outbox.tables.state} "
             f"where state in ({listed(OPEN_STATES)}) "
-            f"and not (state = '{State.CLAIMED}' and claimed_by = '{TO_DO}')"
+            f"and not {OPEN_ITEM}"
         ).first()
         self.open = int(row["open"]) if row is not None else 0

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from delta_outbox.core.arrow import Mask
 from delta_outbox.core.redaction import describe
-from delta_outbox.core.reserved_names import NOBODY, RESERVED, TO_DO
+from delta_outbox.core.reserved_names import RESERVED, TO_DO
 from delta_outbox.lifecycle.claims import Claim
 from delta_outbox.lifecycle.endings import Attempted, Crashed
 from delta_outbox.lifecycle.policy import DeliveryPolicy
@@ -133,7 +133,7 @@ class Tasks(TaskRunner):
 
     @property
     def third_parties(self) -> Collection[str]:
-        """Return the destinations that it serves; nobody serves `NOBODY`."""
+        """Return the destinations that it serves."""
         return self._third_parties
 
     def at_once(self, third_party: str) -> int:
@@ -142,8 +142,6 @@ class Tasks(TaskRunner):
         Args:
             third_party: its name; `todo` for people.
         """
-        if third_party == NOBODY:
-            return 0
         return self._outbox.settings.limits_of(third_party).workers or AT_ONCE
 
     def allowed(self, deliveries: pa.Table) -> Mask:

@@ -296,7 +296,8 @@ class OpenDeliveries:
             f"or coalesce(available_at <= {instant_literal(until)}, true)) "
             f"or {_ORDERED} "
             f"and (state = 'CLAIMED' and {not_ours} "
-            f"or state = 'DEAD' and reason <> 'operator') limit {limit + 1}"
+            "or state = 'DEAD' and reason <> 'operator' and kill_command_id is null) "
+            f"limit {limit + 1}"
         ).toArrow()
         if table.num_rows > limit:
             return None

@@ -196,7 +196,7 @@ def _life(chance: random.Random, *, was_claimed: bool) -> Mapping[str, Any]:
     failed = int(was_claimed and chance.random() < 0.5)
     waits = chance.random() < 0.2
     is_claimed = state == "CLAIMED"
-    is_killed = state != "DEAD" and chance.random() < 0.05
+    is_killed = chance.random() < 0.05
     return {
         "lifecycle": 1,
         "state": state,

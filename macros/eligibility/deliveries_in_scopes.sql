@@ -7,7 +7,7 @@
         Arguments: those of `held_by_order`.
         Columns: those of the projection; position; scope, a struct of ordering_key and destinations (joined by `|`, ''
             for all), null for what neither waits nor blocks; goes_to, its destinations joined by `|`; on_dead, of its
-            policy; is_due.
+            policy; is_due, of what nobody serves here never.
     -#}
     with relevant as (
         select
@@ -51,7 +51,7 @@
                 )
         end as scope,
         policy.on_dead as on_dead,
-        state = 'PENDING' and {{ delta_outbox.is_due(now) }}
+        state = 'PENDING' and policy.destination <> 'workflows' and {{ delta_outbox.is_due(now) }}
         {%- if unavailable is not none %}
         and size(array_except(split(goes_to, '[|]'), split('{{ unavailable }}', '[|]'))) > 0
         {%- endif %} as is_due

@@ -7,7 +7,7 @@
             progress: relation, the log of plans
             range: the mapping of `invariant_range`
         Columns: policy_version, event_type, policy (a struct of destination, order_scope, on_dead, expires_after_seconds).
-            What is not ordered is left out.
+            What is not ordered is left out, as tasks are.
     -#}
     {%- set rows = [] -%}
     {%- if range["versions"] -%}
@@ -42,6 +42,7 @@
 
     event_types as (
         select distinct event_type from outbox_checked_deliveries
+        where not {{ delta_outbox.is_reserved("event_type") }}
     ),
 
     matched as (

@@ -2,8 +2,8 @@
     {#-
         Ask for events to end undelivered: `dbt run-operation kill --args '{event_ids: [...], reason: ..., actor: ...}'`.
 
-        A waiting event is hidden at once and DEAD when it is due, a claimed one after its claim unless that delivers it; of
-        a DEAD one that holds its key the key goes on.
+        A waiting event is hidden at once and DEAD when it is due, a claimed one after its claim unless that delivers it,
+        an item that waits for a person at once; of a DEAD one that holds its key the key goes on.
 
         Arguments:
             event_ids: list of texts

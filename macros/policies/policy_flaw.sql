@@ -24,6 +24,9 @@
             {%- endif -%}
             {%- do names.append(one.strip()) -%}
         {%- endfor -%}
+        {%- if "todo" in names or "workflows" in names -%}
+            {{- return("other destinations than todo and workflows: those are for tasks") -}}
+        {%- endif -%}
     {%- elif cell | length > 255 or not cell.isprintable() -%}
         {{- return(column.rule ~ " (printable text of at most 255 characters)") -}}
     {%- elif column.kind == "route" -%}
@@ -31,6 +34,12 @@
     {%- else -%}
         {%- set parts, flaws = [], [] -%}
         {%- do delta_outbox.read_glob(cell, parts, flaws) -%}
+        {%- if not flaws and cell.startswith("workflow:") -%}
+            {{- return(
+                "a shell glob that does not begin with 'workflow:': tasks have the policies of their workflows, "
+                ~ "so leave the row out"
+            ) -}}
+        {%- endif -%}
         {{- return(column.rule ~ " (" ~ flaws[0] ~ ")" if flaws else none) -}}
     {%- endif -%}
     {{- return(none) -}}

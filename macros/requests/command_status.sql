@@ -40,11 +40,13 @@
                 when
                     c.kind = 'replay'
                     and (
-                        s.epoch <> cast(get_json_object(c.arguments, '$.epoch') as int)
+                        {{ delta_outbox.is_reserved("s.event_type") }}
+                        or s.epoch <> cast(get_json_object(c.arguments, '$.epoch') as int)
                         or s.sequence <> cast(get_json_object(c.arguments, '$.sequence') as bigint)
                     )
                     then 'refused'
                 when c.kind = 'kill' and s.state in ('PUBLISHED', 'DEAD') then 'refused'
+                when c.kind = 'complete' and coalesce(s.claimed_by <> 'todo', true) then 'refused'
                 when c.kind = 'release' and coalesce(s.claim_id <> get_json_object(c.arguments, '$.claim_id'), true)
                     then 'refused'
                 else 'waiting'

@@ -36,6 +36,8 @@
             {%- if kind == "replay" %}
             to_json(named_struct('from_state', s.state, 'epoch', s.epoch, 'sequence', s.sequence)) as arguments,
             case
+                when {{ delta_outbox.is_reserved("s.event_type") }}
+                    then 'is a task: a task is never replayed, a new visit does it again'
                 when s.state <> r.state then concat('is ', s.state, ', not ', r.state)
                 when not ({{ matches }}) then 'does not match the filter'
             end as refusal

@@ -21,10 +21,15 @@ if TYPE_CHECKING:
     from delta_outbox.publishers.protocol import Event
     from delta_outbox.relay.relay import Relay
     from delta_outbox.relay.summary import Mode, Summary
+    from delta_outbox.workflow_engine.instances import Instances
+    from delta_outbox.workflow_engine.items import Items
+    from delta_outbox.workflow_engine.opening import task_runner
 
 __all__ = [
     "AppendReport",
     "Event",
+    "Instances",
+    "Items",
     "Mode",
     "Outbox",
     "OutboxError",
@@ -33,11 +38,14 @@ __all__ = [
     "__version__",
     "errors",
     "open_outbox",
+    "task_runner",
 ]
 
 _HOMES = {
     "AppendReport": "producer.append",
     "Event": "publishers.protocol",
+    "Instances": "workflow_engine.instances",
+    "Items": "workflow_engine.items",
     "Mode": "relay.summary",
     "Outbox": "operations.outbox",
     "OutboxError": "core.errors",
@@ -45,6 +53,7 @@ _HOMES = {
     "Summary": "relay.summary",
     "errors": "core",
     "open_outbox": "api",
+    "task_runner": "workflow_engine.opening",
 }
 
 

@@ -21,6 +21,7 @@ from delta_outbox.cli import (
     pauses,
     relay,
     serve,
+    todo,
     workflows,
 )
 from delta_outbox.cli.logs import logging_to, quieten_pyspark
@@ -57,6 +58,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "serve": serve.serve,
     "dbt": build.dbt,
     "workflow": workflows.workflow,
+    "todo": todo.todo,
 }
 
 READER_GONE: Final = 141  # exit code: 128 + SIGPIPE, as every program in a pipe

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
@@ -50,6 +50,7 @@ def _status(outbox: Outbox) -> Mapping[str, Any]:
         policy = threads.submit(outbox.policy_status)
         outbox.refresh()
         freshness = threads.submit(inspection.freshness, outbox)
+        workflows = threads.submit(_workflows, outbox)
         counts, age = inspection.counts_and_age(outbox)
         return {
             "counts": counts,
@@ -58,11 +59,21 @@ def _status(outbox: Outbox) -> Mapping[str, Any]:
             "relays": relays.result(),
             "destinations": destinations.result(),
             "policy": policy.result(),
+            **workflows.result(),
             **surroundings(outbox),
         }
     finally:
         # Without a wait: who is interrupted ends the Spark that they ask.
         threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _workflows(outbox: Outbox) -> Mapping[str, Any]:
+    """Return what there is to say of workflows; nothing where none are named."""
+    if not outbox.settings.workflows.modules:
+        return {}
+    from delta_outbox.workflow_engine.workflow_views import workflow_status
+
+    return {"workflows": workflow_status(outbox)}
 
 
 def surroundings(outbox: Outbox) -> dict[str, object]:
@@ -121,6 +132,9 @@ def status_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
         pairs.append(("clock offset", f"{offset:+g} s (OUTBOX_CLOCK_OFFSET_SECONDS)"))
     yield ""
     yield facts(pairs)
+    if "workflows" in document:
+        yield ""
+        yield facts(_workflow_facts(document["workflows"], document["relays"]))
     held = [row for row in document["destinations"] if row["paused"] or row["breaker"] != "closed"]
     if held:
         yield ""
@@ -132,6 +146,21 @@ def status_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
             Column(name="breaker_error", rank=1),
         ]
         yield Rows(columns=columns, rows=held)
+
+
+def _workflow_facts(
+    workflows: Mapping[str, Any], relays: Iterable[Mapping[str, Any]]
+) -> Iterator[tuple[str, object]]:
+    by_state = ", ".join(f"{count} {state}" for state, count in workflows["by_state"].items())
+    yield "open instances", f"{workflows['open_instances']}{by_state and f' ({by_state})'}"
+    yield "open items", workflows["open_items"]
+    yield "expire within the hour", workflows["expire_within_the_hour"]
+    yield "uncertain in a day", workflows["uncertain_in_a_day"]
+    if workflows["in_force"] is None:
+        yield "workflows", "none are in force; `outbox workflow build`, then `outbox dbt build`"
+    for relay in relays:
+        if relay["workflows_problem"]:
+            yield f"workflows of {relay['relay_id']}", relay["workflows_problem"]
 
 
 def _server_text(server: Mapping[str, object] | None) -> str:

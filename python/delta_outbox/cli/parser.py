@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import getpass
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -13,6 +13,7 @@ from delta_outbox.core.errors import WrongUsage
 from delta_outbox.core.version import __version__
 from delta_outbox.lifecycle.states import State
 from delta_outbox.operations.inspection_filter import DEFAULT_LIMIT, SORT_COLUMNS, Sort
+from delta_outbox.workflow_engine.workflow_states import STATES
 
 DEFAULT_MAX_WAIT = 60.0  # seconds
 MAX_WAIT_UP = 180.0  # seconds; the first start on a machine fetches Delta's jars
@@ -165,7 +166,12 @@ def build() -> argparse.ArgumentParser:
     _down(command("down", "End what `up` has started."))
     _serve(command("serve", "Let several processes work on one home, until SIGTERM or Ctrl-C."))
     command("dbt", "Run dbt on this outbox: everything after `dbt` is dbt's own.")
-    _workflow(command("workflow", "Check, draw and begin workflows of third-party calls."))
+    _workflow(
+        command(
+            "workflow", "Check and draw workflows of third-party calls; see what became of each."
+        )
+    )
+    _todo(command("todo", "Show what workflows wait for, and answer it."))
     return parser
 
 
@@ -247,7 +253,8 @@ def _serve(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _workflow(parser: argparse.ArgumentParser) -> None:
+def _actions(parser: argparse.ArgumentParser) -> Callable[[str, str], argparse.ArgumentParser]:
+    """Return what adds an action to a command."""
     actions = parser.add_subparsers(
         title="actions", dest="action", metavar="ACTION", required=True, parser_class=_Parser
     )
@@ -261,6 +268,12 @@ def _workflow(parser: argparse.ArgumentParser) -> None:
             allow_abbrev=False,
         )
         return made
+
+    return action
+
+
+def _workflow(parser: argparse.ArgumentParser) -> None:
+    action = _actions(parser)
 
     def modules(made: argparse.ArgumentParser) -> argparse.ArgumentParser:
         made.add_argument(
@@ -289,6 +302,78 @@ def _workflow(parser: argparse.ArgumentParser) -> None:
         "--check", action="store_true", help="write nothing, and name what is stale (exit code 1)"
     )
     _explain_rule(action("explain", "Say why there is a rule, and what to do."))
+    _instances(action("instances", "List instances, those first that were started last."))
+    shown = action("show", "Show what happened to an instance, and what happens next.")
+    shown.add_argument("instance", metavar="INSTANCE", help="its business key")
+    _of_workflow(shown)
+    _cancel(action("cancel", "End instances by their default exit; a preview unless --apply."))
+
+
+def _of_workflow(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--workflow", metavar="NAME", help="only of this one")
+
+
+def _instances(parser: argparse.ArgumentParser) -> None:
+    _of_workflow(parser)
+    state = parser.add_mutually_exclusive_group()
+    state.add_argument(
+        "--state",
+        choices=STATES,
+        action="append",
+        help="may be given several times (default: all but ended)",
+    )
+    state.add_argument("--all", action="store_true", help="those that have ended, too")
+    _started_between(parser)
+    _limit(parser)
+
+
+def _cancel(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "instances", nargs="*", metavar="INSTANCE", help="business keys; or --workflow, for all"
+    )
+    _of_workflow(parser)
+    _started_between(parser)
+    _who_and_why(parser, dry_run_by_default=True)
+
+
+def _started_between(parser: argparse.ArgumentParser) -> None:
+    for name, sentence in (("since", "at TIME or later"), ("until", "before TIME")):
+        parser.add_argument(
+            f"--{name}",
+            type=arguments.instant,
+            metavar="TIME",
+            help=f"started {sentence} (ISO 8601 with an offset)",
+        )
+
+
+def _limit(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--limit",
+        type=arguments.whole_number(1),
+        metavar="N",
+        default=DEFAULT_LIMIT,
+        help="at most N rows (default: %(default)s)",
+    )
+
+
+def _todo(parser: argparse.ArgumentParser) -> None:
+    action = _actions(parser)
+    listed = action("list", "List what waits for somebody, in the order in which it expires.")
+    _of_workflow(listed)
+    listed.add_argument("--role", metavar="ROLE", help="only what it may answer")
+    listed.add_argument("--ended", action="store_true", help="what has ended instead")
+    _limit(listed)
+    shown = action("show", "Show what an item is about, and what an answer must look like.")
+    shown.add_argument("id", metavar="ID", help="the task identifier")
+    complete = action("complete", "Answer an item.")
+    complete.add_argument("id", metavar="ID", help="the task identifier")
+    data = complete.add_mutually_exclusive_group()
+    data.add_argument("--data", metavar="JSON", help="the answer, an object")
+    data.add_argument("--data-file", metavar="FILE", help="the same in a file; - is standard input")
+    complete.add_argument(
+        "--outcome", metavar="NAME", help="refuse the answer if it means another outcome"
+    )
+    _by_whom(complete)
 
 
 def _explain_rule(parser: argparse.ArgumentParser) -> None:
@@ -367,13 +452,7 @@ def _list(parser: argparse.ArgumentParser) -> None:
         default=Sort(),
         help=f"one of {', '.join(SORT_COLUMNS)} (default: arrival)",
     )
-    parser.add_argument(
-        "--limit",
-        type=arguments.whole_number(1),
-        metavar="N",
-        default=DEFAULT_LIMIT,
-        help="at most N rows (default: %(default)s)",
-    )
+    _limit(parser)
 
 
 def _show(parser: argparse.ArgumentParser) -> None:
@@ -465,6 +544,10 @@ def _pausing(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "destination", metavar="DESTINATION", help="its name, as in the policies and the settings"
     )
+    _by_whom(parser)
+
+
+def _by_whom(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--reason", default="not given", metavar="TEXT", help="why; it is kept (default: none)"
     )

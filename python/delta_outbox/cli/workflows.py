@@ -1,4 +1,6 @@
-"""`outbox workflow new | check | list | draw | build | explain`: no Spark, no outbox needed."""
+"""`outbox workflow new | check | list | draw | build | explain`: no Spark, no outbox needed; and
+what instances.py has.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from delta_outbox.cli import instances
 from delta_outbox.cli.outcome import TO_LOOK_AT, Invocation, Outcome
 from delta_outbox.core.errors import BadSettings, WrongUsage
 
@@ -251,6 +254,9 @@ _COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace, Invocation], Outcome
     "draw": draw,
     "build": build,
     "explain": explain,
+    "instances": instances.instances,
+    "show": instances.show,
+    "cancel": instances.cancel,
 }
 
 

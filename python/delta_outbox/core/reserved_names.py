@@ -12,12 +12,12 @@ TO_DO: Final = "todo"
 expires.
 """
 NOBODY: Final = "workflows"
-"""The destination of what looks like a task and is none."""
+"""The destination of tasks that a process does not run, and of what only looks like one."""
 RESERVED_DESTINATIONS: Final = frozenset({TO_DO, NOBODY})
-"""No third party has such a name."""
+"""No third party has such a name, and no publisher."""
 
 
-# twin: macros/workflows/is_reserved.sql::is_reserved
+# twin: macros/lifecycle/is_reserved.sql::is_reserved
 def reserved(column: str) -> str:
     """Return the condition, as SQL, that a column begins so; by it files are left out.
 

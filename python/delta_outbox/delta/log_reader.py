@@ -230,7 +230,7 @@ class LogReader:
 
         Args:
             log: the full name of the event log.
-            deliveries: columns of `claims.DELIVERIES`, and any others, in any order, which is kept.
+            deliveries: columns of `claims.DELIVERIES`, in any order, which is kept.
 
         Returns:
             All that was given, with the last columns of `event_files.LOCATED`; null where it is not

@@ -81,7 +81,7 @@ class LogWriter:
         sync_outbox(self._spark, schema)
         tag = tag or f"{self._app_id}/{number}/{uuid.uuid4().hex}"
         try:
-            self._write(log, rows, number, tag)
+            append_rows(self._spark, log, rows, tag=tag, numbered=(self._app_id, number))
         except Exception as error:
             if is_conflict(error):
                 raise SequenceTaken(writer=self._app_id, number=number) from error
@@ -97,17 +97,8 @@ class LogWriter:
         sync_outbox(self._spark, schema)
         return version
 
-    def _write(self, log: str, rows: pa.Table | DataFrame, number: int, tag: str) -> None:
-        """Write a file, or let Spark append. No other place makes that choice."""
-        numbered = self._app_id, number
-        with writing_to(log):
-            files = FileAppends(self._spark)
-            if isinstance(rows, pa.Table) and files.append(log, rows, *numbered, tag=tag):
-                return
-        append_by_spark(self._spark, log, rows, tag=tag, numbered=numbered)
 
-
-def append_by_spark(
+def append_rows(
     spark: SparkSession,
     log: str,
     rows: pa.Table | DataFrame,
@@ -115,12 +106,12 @@ def append_by_spark(
     tag: str,
     numbered: tuple[str, int] | None = None,
 ) -> None:
-    """Append rows by Spark.
+    """Append rows: write a file, or let Spark do it. No other place makes that choice.
 
     Args:
         spark: the session to write with.
         log: its full name.
-        rows: columns of the log; those that are left out get the defaults of the table.
+        rows: all columns that a writer gives.
         tag: what the commit says of itself (`userMetadata`).
         numbered: the writer id and the number under which Delta takes it once.
 
@@ -128,12 +119,17 @@ def append_by_spark(
         DiskFull: there is no room; nothing was written.
         NotWritable: the right to write is missing; nothing was written.
     """
-    with writing_to(log), _framed(spark, rows) as frame:
-        writer = frame.write.format("delta").mode("append").option("userMetadata", tag)
-        if numbered is not None:
-            app_id, number = numbered
-            writer = writer.option("txnAppId", app_id).option("txnVersion", number)
-        writer.saveAsTable(log)
+    with writing_to(log):
+        if isinstance(rows, pa.Table) and FileAppends(spark).append(
+            log, rows, tag=tag, numbered=numbered
+        ):
+            return
+        with _framed(spark, rows) as frame:
+            writer = frame.write.format("delta").mode("append").option("userMetadata", tag)
+            if numbered is not None:
+                app_id, number = numbered
+                writer = writer.option("txnAppId", app_id).option("txnVersion", number)
+            writer.saveAsTable(log)
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.core.arrow import kinds_of, mask_of, rows_where
+from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.lifecycle.claim_policies import ClaimPolicies
 from delta_outbox.lifecycle.endings import (
     Counters,
@@ -59,24 +60,25 @@ DELIVERIES: Final = pa.schema(
         ("kill_actor", pa.string()),
         ("kill_reason", pa.string()),
         ("payload_bytes", pa.int32()),
+        ("blocks", pa.bool_()),
     ]
 )
 """A delivery as the read view shows it before its claim; started_at: where its age counts from;
 payload_bytes: null where neither the log nor the payload has told it; see
-relay/publish/event_places.py."""
+relay/publish/event_places.py; blocks: it is not PENDING, and only blocks what comes after it in its
+order scope, because somebody has claimed it, or because it is DEAD and holds its key."""
 
-BLOCKS: Final = "blocks"
-"""A column that may stand beside those: true for a delivery that only blocks what comes after it in
-its order scope, because others have claimed it, or because it is DEAD and holds its key."""
-
+_MADE: Final = {
+    "started_at": "greatest(appended_at, scheduled_at, replayed_at) as started_at",
+    "blocks": "state <> 'PENDING' as blocks",
+}
 # twin: macros/eligibility/age_from.sql::age_from
-COLUMNS: Final = ", ".join(
-    "greatest(appended_at, scheduled_at, replayed_at) as started_at"
-    if name == "started_at"
-    else name
-    for name in DELIVERIES.names
-)
+COLUMNS: Final = ", ".join(_MADE.get(name, name) for name in DELIVERIES.names)
 """What to select from the read view, as SQL, for `DELIVERIES`."""
+
+
+OPEN_ITEM: Final = f"(state = '{State.CLAIMED}' and claimed_by = '{TO_DO}')"
+"""The condition, as SQL, that a delivery is an item that waits for a person. No worker has it."""
 
 
 _COUNTED: Final = ("attempts", "publish_attempts", "crashes", "suspect")
@@ -271,14 +273,14 @@ def requeued(deliveries: pa.Table, endings: pa.Table) -> pa.Table:
 
 
 def blocking(deliveries: pa.Table) -> pa.Table:
-    """Return deliveries as ones that only block what comes after them, with `BLOCKS`.
+    """Return deliveries as ones that only block what comes after them.
 
     Args:
         deliveries: columns of `DELIVERIES`.
     """
-    if BLOCKS in deliveries.column_names:
-        deliveries = deliveries.drop_columns([BLOCKS])
-    return deliveries.append_column(BLOCKS, pa.repeat(pa.scalar(True), deliveries.num_rows))
+    index = deliveries.schema.get_field_index("blocks")
+    blocks = pa.repeat(pa.scalar(True), deliveries.num_rows)
+    return deliveries.set_column(index, DELIVERIES.field("blocks"), blocks)
 
 
 def results_without_sending(claim: Claim) -> list[EndOfClaim]:

@@ -7,8 +7,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_outbox.core.reserved_names import RESERVED
 from delta_outbox.lifecycle.claim_policies import ClaimPolicies
-from delta_outbox.lifecycle.policy import DeliveryPolicy, PolicySet
+from delta_outbox.lifecycle.policy import UNSERVED, DeliveryPolicy, PolicySet
 from delta_outbox.lifecycle.policy_columns import Ordering, OrderScope
 
 
@@ -59,6 +60,9 @@ def scopes_of(deliveries: pa.Table, policies: PolicySet) -> pa.StringArray:
 def goes_to(deliveries: pa.Table, policies: PolicySet) -> pa.StringArray:
     """Return the destinations of each delivery, joined by `|` where its event was never claimed.
 
+    A delivery keeps the destination of its first claim. But a task goes where its workflow says:
+    its third party may have another name by now.
+
     Args:
         deliveries: columns event_type and destination, empty before the first claim.
         policies: the delivery policies in force.
@@ -66,8 +70,14 @@ def goes_to(deliveries: pa.Table, policies: PolicySet) -> pa.StringArray:
     kinds = ClaimPolicies.by_type(deliveries["event_type"], policies)
     by_policy = kinds.column(lambda policy: "|".join(policy.destinations), pa.string())
     claimed_for = deliveries["destination"]
-    goes = pc.if_else(pc.equal(claimed_for, ""), by_policy, claimed_for)
+    of_tasks = kinds.column(_is_for_tasks, pa.bool_())
+    is_open = pc.or_(pc.equal(claimed_for, ""), of_tasks)
+    goes = pc.if_else(is_open, by_policy, claimed_for)
     return goes.combine_chunks() if isinstance(goes, pa.ChunkedArray) else goes
+
+
+def _is_for_tasks(policy: DeliveryPolicy) -> bool:
+    return policy.event_type.startswith(RESERVED) and policy is not UNSERVED
 
 
 def within(policy: DeliveryPolicy, destination: str) -> str:

@@ -11,14 +11,17 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 from delta_outbox.core.errors import BadPolicy
 from delta_outbox.core.globs import glob_to_regex
+from delta_outbox.core.reserved_names import NOBODY, RESERVED
 from delta_outbox.lifecycle.policy_columns import (
     COLUMNS,
+    MOST_ATTEMPTS,
+    MOST_CRASHES,
     OnDead,
     Ordering,
     OrderScope,
@@ -76,29 +79,61 @@ class DeliveryPolicy:
         return row | {"destination": "|".join(self.destinations)}
 
 
+_Matcher = tuple[re.Pattern[str], DeliveryPolicy]
+
+
+def task_policy(event_type: str, destination: str, *, lease_seconds: float) -> DeliveryPolicy:
+    """Return the policy of tasks: in no order, and never DEAD by itself.
+
+    Args:
+        event_type: of the tasks.
+        destination: the third party that they ask, or `todo`.
+        lease_seconds: how long a claim lasts.
+    """
+    return DeliveryPolicy(
+        event_type=event_type,
+        destinations=(destination,),
+        ordering=Ordering.NONE,
+        max_attempts=MOST_ATTEMPTS,
+        max_crashes=MOST_CRASHES,
+        lease_seconds=lease_seconds,
+    )
+
+
+UNSERVED: Final = task_policy(f"{RESERVED}*", NOBODY, lease_seconds=60)
+"""The policy of a task that this process does not run: nobody may take it here."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class PolicySet:
-    """The policies of all event types; the first row that matches wins.
+    """The policies of all event types; the first row that matches wins. Those of tasks are apart:
+    no row of the seed is for a task, and a task without a policy of its own is `UNSERVED`.
 
     Args:
         policies: in the order of the rows, the last one for `*`. Made by `parse`.
+        tasks: those of the tasks of workflows that this process runs.
     """
 
     policies: tuple[DeliveryPolicy, ...]
+    tasks: tuple[DeliveryPolicy, ...] = ()
     version: str = field(init=False)
-    _matchers: tuple[tuple[re.Pattern[str], DeliveryPolicy], ...] = field(
-        init=False, repr=False, compare=False
-    )
+    _matchers: tuple[_Matcher, ...] = field(init=False, repr=False, compare=False)
+    _of_tasks: tuple[_Matcher, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         together = _together(self.policies)
         policies = tuple(replace(policy, together=together) for policy in self.policies)
         object.__setattr__(self, "policies", policies)
-        rows = [policy.as_row() for policy in self.policies]
+        rows = [policy.as_row() for policy in self.all]
         canonical = json.dumps(rows, sort_keys=True, separators=(",", ":"))
-        matchers = tuple((re.compile(glob_to_regex(p.event_type)), p) for p in self.policies)
         object.__setattr__(self, "version", hashlib.sha256(canonical.encode()).hexdigest()[:12])
-        object.__setattr__(self, "_matchers", matchers)
+        object.__setattr__(self, "_matchers", _matchers(policies))
+        object.__setattr__(self, "_of_tasks", _matchers((*self.tasks, UNSERVED)))
+
+    @property
+    def all(self) -> tuple[DeliveryPolicy, ...]:
+        """Return the policies in the order in which they are tried."""
+        return (*self.tasks, *self.policies)
 
     # twin: macros/policies/policy_problems.sql::policy_problems
     @classmethod
@@ -146,20 +181,8 @@ class PolicySet:
 
     @property
     def destinations(self) -> frozenset[str]:
-        """Return the names of all destinations, to be checked against the settings."""
+        """Return the destinations of the rows, to be checked against the settings."""
         return frozenset(name for policy in self.policies for name in policy.destinations)
-
-    def without(self, destinations: Collection[str]) -> PolicySet:
-        """Return the policies that go to none of some destinations.
-
-        Args:
-            destinations: their names.
-        """
-        return PolicySet(
-            policies=tuple(
-                one for one in self.policies if not {*one.destinations} & {*destinations}
-            )
-        )
 
     @property
     def any_hold(self) -> bool:
@@ -174,16 +197,18 @@ class PolicySet:
     @property
     def shortest_lease(self) -> float:
         """Return the seconds after which the first lease of any claim may run out."""
-        return min(policy.lease_seconds for policy in self.policies)
+        return min(policy.lease_seconds for policy in self.all)
 
     # twin: macros/eligibility/policy_of_event_type.sql::policy_of_event_type
     def match(self, event_type: str) -> DeliveryPolicy:
-        """Return the policy of an event type: the first row whose pattern matches.
+        """Return the policy of an event type: the first row whose pattern matches; of a task none
+        but those of tasks.
 
         Args:
             event_type: as the event carries it.
         """
-        for pattern, policy in self._matchers:
+        its = self._of_tasks if event_type.startswith(RESERVED) else self._matchers
+        for pattern, policy in its:
             if pattern.match(event_type):
                 return policy
         raise LookupError(f"no row matches {event_type!r}; the last one must be `*`")
@@ -259,6 +284,10 @@ def render_route(
     if any(values[name] is None for name in placeholders(policy.route)):
         return None
     return policy.route.format_map(values)
+
+
+def _matchers(policies: Iterable[DeliveryPolicy]) -> tuple[_Matcher, ...]:
+    return tuple((re.compile(glob_to_regex(one.event_type)), one) for one in policies)
 
 
 _ATTRIBUTES: Final = {name: "destinations" if name == "destination" else name for name in COLUMNS}

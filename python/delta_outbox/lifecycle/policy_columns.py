@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 from delta_outbox.core.globs import glob_to_regex
+from delta_outbox.core.reserved_names import RESERVED, RESERVED_DESTINATIONS
 
 
 class Ordering(StrEnum):
@@ -52,6 +53,8 @@ _NUMBER: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
 _ROUTE: Final = re.compile(rf"(?:[^{{}}]|{{{{|}}}}|{{(?:{'|'.join(ROUTE_PLACEHOLDERS)})}})*")
 _DESTINATION: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
 _MAX_TEXT: Final = 255  # characters
+MOST_ATTEMPTS: Final = 1_000_000
+MOST_CRASHES: Final = 1_000
 _DAY: Final = 86_400  # seconds
 
 
@@ -75,6 +78,11 @@ def _glob(cell: str) -> str:
         glob_to_regex(_text(cell))
     except ValueError as error:
         raise ValueError(f"a shell glob with *, ? and [..] ({error})") from error
+    if cell.startswith(RESERVED):
+        raise ValueError(
+            f"a shell glob that does not begin with '{RESERVED}': tasks have the policies of their "
+            "workflows, so leave the row out"
+        )
     return cell
 
 
@@ -85,6 +93,8 @@ def _destinations(cell: str) -> tuple[str, ...]:
             "one or more different destinations joined by |, each a letter followed by at most "
             "62 letters, digits, _ or -"
         )
+    if not RESERVED_DESTINATIONS.isdisjoint(names):
+        raise ValueError("other destinations than todo and workflows: those are for tasks")
     return names
 
 
@@ -140,8 +150,8 @@ COLUMNS: Final[Mapping[str, Callable[[str], object]]] = MappingProxyType(
         "format": _one_of(PayloadFormat),
         "ordering": _one_of(Ordering),
         "order_scope": _one_of(OrderScope),
-        "max_attempts": _whole(1, 1_000_000),
-        "max_crashes": _whole(1, 1_000),
+        "max_attempts": _whole(1, MOST_ATTEMPTS),
+        "max_crashes": _whole(1, MOST_CRASHES),
         "expires_after_seconds": _number(0.001, 1e9),
         "lease_seconds": _number(1, _DAY),
         "backoff_initial_seconds": _number(0, _DAY),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from delta_outbox.core.globs import glob_to_regex
 from delta_outbox.core.instants import micros
+from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.lifecycle.states import State
 from delta_outbox.operations.inspection_filter import Filter
 from delta_outbox.store.heartbeat import ALIVE_SECONDS
@@ -51,6 +52,9 @@ LISTED: Final = (
 )
 """The columns of a delivery that may be shown to anybody: neither payload nor headers."""
 
+SELF_TOLD: Final = ("batch_size", "batch_bytes", "workflows_problem")
+"""What a relay takes at once, and why it goes on by former workflows."""
+
 _ISO: Final = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
 
 
@@ -82,6 +86,15 @@ def counts_and_age(outbox: Store) -> tuple[dict[str, int], float | None]:
     return {state.value: found.get(state.value, 0) for state in State}, age
 
 
+def open_items(outbox: Store) -> int:
+    """Return how many items of workflows wait for somebody."""
+    rows = outbox.spark.sql(
+        f"select count(*) as items from {outbox.tables.state} "
+        f"where state = '{State.CLAIMED}' and claimed_by = '{TO_DO}'"
+    ).collect()
+    return int(rows[0]["items"])
+
+
 def freshness(outbox: Store) -> dict[str, object] | None:
     """Return how far the projection has seen the logs, and since when; None before its start."""
     rows = rows_of(outbox.spark.table(outbox.tables["outbox_freshness"]))
@@ -99,14 +112,14 @@ def destinations(outbox: Store) -> list[dict[str, object]]:
 def relays_alive(outbox: Store) -> list[dict[str, object]]:
     """Return the relays whose last word is not their end and at most `ALIVE_SECONDS` old.
 
-    What they take at once, `batch_size` and `batch_bytes`, is null where they work elsewhere.
+    What they say of themselves (`SELF_TOLD`) is null where they work elsewhere.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
     since = outbox.clock.now() - timedelta(seconds=ALIVE_SECONDS)
     beats = outbox.spark.table(outbox.tables.relays).where(
         # The date only saves reading old partitions.
-        (F.col("beat_date") >= F.to_date(_instant(since))) & (F.col("at") >= _instant(since))
+        (F.col("beat_date") >= F.to_date(instant(since))) & (F.col("at") >= instant(since))
     )
     found = rows_of(
         beats.select("relay_id", "kind", "lanes", F.col("at").alias("last_beat_at"), "version")
@@ -121,8 +134,8 @@ def relays_alive(outbox: Store) -> list[dict[str, object]]:
         if row["kind"] != "stopped"
     ]
     for row in alive:
-        takes = presence.takes(str(row["relay_id"]))
-        row |= {name: takes.get(name) for name in ("batch_size", "batch_bytes")}
+        says = presence.words_of(str(row["relay_id"]))
+        row |= {name: says.get(name) for name in SELF_TOLD}
     return alive
 
 
@@ -152,9 +165,9 @@ def _conditions(filter_: Filter) -> list[Column]:
     if filter_.ordering_key is not None:
         conditions.append(F.col("ordering_key") == F.lit(filter_.ordering_key))
     if filter_.since is not None:
-        conditions.append(F.col("created_at") >= _instant(filter_.since))
+        conditions.append(F.col("created_at") >= instant(filter_.since))
     if filter_.until is not None:
-        conditions.append(F.col("created_at") < _instant(filter_.until))
+        conditions.append(F.col("created_at") < instant(filter_.until))
     if filter_.min_attempts:
         conditions.append(F.col("attempts") >= F.lit(filter_.min_attempts))
     return conditions
@@ -169,8 +182,12 @@ def _order(filter_: Filter, position: str) -> list[Column]:
     return [first, F.expr(position), F.col("destination")]
 
 
-def _instant(value: datetime) -> Column:
-    """Return an aware instant as a literal, independent of every session's time zone."""
+def instant(value: datetime) -> Column:
+    """Return an aware instant as a literal, independent of every session's time zone.
+
+    Args:
+        value: the instant.
+    """
     from pyspark.sql import functions as F  # noqa: N812
 
     return F.timestamp_micros(F.lit(micros(value)))

@@ -22,7 +22,7 @@ from delta_outbox.core.literals import text_literal
 from delta_outbox.core.settings import AppendSettings
 from delta_outbox.core.tables import Tables
 from delta_outbox.delta.durability import sync_outbox
-from delta_outbox.delta.log_writer import append_by_spark
+from delta_outbox.delta.log_writer import append_rows
 from delta_outbox.producer.candidates import complete
 from delta_outbox.producer.id_index import IdIndex
 from delta_outbox.producer.log_match import LogMatch, against_log
@@ -119,7 +119,7 @@ def append_events(
         tag = f"outbox/append/{uuid.uuid4().hex}"
         reach("events.before")
         try:
-            append_by_spark(spark, tables.events, new, tag=tag)
+            append_rows(spark, tables.events, new, tag=tag)
         except BaseException:
             id_index.forget()
             raise

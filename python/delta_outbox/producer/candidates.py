@@ -62,11 +62,12 @@ def normalise(table: pa.Table) -> tuple[pa.Table, list[Rejection]]:
 
 
 def complete(given: pa.Table, *, now: datetime) -> pa.Table:
-    """Fill in what the producer left out, so that all columns of the log are there.
+    """Fill in what the producer left out, so that all columns of the log are there that the log
+    does not make of others.
 
     Args:
         given: rows as `normalise` returns them.
-        now: becomes `created_at` where none was given.
+        now: becomes `appended_at`, and `created_at` where none was given.
     """
     rows = given.num_rows
     columns = {
@@ -76,6 +77,7 @@ def complete(given: pa.Table, *, now: datetime) -> pa.Table:
     columns["created_at"] = pc.fill_null(columns["created_at"], pa.scalar(now, _INSTANT))
     if columns["ordinal"].null_count == rows:
         columns["ordinal"] = pa.array(range(rows), pa.int64())  # the order as given
+    columns["appended_at"] = pa.repeat(pa.scalar(now, _INSTANT), rows)
     return pa.table(columns)
 
 

@@ -74,6 +74,7 @@ class Relay:
     def __init__(
         self, outbox: Store, *, limit: int | None = None, tasks: TaskRunner | None = None
     ) -> None:
+        self._tasks = tasks = tasks or TaskRunner()
         self._outbox = outbox
         self._clock = outbox.clock
         settings = outbox.settings.relay
@@ -85,9 +86,12 @@ class Relay:
             relay_id=outbox.worker_id,
             clock=outbox.clock,
             presence=Presence(outbox.home.relays if outbox.home else None),
-            takes={"batch_size": self._batch_size, "batch_bytes": settings.batch_bytes},
+            says=lambda: {
+                "batch_size": self._batch_size,
+                "batch_bytes": settings.batch_bytes,
+                "workflows_problem": self._tasks.problem,
+            },
         )
-        self._tasks = tasks = tasks or TaskRunner()
         outbox.run_tasks_by(tasks.policies)
         self._isolation = Isolation(outbox, tasks)
         self._planning = Planning(
@@ -104,7 +108,7 @@ class Relay:
             tasks=tasks,
         )
         self._destinations = Destinations(
-            outbox, self._isolation, forget_plan=self._planning.forget, tasks=tasks
+            outbox, self._isolation, forget_plan=self._planning.forget
         )
         # Decided, by the lane of the claim and its position there.
         self._endings: list[tuple[TransitionLog, int, pa.Table]] = []
@@ -145,6 +149,8 @@ class Relay:
         self._destinations.prepare()
         self._planning.start()
         self._heart.beat("started")
+        if mode is Mode.ONCE:  # the batch is of all that follows from what is on record
+            self._tasks.nothing_follows()
         try:
             self._loop(mode, max_wait, stop, on_progress)
         finally:
@@ -409,7 +415,7 @@ class Relay:
         """Decide the endings of what has been published."""
         for held, results in self._flight.completed():
             self._end(held, results)
-            if self._isolation.completed(held.claim, results):
+            if self._isolation.completed(held.claim, results, to=held.to):
                 self._planning.forget()
             if on_progress:
                 on_progress(self._summary)

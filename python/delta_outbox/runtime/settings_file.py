@@ -218,6 +218,7 @@ class _Reader:
                 f"`publishers`: the name of a destination must match {_DESTINATION.pattern}. "
                 f"Got: {name!r}."
             )
+        self._refuse_reserved("publishers", name)
         table = self._table(where, value)
         is_shipped = name == "default" and not table
         kind = self._filled(f"{where}.type", "jsonl" if is_shipped else table.get("type"))
@@ -249,11 +250,7 @@ class _Reader:
                     "`third_parties`: the name of a third party must be lower-case words joined "
                     f"by `_`, as its tasks have it. Got: {name!r}."
                 )
-            if name in RESERVED_DESTINATIONS:
-                self._refuse(
-                    f"`third_parties.{name}`: must be another name: {name} stands for what "
-                    "waits for a person, or for nobody."
-                )
+            self._refuse_reserved("third_parties", name)
             if name in destinations:
                 self._refuse(
                     f"`third_parties.{name}`: must not have the name of a destination: "
@@ -270,6 +267,13 @@ class _Reader:
                 settings=SecretMapping(own), limits=self._limits(where, table)
             )
         return made
+
+    def _refuse_reserved(self, where: str, name: str) -> None:
+        if name in RESERVED_DESTINATIONS:
+            self._refuse(
+                f"`{where}.{name}`: must be another name: {name} stands for what waits for a "
+                "person, or for nobody."
+            )
 
     def _limits(self, where: str, table: Mapping[str, object]) -> DestinationLimits:
         given = {key: value for key, value in table.items() if key in LIMITS}

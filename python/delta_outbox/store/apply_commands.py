@@ -4,7 +4,8 @@ log, pauses a numbered write.
 A request is a blind append to outbox_commands and conflicts with nothing. Whoever applies commands
 next, a relay or a command, decides what it means for the delivery as it stands by then; a command
 does so only where no relay is alive (`Store.apply_commands_if_alone`). A kill is
-not among them: it is folded into the state of its delivery, and ended by a claim of its own.
+not among them: it is folded into the state of its delivery, and ended by a claim of its own; only
+an item that waits for a person ends here, for nobody works on it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import pyarrow as pa
 
 from delta_outbox.core.errors import LaneClosed
 from delta_outbox.core.literals import listed
+from delta_outbox.core.reserved_names import reserved
 from delta_outbox.delta.log_reader import changes
 from delta_outbox.delta.numbered_writes import NumberedWrites
 from delta_outbox.lifecycle.states import TERMINAL_STATES, Reason, State
@@ -66,6 +68,8 @@ class Commands:
                 self._completions(commands), lambda: self._completions(commands)
             )
             count += self._release(commands)
+            while killed := self._end_killed_items():
+                count += killed
         except LaneClosed:  # they wait for the next epoch
             return 0
         outbox.destinations.apply(commands, planned_by=outbox.worker_id)
@@ -98,7 +102,8 @@ class Commands:
     def _replays(self, commands: str) -> pa.Table:
         """Return the transitions of the replays that still hold, one per delivery.
 
-        A replay is void once the delivery has moved on from where the operator saw it.
+        A replay is void once the delivery has moved on from where the operator saw it, and of a
+        task always.
         """
         outbox = self._outbox
         self._catch_up()
@@ -111,7 +116,7 @@ class Commands:
             f"inner join {outbox.tables.state} as s on c.event_id = s.event_id "
             "and c.arrival = s.arrival and c.destination = s.destination "
             f"where c.turn = 1 and s.state in ({listed(TERMINAL_STATES)}) "
-            "and c.lifecycle = s.lifecycle"
+            f"and c.lifecycle = s.lifecycle and not {reserved('s.event_type')}"
         ).toArrow()
         count = found.num_rows
         zeros = pa.repeat(pa.scalar(0, pa.int32()), count)
@@ -137,6 +142,11 @@ class Commands:
                 "policy_version": pa.repeat(pa.scalar(outbox.policies_in_force.version), count),
             }
         )
+
+    def _end_killed_items(self) -> int:
+        """End items that were killed; returns how many. There may be more."""
+        self._outbox.logs.catch_up()
+        return self._outbox.expired_claims.end_items(self._outbox.read_view())
 
     def _release(self, commands: str) -> int:
         """End the claims that operators name and whose worker is proven to be gone.

@@ -1,8 +1,9 @@
 """Completions of items that wait for a person: commands that end a claim of `todo` with an outcome.
 
 Of several for one item the first in the command log counts, if it was asked for before the item
-expired; whoever applies commands does so before claims of `todo` are ended by their lease. The
-others stay in the log as what they are: answers that came too late.
+expired, and comes before a kill; whoever applies commands does so before claims of `todo` are ended
+by their lease (`ExpiredClaims.end_items`). The others stay in the log as what they are: answers
+that came too late.
 """
 
 from __future__ import annotations
@@ -14,22 +15,24 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from delta_outbox.core.reserved_names import TO_DO
+from delta_outbox.lifecycle.claims import OPEN_ITEM
 from delta_outbox.lifecycle.states import Reason, State
 
 KIND: Final = "complete"
 _INSTANT: Final = pa.timestamp("us", tz="UTC")
 
 
-def completion_arguments(outcome: str, data: Mapping[str, Any]) -> str:
+def completion_arguments(outcome: str, data: Mapping[str, Any], content: str) -> str:
     """Return what a command says of an answer, as JSON.
 
     Args:
         outcome: that was decided.
         data: that belongs to it.
+        content: stands for what was answered, so that a repeat is known.
     """
     body = json.dumps(data, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
-    return json.dumps({"outcome": outcome, "data": body}, ensure_ascii=False)
+    answer = {"outcome": outcome, "data": body, "content": content}
+    return json.dumps(answer, ensure_ascii=False)
 
 
 def completions_select(commands: str, state: str) -> str:
@@ -40,8 +43,8 @@ def completions_select(commands: str, state: str) -> str:
         state: the projection.
     """
     return (
-        "select * except (turn) from ("
-        "select s.event_id, s.arrival, s.destination, s.lifecycle, s.ordering_key, "
+        "select * except (turn, kind) from ("
+        "select c.kind, s.event_id, s.arrival, s.destination, s.lifecycle, s.ordering_key, "
         "s.attempts as attempt, s.publish_attempts, s.crashes, s.suspect, s.claim_id, "
         "get_json_object(c.arguments, '$.outcome') as outcome, "
         "get_json_object(c.arguments, '$.data') as outcome_data, c.command_id, c.actor, "
@@ -49,11 +52,10 @@ def completions_select(commands: str, state: str) -> str:
         "order by c._commit_version, c.command_id) as turn "
         f"from {commands} as c "
         f"inner join {state} as s on c.event_id = s.event_id and c.arrival = s.arrival "
-        f"where c.kind = '{KIND}' and s.state = '{State.CLAIMED}' "
-        f"and s.claimed_by = '{TO_DO}' and c.lifecycle = s.lifecycle "
-        "and c.requested_at <= s.lease_expires_at "
-        "and get_json_object(c.arguments, '$.outcome') is not null"
-        ") where turn = 1"
+        f"where {OPEN_ITEM} and c.lifecycle = s.lifecycle "
+        f"and (c.kind = 'kill' or c.kind = '{KIND}' and c.requested_at <= s.lease_expires_at "
+        "and get_json_object(c.arguments, '$.outcome') is not null)"
+        f") where turn = 1 and kind = '{KIND}'"
     )
 
 

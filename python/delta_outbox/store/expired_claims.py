@@ -8,22 +8,25 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import compress
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.core.clock import Clock
-from delta_outbox.core.reserved_names import TO_DO
+from delta_outbox.core.literals import instant_literal
+from delta_outbox.core.redaction import scrub
 from delta_outbox.lifecycle.claims import (
     COLUMNS,
     DELIVERIES,
+    OPEN_ITEM,
     decide_endings,
     ending_rows,
     held_claim,
 )
 from delta_outbox.lifecycle.endings import EndOfClaim
 from delta_outbox.lifecycle.policy import PolicySet
+from delta_outbox.lifecycle.states import Reason, State
 from delta_outbox.store.lane_logs import LaneLogs
 from delta_outbox.store.leases import LeaseWatch
 from delta_outbox.store.unknown_results import UnknownResults
@@ -37,9 +40,11 @@ logger = logging.getLogger(__name__)
 WORKERS: Final[set[str]] = set()
 """The workers of this process. Where it has the home for itself, every other one is gone."""
 
+ITEMS_AT_ONCE: Final = 1000  # ended per poll
+
 
 class ExpiredClaims:
-    """Ends claims of workers that are gone, and those whose lease is over.
+    """Ends claims of workers that are gone, those whose lease is over, and items that are over.
 
     Args:
         spark: the session.
@@ -91,7 +96,6 @@ class ExpiredClaims:
     ) -> list[str]:
         """Return the ids of the claims that may be ended: ours that are not in flight, those of
         which it is proven that nobody works on them, and those whose lease was seen to run out.
-        What waits for a person has no worker: it is over when its lease is.
 
         Args:
             claims: from `overview`.
@@ -102,10 +106,6 @@ class ExpiredClaims:
         found = []
         for claim in claims:
             claim_id, worker = str(claim["claim_id"]), claim["claimed_by"]
-            if worker == TO_DO:
-                if cast("datetime", claim["lease_expires_at"]) <= self._clock.now():
-                    found.append(claim_id)
-                continue
             if in_flight is not None and claim_id in in_flight:
                 continue
             if (
@@ -122,7 +122,7 @@ class ExpiredClaims:
         Args:
             worker_id: who claimed.
         """
-        return self._exclusive and worker_id not in WORKERS and worker_id != TO_DO
+        return self._exclusive and worker_id not in WORKERS
 
     @property
     def is_alone(self) -> bool:
@@ -180,6 +180,41 @@ class ExpiredClaims:
             self._logs.append_endings(pa.concat_tables(rows, promote_options="default"))
         return int(held.num_rows)
 
+    def end_items(self, read_view: DataFrame, *, answered_to: datetime | None = None) -> int:
+        """End items that an operator has killed, and items that are over without an answer; returns
+        how many. There may be more.
+
+        An answer that was given in time counts, also if nobody was there to apply it. So an item is
+        over once its end lies before an instant by whose commands all have been applied: an answer
+        that was committed later is late.
+
+        Args:
+            read_view: the open deliveries at the position of the log that is known.
+            answered_to: such an instant; if left out, only killed items end.
+
+        Raises:
+            SequenceTaken: other writers were faster many times in a row.
+        """
+        is_over = "kill_command_id is not null"
+        if answered_to is not None:
+            is_over += f" or lease_expires_at <= {instant_literal(answered_to)}"
+        found = (
+            read_view.where(f"{OPEN_ITEM} and ({is_over})")
+            .selectExpr(*_OF_ITEMS)
+            .limit(ITEMS_AT_ONCE)
+            .toArrow()
+        )
+        if found.num_rows:
+            now = self._clock.now()
+            rows = [
+                _end_of_item(**row)
+                | {"occurred_at": now, "policy_version": self._policies().version}
+                for row in found.to_pylist()
+            ]
+            self._logs.append_endings(pa.Table.from_pylist(rows))
+            logger.info("items_ended", extra={"deliveries": found.num_rows})
+        return int(found.num_rows)
+
     def _expired(
         self,
         held: pa.Table,
@@ -207,3 +242,28 @@ class ExpiredClaims:
         )
         by_request = [replace(one, actor=actor, command_id=command_id) for one in endings]
         return ending_rows(claim, by_request, now=now, claim_size=size)
+
+
+_OF_ITEMS: Final = (
+    *("event_id", "arrival", "destination", "lifecycle", "ordering_key", "attempts as attempt"),
+    *("publish_attempts", "crashes", "suspect", "claim_id"),
+    *("kill_actor as killed_by", "kill_reason as killed_for", "kill_command_id as command_id"),
+)
+
+
+def _end_of_item(
+    *, killed_by: str | None, killed_for: str | None, command_id: str | None, **item: object
+) -> dict[str, object]:
+    """Return the transition that ends the claim of an item: DEAD by an operator, or PENDING, for a
+    relay that runs its workflow to end it as expired.
+    """
+    is_killed = command_id is not None
+    return item | {
+        "from_state": State.CLAIMED,
+        "to_state": State.DEAD if is_killed else State.PENDING,
+        "reason": Reason.OPERATOR if is_killed else Reason.LEASE_EXPIRED,
+        "claim_size": 1,
+        "error": scrub(f"killed by {killed_by}: {killed_for}") if is_killed else None,
+        "actor": killed_by,
+        "command_id": command_id,
+    }

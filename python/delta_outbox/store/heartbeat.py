@@ -17,7 +17,7 @@ from delta_outbox.delta.commit_history import CommitHistory
 from delta_outbox.delta.commits import Commit
 from delta_outbox.delta.durability import sync_outbox
 from delta_outbox.delta.storage_errors import writing_to
-from delta_outbox.store.presence import Presence
+from delta_outbox.store.presence import Presence, Says
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -109,7 +109,7 @@ class Heartbeat:
         relay_id: whose heart.
         clock: the time.
         presence: the relays that work from the same home.
-        takes: what the relay takes at once, for `outbox status`.
+        says: returns what the relay says of itself, for `outbox status`.
     """
 
     def __init__(
@@ -120,9 +120,9 @@ class Heartbeat:
         relay_id: str,
         clock: Clock,
         presence: Presence | None = None,
-        takes: Mapping[str, int] | None = None,
+        says: Callable[[], Says] = dict,
     ) -> None:
-        self._takes = takes or {}
+        self._says = says
         self._spark = spark
         self._tables = tables
         self._relay_id = relay_id
@@ -168,9 +168,11 @@ class Heartbeat:
         sync_outbox(self._spark, self._tables.schema)  # a torn beat would keep all relays away
         self._last = self._clock.monotonic()
         if kind == "started":
-            self._presence.enter(self._relay_id, self._takes)
-        elif kind == "stopped":
+            self._presence.enter(self._relay_id)
+        if kind == "stopped":
             self._presence.leave()
+        else:
+            self._presence.say(self._says())
         return True
 
     def is_gone(self, relay_id: str) -> bool:

@@ -1,10 +1,13 @@
 """Change the number of lanes: end an epoch, begin the next.
 
 What makes it safe is the rule of every append. A lane is closed by an append without rows right
-after the position at which nothing in it was claimed: if somebody has claimed meanwhile, it loses,
-and is tried again; once it has won, that position is taken, and whoever works in the old epoch
-loses. When all lanes are closed, a plan says that the next epoch has begun. So no transition of an
-epoch comes after one of the next, and nothing is claimed in between.
+after the position at which no worker had claimed anything in it: if somebody has claimed meanwhile,
+it loses, and is tried again; once it has won, that position is taken, and whoever works in the old
+epoch loses. When all lanes are closed, a plan says that the next epoch has begun. So no transition
+of an epoch comes after one of the next, and nothing is claimed in between.
+
+Items that wait for people stay as they are: nobody remembers their claims. Whoever ends one has
+read in the epoch of its append that it is open.
 
 Any step may be the last of a process: the next relay, `outbox lanes` or other command that appends
 transitions goes on. Several may do so at once.
@@ -17,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.core.errors import LaneClosed
 from delta_outbox.delta.numbered_writes import NumberedWrite
+from delta_outbox.lifecycle.claims import OPEN_ITEM
 from delta_outbox.store.epochs import begun_plan, closing_plan, read_epoch
 from delta_outbox.store.leases import LeaseWatch
 
@@ -128,8 +132,14 @@ class LaneChange:
         return not outbox.logs.epoch.is_ending
 
     def _lanes_held(self, read_view: DataFrame) -> set[int]:
-        """Return the lanes in which something is claimed."""
-        claimed = read_view.where("state = 'CLAIMED'").select("ordering_key", "event_id").toArrow()
+        """Return the lanes in which a worker has claimed something. An item has none: whoever ends
+        its claim does so as the log shows it, in whichever epoch that was made.
+        """
+        claimed = (
+            read_view.where(f"state = 'CLAIMED' and not {OPEN_ITEM}")
+            .select("ordering_key", "event_id")
+            .toArrow()
+        )
         return set(self._outbox.logs.epoch.lanes_of(claimed))
 
     def _end_lost(self, read_view: DataFrame, *, own_are_over: bool) -> int:

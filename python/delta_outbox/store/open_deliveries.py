@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from delta_outbox.core.clock import Clock
 from delta_outbox.core.hashing import Numbers, numbers_of
 from delta_outbox.core.literals import instant_literal, listed
-from delta_outbox.core.reserved_names import reserved
+from delta_outbox.core.reserved_names import TO_DO, reserved
 from delta_outbox.lifecycle.claim_policies import ClaimPolicies
-from delta_outbox.lifecycle.claims import BLOCKS, COLUMNS, DELIVERIES, in_order, joined, without
+from delta_outbox.lifecycle.claims import COLUMNS, DELIVERIES, OPEN_ITEM, in_order, joined, without
 from delta_outbox.lifecycle.order_scopes import goes_to
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.states import OPEN_STATES, State
@@ -30,7 +30,6 @@ END_AT_ONCE: Final = 10_000  # deliveries ended without being sent, per poll
 ENOUGH: Final = 10  # of what was asked for, such a part; to look further takes longer
 MOST_OF_A_COMMIT: Final = 500_000  # deliveries held at once, beyond what is asked for
 LATER: Final = timedelta(minutes=1)  # what is due later than that is not held
-_LISTED: Final = DELIVERIES.append(pa.field(BLOCKS, pa.bool_()))
 _VIEW: Final = "outbox_open_deliveries"
 _ORDERED: Final = f"(ordering_key is not null and not {reserved('event_type')})"
 """What may wait for others of its key. A task has the key of its instance, for its lane only."""
@@ -84,7 +83,8 @@ class First:
 
 @dataclass(frozen=True, kw_only=True)
 class Overview:
-    """What is open.
+    """What is open, but for the items that wait for people: they are open for weeks, in any
+    number, and nobody works on them.
 
     Args:
         at: when that was asked.
@@ -94,6 +94,7 @@ class Overview:
         next_due: when the next of those is that are not due.
         next_later: when the first of those is that are due later than `soon`.
         claims: claim_id, claimed_by, claimed_at, lease_expires_at and deliveries of each.
+        items_over: when the first item is over, now if one was killed; None if there is none.
     """
 
     at: datetime
@@ -103,6 +104,7 @@ class Overview:
     next_due: datetime | None
     next_later: datetime | None
     claims: Sequence[Mapping[str, Any]]
+    items_over: datetime | None = None
 
     @property
     def soon(self) -> datetime:
@@ -113,6 +115,11 @@ class Overview:
     def claimed(self) -> int:
         """Return how many deliveries are claimed."""
         return sum(int(claim["deliveries"]) for claim in self.claims)
+
+    @property
+    def has_items_over(self) -> bool:
+        """Say whether an item is over."""
+        return self.items_over is not None and self.items_over <= self.at
 
     @property
     def listable(self) -> int:
@@ -279,24 +286,24 @@ class OpenDeliveries:
             until: as `Overview.soon` has it.
 
         Returns:
-            Columns of `claims.DELIVERIES`, in no order, and `BLOCKS`: true for what is claimed, or
-            DEAD and holds its key.
+            Columns of `claims.DELIVERIES`, in no order.
         """
         read_view.createOrReplaceTempView(_VIEW)
         not_ours = f"claim_id not in ({listed(in_flight)})" if in_flight else "true"
         table = self._spark.sql(
-            f"select {COLUMNS}, state <> 'PENDING' as {BLOCKS}, state from {_VIEW} where "
+            f"select {COLUMNS}, state from {_VIEW} where "
             f"state = 'PENDING' and ({_ORDERED} "
             f"or coalesce(available_at <= {instant_literal(until)}, true)) "
             f"or {_ORDERED} "
             f"and (state = 'CLAIMED' and {not_ours} "
-            f"or state = 'DEAD' and reason <> 'operator') limit {limit + 1}"
+            "or state = 'DEAD' and reason <> 'operator' and kill_command_id is null) "
+            f"limit {limit + 1}"
         ).toArrow()
         if table.num_rows > limit:
             return None
         kinds = ClaimPolicies.by_type(table["event_type"], self._policies())
         kept = table.filter(pc.or_(kinds.hold, pc.not_equal(table["state"], State.DEAD)))
-        return kept.drop_columns(["state"]).cast(_LISTED)
+        return kept.drop_columns(["state"]).cast(DELIVERIES)
 
     def _first(
         self, read_view: DataFrame, limit: int, at: datetime, counts: pa.Table | None
@@ -354,27 +361,31 @@ class OpenDeliveries:
         now, soon = instant_literal(at), instant_literal(at + LATER)
         rows: list[Mapping[str, Any]] = (
             self._spark.sql(
-                "select claim_id, claimed_by, min(claimed_at) as claimed_at, "
-                "max(lease_expires_at) as lease_expires_at, count(*) as deliveries, "
+                f"select if({OPEN_ITEM}, null, claim_id) as claim_id, claimed_by, "
+                "min(claimed_at) as claimed_at, max(lease_expires_at) as lease_expires_at, "
+                f"min(if(kill_command_id is null, lease_expires_at, {now})) as first_over, "
+                "count(*) as deliveries, "
                 f"min(case when available_at > {now} then available_at end) as next_due, "
                 f"min(case when available_at > {soon} then available_at end) as next_later, "
                 f"count_if(not {_ORDERED} and available_at > {soon}) as later, "
                 f"count_if(coalesce(available_at <= {now}, true)) as due "
                 f"from {_VIEW} where state in ({listed(OPEN_STATES)}) "
-                "group by claim_id, claimed_by"
+                f"group by if({OPEN_ITEM}, null, claim_id), claimed_by"
             )
             .toArrow()
             .to_pylist()
         )
-        pending = next((row for row in rows if row["claim_id"] is None), None)
+        pending = next((row for row in rows if row["claimed_by"] is None), None)
+        items = next((row for row in rows if row["claimed_by"] == TO_DO), None)
         return Overview(
             at=at,
-            open=sum(row["deliveries"] for row in rows),
+            open=sum(row["deliveries"] for row in rows if row is not items),
             due=pending["due"] if pending else 0,
             later=pending["later"] if pending else 0,
             next_due=pending["next_due"] if pending else None,
             next_later=pending["next_later"] if pending else None,
             claims=[row for row in rows if row["claim_id"] is not None],
+            items_over=items["first_over"] if items else None,
         )
 
     def _asked(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -11,7 +12,6 @@ import pyarrow as pa
 from delta_outbox.core.clock import Clock
 from delta_outbox.core.errors import BadPolicy, OutboxError, UnknownDestination
 from delta_outbox.core.globs import glob_to_regex
-from delta_outbox.core.reserved_names import RESERVED
 from delta_outbox.core.settings import Settings
 from delta_outbox.core.tables import Tables
 from delta_outbox.delta.commit_history import CommitHistory
@@ -45,8 +45,8 @@ class Policies:
 
     `current` are the policies in force, None before they were asked for.
 
-    Those of the tasks of workflows come first: `of_tasks` returns them, the same object as long as
-    they stay as they are.
+    `of_tasks` returns those of the tasks of workflows, the same object as long as they stay as
+    they are.
 
     Args:
         spark: the session; takes the view of the policies in force.
@@ -124,8 +124,7 @@ class Policies:
         """Return the version in force and what is wrong with the newest rows; writes nothing."""
         try:
             found = self._read()
-            named = found.destinations - {to for one in self._tasks for to in one.destinations}
-            for name in sorted(named - set(self._settings.publishers)):
+            for name in sorted(found.destinations - set(self._settings.publishers)):
                 raise UnknownDestination(destination=name, known=self._settings.publishers)
         except OutboxError as error:
             kept = self._last_good()
@@ -160,6 +159,7 @@ class Policies:
         plan = {
             "version": policies.version,
             "rows": [policy.as_row() for policy in policies.policies],
+            "tasks": [policy.as_row() for policy in policies.tasks],
         }
 
         def next_plan(last: NumberedWrite | None) -> dict[str, Any] | None:
@@ -170,7 +170,7 @@ class Policies:
     def _last_good(self) -> PolicySet | None:
         for kept in self._plans.last(VERSIONS_LOOKED_AT):
             try:
-                return self._with_tasks(PolicySet.parse(kept.plan["rows"]))
+                return replace(PolicySet.parse(kept.plan["rows"]), tasks=self._tasks)
             except BadPolicy:
                 logger.warning("policy_version_unreadable", extra={"number": kept.number})
         return None
@@ -184,14 +184,7 @@ class Policies:
             first = str(error).strip().splitlines()[0]
             raise BadPolicy([f"{self._table} cannot be read: {first}"]) from error
         kept = [name for name in rows.column_names if name not in _DERIVED]
-        return self._with_tasks(PolicySet.parse(rows.select(kept).to_pylist()))
-
-    def _with_tasks(self, policies: PolicySet) -> PolicySet:
-        """Return policies with those of the tasks before them."""
-        if not self._tasks:
-            return policies
-        own = [one for one in policies.policies if not one.event_type.startswith(RESERVED)]
-        return PolicySet(policies=(*self._tasks, *own))
+        return replace(PolicySet.parse(rows.select(kept).to_pylist()), tasks=self._tasks)
 
     def _commit(self) -> Commit | None:
         """Return the newest commit of the table, None if there is none."""
@@ -212,7 +205,7 @@ def show_policies(spark: SparkSession, policies: PolicySet) -> None:
     """
     rows = [
         policy.as_row() | {"position": place, "event_type_regex": glob_to_regex(policy.event_type)}
-        for place, policy in enumerate(policies.policies, start=1)
+        for place, policy in enumerate(policies.all, start=1)
     ]
     spark.createDataFrame(pa.Table.from_pylist(rows, schema=_VIEW)).createOrReplaceTempView(VIEW)
 

@@ -26,6 +26,8 @@ KEPT_SECONDS: Final = (
     3600.0  # what a killed relay leaves behind; its heartbeat is forgotten by then
 )
 
+Says = Mapping[str, int | str | None]
+
 
 class Presence:
     """The relays that work from one home.
@@ -37,13 +39,13 @@ class Presence:
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         self._own: tuple[Path, int] | None = None
+        self._text = b""
 
-    def enter(self, relay_id: str, says: Mapping[str, int] | None = None) -> None:
+    def enter(self, relay_id: str) -> None:
         """Say that a relay of this process lives, until `leave` or the end of the process.
 
         Args:
             relay_id: the relay.
-            says: what it takes at once, for `takes`.
         """
         if self._folder is None or self._own is not None:
             return
@@ -56,8 +58,20 @@ class Presence:
         descriptor = open_own(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
         lock(descriptor, fcntl.LOCK_EX, path=path)
         os.ftruncate(descriptor, 0)
-        os.write(descriptor, json.dumps(says or {}).encode())
-        self._own = path, descriptor
+        self._own, self._text = (path, descriptor), b""
+
+    def say(self, says: Says) -> None:
+        """Say something else of the relay than before.
+
+        Args:
+            says: for `words_of`.
+        """
+        text = json.dumps(says).encode()
+        if self._own is not None and text != self._text:
+            _, descriptor = self._own
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, text, 0)
+            self._text = text
 
     def leave(self) -> None:
         """Take it back."""
@@ -90,8 +104,8 @@ class Presence:
         """
         return self._is_free(relay_id) is False
 
-    def takes(self, relay_id: str) -> Mapping[str, int]:
-        """Return what a relay says that it takes at once; nothing of one that works elsewhere.
+    def words_of(self, relay_id: str) -> Says:
+        """Return what a relay says of itself; nothing of one that works elsewhere.
 
         Args:
             relay_id: the relay.
@@ -99,10 +113,10 @@ class Presence:
         if self._folder is None:
             return {}
         try:
-            takes: Mapping[str, int] = json.loads(self._path(relay_id).read_bytes())
+            says: Says = json.loads(self._path(relay_id).read_bytes())
         except (OSError, ValueError):
             return {}
-        return takes
+        return says
 
     def _is_free(self, relay_id: str) -> bool | None:
         """Say whether nobody holds the lock of a relay; None if there is none."""

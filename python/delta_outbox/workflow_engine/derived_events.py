@@ -55,7 +55,9 @@ _ROWS: Final = pa.schema(
         ("created_at", _INSTANT),
         ("ordering_key", pa.string()),
         ("partition_key", pa.string()),
+        ("headers", pa.map_(pa.string(), pa.string())),
         ("metadata", pa.map_(pa.string(), pa.string())),
+        ("available_at", _INSTANT),
         ("ordinal", pa.int64()),
         ("appended_at", _INSTANT),
     ]

@@ -1,33 +1,39 @@
-"""To-Do items: who answers one gives data, and the code of its author decides what that means."""
+"""To-Do items: who answers one gives data, and the code of its author decides what that means.
+
+An answer is a command. Of several for one item the first in the command log counts, so who answers
+learns at once whether it was this one, whoever applies it.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pydantic import ValidationError
 
-from delta_outbox.core.errors import OutboxError, WrongUsage
+from delta_outbox.core.errors import BadSettings, OutboxError, WrongUsage
+from delta_outbox.core.instants import iso_text
 from delta_outbox.core.literals import text_literal
-from delta_outbox.core.redaction import describe
 from delta_outbox.core.reserved_names import TO_DO
-from delta_outbox.lifecycle.states import State
+from delta_outbox.lifecycle.states import Reason, State
 from delta_outbox.operations.argument_rules import MAX_ACTOR, MAX_TEXT, Arguments
 from delta_outbox.operations.command_log import append_command
-from delta_outbox.railway.author_decisions import DECISION_LIMIT, within
-from delta_outbox.railway.modules import load
-from delta_outbox.railway.outcomes import Decided
-from delta_outbox.railway.providers import tasks_of
-from delta_outbox.railway.tasks import ToDo
-from delta_outbox.railway.triggers import Item, Trigger
+from delta_outbox.railway.modules import project_folder
 from delta_outbox.store.completions import KIND, completion_arguments
 from delta_outbox.workflow_engine.derivation.events import TaskEvent
+from delta_outbox.workflow_engine.item_decisions import (
+    ItemDecisions,
+    NoSuchItem,
+    canonical,
+)
 from delta_outbox.workflow_engine.task_reader import TaskReader
 
 if TYPE_CHECKING:
@@ -55,184 +61,287 @@ class UnknownItem(OutboxError):
     """No item has this identifier: it is none yet, or another one."""
 
     code = "UNKNOWN_ITEM"
-    remedy = "Name the task identifier of an open item."
+    remedy = "Name the task identifier of an item: `outbox todo list`."
 
 
-class ItemClosed(OutboxError):
-    """The item has an outcome, or has expired: an answer changes nothing any more."""
+class AnsweredAlready(OutboxError):
+    """Somebody was faster: another answer counts, and this one was not written."""
 
-    code = "ITEM_CLOSED"
-    remedy = "Nothing is to be done; `outbox show` says what has become of it."
-
-
-class BadAnswer(OutboxError):
-    """The data is not what the contract of the item asks for; nothing was written."""
-
-    code = "BAD_ANSWER"
-    remedy = "Give the data as the contract of the item has it."
+    code = "ANSWERED_ALREADY"
+    exit_code = 1
+    remedy = "Nothing is to be done; `outbox todo show ID` says what came of the item."
 
 
-class UndecidedAnswer(OutboxError):
-    """The code that decides about answers has failed; the item stays open."""
+class AnsweredTooLate(OutboxError):
+    """The item is over without an answer: this one changes nothing any more, and is on record."""
 
-    code = "UNDECIDED_ANSWER"
-    remedy = "Mend `decide` or `correlate` of the task."
+    code = "ANSWERED_TOO_LATE"
+    exit_code = 1
+    remedy = "`outbox todo show ID` says what came of the item, and `outbox show` of the command."
+
+
+class UnexpectedOutcome(OutboxError):
+    """The answer means another outcome than who answers has expected; nothing was written."""
+
+    code = "UNEXPECTED_OUTCOME"
+    remedy = "Correct the data or the outcome."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Completion:
-    """An answer that is on record.
+    """An answer that counts.
 
     Args:
-        command_id: of the command.
+        task_id: of the item.
         outcome: that was decided.
+        command_id: of the command.
+        status: `done`; `waiting`: a relay ends the item within a minute.
+        repeated: the same answer was on record already.
     """
 
-    command_id: str
+    task_id: str
     outcome: str
+    command_id: str
+    status: str
+    repeated: bool = False
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the document that --json prints."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Open:
+class _Delivery:
+    """Where an item stands."""
+
+    task: TaskEvent
     arrival: int
     lifecycle: int
-    until: datetime
-    task: TaskEvent
+    state: State
+    is_held: bool  # by `todo`, for whoever answers
+    attempts: int
+    until: datetime | None
+    reason: str | None
+    outcome: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Answer:
+    """A completion in the command log."""
+
+    command_id: str
+    at: datetime
+    outcome: str
+    content: str
 
 
 class Items:
     """The items of one outbox.
 
     Args:
-        outbox: the store.
-        modules: that hold the workflows.
-        folder: that they are found from.
+        outbox: with `[workflows] modules` in its settings.
+        folder: that the modules are found from; if left out, the nearest folder with a
+            dbt_project.yml, from the working folder upwards.
     """
 
-    def __init__(self, outbox: Store, *, modules: Sequence[str], folder: Path) -> None:
+    def __init__(self, outbox: Store, *, folder: Path | None = None) -> None:
         self._outbox = outbox
-        self._workflows = {one.name: one for one in load(modules, folder)}
-        self._tasks = tasks_of(modules, outbox.settings.of_third_parties)
+        self._folder = folder or project_folder(Path.cwd())
         self._reader = TaskReader(outbox.spark, outbox.tables, clock=outbox.clock)
 
+    @cached_property
+    def _decisions(self) -> ItemDecisions:
+        settings = self._outbox.settings
+        if not settings.workflows.modules:
+            raise BadSettings(
+                "No module of workflows is named, so nobody can say what an answer means.",
+                remedy='Add `[workflows] modules = ["..."]` to outbox.toml.',
+            )
+        return ItemDecisions(settings.workflows.modules, self._folder, settings.of_third_parties)
+
+    def show(self, task_id: str) -> dict[str, Any]:
+        """Return an item: what whoever answers may see, what an answer must look like, what it may
+        come to, and what has come of it. Instants are ISO 8601 in UTC.
+
+        Args:
+            task_id: the task identifier.
+
+        Raises:
+            UnknownItem: there is no such item.
+            BadSettings: no module of workflows is named.
+        """
+        found = self._found(task_id)
+        task = self._decisions.task(found.task)
+        return {
+            "task_id": task_id,
+            "workflow": found.task.workflow,
+            "instance": found.task.instance,
+            "task": found.task.place.task,
+            "visit": found.task.place.visit,
+            "state": self._state_of(found),
+            "outcome": found.outcome,
+            "opened_at": iso_text(found.task.created_at),
+            "due_at": found.task.due_at and iso_text(found.task.due_at),
+            "expires_at": found.task.expires_at and iso_text(found.task.expires_at),
+            "roles": sorted(task.roles),
+            "read_model": self._decisions.read_model(found.task),
+            "outcomes": [str(one) for one in type(task).outcomes()],
+            "contract": task.contract.model_json_schema(),
+        }
+
     def complete(
-        self, task_id: str, data: Mapping[str, Any], *, actor: str, reason: str
+        self,
+        task_id: str,
+        data: Mapping[str, Any],
+        *,
+        actor: str,
+        reason: str,
+        outcome: str | None = None,
     ) -> Completion:
-        """Answer an open item. The command is on record when this returns; where no relay is alive
-        it is applied as well.
+        """Answer an item. The answer is on record when this returns, and is the one that counts;
+        where no relay is alive, the item is ended as well.
 
         Args:
             task_id: the task identifier.
             data: as the contract of the item asks for it.
             actor: who answers, one line.
             reason: why, one line.
+            outcome: that is expected; if the answer means another one, nothing is written.
 
         Raises:
             WrongUsage: actor or reason break a rule.
             UnknownItem: there is no such item.
-            ItemClosed: it is over.
             BadAnswer: the data breaks the contract, or is about another item.
+            UnexpectedOutcome: the answer means another outcome.
             UndecidedAnswer: the author's code has failed.
+            AnsweredAlready: another answer counts.
+            AnsweredTooLate: the item has expired, or was cancelled.
         """
         given = Arguments()
         who = given.line("actor", actor, MAX_ACTOR), given.line("reason", reason, MAX_TEXT)
         if given.problems:
-            raise WrongUsage(f"complete: {'; '.join(given.problems)}.")
-        found = self._open(task_id)
-        decided = self._decided(found.task, data)
-        if found.until < self._outbox.clock.now():  # while the author's code decided
-            raise ItemClosed(f"{task_id} has expired.")
+            raise WrongUsage(f"todo complete: {'; '.join(given.problems)}.")
+        content = hashlib.sha256(canonical(data).encode()).hexdigest()
+        found = self._found(task_id)
+        if found.state is State.PENDING and not found.attempts:
+            raise UnknownItem(
+                f"{task_id} is not open yet.",
+                remedy="A relay opens it within seconds; run `outbox relay` if there is none.",
+            )
+        winner = self._winner(found)
+        if winner is not None:
+            return self._repeated(found, winner, content)
+        decided, its_data = self._decisions.decided(found.task, data)
+        if outcome is not None and outcome != decided:
+            raise UnexpectedOutcome(
+                f"{task_id}: the answer means {decided!r}, and {outcome!r} was expected."
+            )
+        arguments = completion_arguments(decided, its_data, content)
         command_id = uuid.uuid4().hex
-        self._append(task_id, found, decided, command_id, *who)
-        self._outbox.apply_commands_if_alone()
-        return Completion(command_id=command_id, outcome=str(decided.outcome))
+        self._append(found, arguments, command_id, *who)
+        if found.until is not None and self._outbox.clock.now() >= found.until:
+            # Somebody may be ending it as expired: whoever is first in the log of transitions.
+            self._outbox.apply_commands()
+        found = self._found(task_id)
+        winner = self._winner(found)
+        if winner is None:
+            why = _why_over(found, self._outbox.clock.now())
+            raise AnsweredTooLate(f"{task_id} is over: {why}.")
+        if winner.command_id != command_id:
+            return self._repeated(found, winner, content)
+        is_over = self._outbox.apply_commands_if_alone() > 0 or found.state is State.PUBLISHED
+        return _counted(winner, task_id, is_over=is_over)
 
-    def _open(self, task_id: str) -> _Open:
+    def _repeated(self, found: _Delivery, winner: _Answer, content: str) -> Completion:
+        task_id = found.task.task_id
+        if winner.content != content:
+            raise AnsweredAlready(
+                f"{task_id}: somebody was faster, with the outcome {winner.outcome!r}."
+            )
+        return _counted(winner, task_id, is_over=found.state is State.PUBLISHED, repeated=True)
+
+    def _state_of(self, found: _Delivery) -> str:
+        if found.state in (State.PUBLISHED, State.DEAD):
+            return "ended"
+        if found.is_held:
+            return "answered" if self._winner(found) else "open"
+        return "ending" if found.attempts else "opening"
+
+    def _found(self, task_id: str) -> _Delivery:
+        """Return where an item stands, by all that was committed before.
+
+        Raises:
+            UnknownItem: there is none of this identifier.
+        """
         outbox = self._outbox
         outbox.refresh(planned_by=outbox.worker_id)
-        rows = outbox.spark.sql(
-            "select arrival, lifecycle, state, claimed_by, lease_expires_at, outcome "
-            f"from {outbox.tables.state} where event_id = {text_literal(task_id)}"
-        ).toArrow()
-        read = self._reader.read([(task_id, row["arrival"]) for row in rows.to_pylist()])
-        for row in rows.to_pylist():
+        rows = (
+            outbox.spark.sql(
+                "select arrival, lifecycle, state, claimed_by, attempts, lease_expires_at, reason, "
+                f"outcome from {outbox.tables.state} where event_id = {text_literal(task_id)}"
+            )
+            .toArrow()
+            .to_pylist()
+        )
+        read = self._reader.read([(task_id, row["arrival"]) for row in rows])
+        for row in rows:
             task = read.get((task_id, row["arrival"]))
-            if task is None or not self._is_item(task):
+            if task is None:
                 continue
-            if row["state"] != State.CLAIMED or row["claimed_by"] != TO_DO:
-                if row["state"] == State.PENDING:
-                    raise UnknownItem(f"{task_id} is not open yet.", remedy="Ask again.")
-                raise ItemClosed(f"{task_id} is over, with the outcome {row['outcome']}.")
-            if row["lease_expires_at"] < outbox.clock.now():
-                raise ItemClosed(f"{task_id} has expired.")
-            return _Open(
+            try:
+                self._decisions.task(task)
+            except NoSuchItem:
+                continue
+            is_held = row["state"] == State.CLAIMED and row["claimed_by"] == TO_DO
+            return _Delivery(
+                task=task,
                 arrival=row["arrival"],
                 lifecycle=row["lifecycle"],
-                until=row["lease_expires_at"],
-                task=task,
+                state=State(row["state"]),
+                is_held=is_held,
+                attempts=row["attempts"],
+                until=row["lease_expires_at"] if is_held else None,
+                reason=row["reason"],
+                outcome=row["outcome"],
             )
         raise UnknownItem(f"There is no item {task_id!r}.")
 
-    def _is_item(self, task: TaskEvent) -> bool:
-        workflow = self._workflows.get(task.workflow)
-        named = {one.task_name(): one for one in workflow.tasks} if workflow else {}
-        return issubclass(named.get(task.place.task, object), ToDo)
-
-    def _decided(self, event: TaskEvent, data: Mapping[str, Any]) -> Decided[Any]:
-        workflow = self._workflows[event.workflow]
-        kind = next(one for one in workflow.tasks if one.task_name() == event.place.task)
-        task: Any = self._tasks[kind]
-        try:
-            answer = task.contract.model_validate(data)
-        except ValidationError as error:
-            raise BadAnswer(f"{event.task_id}: {_problems(error)}.") from None
-        trigger: Trigger[Any] = Trigger(
-            instance=event.instance,
-            start=workflow.parse(event.origin.payload),
-            visit=event.place.visit,
-            facts=event.place.facts,
-        )
-
-        def ask(function: str, *arguments: Any) -> Any:
-            try:
-                return within(DECISION_LIMIT, lambda: getattr(task, function)(*arguments))
-            except Exception as error:
-                logger.warning("item_undecided", extra={"error": describe(error)})
-                raise UndecidedAnswer(
-                    f"{event.task_id}: {type(error).__name__} in {kind.__name__}.{function}."
-                ) from error
-
-        if ask("correlate", answer) != event.task_id:
-            raise BadAnswer(f"{event.task_id}: the data is about another item.")
-        item: Item[Any] = Item(
-            task_id=event.task_id,
-            read_model=ask("read_model", trigger),
-            due_at=event.due_at,
-            expires_at=event.expires_at,
-        )
-        decided = ask("decide", item, answer)
-        if not isinstance(decided, Decided) or not isinstance(decided.outcome, kind.outcomes()):
-            raise UndecidedAnswer(f"{event.task_id}: {kind.__name__} has decided what it cannot.")
-        return decided
+    def _winner(self, found: _Delivery) -> _Answer | None:
+        """Return the answer that ends an item, or has ended it; None if there is none (yet)."""
+        if found.state is State.PUBLISHED and found.reason != Reason.COMPLETED:
+            return None
+        if found.state is not State.PUBLISHED and found.until is None:
+            return None
+        commands = self._outbox.tables.commands
+        rows = self._outbox.spark.sql(
+            "select command_id, kind, requested_at, arguments, "
+            "_metadata.row_commit_version as version "
+            f"from {commands} where kind in ('{KIND}', 'kill') "
+            f"and event_id = {text_literal(found.task.task_id)} "
+            f"and arrival = {found.arrival} and lifecycle = {found.lifecycle}"
+        ).toArrow()
+        for row in sorted(rows.to_pylist(), key=lambda one: (one["version"], one["command_id"])):
+            if row["kind"] != KIND:  # it was killed before anybody answered
+                return None
+            answer = _answer(row)
+            if answer is None or (found.until is not None and answer.at > found.until):
+                continue
+            if found.state is not State.PUBLISHED or answer.outcome == found.outcome:
+                return answer
+        return None
 
     def _append(
-        self,
-        task_id: str,
-        found: _Open,
-        decided: Decided[Any],
-        command_id: str,
-        actor: str,
-        reason: str,
+        self, found: _Delivery, arguments: str, command_id: str, actor: str, reason: str
     ) -> None:
         outbox = self._outbox
         row = {
             "command_id": command_id,
             "kind": KIND,
-            "event_id": task_id,
+            "event_id": found.task.task_id,
             "arrival": found.arrival,
             "destination": TO_DO,
             "lifecycle": found.lifecycle,
-            "arguments": completion_arguments(str(decided.outcome), dict(decided.data)),
+            "arguments": arguments,
             "actor": actor,
             "reason": reason,
         }
@@ -247,9 +356,34 @@ class Items:
         logger.info("command_appended", extra={"command_id": command_id, "kind": KIND})
 
 
-def _problems(error: ValidationError) -> str:
-    """Return what is wrong, without what was given."""
-    return "; ".join(
-        f"/{'/'.join(map(str, one['loc']))}: {one['type'].replace('_', ' ')}"
-        for one in error.errors(include_url=False, include_context=False, include_input=False)
+def _counted(winner: _Answer, task_id: str, *, is_over: bool, repeated: bool = False) -> Completion:
+    return Completion(
+        task_id=task_id,
+        outcome=winner.outcome,
+        command_id=winner.command_id,
+        status="done" if is_over else "waiting",
+        repeated=repeated,
+    )
+
+
+def _why_over(found: _Delivery, now: datetime) -> str:
+    if found.reason == Reason.EXPIRED:
+        return f"it has expired, with the outcome {found.outcome!r}"
+    is_killed = found.state is State.DEAD or (found.until is not None and found.until > now)
+    return "it was cancelled" if is_killed else "it has expired"
+
+
+def _answer(row: Mapping[str, Any]) -> _Answer | None:
+    """Return what a command says; hand-written rows may hold anything."""
+    try:
+        body = json.loads(row["arguments"] or "{}")
+    except ValueError:
+        return None
+    if not isinstance(body, dict) or not isinstance(body.get("outcome"), str):
+        return None
+    return _Answer(
+        command_id=row["command_id"],
+        at=row["requested_at"],
+        outcome=body["outcome"],
+        content=str(body.get("content", "")),
     )

@@ -8,8 +8,8 @@ number says that one may be known.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Set
-from datetime import datetime
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -18,12 +18,18 @@ import pyarrow.compute as pc
 
 from delta_outbox.core.arrow import days_of
 from delta_outbox.core.errors import ChangeFeedGone
-from delta_outbox.core.horizon import day_ranges, days_condition
+from delta_outbox.core.horizon import Range, day_ranges, days_condition
 from delta_outbox.core.reserved_names import RESERVED, reserved
 from delta_outbox.core.tables import Tables
 from delta_outbox.delta.files.event_files import VERSION
 from delta_outbox.delta.log_reader import LogReader
-from delta_outbox.producer.id_index import MOST_NEW, IdNumbers, number_in_sql, number_of
+from delta_outbox.producer.id_index import (
+    MOST_NEW,
+    IdIndex,
+    IdNumbers,
+    number_in_sql,
+    number_of,
+)
 from delta_outbox.runtime.statements import Statements
 from delta_outbox.workflow_engine.derivation.events import TaskEvent
 from delta_outbox.workflow_engine.derivation.follow_ups import Derived, KnownInstance
@@ -33,6 +39,7 @@ from delta_outbox.workflow_engine.write_range import WriteRange
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_EPOCH: Final = date(1970, 1, 1)
 _INSTANT: Final = pa.timestamp("us", tz="UTC")
 _OF_KEY: Final = "/tasks"  # tells the key of tasks from the same text as the id of the last event
 
@@ -55,6 +62,7 @@ class KnownRows:
         self._tasks = tasks
         self._horizon_days = int(statements.texts["identity_horizon_days"])
         self._reader = LogReader(spark)
+        self._id_index = IdIndex(spark, tables.events)
         self._numbers: IdNumbers | None = None
         self._at = 0  # version of the event log up to which they are known
 
@@ -69,15 +77,29 @@ class KnownRows:
         """
         if not created:
             return {}
-        instants = pa.chunked_array([pa.array([*created.values(), write.at], _INSTANT)])
-        days = days_of(instants).cast(pa.int32()).to_pylist()
-        condition = days_condition(day_ranges(days, back=self._horizon_days))
+        condition = days_condition(self._days(created, write))
         rows = self._spark.sql(
             "select event_id, min(_metadata.row_commit_version) as arrival "
             f"from {self._tables.events} version as of {write.seen[0]} "
             f"where ({condition}) and event_id in ({literals(created)}) group by event_id"
         ).toArrow()
         return dict(zip(rows["event_id"].to_pylist(), rows["arrival"].to_pylist(), strict=True))
+
+    def _days(self, created: Mapping[str, datetime], write: WriteRange) -> Sequence[Range]:
+        """Return the days on which the ids may be known."""
+        instants = pa.chunked_array([pa.array([*created.values(), write.at], _INSTANT)])
+        days = days_of(instants).cast(pa.int32()).to_pylist()
+        return day_ranges(days, back=self._horizon_days)
+
+    def _taken(self, created: Mapping[str, datetime], write: WriteRange) -> Set[str]:
+        """Return which ids some event has, within the horizon; as a rule the index says: none."""
+        if not created:
+            return set()
+        since = _EPOCH + timedelta(days=self._days(created, write)[0][0])
+        ids = pa.chunked_array([pa.array(created.keys(), pa.string())])
+        if not self._id_index.may_hold(ids, since=since, version=write.seen[0]):
+            return set()
+        return set(self.first_arrivals(created, write))
 
     def known(
         self, derived: Derived, write: WriteRange
@@ -104,7 +126,7 @@ class KnownRows:
                 begun_by = one.task.origin.event_id
                 learn(one.task.key, KnownInstance(begun_by=begun_by, rows=one.task.number))
         ids = {one.row.event_id: one.row.created_at for one in derived.rows}
-        taken = set(self.first_arrivals(ids, write))
+        taken = self._taken(ids, write)
         asked = [
             one
             for one in derived.rows

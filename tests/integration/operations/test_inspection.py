@@ -127,7 +127,8 @@ def test_relays_alive(outbox: Outbox) -> None:
     assert (None, None) == (alive[0]["batch_size"], alive[0]["batch_bytes"])
     assert outbox.home is not None
     presence = Presence(outbox.home.relays)
-    presence.enter("steady", {"batch_size": 10, "batch_bytes": 20})
+    presence.enter("steady")
+    presence.say({"batch_size": 10, "batch_bytes": 20})
     here = inspection.relays_alive(outbox_now)
     presence.leave()
     assert (10, 20) == (here[0]["batch_size"], here[0]["batch_bytes"])

@@ -14,7 +14,12 @@ from tests.integration.outboxes import Store, delivered, open_store
 from tests.unit.workflow_engine.hosts.ledger import Ledger, ledger
 
 from delta_outbox.core.clock import SystemClock
-from delta_outbox.core.settings import PublisherSettings, Settings, ThirdPartySettings
+from delta_outbox.core.settings import (
+    PublisherSettings,
+    Settings,
+    ThirdPartySettings,
+    WorkflowSettings,
+)
 from delta_outbox.delta.numbered_writes import NumberedWrites
 from delta_outbox.operations.pauses import append_pausing, pausing_request
 from delta_outbox.railway.modules import load
@@ -22,7 +27,13 @@ from delta_outbox.railway.rows import joined, rows_of
 from delta_outbox.relay import Mode, Relay, Summary
 from delta_outbox.workflow_engine.execution.tasks import Tasks
 from delta_outbox.workflow_engine.hosts.call import Setup
-from delta_outbox.workflow_engine.items import BadAnswer, ItemClosed, Items, UnknownItem
+from delta_outbox.workflow_engine.item_decisions import BadAnswer
+from delta_outbox.workflow_engine.items import (
+    AnsweredAlready,
+    Items,
+    UnexpectedOutcome,
+    UnknownItem,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -250,8 +261,8 @@ def test_an_item_waits_for_an_answer(store: Store, books: Ledger, tmp_path: Path
         "state, task_id, last_cause, last_outcome",
         "state <> 'ended' and instance = 'heavy'",
     )
-    outbox = store.outbox(tmp_path / "out")
-    items = Items(outbox, modules=["parcels"], folder=AUTHOR)
+    outbox = store.open(replace(SETTINGS, workflows=WorkflowSettings(modules=("parcels",))))
+    items = Items(outbox, folder=AUTHOR)
     who = {"actor": "ann", "reason": "it fits"}
     with pytest.raises(BadAnswer, match=r"review-heavy: /send: missing\."):
         items.complete("review-heavy", {"parcel": "heavy"}, **who)
@@ -259,9 +270,13 @@ def test_an_item_waits_for_an_answer(store: Store, books: Ledger, tmp_path: Path
         items.complete("review-heavy", {"parcel": "light", "send": True}, **who)
     with pytest.raises(UnknownItem):
         items.complete("book-heavy", {}, **who)
-    done = items.complete("review-heavy", {"parcel": "heavy", "send": True}, **who)
-    assert "send" == done.outcome
-    with pytest.raises(ItemClosed, match="with the outcome send"):
+    answer = {"parcel": "heavy", "send": True}
+    with pytest.raises(UnexpectedOutcome, match="means 'send', and 'keep' was expected"):
+        items.complete("review-heavy", answer, **who, outcome="keep")
+    done = items.complete("review-heavy", answer, **who, outcome="send")
+    assert ("send", "done", False) == (done.outcome, done.status, done.repeated)
+    assert replace(done, repeated=True) == items.complete("review-heavy", answer, **who)
+    with pytest.raises(AnsweredAlready, match="with the outcome 'send'"):
         items.complete("review-heavy", {"parcel": "heavy", "send": False}, **who)
     assert [("running", None, "review", "send")] == seen(
         store, "workflow_instances", "state, task, last_task, last_outcome", "instance = 'heavy'"

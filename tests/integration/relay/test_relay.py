@@ -150,6 +150,7 @@ def test_a_lost_claim_is_not_published(
     assert {faster.worker_id} == {row["relay_id"] for row in rows}
 
 
+@pytest.mark.rest
 @pytest.mark.parametrize("batch_size", [1, 10])
 def test_what_others_have_claimed_is_left_alone(
     store: Store, tmp_path: Path, batch_size: int

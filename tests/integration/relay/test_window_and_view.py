@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from pyspark.sql.types import StructType
 from tests.integration.outboxes import Store
 
 from delta_outbox.lifecycle.claims import in_order, joined
-from delta_outbox.lifecycle.policy import PolicySet
+from delta_outbox.lifecycle.policy import PolicySet, task_policy
 from delta_outbox.relay.plan.left_out import LeftOut
 from delta_outbox.relay.plan.timing import Timing
 from delta_outbox.relay.plan.window import Kind, Window
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 ALL = 10_000
 ARRIVED = 1000  # the commit of the first event that came after the window was listed
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
-POLICIES = PolicySet.parse(
+ROWS = PolicySet.parse(
     [
         {"event_type": "loose", "destination": "a", "ordering": "none"},
         {"event_type": "each", "destination": "a|b", "order_scope": "destination"},
@@ -40,6 +41,8 @@ POLICIES = PolicySet.parse(
         {"event_type": "*", "destination": "b"},
     ]
 )
+POLICIES = replace(ROWS, tasks=(task_policy("workflow:w/run", "a", lease_seconds=60),))
+TASKS = ["workflow:w/run", "workflow:w/of-others"]
 
 
 def test_the_window_selects_what_the_view_shows(shared_store: Store) -> None:
@@ -163,7 +166,7 @@ def _arrival(number: int, chance: random.Random) -> Mapping[str, Any]:
 
 def _delivery(number: int, chance: random.Random) -> Mapping[str, Any]:
     """Return a row of the projection, of one of few keys."""
-    kind = chance.choice(["loose", "each", "one", "holds", "ages", "both", "x"])
+    kind = chance.choice(["loose", "each", "one", "holds", "ages", "both", "x", *TASKS])
     life = _life(chance, was_claimed=chance.random() < 0.4)
     names = POLICIES.match(kind).destinations
     return {
@@ -193,7 +196,7 @@ def _life(chance: random.Random, *, was_claimed: bool) -> Mapping[str, Any]:
     failed = int(was_claimed and chance.random() < 0.5)
     waits = chance.random() < 0.2
     is_claimed = state == "CLAIMED"
-    is_killed = state != "DEAD" and chance.random() < 0.05
+    is_killed = chance.random() < 0.05
     return {
         "lifecycle": 1,
         "state": state,

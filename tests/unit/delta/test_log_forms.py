@@ -7,21 +7,36 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from tests.unit.macro_namespace import Macros
 
 from delta_outbox.core.tables import TRANSITIONS
 from delta_outbox.delta.files.event_files import PARTITIONS
 from delta_outbox.delta.files.log_state import TableForm, form_of
+from delta_outbox.delta.files.row_checks import broken
 from delta_outbox.delta.numbered_writes import ROW
+from delta_outbox.producer.candidates import COLUMNS
 
 MACROS = Macros("storage", "lifecycle", "projection/fold")
 COLUMN = re.compile(r"^ {8}(\w+) (map<.*?>|array<\w+>|\w+)(.*?),?$", re.MULTILINE)
 GENERATED = re.compile(r"generated always as \((.*)\)(?: comment|$)")
 PROPERTY = re.compile(r"'([\w.]+)' = \"([^\"]*)\"")
 TYPES = {"int": "integer", "bigint": "long"}
+OTHER_TYPES = {
+    **{
+        f"array<{name}>": {"type": "array", "elementType": TYPES.get(name, name)}
+        for name in ("int", "string")
+    },
+    "map<string, string>": {
+        "type": "map",
+        "keyType": "string",
+        "valueType": "string",
+        "valueContainsNull": True,
+    },
+}
 SUPPORTED = "delta.feature."
-BY_FILES = ("transitions", "progress", "state")
+BY_FILES = ("events", "transitions", "progress", "state")
 
 
 def described(log: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -37,7 +52,7 @@ def described(log: str) -> tuple[dict[str, Any], dict[str, Any]]:
         fields.append(
             {
                 "name": name,
-                "type": TYPES.get(kind, kind) if kind.isalpha() else {"type": kind},
+                "type": TYPES.get(kind, kind) if kind.isalpha() else OTHER_TYPES[kind],
                 "nullable": "not null" not in more,
                 "metadata": metadata,
             }
@@ -78,7 +93,9 @@ def test_each_rule_of_a_log_that_files_are_written_to_is_known(log: str) -> None
     checks = {n.removeprefix("delta.constraints.") for n in settings if "constraints" in n}
     assert checks == form.conditions.keys()
     assert int(settings["delta.checkpointInterval"]) == form.checkpoint_interval
+    assert form.sizes == ({"payload_bytes": "payload"} if log == "events" else {})
     written: Mapping[str, list[str]] = {
+        "events": [*COLUMNS, "appended_at"],
         "transitions": TRANSITIONS.names,
         "progress": ROW.names,
         "state": MACROS.state_columns(),
@@ -89,14 +106,13 @@ def test_each_rule_of_a_log_that_files_are_written_to_is_known(log: str) -> None
 @pytest.mark.parametrize(
     ("log", "why"),
     [
-        ("events", "features ['allowColumnDefaults']"),
-        ("commands", "features ['allowColumnDefaults']"),
+        ("commands", "property delta.constraints.kind_is_known"),
         ("relays", "column lanes"),
         ("purged", "no partitions"),
     ],
 )
 def test_the_other_logs_are_sparks_to_write(log: str, why: str) -> None:
-    """Logs with defaults, with columns that are no plain values, or without partitions."""
+    """Logs with constraints or columns that are not known, or without partitions."""
     assert why == form_of(*described(log))
 
 
@@ -108,3 +124,10 @@ def test_the_partitions_of_logs_that_files_are_read_of_have_their_types(log: str
     spelled = {"integer": "int32", "date": "date32[day]"}
     expected = {name: spelled[kinds[name]] for name in metadata["partitionColumns"]}
     assert expected == {name: str(PARTITIONS[name]) for name in metadata["partitionColumns"]}
+
+
+def test_text_that_is_none_is_sparks_to_refuse() -> None:
+    """Bytes that are no UTF-8 break a rule, whichever text they are in."""
+    ids = pa.array([b"fine", b"caf\xe9"]).view(pa.string())
+    assert "text" == broken(pa.table({"event_id": ids}), {})
+    assert broken(pa.table({"event_id": ids.slice(0, 1)}), {}) is None

@@ -249,7 +249,7 @@ def test_our_own_commit_is_known_without_reading_it(folder: Path) -> None:
     """After a commit of ours all is known that reading it would tell."""
     state = _known(folder)
     _commit(folder, 2, {"txn": {"appId": "a", "version": 8}}, {"domainMetadata": _row_ids(12)})
-    note_commit(folder, state, app_id="a", number=8, last_row_id=12)
+    note_commit(folder, state, numbered=("a", 8), last_row_id=12)
     assert followed(folder, state) == log_state._known[folder]
     assert 8 == _known(folder).numbers["a"]
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from delta_outbox.lifecycle import order_scopes
 from delta_outbox.lifecycle.order_scopes import scope_of
 from delta_outbox.lifecycle.policy import DeliveryPolicy, PolicySet
 
@@ -55,3 +59,19 @@ def test_what_blocks_each_other_is_of_one_scope(rows: list[dict[str, str]], data
         assert scopes[0] != scopes[1]
     elif first.order_scope == "key" or goes_to(first, at) & goes_to(second, there):
         assert scopes[0] == scopes[1]
+
+
+def test_a_task_goes_where_its_workflow_says() -> None:
+    """An event keeps the destination of its first claim, and a task does not: its third party may
+    have another name by now.
+    """
+    rows = PolicySet.parse([{"event_type": "*", "destination": "b"}])
+    task = DeliveryPolicy(event_type="workflow:shop/pay", destinations=("new_bank",))
+    deliveries = pa.table(
+        {
+            "event_type": ["workflow:shop/pay", "workflow:shop/pay", "paid", "paid"],
+            "destination": ["", "bank", "", "a"],
+        }
+    )
+    found = order_scopes.goes_to(deliveries, replace(rows, tasks=(task,)))
+    assert ["new_bank", "new_bank", "b", "a"] == found.to_pylist()

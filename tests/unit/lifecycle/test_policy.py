@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_outbox.core.errors import BadPolicy
-from delta_outbox.lifecycle.policy import DeliveryPolicy, PolicySet, message_key, render_route
+from delta_outbox.lifecycle.policy import (
+    UNSERVED,
+    DeliveryPolicy,
+    PolicySet,
+    message_key,
+    render_route,
+    task_policy,
+)
 from delta_outbox.lifecycle.policy_columns import COLUMNS, OnDead, Ordering, OrderScope
 
 SEED = Path(__file__).parents[3] / "seeds" / "delivery_policies.csv"
@@ -122,6 +130,17 @@ def test_the_first_matching_row_wins() -> None:
     assert [1, 2, 3, 3, 4] == [policies.match(name).max_attempts for name in names]
 
 
+def test_no_row_is_for_a_task() -> None:
+    """A task of a workflow is nobody's but of whoever runs it, whatever the rows match."""
+    rows = PolicySet.parse([{"event_type": "work*", "max_crashes": 1}, LAST])
+    own = task_policy("workflow:orders/pay", "bank", lease_seconds=60)
+    runs = replace(rows, tasks=(own,))
+    assert (UNSERVED, UNSERVED) == (rows.match(own.event_type), runs.match("workflow:orders/x"))
+    assert (own, 1) == (runs.match(own.event_type), runs.match("workshop").max_crashes)
+    assert rows.destinations == runs.destinations
+    assert rows.version != runs.version
+
+
 @given(st.text())
 def test_every_event_type_has_a_policy(event_type: str) -> None:
     """Whatever an event is called, some row matches."""
@@ -149,6 +168,11 @@ def test_several_destinations() -> None:
         ("event_type", "order[", "a shell glob with *, ? and [..] (a `[` needs its `]`)"),
         ("event_type", "a\x00b", "a shell glob with *, ? and [..] (printable text of at most 255"),
         ("event_type", "a" * 256, "printable text of at most 255 characters"),
+        (
+            "event_type",
+            "workflow:*",
+            "a shell glob that does not begin with 'workflow:': tasks have the policies of their",
+        ),
         ("destination", "a|a", "one or more different destinations joined by |"),
         ("destination", "a||b", "one or more different destinations joined by |"),
         ("destination", "kafka.eu", "one or more different destinations joined by |"),

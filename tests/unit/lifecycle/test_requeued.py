@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from delta_outbox.delta.files.event_files import FILE, LOCATED, ROW
-from delta_outbox.lifecycle.claims import BLOCKS, DELIVERIES, blocking, joined, requeued
+from delta_outbox.lifecycle.claims import DELIVERIES, blocking, joined, requeued
 
 NOW = datetime(2026, 11, 24, tzinfo=UTC)
 Row = tuple[int, str | None, int | None]  # arrival, scope, seconds until it is due
@@ -23,6 +23,7 @@ def table(*rows: Row) -> pa.Table:
         "ordering_key": [row[1] for row in rows],
         "available_at": due,
         **{name: [0] * len(rows) for name in ("attempts", "publish_attempts", "crashes")},
+        "blocks": [False] * len(rows),
     }
     given = {name: columns.get(name, [None] * len(rows)) for name in DELIVERIES.names}
     return pa.table(given, schema=DELIVERIES)
@@ -60,4 +61,4 @@ def test_where_they_lie_is_kept_where_it_is_known() -> None:
 def test_what_only_blocks_joins_what_is_open() -> None:
     """A delivery that only blocks is marked, also if it was before; the others are not."""
     both = joined(table((1, "a", None)), blocking(blocking(table((2, "a", None)))))
-    assert [(1, None), (2, True)] == [(row["arrival"], row[BLOCKS]) for row in both.to_pylist()]
+    assert [(1, False), (2, True)] == [(row["arrival"], row["blocks"]) for row in both.to_pylist()]

@@ -283,10 +283,13 @@ def test_kindred_types_are_taken() -> None:
 
 
 def test_complete_fills_in_what_is_left_out() -> None:
-    """The log's columns are all there afterwards: created_at is now, ordinal the given order."""
+    """The log's columns are all there afterwards: created_at is now, as appended_at is, and ordinal
+    the given order.
+    """
     created_at = NOW - timedelta(days=1)
     found = complete(check(rows_of({"created_at": created_at}, {})).given, now=NOW)
-    assert list(COLUMNS) == found.column_names
+    assert [*COLUMNS, "appended_at"] == found.column_names
+    assert [NOW, NOW] == found["appended_at"].to_pylist()
     assert [created_at, NOW] == found["created_at"].to_pylist()
     assert [0, 1] == found["ordinal"].to_pylist()
     assert [None, None] == found["headers"].to_pylist()

@@ -62,6 +62,6 @@ def test_twins_that_are_one_text():
     """What Python says in a word of SQL, or by one constant, is what the macro says."""
     assert f"{Macros('eligibility').age_from()} as started_at" in claims.COLUMNS
     assert removal.MARKER == Macros("invariants").purge_marker()
-    assert reserved("event_id") == Macros("workflows").is_reserved("event_id")
+    assert reserved("event_id") == Macros("lifecycle").is_reserved("event_id")
     causes = re.findall(r"when '(\w+)' then '(\w+)'", Macros("workflows").cause_of_ending("reason"))
     assert CAUSES == dict(causes)

@@ -166,6 +166,7 @@ class Field:
             "ordering_key": [row[1] for row in rows],
             "destination": [*[""] * len(given), *[row[0] for row in rows[len(given) :]]],
             "publish_attempts": [*[0] * len(given), *[1] * (len(rows) - len(given))],
+            "blocks": [False] * len(rows),
         }
         zeros = dict.fromkeys(("attempts", "publish_attempts", "crashes", "suspect", "arrival"), 0)
         full = {name: columns.get(name, [zeros.get(name)] * len(rows)) for name in DELIVERIES.names}
@@ -186,7 +187,7 @@ class Field:
 
     def complete(self, held: Held, *results: EndOfClaim) -> bool:
         """Say what became of a claim."""
-        return self.isolation.completed(held.claim, results)
+        return self.isolation.completed(held.claim, results, to=held.to)
 
 
 @pytest.fixture

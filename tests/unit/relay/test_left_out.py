@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from tests.unit.relay.test_window import NOW, eligible, left, rows_of, taken
 
 from delta_outbox.core.hashing import numbers_of
-from delta_outbox.lifecycle.claims import BLOCKS, DELIVERIES
 from delta_outbox.lifecycle.order_scopes import scopes_of
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.relay.plan.left_out import LeftOut
@@ -91,8 +90,36 @@ def test_what_is_due_soon_stays_as_long_as_there_is_room() -> None:
     assert ([0], 30.0) == (left(plan), left_out.again_at)
 
 
+def test_what_is_too_old_behind_what_waits_is_listed_when_it_is_due() -> None:
+    """A retry that is too old before it is due, behind one that waits for longer, does not have the
+    window listed again until it can be ended.
+    """
+    rows = rows_of(
+        [
+            {"ordering_key": "k", "available_at": NOW + timedelta(seconds=70)},
+            {
+                "event_type": "aging",
+                "ordering_key": "k",
+                "available_at": NOW + timedelta(seconds=50),
+                "started_at": NOW - timedelta(seconds=150),
+            },
+        ]
+    )
+    plan, left_out = window(rows), LeftOut()
+    left_out.cut(plan, room=ALL, closed=NOBODY, timing=Timing(ManualClock(NOW)))
+    assert ([], 50.0) == (left(plan), left_out.again_at)
+
+
+def test_what_nobody_runs_here_takes_no_place() -> None:
+    """Tasks of workflows that a relay does not run fill no window, and count as left open."""
+    rows = rows_of([{"event_type": "workflow:w/run"}, {}])
+    plan, left_out = window(rows), LeftOut()
+    left_out.cut(plan, room=ALL, closed=NOBODY, timing=Timing(ManualClock(NOW)))
+    assert ([1], True) == (left(plan), left_out.is_any)
+
+
 SECONDS: Final = st.sampled_from([-150, -50, 0, 30, 50, 70, 120])
-KINDS: Final = st.sampled_from(["x", "aging", "held", "loose", "other"])
+KINDS: Final = st.sampled_from(["x", "aging", "held", "loose", "other", "workflow:w/run"])
 NEW: Final = st.fixed_dictionaries(
     {
         "event_type": KINDS,
@@ -106,7 +133,7 @@ OPEN: Final = st.tuples(
     st.fixed_dictionaries(
         {
             "kill_command_id": st.sampled_from([None, None, None, "c"]),
-            BLOCKS: st.sampled_from([False, False, False, True]),
+            "blocks": st.sampled_from([False, False, False, True]),
         }
     ),
 ).map(lambda parts: {**parts[0], **parts[1]})
@@ -142,9 +169,12 @@ def test_a_window_that_is_cut_selects_what_the_whole_one_does(
         if number:
             new = table.slice(len(rows) + number - 1, 1)
             kept = left_out.none_behind(new, POLICIES, timing)
+            if left_out.again_at <= came:  # it is too old already
+                return
             whole = window(pa.concat_tables([whole.left(), new]), at=clock.now(), closed=closed)
             cut = window(pa.concat_tables([cut.left(), kept]), at=clock.now(), closed=closed)
             left_out.cut(cut, room=room, closed=closed, timing=timing)
+        assert came < left_out.again_at  # or it would be listed again and again
         # What comes behind one that will be DEAD and hold its key is left out when it is.
         assert cut.has_ends or cut.waiting <= room
         for later in (0, seconds):
@@ -169,7 +199,7 @@ def test_order_scopes_are_known_by_their_numbers() -> None:
             {"event_type": "each", "ordering_key": "other"},
             {"ordering_key": None},
         ]
-    ).select(DELIVERIES.names)
+    )
     scopes = pa.chunked_array([scopes_of(rows.slice(0, 1), POLICIES)])
     left_out = LeftOut(np.unique(numbers_of(scopes)))
     assert [1, 2, 3, 4] == taken(left_out.none_behind(rows, POLICIES, Timing(ManualClock(NOW))))

@@ -5,6 +5,7 @@ kind, never more than asked.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
 from typing import Any
@@ -13,9 +14,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delta_outbox.lifecycle.claims import BLOCKS, DELIVERIES
+from delta_outbox.lifecycle.claims import DELIVERIES
 from delta_outbox.lifecycle.order_scopes import scope_of, scopes_of
-from delta_outbox.lifecycle.policy import PolicySet
+from delta_outbox.lifecycle.policy import PolicySet, task_policy
 from delta_outbox.relay.plan.window import Kind, Window
 
 Row = tuple[str | None, int, int]  # key, publish_attempts, suspect
@@ -43,12 +44,12 @@ def rows_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
             "event_type": "x",
             "destination": "",
             "started_at": NOW,
+            "blocks": False,
             **row,
         }
         for number, row in enumerate(rows)
     ]
-    schema = DELIVERIES.append(pa.field(BLOCKS, pa.bool_()))
-    return pa.Table.from_pylist(full, schema=schema)
+    return pa.Table.from_pylist(full, schema=DELIVERIES)
 
 
 def window(
@@ -257,7 +258,7 @@ def test_destinations_that_share_an_event_are_one_scope() -> None:
     plan = Window(
         rows_of(
             [
-                {"event_type": "both", "ordering_key": "k", "destination": "a", BLOCKS: True},
+                {"event_type": "both", "ordering_key": "k", "destination": "a", "blocks": True},
                 {"event_type": "both", "ordering_key": "k"},
                 {"event_type": "x", "ordering_key": "k"},
                 {"event_type": "other", "ordering_key": "k"},
@@ -326,7 +327,7 @@ def test_what_only_blocks_is_never_taken() -> None:
     table = rows_of(
         [
             {"ordering_key": "k"},
-            {"ordering_key": "k", BLOCKS: True},
+            {"ordering_key": "k", "blocks": True},
             {"ordering_key": "k"},
             {"ordering_key": "l"},
         ]
@@ -361,6 +362,27 @@ def test_what_is_unavailable_holds_its_key() -> None:
     assert [0, 1] == eligible(plan)
 
 
+def test_a_task_is_taken_by_who_runs_it_only() -> None:
+    """A relay without workflows leaves tasks alone, also those that a third party was asked for
+    already; what an operator has killed it ends.
+    """
+    rows = rows_of(
+        [
+            {"event_type": "workflow:w/run", "ordering_key": "k"},
+            {"event_type": "workflow:w/run", "destination": "bank", "attempts": 1},
+            {"event_type": "workflow:w/run", "kill_command_id": "c"},
+            {"ordering_key": "k"},
+        ]
+    )
+    own = task_policy("workflow:w/run", "bank", lease_seconds=60)
+    found = []
+    for policies in (STRICT, replace(STRICT, tasks=(own,))):
+        made = Window(rows, policies, batch_size=8)
+        made.select(now=NOW)
+        found.append((eligible(made), taken(made.take_ends(8))))
+    assert [([3], [2]), ([0, 1, 3], [2])] == found
+
+
 def test_what_is_too_old_and_will_hold_its_key_holds_it_at_once() -> None:
     """Where a DEAD delivery holds its key, what comes behind one that is past its age waits as soon
     as it is, not only when that is on record; a killed one lets its key go.
@@ -390,7 +412,7 @@ def test_what_is_killed_or_too_old_ends_unsent() -> None:
                 {**killed, "available_at": NOW + timedelta(hours=1)},
                 {"event_type": "aging", "ordering_key": "k"},
                 {"ordering_key": "k"},
-                {"event_type": "aging", "ordering_key": "l", BLOCKS: True},
+                {"event_type": "aging", "ordering_key": "l", "blocks": True},
                 {"event_type": "aging", "ordering_key": "l"},
                 {"event_type": "aging", "available_at": NOW + timedelta(hours=1)},
             ]
@@ -419,7 +441,7 @@ def expected_of(rows: Sequence[Mapping[str, Any]], at: datetime) -> tuple[list[i
         key = row["ordering_key"] if row["event_type"] != "loose" else None
         is_due = row["available_at"] is None or row["available_at"] <= at
         is_old = row["event_type"] == "aging" and at >= row["started_at"] + timedelta(seconds=100)
-        if row[BLOCKS]:
+        if row["blocks"]:
             held.add(key)
         elif row["kill_command_id"] or is_old:
             if is_due:
@@ -441,7 +463,7 @@ STATES = st.fixed_dictionaries(
         "available_at": st.none() | SECONDS.map(lambda s: NOW + timedelta(seconds=s)),
         "started_at": SECONDS.map(lambda s: NOW + timedelta(seconds=s)),
         "kill_command_id": st.sampled_from([None, None, None, "c"]),
-        BLOCKS: st.sampled_from([False, False, False, True]),
+        "blocks": st.sampled_from([False, False, False, True]),
     }
 )
 

@@ -149,8 +149,9 @@ def test_a_third_party_and_a_destination_have_different_names(tmp_path: Path) ->
     refused = refusal(tmp_path, text)
     assert refused.startswith("`third_parties.card`: must not have the name of a destination")
     for name in ("todo", "workflows"):
-        refused = refusal(tmp_path, f"third_parties.{name} = {{}}")
-        assert refused.startswith(f"`third_parties.{name}`: must be another name")
+        for where in ("third_parties", "publishers"):
+            refused = refusal(tmp_path, f"{where}.{name} = {{type = 'null'}}")
+            assert refused.startswith(f"`{where}.{name}`: must be another name")
     refused = refusal(tmp_path, "[third_parties.'Card payments']")
     assert refused.startswith("`third_parties`: the name of a third party must be lower-case words")
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from delta_outbox.store.presence import KEPT_SECONDS, Presence
+from delta_outbox.store.presence import KEPT_SECONDS, Presence, Says
 
 HOLDS = """
 import sys
 from pathlib import Path
-from delta_outbox.store.presence import Presence
+from delta_outbox.store.presence import Presence, Says
 presence = Presence(Path(sys.argv[1]))
 presence.enter("other/relay")
 print("in", flush=True)
@@ -73,18 +73,21 @@ def test_of_a_relay_that_was_never_here_nothing_is_known(folder: Path) -> None:
     nowhere.leave()
 
 
-def test_a_relay_says_what_it_takes_at_once(folder: Path) -> None:
-    """What a relay takes at once is there while it lives; of one that says nothing, or works
-    elsewhere, nothing is known.
+def test_a_relay_says_something_of_itself(folder: Path) -> None:
+    """What a relay said last is there while it lives; of one that says nothing, or works elsewhere,
+    nothing is known.
     """
     presence = Presence(folder)
-    presence.enter("mine", {"batch_size": 10, "batch_bytes": 20})
-    assert {"batch_size": 10, "batch_bytes": 20} == Presence(folder).takes("mine")
+    presence.enter("mine")
+    for problem in ("long " * 100, None):
+        says: Says = {"batch_size": 10, "problem": problem}
+        presence.say(says)
+        assert says == Presence(folder).words_of("mine")
     with other(folder) as process:
-        assert {} == presence.takes("other/relay")
+        assert {} == presence.words_of("other/relay")
         process.communicate()
     presence.leave()
-    assert [{}, {}] == [Presence(folder).takes("mine"), Presence(None).takes("mine")]
+    assert [{}, {}] == [Presence(folder).words_of("mine"), Presence(None).words_of("mine")]
 
 
 def test_what_killed_relays_leave_is_removed(folder: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from tests.unit.testing.outbox_model import OutboxModel
 from tests.unit.testing.outbox_oracle import HOLDING
 
-from delta_outbox.lifecycle.claims import BLOCKS, DELIVERIES
+from delta_outbox.lifecycle.claims import DELIVERIES
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.results import Result
 from delta_outbox.lifecycle.states import State
@@ -77,12 +77,9 @@ class SelectsByTheWindow(MemoryStore):
         rows = [
             row for row in self.rows.values() if row.state is State.PENDING or self._holds_up(row)
         ]
-        listed = [
-            {**row.delivery(), BLOCKS: row.state is not State.PENDING, "started_at": None}
-            for row in rows
-        ]
-        schema = DELIVERIES.append(pa.field(BLOCKS, pa.bool_()))
-        window = Window(pa.Table.from_pylist(listed, schema), self._policies, batch_size=len(rows))
+        listed = [{**row.delivery(), "started_at": None} for row in rows]
+        table = pa.Table.from_pylist(listed, DELIVERIES)
+        window = Window(table, self._policies, batch_size=len(rows))
         window.select(now=self.now())
         found: set[str] = set()
         while len(window):

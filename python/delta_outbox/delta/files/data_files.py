@@ -11,11 +11,13 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from delta_outbox.core.arrow import days_of
+from delta_outbox.core.byte_bounds import AT_ONCE
 from delta_outbox.delta.files.log_state import TableForm
 
 _LONGEST: Final = 64  # characters of a text that is kept as the least or greatest of a file
@@ -25,7 +27,8 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 _FIRST: Final = (datetime.min - _EPOCH) // _MILLISECOND  # noqa: DTZ901
 _LAST: Final = (datetime.max - _EPOCH) // _MILLISECOND  # noqa: DTZ901
 # Columns of which nearly each row has another value: a dictionary of them is thrown away again.
-_UNIQUE: Final = frozenset({"event_id", "receipt", "plan"})
+_UNIQUE: Final = frozenset({"event_id", "payload", "receipt", "plan"})
+_ROWS_PER_FILE: Final = 200_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +53,7 @@ class DataFile:
 
 
 def write_files(table: Path, rows: pa.Table, form: TableForm) -> Iterator[DataFile]:
-    """Write rows, a file for each partition that they are of.
+    """Write rows, in their order, a file or several for each partition that they are of.
 
     Args:
         table: its folder.
@@ -60,16 +63,33 @@ def write_files(table: Path, rows: pa.Table, form: TableForm) -> Iterator[DataFi
     dated = rows
     for name, instant in form.dates.items():
         dated = dated.append_column(name, days_of(rows[instant]))
+    for name, source in form.sizes.items():
+        dated = dated.append_column(name, pc.binary_length(rows[source]))
     names = list(form.partitioned_by)
     kept = [field.name for field in form.columns if field.name not in names]
-    partitions = dated.select(names).group_by(names).aggregate([]).to_pylist()
-    for values in partitions:
-        part = dated
-        for name, value in values.items() if len(partitions) > 1 else ():
-            part = part.filter(pc.equal(part[name], pa.scalar(value, part[name].type)))
-        partition = {name: str(value) for name, value in values.items()}
-        # The partition columns as well, as Delta writes them: whoever reads a file finds them.
-        yield _write(table, part.select([*kept, *names]), form, partition)
+    # The partition columns as well, as Delta writes them: whoever reads a file finds them.
+    dated = dated.select([*kept, *form.sizes, *names])
+    for part in _parts(dated, names):
+        partition = {name: str(part[name][0].as_py()) for name in names}
+        for first in range(0, part.num_rows, _ROWS_PER_FILE):
+            yield _write(table, part.slice(first, _ROWS_PER_FILE), form, partition)
+
+
+def _parts(rows: pa.Table, names: Collection[str]) -> Iterator[pa.Table]:
+    """Yield the rows of each partition."""
+    partition = np.zeros(rows.num_rows, np.int64)
+    for name in names:
+        codes = rows[name].combine_chunks().dictionary_encode()
+        partition = partition * len(codes.dictionary) + codes.indices.to_numpy()
+        partition = np.unique(partition, return_inverse=True)[1]
+    order = np.argsort(partition, kind="stable")
+    cuts = np.flatnonzero(np.diff(partition[order])) + 1
+    if not cuts.size:
+        if rows.num_rows:
+            yield rows
+        return
+    for places in np.split(order, cuts):
+        yield rows.take(pa.array(places))
 
 
 def _write(table: Path, rows: pa.Table, form: TableForm, partition: Mapping[str, str]) -> DataFile:
@@ -83,6 +103,7 @@ def _write(table: Path, rows: pa.Table, form: TableForm, partition: Mapping[str,
             rows,
             path,
             compression="snappy",
+            row_group_size=max(1, AT_ONCE * rows.num_rows // max(AT_ONCE, rows.nbytes)),
             use_dictionary=[name for name in rows.column_names if name not in _UNIQUE],
             store_schema=False,
         )

@@ -175,7 +175,7 @@ def first_states(rows: pa.Table) -> pa.Table:
         "available_at": known(rows["available_at"], pa.scalar(None, _INSTANT)),
     }
     constant = {
-        "ambiguous": False,
+        **dict.fromkeys(("ambiguous", "blocks"), False),
         "destination": "",
         **dict.fromkeys(("lifecycle", "attempts", "publish_attempts"), 0),
         **dict.fromkeys(("crashes", "suspect"), 0),
@@ -224,7 +224,7 @@ def with_locations(deliveries: pa.Table, files: Mapping[int, Sequence[AddedFile]
     several rows of an id.
 
     Args:
-        deliveries: columns of `claims.DELIVERIES`, and any others, in any order, which is kept.
+        deliveries: columns of `claims.DELIVERIES`, in any order, which is kept.
         files: of the event log, by their commits.
 
     Returns:

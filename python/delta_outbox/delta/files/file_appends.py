@@ -1,4 +1,4 @@
-"""Numbered appends without a Spark job: Arrow writes the file, Delta's log store commits it.
+"""Appends without a Spark job: Arrow writes the file, Delta's log store commits it.
 
 Delta's own append plans half a dozen queries about the table's log, and Spark's writer takes two
 microseconds for each field of a row; together that is most of what a relay costs. Where table and
@@ -57,17 +57,18 @@ class FileAppends:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
-    def append(self, table: str, rows: pa.Table, app_id: str, number: int, *, tag: str) -> bool:
-        """Append rows under a number of a writer, unless the number was used before.
+    def append(
+        self, table: str, rows: pa.Table, *, tag: str, numbered: tuple[str, int] | None = None
+    ) -> bool:
+        """Append rows, unless it is under a number that was used before.
 
-        Whether they are there is for the caller to find out, by the tag.
+        Whether they are there then is for the caller to find out, by the tag.
 
         Args:
             table: the full name of a log.
             rows: all columns that a writer gives.
-            app_id: the writer id under which Delta keeps one version per append.
-            number: the version.
             tag: what the commit says of itself (`userMetadata`).
+            numbered: the writer id under which Delta keeps one version per append, and the version.
 
         Returns:
             False where the append is Spark's to make; nothing was written.
@@ -90,8 +91,7 @@ class FileAppends:
             folder=folder,
             store=store,
             rows=rows,
-            app_id=app_id,
-            number=number,
+            numbered=numbered,
             tag=tag,
         )
         return append.run(state)
@@ -106,8 +106,7 @@ class _Append:
         folder: where Delta keeps the log.
         store: that commits.
         rows: what is appended.
-        app_id: the numbered writer.
-        number: of the append.
+        numbered: the writer and the number of the append, if it has one.
         tag: of the commit.
     """
 
@@ -115,8 +114,7 @@ class _Append:
     folder: Path
     store: LogStore
     rows: pa.Table
-    app_id: str
-    number: int
+    numbered: tuple[str, int] | None
     tag: str
 
     def run(self, state: LogState | None) -> bool:
@@ -134,7 +132,7 @@ class _Append:
             for _ in range(ATTEMPTS):
                 if state is None or not isinstance(form, TableForm) or state.form is not form:
                     return False  # it was altered meanwhile
-                if state.numbers.get(self.app_id, -1) >= self.number:
+                if self.numbered and state.numbers.get(self.numbered[0], -1) >= self.numbered[1]:
                     return True
                 version = state.version + 1
                 if version % form.checkpoint_interval == 0:
@@ -154,8 +152,7 @@ class _Append:
                     note_commit(
                         self.folder,
                         state,
-                        app_id=self.app_id,
-                        number=self.number,
+                        numbered=self.numbered,
                         last_row_id=last,
                     )
                     return True
@@ -193,8 +190,10 @@ class _Append:
                     "txnId": str(uuid.uuid4()),
                 }
             },
-            {"txn": {"appId": self.app_id, "version": self.number, "lastUpdated": now}},
         ]
+        if self.numbered:
+            app_id, number = self.numbered
+            actions.append({"txn": {"appId": app_id, "version": number, "lastUpdated": now}})
         for file in files:
             numbered = {"baseRowId": last + 1, "defaultRowCommitVersion": version}
             actions.append(

@@ -37,8 +37,8 @@ FIRST_READER: Final = 1  # what a table may do that its readers need not know of
 
 FEATURES: Final = frozenset(
     {
-        *("appendOnly", "changeDataFeed", "checkConstraints", "domainMetadata"),
-        *("generatedColumns", "invariants", "rowTracking"),
+        *("allowColumnDefaults", "appendOnly", "changeDataFeed", "checkConstraints"),
+        *("domainMetadata", "generatedColumns", "invariants", "rowTracking"),
     }
 )
 """The table features that a writer of files knows."""
@@ -46,17 +46,27 @@ FEATURES: Final = frozenset(
 # with them.
 _WRITERS: Final = (2, 3, 4, 7)
 _TYPES: Final[Mapping[str, pa.DataType]] = {
+    "binary": pa.binary(),
     "boolean": pa.bool_(),
     "integer": pa.int32(),
     "long": pa.int64(),
     "string": pa.string(),
     "timestamp": pa.timestamp("us", tz="UTC"),
 }
+_MAP: Final = {
+    "type": "map",
+    "keyType": "string",
+    "valueType": "string",
+    "valueContainsNull": True,
+}
 _PARTITIONED_BY: Final = frozenset({"integer", "long", "string"})  # as they stand in a path
 _CHECK: Final = "delta.constraints."
 _STATISTICS: Final = "delta.dataSkippingStatsColumns"
 _CHECKPOINTS: Final = "delta.checkpointInterval"
 _DATE_OF: Final = "cast({} as date)"
+_SIZE_OF: Final = "octet_length({})"
+# A writer gives all columns, so that no default counts.
+_NOTED: Final = frozenset({"comment", "CURRENT_DEFAULT"})
 
 _PROPERTIES: Final[Mapping[str, Callable[[str], object]]] = {
     FORMAT_PROPERTY: str.isdecimal,
@@ -89,6 +99,7 @@ class TableForm:
     Args:
         columns: that a writer gives, in the order of the table, required ones not nullable.
         dates: of the instant of which a generated partition column is the date.
+        sizes: of the bytes of which another generated column is the number.
         partitioned_by: the partition columns.
         conditions: the CHECK constraints by name.
         statistics: the columns of which Delta keeps the least and the greatest value of a file.
@@ -98,6 +109,7 @@ class TableForm:
 
     columns: pa.Schema
     dates: Mapping[str, str]
+    sizes: Mapping[str, str]
     partitioned_by: Sequence[str]
     conditions: Mapping[str, pc.Expression]
     statistics: frozenset[str]
@@ -190,15 +202,14 @@ def followed(folder: Path, state: LogState) -> LogState | None:
 
 
 def note_commit(
-    folder: Path, state: LogState, *, app_id: str, number: int, last_row_id: int
+    folder: Path, state: LogState, *, numbered: tuple[str, int] | None, last_row_id: int
 ) -> None:
     """Note what is known after the commit that has just followed, which is ours.
 
     Args:
         folder: where Delta keeps the log.
         state: what was known before it.
-        app_id: the numbered writer.
-        number: of the append.
+        numbered: the numbered writer and the number of the append, if it has one.
         last_row_id: the last id that it gave to a row.
     """
     file = identity_of(commit_file(folder, state.version + 1))
@@ -207,7 +218,7 @@ def note_commit(
             state,
             version=state.version + 1,
             file=file,
-            numbers={**state.numbers, app_id: number},
+            numbers={**state.numbers, **dict([numbered] if numbered else [])},
             last_row_id=last_row_id,
         )
 
@@ -254,21 +265,27 @@ def _form(metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> TableForm
     _demand(partitioned_by, "no partitions")
     columns: list[pa.Field] = []
     dates: dict[str, str] = {}
+    sizes: dict[str, str] = {}
     for field in json.loads(metadata["schemaString"])["fields"]:
         name, more = field["name"], field["metadata"]
         generated = more.get("delta.generationExpression")
         if generated is not None:
             instant = next((c for c in columns if generated == _DATE_OF.format(c.name)), None)
-            if instant is None or instant.nullable or name not in partitioned_by:
+            source = next((c for c in columns if generated == _SIZE_OF.format(c.name)), None)
+            if instant is not None and not instant.nullable and name in partitioned_by:
+                dates[name] = instant.name
+            elif source is not None and (source.type, field["type"]) == (pa.binary(), "integer"):
+                sizes[name] = source.name
+            else:
                 raise _NotKnownError(f"generated column {name}")
-            dates[name] = instant.name
         else:
-            kind = str(field["type"])  # of several fields if it is no name
-            _demand(kind in _TYPES and more.keys() <= {"comment"}, f"column {name}")
+            kind = _type_of(field["type"])
+            if kind is None or not more.keys() <= _NOTED:
+                raise _NotKnownError(f"column {name}")
             if name in partitioned_by:
-                known = kind in _PARTITIONED_BY and not field["nullable"]
+                known = field["type"] in _PARTITIONED_BY and not field["nullable"]
                 _demand(known, f"partition {name}")
-            columns.append(pa.field(name, _TYPES[kind], nullable=field["nullable"]))
+            columns.append(pa.field(name, kind, nullable=field["nullable"]))
     settings: Mapping[str, str] = metadata["configuration"]
     conditions: dict[str, pc.Expression] = {}
     for name, value in settings.items():
@@ -283,12 +300,20 @@ def _form(metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> TableForm
     return TableForm(
         columns=pa.schema(columns),
         dates=dates,
+        sizes=sizes,
         partitioned_by=partitioned_by,
         conditions=conditions,
         statistics=frozenset(kept),
         checkpoint_interval=int(settings.get(_CHECKPOINTS, 10)),
         has_row_ids="rowTracking" in features,
     )
+
+
+def _type_of(given: object) -> pa.DataType | None:
+    """Return the type of a column in Arrow, None if it is not known."""
+    if given == _MAP:
+        return pa.map_(pa.string(), pa.string())
+    return _TYPES.get(given) if isinstance(given, str) else None
 
 
 def _demand(is_so: object, otherwise: str) -> None:

@@ -25,8 +25,27 @@ def _all(*conditions: pc.Expression) -> pc.Expression:
     return reduce(and_, conditions)
 
 
+def _is_short(name: str, most: int) -> pc.Expression:
+    """Say whether a text has so many bytes at most."""
+    return pc.binary_length(_of(name)) <= most
+
+
+_NAMES: Final = "concat_ws(' ', event_id, event_type, ordering_key, partition_key)"
+
 # twin: macros/storage/log_checks.sql::log_checks
 _CONDITIONS: Final[Mapping[str, pc.Expression]] = {
+    "length(event_id) > 0": _of("event_id") != "",
+    "length(event_type) > 0": _of("event_type") != "",
+    # `broken` asks it of all text.
+    f"decode(encode({_NAMES}, 'UTF-16BE'), 'UTF-16BE') = {_NAMES}": pc.scalar(True),
+    "octet_length(event_id) <= 512 and octet_length(event_type) <= 512 "
+    "and coalesce(octet_length(ordering_key) <= 1024, true) "
+    "and coalesce(octet_length(partition_key) <= 1024, true)": _all(
+        _is_short("event_id", 512),
+        _is_short("event_type", 512),
+        _of("ordering_key").is_null() | _is_short("ordering_key", 1024),
+        _of("partition_key").is_null() | _is_short("partition_key", 1024),
+    ),
     "epoch >= 0 and lane >= 0 and sequence >= 1 and arrival >= 0": _all(
         *(_of(name) >= 0 for name in ("epoch", "lane", "arrival")), _of("sequence") >= 1
     ),
@@ -61,7 +80,7 @@ _CONDITIONS: Final[Mapping[str, pc.Expression]] = {
     ),
     "number >= 1 and length(writer) > 0": (_of("number") >= 1) & (_of("writer") != ""),
 }
-# ALTER TABLE puts blanks between all words of a condition; no literal of ours holds one.
+# ALTER TABLE puts blanks between all words of a condition. In literals of ours none decides.
 _BLANKS: Final = re.compile(r"\s+")
 _OF_BARE_TEXT: Final = {_BLANKS.sub("", sql): check for sql, check in _CONDITIONS.items()}
 _TRIPLES: Final = re.compile(
@@ -98,7 +117,8 @@ def _is_in_range(name: str) -> pc.Expression:
 
 
 def broken(rows: pa.Table, conditions: Mapping[str, pc.Expression]) -> str | None:
-    """Return the name of a constraint that some row does not fulfil; None if all are fulfilled.
+    """Return the name of a constraint that some row does not fulfil, or `text` if some text is not
+    UTF-8; None if all is well.
 
     As in SQL, what cannot be said (NULL) is not fulfilled.
 
@@ -106,6 +126,10 @@ def broken(rows: pa.Table, conditions: Mapping[str, pc.Expression]) -> str | Non
         rows: all that is to be written.
         conditions: by name.
     """
+    try:
+        rows.validate(full=True)
+    except pa.ArrowInvalid:
+        return "text"
     asked = ds.dataset(rows).to_table(columns=dict(conditions))
     for name in conditions:
         if not pc.all(asked[name], skip_nulls=False, min_count=0).as_py():

@@ -18,7 +18,6 @@ from delta_outbox.relay.destinations.payload_formats import (
     payload_format_of,
     prepare_payload_formats,
 )
-from delta_outbox.relay.destinations.task_runner import TaskRunner
 from delta_outbox.relay.publish.producer_slots import ProducerSlots
 from delta_outbox.relay.publish.publishing import Publishing
 from delta_outbox.relay.publish.tracing import check_tracing
@@ -32,7 +31,6 @@ class Destinations:
         outbox: the store.
         isolation: what each destination may be asked, and whether one may be missing.
         forget_plan: called when what is planned may have been made for others.
-        tasks: runs what goes to a third party.
     """
 
     def __init__(
@@ -41,12 +39,10 @@ class Destinations:
         isolation: Isolation,
         *,
         forget_plan: Callable[[], None],
-        tasks: TaskRunner,
     ) -> None:
         self._outbox = outbox
         self._isolation = isolation
         self._forget_plan = forget_plan
-        self._runner = tasks
         self._slots = ProducerSlots(outbox.worker_id)
         self._destinations: Mapping[str, tuple[str, Mapping[str, object]]] = {}
         self._payload_formats: Mapping[str, CloudEventFormat] = {}
@@ -107,12 +103,11 @@ class Destinations:
     def _prepare_for(self, policies: PolicySet) -> None:
         """Check the destinations of policies before they are put into force."""
         settings = self._outbox.settings
-        published = policies.without(self._runner.third_parties)
-        payload_formats = prepare_payload_formats(published, settings)
-        if not published.destinations <= set(self._destinations):
+        payload_formats = prepare_payload_formats(policies, settings)
+        if not policies.destinations <= set(self._destinations):
             if settings.relay.tracing:
                 check_tracing()
-            self._take(published.destinations, payload_formats)
+            self._take(policies.destinations, payload_formats)
         self._forget_plan()  # it was made by other policies
 
     def _take(self, names: Iterable[str], payload_formats: Mapping[str, CloudEventFormat]) -> None:

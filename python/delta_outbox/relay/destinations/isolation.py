@@ -129,15 +129,14 @@ class Isolation:
     # --- what may be asked -------------------------------------------------------------------
 
     def unavailable(self) -> frozenset[str]:
-        """Return the destinations that nothing is to be taken for: paused, open, or nobody's."""
+        """Return the destinations that nothing is to be taken for: paused, or open."""
         now = self._clock.monotonic()
         is_open = {
             name
             for name, breaker in self._breakers.items()
             if breaker.state(now) is BreakerState.OPEN
         }
-        unserved = {one for one in self._runner.third_parties if not self._runner.at_once(one)}
-        return (self._paused & self._limits.keys()) | is_open | unserved
+        return (self._paused & self._limits.keys()) | is_open
 
     def per_destination(self, *, batch_size: int, ahead: int) -> PerDestination | None:
         """Return how to ask for what is eligible; None if destinations need not be isolated.
@@ -271,12 +270,13 @@ class Isolation:
             if name in self._keys:
                 self._keys[name].take(_keys_of(claim.deliveries), now)
 
-    def completed(self, claim: Claim, results: Sequence[PublishResult]) -> bool:
+    def completed(self, claim: Claim, results: Sequence[PublishResult], *, to: str) -> bool:
         """Note what became of a claim; say whether what is planned no longer holds.
 
         Args:
             claim: that was sent.
             results: one per delivery, in its order.
+            to: its destinations, joined by `|`.
         """
         if not self.is_isolated:
             return False
@@ -285,8 +285,11 @@ class Isolation:
         answered[list(others)] = [_answered(one) for one in others.values()]
         now = self._clock.monotonic()
         changed = []
-        for name in claim.deliveries["destination"].unique().to_pylist():
-            its = mask_of(pc.equal(claim.deliveries["destination"], name))
+        names = to.split("|")
+        for name in names:
+            its = np.ones(len(claim), dtype=bool)
+            if len(names) > 1:
+                its = mask_of(pc.equal(claim.deliveries["destination"], name))
             found = answered[its & (answered != _UNTRIED)] == _ANSWERED
             error = _last_error(one for place, one in others.items() if its[place])
             if name in self._breakers and self._breakers[name].completed(

@@ -29,6 +29,11 @@ class TaskRunner:
         """Return the destinations that it serves."""
         return ()
 
+    @property
+    def problem(self) -> str | None:
+        """Return why tasks go on by former workflows; None if they do not."""
+        return None
+
     def policies(self) -> tuple[DeliveryPolicy, ...]:
         """Return the delivery policies of tasks; the same object as long as nothing changes."""
         return ()

@@ -91,6 +91,6 @@ class Arrivals:
         then their workers can read them, and nothing of them passes Spark.
 
         Args:
-            deliveries: columns of `claims.DELIVERIES`, and any others, in any order, which is kept.
+            deliveries: columns of `claims.DELIVERIES`, in any order, which is kept.
         """
         return self._reader.located(self._events, deliveries)

@@ -29,6 +29,7 @@ class LeftOut:
         again_at: monotonic seconds at which the window has to be listed again.
         unavailable: destinations for which something is left out, to be listed again as soon as one
             of them is available.
+        has_more: something else is left out, such as tasks that this process does not run.
     """
 
     def __init__(
@@ -37,15 +38,19 @@ class LeftOut:
         *,
         again_at: float = NEVER,
         unavailable: frozenset[str] = _OPEN,
+        has_more: bool = False,
     ) -> None:
         self._scopes = np.empty(0, np.uint64) if scopes is None else scopes
         self.again_at = again_at
         self.unavailable = unavailable
+        self._has_more = has_more
 
     @property
     def is_any(self) -> bool:
         """Say whether something is left out, or the window has to be listed again."""
-        return bool(self._scopes.size or self.unavailable) or self.again_at < NEVER
+        return (
+            bool(self._scopes.size or self.unavailable) or self.again_at < NEVER or self._has_more
+        )
 
     def cut(self, window: Window, *, room: int, closed: frozenset[str], timing: Timing) -> None:
         """Leave out of a window what is not due for long; if more has to wait than there is room
@@ -62,6 +67,7 @@ class LeftOut:
         for until, unavailable in ((now + LATER, _OPEN), (now + LATER, closed), (now, closed)):
             dropped = window.drop_waiting(until=until, unavailable=unavailable)
             if dropped is not None:
+                self._has_more = True
                 numbers = np.sort(numbers_of(pa.chunked_array([dropped.scopes])))
                 numbers = numbers[~self._has(numbers)]
                 places = np.searchsorted(self._scopes, numbers)

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.core.errors import LaneClosed
 from delta_outbox.core.literals import listed
-from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.lifecycle.claims import in_order
 from delta_outbox.relay.destinations.isolation import Isolation
 from delta_outbox.relay.plan.backlog import last_tried
 from delta_outbox.relay.plan.lane_share import LaneShare
 from delta_outbox.relay.plan.left_out import NEVER, LeftOut
+from delta_outbox.relay.plan.timing import LOW_SECONDS
 from delta_outbox.store.leases import LeaseWatch
 from delta_outbox.store.open_deliveries import Overview
 from delta_outbox.store.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+ITEMS_PAUSE: Final = 1.0  # seconds, until items are looked at again that are over and still there
 
 
 @dataclass(kw_only=True)
@@ -48,7 +51,7 @@ class Listed:
     """What goes into the window.
 
     Args:
-        rows: in order: columns of `claims.DELIVERIES`, and of `BLOCKS` where some only block.
+        rows: columns of `claims.DELIVERIES`, in order.
         reached: version of the event log. Up to there this is all that is open, but for what is
             left out; behind it nothing has been tried. None if it is only the first of it.
         left_out: what is.
@@ -100,43 +103,45 @@ class Listing:
         self._leases.observe(found.claims, since=since)
         return Opened(versions=dict(latest), everything=everything, ours=ours, found=found)
 
-    def end_claims(self, opened: Opened, *, in_flight: Set[str]) -> int:
-        """End claims whose worker is gone or whose lease we have seen run out; return how many
-        transitions that made.
+    def end_claims(self, opened: Opened, *, in_flight: Set[str], answered_to: datetime) -> int:
+        """End claims whose worker is gone or whose lease we have seen run out, and items that are
+        over; return how many transitions that made.
 
         Args:
             opened: what is open.
             in_flight: our own claims that are.
+            answered_to: all commands that were committed by then have been applied.
         """
         expired = self._outbox.expired_claims
         over = expired.choose(opened.found.claims, self._leases, in_flight=in_flight)
         self.is_unresolved = False
         try:
             count = expired.expire(opened.ours, over)
+            # One append: if it has lost, what is open does not show what came before the next one.
+            if not count and opened.found.has_items_over:
+                count = expired.end_items(opened.ours, answered_to=answered_to)
         except LaneClosed:  # of a table that was rewound; they end in the next epoch
             return 0
         self.is_unresolved = expired.has_unresolved
         return count
 
-    def leases_left(self, claims: Sequence[Mapping[str, Any]]) -> list[float]:
-        """Return for how many seconds each claim of others has to be left alone.
+    def leases_left(self, found: Overview) -> list[float]:
+        """Return for how many seconds each claim of others has to be left alone, and the first of
+        the items.
 
         Args:
-            claims: as they were observed.
+            found: what is open, as it was observed.
         """
-        now = self._outbox.clock.now()
         left = [
-            max(
-                0.0,
-                (claim["lease_expires_at"] - now).total_seconds()
-                if claim["claimed_by"] == TO_DO
-                else self._leases.remaining(str(claim["claim_id"])),
-            )
-            for claim in claims
+            max(0.0, self._leases.remaining(str(claim["claim_id"])))
+            for claim in found.claims
             if claim["claimed_by"] != self._outbox.worker_id
         ]
         if self.is_unresolved:  # what is over, and stays, is asked for when it says
-            return [seconds for seconds in left if seconds > 0]
+            left = [seconds for seconds in left if seconds > 0]
+        if found.items_over is not None:
+            item = (found.items_over - self._outbox.clock.now()).total_seconds()
+            left.append(item if item > 0 else ITEMS_PAUSE)
         return left
 
     def list_open(
@@ -184,6 +189,7 @@ class Listing:
             first.blocked,
             again_at=self._again_at(found, due=first.next_due),
             unavailable=apart.unavailable if apart else frozenset(),
+            has_more=first.rows.num_rows < found.listable,
         )
         return Listed(rows=first.rows, reached=reached if first.is_all else None, left_out=left_out)
 
@@ -195,7 +201,8 @@ class Listing:
             due: when the first is due of what is left out.
         """
         clock = self._outbox.clock
-        waits = [seconds for seconds in self.leases_left(found.claims) if seconds > 0]
+        # A lease may have run out since the claims that are over were ended.
+        waits = [max(seconds, LOW_SECONDS) for seconds in self.leases_left(found)]
         if self.is_unresolved:
             waits.append(self._outbox.unknown_results.seconds_to_wait())
         if due is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from delta_outbox.core.literals import instant_literal
+from delta_outbox.lifecycle.claims import OPEN_ITEM
 from delta_outbox.relay.plan.lane_share import LaneShare
 from delta_outbox.relay.plan.standby import STANDBY_SECONDS
 from delta_outbox.relay.plan.timing import Timing
@@ -24,8 +25,9 @@ class _Seen:
     Args:
         versions: of the logs of events and of commands.
         open: deliveries, waiting or claimed.
-        due: those that may be claimed now, and claims, which may be left to us.
-        next_due: when the next one is, in monotonic seconds.
+        due: those that may be claimed now, and claims, which may be left to us; items that are over
+            count as one.
+        next_due: when the next one is, or an item is over, in monotonic seconds.
         until: monotonic seconds; before that another poll would probably show the same.
     """
 
@@ -80,10 +82,11 @@ class OtherLanes:
         now = self._clock.monotonic()
         if self._share.has_all or now < self._go_on_at or not (self._seen and self._seen.due):
             return frozenset()
-        condition = f"available_at <= {instant_literal(self._clock.now())}"
-        condition = f"state = 'PENDING' and coalesce({condition}, true)"
+        at = instant_literal(self._clock.now())
+        condition = f"state = 'PENDING' and coalesce(available_at <= {at}, true)"
+        condition += f" or {OPEN_ITEM} and lease_expires_at <= {at}"
         if not own.open:
-            condition += " or state = 'CLAIMED'"
+            condition += f" or state = 'CLAIMED' and not {OPEN_ITEM}"
         lanes = self._share.unowned(read_view, condition=condition)
         if lanes:
             self._go_on_at = now + STANDBY_SECONDS
@@ -145,10 +148,11 @@ class OtherLanes:
         if self._share.has_all:
             return
         found = self._outbox.deliveries.overview(self._share.others(read_view))
-        due = found.due + len(found.claims)
+        due = found.due + len(found.claims) + found.has_items_over
         next_due = float("inf")
-        if found.next_due is not None and not due:
-            next_due = self._timing.instant_of(found.next_due)
+        if not due:
+            nexts = [one for one in (found.next_due, found.items_over) if one is not None]
+            next_due = min(map(self._timing.instant_of, nexts), default=next_due)
         now = self._clock.monotonic()
         self._seen = _Seen(
             versions=_versions(latest),

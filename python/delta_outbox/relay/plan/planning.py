@@ -14,10 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.core.literals import listed
-from delta_outbox.core.reserved_names import TO_DO
-from delta_outbox.lifecycle.claims import DELIVERIES, in_order, joined
+from delta_outbox.lifecycle.claims import DELIVERIES, OPEN_ITEM, in_order, joined
 from delta_outbox.lifecycle.policy import PolicySet
-from delta_outbox.lifecycle.states import OPEN_STATES, State
+from delta_outbox.lifecycle.states import OPEN_STATES
 from delta_outbox.relay.destinations.isolation import Isolation
 from delta_outbox.relay.plan.arrivals import Arrivals, Arrived
 from delta_outbox.relay.plan.freshness import Freshness
@@ -73,7 +72,8 @@ class Planning:
         self._left_out = LeftOut()
         self._has_others = False  # others had claims when it was listed
         self._has_more = False  # events were left unread
-        self._is_stuck = False  # what waits for its destination takes the places of the others
+        self._enough = 0  # deliveries; with as many eligible, no more are read
+        self._is_stuck = False  # it is of no use to read on: all that is open has to be listed
         self._policy_version = ""  # of the window; empty until the first poll
         self._commands_seen = 0
         self._epoch: Epoch | None = None  # of the lanes, at the last poll
@@ -175,7 +175,8 @@ class Planning:
     @property
     def is_fresh(self) -> bool:
         """Say whether another poll would probably show the same."""
-        return self._timing.is_fresh and not self._has_more
+        may_read = self._has_more and len(self._window) < self._enough
+        return self._timing.is_fresh and not may_read
 
     @property
     def is_all_done(self) -> bool:
@@ -244,11 +245,11 @@ class Planning:
             is_idle: as `is_low` has been told.
         """
         started = self._timing.begin()
-        if self._outbox.logs.epoch != self._epoch:
-            self._begin_epoch()
+        self._begins_epoch()
         # Asked for when it is known which lanes there are: so they show how the last epoch ended.
+        asked_at = self._clock.now()
         latest = self._outbox.projection.latest_versions()
-        moved = self._standby.saw(latest["transitions"], at=started)
+        moved = self._standby.saw(latest["transitions"])
         stood_by = self._stands_by
         if self._is_quiet(latest, alive, moved=moved, now=started):
             return
@@ -267,7 +268,12 @@ class Planning:
             self._timing.end(started, is_cheap=True)
             return
         opened = self._resync(
-            latest, alive=alive, ahead=ahead, takes_over=takes_over, stood_by=stood_by
+            latest,
+            asked_at=asked_at,
+            alive=alive,
+            ahead=ahead,
+            takes_over=takes_over,
+            stood_by=stood_by,
         )
         self._other_lanes.forget()
         if self.has_work:
@@ -335,6 +341,7 @@ class Planning:
         ahead: int,
         alive: Set[str],
         is_idle: bool = False,
+        is_listed: bool = False,
         are_on_record: bool = True,
     ) -> bool:
         """Take what is open again and what is new into the window; False if it has to be listed.
@@ -344,16 +351,20 @@ class Planning:
             ahead: batches to plan; the first ones only, as long as somebody waits for them.
             alive: our own claims that are in flight.
             is_idle: as `is_low` has been told.
+            is_listed: the window has just been listed; else what is eligible, with nothing in
+                flight, could not be claimed.
             are_on_record: the endings of what is open again.
         """
         self._selects()
         limit, eligible = self._batch_size * ahead, len(self._window)
         after, to = self._versions["events"], latest["events"]
-        has_enough = 2 * eligible > limit
-        if has_enough and self._isolation.is_isolated and after < to and (is_idle or not alive):
+        self._enough = limit // 2 + 1
+        has_enough = eligible >= self._enough
+        if has_enough and after < to and (is_idle or (not alive and self._may_others_go_on())):
             self._is_stuck = True
             return False
-        most = limit if alive else min(limit, self._batch_size * FIRST_BATCHES)
+        is_awaited = not alive and (is_listed or not eligible)
+        most = min(limit, self._batch_size * FIRST_BATCHES) if is_awaited else limit
         new, reached = NOTHING, after
         if after < to and eligible < most and not has_enough:
             found = self._arrivals.read(after=after, to=to, limit=most - eligible)
@@ -363,6 +374,9 @@ class Planning:
             new = self._left_out.none_behind(
                 self._ours(found), self._outbox.policies_in_force, self._timing
             )
+            if self._left_out.again_at <= self._clock.monotonic():  # something is too old already
+                self._is_stuck = True
+                return False
             self._freshness.planned(found.deliveries.num_rows)
         requeued = self._requeued if are_on_record else []
         if new.num_rows or requeued:
@@ -373,6 +387,11 @@ class Planning:
         self._versions = {**latest, "events": reached}
         self._note_next_due()
         return True
+
+    def _may_others_go_on(self) -> bool:
+        """Say whether there are destinations for which nothing in the window is eligible."""
+        planned = self._window.destinations()
+        return self._isolation.has_others(name for to in planned for name in to.split("|"))
 
     def _ours(self, found: Arrived) -> pa.Table:
         """Return what is of our lanes, and note that the others have the rest."""
@@ -431,13 +450,22 @@ class Planning:
         self,
         latest: dict[str, int],
         *,
+        asked_at: datetime,
         alive: Set[str],
         ahead: int,
         takes_over: bool,
         stood_by: bool,
     ) -> Opened | None:
-        """List what is open, end claims that are over, apply commands, and make the window anew;
+        """List what is open, apply commands, end claims that are over, and make the window anew;
         None if the epoch has ended meanwhile.
+
+        Args:
+            latest: version of each log.
+            asked_at: before that was asked.
+            alive: our own claims that are in flight.
+            ahead: batches to plan.
+            takes_over: whether to work beside another living relay.
+            stood_by: others may have worked on our lanes.
         """
         self.forget()
         self._outbox.logs.catch_up(latest["transitions"])
@@ -454,10 +482,11 @@ class Planning:
         # Commands first: an answer that came in time counts, also if its item is over by now.
         seen = self._outbox.logs.positions
         self._apply_commands(latest)
+        if self._begins_epoch():  # an append has lost to the end of the former one
+            return None
         opened, seen = self._opened_since(seen, opened, latest), self._outbox.logs.positions
-        self._listing.end_claims(opened, in_flight=alive)
-        if self._outbox.logs.epoch != self._epoch:
-            self._begin_epoch()  # an append has lost to the end of the former one
+        self._listing.end_claims(opened, in_flight=alive, answered_to=asked_at)
+        if self._begins_epoch():
             return None
         opened = self._opened_since(seen, opened, latest)
         limit = self._batch_size * ahead
@@ -467,7 +496,9 @@ class Planning:
                 opened, ahead=ahead, in_flight=alive, leaves_untried=leaves_untried
             )
             self._take(listed, opened, alive=alive, room=limit)
-            if not self._is_whole or self._follow(opened.versions, ahead=ahead, alive=alive):
+            if not self._is_whole or self._follow(
+                opened.versions, ahead=ahead, alive=alive, is_listed=True
+            ):
                 break
         return opened
 
@@ -505,7 +536,7 @@ class Planning:
         # What became due since the question was asked counts as due soon; and while another
         # relay owns the lane, what is due is its next batch.
         found = opened.found
-        leases = self._listing.leases_left(found.claims)
+        leases = self._listing.leases_left(found)
         waits = [*leases, *([0.0] if self._stands_by and found.due else [])]
         if found.next_due is not None:
             waits.append((found.next_due - self._clock.now()).total_seconds())
@@ -533,14 +564,17 @@ class Planning:
     def _has_owner(self, claims: Sequence[Mapping[str, Any]], *, takes_over: bool) -> bool:
         return not takes_over and self._standby.has_owner(claims)
 
-    def _begin_epoch(self) -> None:
-        """Forget what was true of the lanes of another epoch."""
+    def _begins_epoch(self) -> bool:
+        """Forget what was true of the lanes of another epoch; say whether there is a new one."""
+        if self._outbox.logs.epoch == self._epoch:
+            return False
         self._epoch = self._outbox.logs.epoch
         self.forget()
         self._share.begin()
         self._stands_by, self._commands_seen = False, 0
         self._other_lanes.forget()
         self._timing.next_due = self._clock.monotonic()
+        return True
 
     def _is_quiet(
         self, latest: Mapping[str, int], alive: Set[str], *, moved: bool, now: float
@@ -595,6 +629,6 @@ class Planning:
         row = self._outbox.spark.sql(
             f"select count(*) as open from {self._outbox.tables.state} "
             f"where state in ({listed(OPEN_STATES)}) "
-            f"and not (state = '{State.CLAIMED}' and claimed_by = '{TO_DO}')"
+            f"and not {OPEN_ITEM}"
         ).first()
         self.open = int(row["open"]) if row is not None else 0

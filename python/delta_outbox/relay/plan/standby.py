@@ -42,16 +42,16 @@ class Standby:
         """Return when the log was first seen as it is, in monotonic seconds."""
         return self._at_rest[1]
 
-    def saw(self, version: int, *, at: float) -> bool:
-        """Note the latest version of the transition log; say whether it has moved.
+    def saw(self, version: int) -> bool:
+        """Note the latest version of the transition log, which has just been read; say whether it
+        has moved.
 
         Args:
             version: of its last commit.
-            at: monotonic seconds.
         """
         if version == self._at_rest[0]:
             return False
-        self._at_rest = version, at
+        self._at_rest = version, self._outbox.clock.monotonic()
         return True
 
     def goes_on(self, *, moved: bool, now: float) -> bool:

@@ -20,11 +20,11 @@ import pyarrow.compute as pc
 from delta_outbox.core.arrow import Mask, Numbers, mask_of
 from delta_outbox.core.byte_bounds import fitting, told_sizes
 from delta_outbox.core.instants import instant_of, micros
+from delta_outbox.core.reserved_names import RESERVED
 from delta_outbox.lifecycle.claim_policies import ClaimPolicies
-from delta_outbox.lifecycle.claims import BLOCKS
 from delta_outbox.lifecycle.endings import suspect_claim_limit
 from delta_outbox.lifecycle.order_scopes import goes_to, scopes_of
-from delta_outbox.lifecycle.policy import DeliveryPolicy, PolicySet
+from delta_outbox.lifecycle.policy import UNSERVED, DeliveryPolicy, PolicySet
 
 _FREE: Final = -1  # code of a delivery without an order scope
 _FIRST_ATTEMPT: Final = -2  # group of deliveries that have not failed; others: their suspicion
@@ -59,12 +59,15 @@ class Window:
     """Open deliveries, from which claims are cut.
 
     Args:
-        deliveries: columns of `claims.DELIVERIES`, in order, and of `BLOCKS` if some only block.
+        deliveries: columns of `claims.DELIVERIES`, in order.
         policies: the delivery policies in force.
         batch_size: deliveries per claim, at most; suspects get smaller ones.
         batch_bytes: of the payloads of a claim, at most, but for one that is larger; a payload of
             unknown size counts as so many. None for any number.
         lanes: the lane of each, where there are several; those of an order scope share one.
+
+    Raises:
+        ValueError: of a delivery it is not known whether it only blocks.
     """
 
     def __init__(
@@ -81,9 +84,9 @@ class Window:
         self._batch_size = batch_size
         self._batch_bytes = batch_bytes
         self._bytes = told_sizes(deliveries["payload_bytes"], unknown=batch_bytes or 0)
-        blocks = np.zeros(deliveries.num_rows, dtype=bool)
-        if BLOCKS in deliveries.column_names:
-            blocks = mask_of(deliveries[BLOCKS])
+        if deliveries["blocks"].null_count:
+            raise ValueError("Window: `blocks` must be known of each delivery.")
+        blocks = mask_of(deliveries["blocks"])
         self._is_killed = np.asarray(deliveries["kill_command_id"].is_valid()) & ~blocks
         scopes, self._scope = _coded(scopes_of(deliveries, policies))
         self._codes = {name: code for code, name in enumerate(scopes)}
@@ -94,6 +97,7 @@ class Window:
         self._due = _micros(deliveries["available_at"], otherwise=-_NEVER)
         self._expires = expiry_of(deliveries, policies)
         self._due[blocks] = self._expires[blocks] = _NEVER
+        self._is_served = _served(deliveries, policies)
         self._lets_go = self._is_killed | ~_may_hold(deliveries, policies)
         self._left = np.ones(deliveries.num_rows, dtype=bool)
         self._blocked = np.zeros(len(self._codes) + 1, dtype=bool)  # the last one is for _FREE
@@ -107,8 +111,8 @@ class Window:
         """Say whether something is eligible; `take` and the rest go by it until the next time.
 
         Eligible is what is due, not killed, not past its age, for a destination that is available,
-        and has nothing before it in its order scope that is not eligible itself, but for what lets
-        its key go when it is ended unsent.
+        no task that this process does not run, and has nothing before it in its order scope that is
+        not eligible itself, but for what lets its key go when it is ended unsent.
 
         Args:
             now: the instant.
@@ -138,7 +142,9 @@ class Window:
         gone &= ~self._blocked[self._scope]
         if not gone.any():
             return None
-        change = np.where(self._due > at, self._due, self._expires)[gone].min()
+        # What is due before that and too old then is to be ended, but not before it is due.
+        ends_at = np.maximum(self._due, self._expires)
+        change = np.where(self._due > at, self._due, ends_at)[gone].min()
         codes = np.unique(self._scope[gone])
         scopes = pa.array(list(self._codes), pa.string()).take(pa.array(codes[codes != _FREE]))
         self._left &= ~gone
@@ -286,7 +292,7 @@ class Window:
         """Return what is due and not blocked for now, and what of the due is to be ended unsent."""
         is_due = self._left & (self._due <= at)
         ends = is_due & (self._is_killed | (self._expires <= at))
-        is_due &= ~self._blocked[self._scope]
+        is_due &= ~self._blocked[self._scope] & self._is_served
         for name in self._destinations if unavailable else ():
             if set(name.split("|")) <= set(unavailable):
                 is_due &= ~self._is_to(name)
@@ -421,6 +427,16 @@ def expiry_of(deliveries: pa.Table, policies: PolicySet) -> Places:
         its = np.asarray(ages.is_valid())
         started = _micros(deliveries["started_at"], otherwise=_NEVER // 2)
         result[its] = started[its] + ages.drop_null().to_numpy()
+    return result
+
+
+def _served(deliveries: pa.Table, policies: PolicySet) -> Mask:
+    """Say what somebody serves here."""
+    result = np.ones(deliveries.num_rows, dtype=bool)
+    is_task = mask_of(pc.starts_with(deliveries["event_type"], RESERVED))
+    if is_task.any():
+        tasks = ClaimPolicies.by_type(deliveries["event_type"].filter(pa.array(is_task)), policies)
+        result[is_task] = mask_of(tasks.column(lambda one: one is not UNSERVED, pa.bool_()))
     return result
 
 

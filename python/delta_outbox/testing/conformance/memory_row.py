@@ -126,6 +126,7 @@ class Row:
             "kill_actor": self.kill.actor if self.kill else None,
             "kill_reason": self.kill.reason if self.kill else None,
             "payload_bytes": len(self.event.payload),
+            "blocks": self.state is not State.PENDING,
         }
 
     def record(self) -> Record:

@@ -5,6 +5,7 @@
 - code_check: whether the code is that of the workflows in force
 - derivation_loop: writes what follows, beside the relay
 - histories: what the log says of earlier attempts
+- hosts_in_force: the hosts of a relay, and the workflows that they were held against
 - task_policies: the delivery policies of tasks
 - tasks: reads, attempts, answers
 """

@@ -9,16 +9,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from threading import Lock, Thread
+from threading import Lock
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from delta_outbox.core.arrow import Mask
-from delta_outbox.core.errors import OutboxError
 from delta_outbox.core.redaction import describe
-from delta_outbox.core.reserved_names import NOBODY, RESERVED, TO_DO
+from delta_outbox.core.reserved_names import RESERVED, TO_DO
 from delta_outbox.lifecycle.claims import Claim
 from delta_outbox.lifecycle.endings import Attempted, Crashed
 from delta_outbox.lifecycle.policy import DeliveryPolicy
@@ -33,10 +32,10 @@ from delta_outbox.workflow_engine.derivation.plans import Plan
 from delta_outbox.workflow_engine.derived_events import DerivedEvents
 from delta_outbox.workflow_engine.execution.attempt_requests import attempt_request
 from delta_outbox.workflow_engine.execution.attempt_results import attempted, expired
-from delta_outbox.workflow_engine.execution.code_check import check_code
 from delta_outbox.workflow_engine.execution.derivation_loop import DerivationLoop
 from delta_outbox.workflow_engine.execution.histories import Histories
-from delta_outbox.workflow_engine.execution.task_policies import LONGEST_LEASE, task_policies
+from delta_outbox.workflow_engine.execution.hosts_in_force import HostsInForce
+from delta_outbox.workflow_engine.execution.task_policies import task_policies
 from delta_outbox.workflow_engine.hosts.attempts import AttemptReport, AttemptRequest
 from delta_outbox.workflow_engine.hosts.boot_clock import boot_time
 from delta_outbox.workflow_engine.hosts.call import Setup
@@ -47,8 +46,8 @@ logger: Final = logging.getLogger(__name__)
 
 AT_ONCE: Final = 1000  # tasks of a third party without a limit of its own
 PAUSE: Final = 5.0  # seconds, until a task is tried again that this relay could not attempt
-RETRY_SECONDS: Final = 30.0  # until workflows are tried again that could not be put into force
 NEVER: Final = datetime(2261, 12, 31, tzinfo=UTC)  # nanoseconds reach into the year 2262
+FORMER_PLANS: Final = 100  # whose tasks are served that the newest no longer has
 READERS: Final = 2  # threads that read what was claimed
 
 
@@ -91,7 +90,6 @@ class Tasks(TaskRunner):
         start_hosts: Callable[[Setup], HostPool] = HostPool,
     ) -> None:
         self._outbox, self._clock = outbox, outbox.clock
-        self._setup, self._start_hosts = setup, start_hosts
         self._newest = NewestWrites(
             outbox.spark, outbox.tables, writers=(WORKFLOWS,), clock=outbox.clock
         )
@@ -99,13 +97,11 @@ class Tasks(TaskRunner):
         self._derived = DerivedEvents(outbox)
         self._reader = self._derived.tasks  # it knows what was just written
         self._histories = Histories(outbox.spark, outbox.tables, clock=outbox.clock)
-        self._hosts: HostPool | None = None
+        self._in_force = HostsInForce(setup, clock=outbox.clock, start_hosts=start_hosts)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="tasks")
         self._policies: tuple[DeliveryPolicy, ...] = ()
-        self._plan_number = 0  # of which those are
         self._third_parties = frozenset[str]()
         self._items: set[str] = set()  # event types of what waits for a person
-        self._retry_at = 0.0  # monotonic seconds
         self._unread: Counter[str] = Counter()  # by event type; claimed and not submitted yet
         self._lock = Lock()
         self._loop = DerivationLoop(self._derive)
@@ -115,46 +111,29 @@ class Tasks(TaskRunner):
     def policies(self) -> tuple[DeliveryPolicy, ...]:
         """Return the delivery policies of tasks; the same object as long as nothing changes.
 
-        When workflows are put into force, hosts are started that have them. Where that fails, a
-        relay that has others already goes on with those, and tries again after a while.
-
         Raises:
-            OutboxError: hosts cannot load the first ones.
-            WorkflowsDiffer: the code of the first ones is another one.
+            OutboxError: the first time: hosts cannot load the workflows in force.
+            WorkflowsDiffer: the first time: the code is another one.
         """
-        newest, now = self._newest.of(WORKFLOWS), self._clock.monotonic()
-        if newest and newest.number != self._plan_number and now >= self._retry_at:
-            try:
-                self._take(Plan(newest.number, newest.plan))
-            except OutboxError as error:
-                if self._hosts is None:
-                    raise
-                self._retry_at = now + RETRY_SECONDS
-                logger.error("workflows_kept", extra={"problem": str(error)})
+        plan = self._in_force.follow(self._newest.of(WORKFLOWS))
+        if plan is not None:
+            kept = self._newest.writes[WORKFLOWS].last(FORMER_PLANS)
+            former = [Plan(one.number, one.plan) for one in kept if one.number < plan.number]
+            self._policies = task_policies([*reversed(former), plan])
+            self._items = {one.event_type for one in self._policies if one.destinations == (TO_DO,)}
+            self._third_parties = frozenset(
+                to for policy in self._policies for to in policy.destinations
+            )
         return self._policies
 
-    def _take(self, plan: Plan) -> None:
-        hosts = self._start_hosts(self._setup)
-        try:
-            check_code(plan, hosts.tasks)
-        except OutboxError:
-            hosts.close(0.0)
-            raise
-        before, self._hosts = self._hosts, hosts
-        if before is not None:  # what it runs ends there
-            Thread(target=before.close, args=(LONGEST_LEASE,), name="former hosts").start()
-        self._policies, self._plan_number = task_policies(plan), plan.number
-        self._items = {one.event_type for one in self._policies if one.destinations == (TO_DO,)}
-        self._third_parties = frozenset(
-            (
-                *(to for policy in self._policies for to in policy.destinations),
-                *(facts.third_party for facts in hosts.tasks.values()),
-            )
-        )
+    @property
+    def problem(self) -> str | None:
+        """Return why tasks go on by former workflows; None if they do not."""
+        return self._in_force.problem
 
     @property
     def third_parties(self) -> Collection[str]:
-        """Return the destinations that it serves; nobody serves `NOBODY`."""
+        """Return the destinations that it serves."""
         return self._third_parties
 
     def at_once(self, third_party: str) -> int:
@@ -163,8 +142,6 @@ class Tasks(TaskRunner):
         Args:
             third_party: its name; `todo` for people.
         """
-        if third_party == NOBODY:
-            return 0
         return self._outbox.settings.limits_of(third_party).workers or AT_ONCE
 
     def allowed(self, deliveries: pa.Table) -> Mask:
@@ -205,9 +182,10 @@ class Tasks(TaskRunner):
         if event_type in self._items:
             return AT_ONCE
         name = event_type.removeprefix(RESERVED)
-        if self._hosts is None or name not in self._hosts.tasks:
+        hosts = self._in_force.hosts
+        if hosts is None or name not in hosts.tasks:
             return 0
-        return self._hosts.room(*name.split("/", 1))
+        return hosts.room(*name.split("/", 1))
 
     # --- attempts ----------------------------------------------------------------------------
 
@@ -253,7 +231,8 @@ class Tasks(TaskRunner):
     def _requests(
         self, claims: Sequence[_Claimed]
     ) -> Mapping[str, tuple[AttemptRequest, Routing] | PublishResult]:
-        assert self._hosts is not None
+        hosts = self._in_force.hosts
+        assert hosts is not None
         deliveries = pa.concat_tables([one.claim.deliveries for one in claims])
         read = self._reader.read(_places(deliveries))
         tasks = {event_id: task for (event_id, _), task in read.items()}
@@ -273,9 +252,12 @@ class Tasks(TaskRunner):
                 is_over = task.expires_at is not None and task.expires_at <= self._clock.now()
                 found[one.event_id] = expired(routing, task.place.task) if is_over else _NOT_READ
                 continue
-            facts = self._hosts.tasks.get(f"{task.workflow}/{task.place.task}")
+            facts = hosts.tasks.get(f"{task.workflow}/{task.place.task}")
             if routing is None or facts is None:
                 found[one.event_id] = _later(f"{task.workflow}.{task.place.task} is not there")
+                continue
+            if not self._in_force.may_run(task.plan, routing, facts):
+                found[one.event_id] = _later(f"the rows of {task.workflow} are not of this code")
                 continue
             until = boot_time() + one.until - self._clock.monotonic()
             history = histories[one.event_id].claimed(one.claim.claimed_at)
@@ -292,9 +274,10 @@ class Tasks(TaskRunner):
         return routing if task.place.task in routing.tasks else None
 
     def _submit(self, one: _Claimed, request: AttemptRequest, routing: Routing) -> None:
-        assert self._hosts is not None
+        hosts = self._in_force.hosts
+        assert hosts is not None
         try:
-            report = self._hosts.submit(request).report
+            report = hosts.submit(request).report
         except Exception as error:  # noqa: BLE001 - whatever it was, no call was made
             logger.warning("task_not_begun", extra={"error": describe(error)})
             one.end(_later("it could not be attempted"))
@@ -343,8 +326,7 @@ class Tasks(TaskRunner):
         """End what runs. All that was started has an answer when this returns."""
         self._loop.close()
         self._readers.shutdown()
-        if self._hosts is not None:
-            self._hosts.close(0.0)
+        self._in_force.close()
 
 
 def _event_id(claim: Claim) -> str:

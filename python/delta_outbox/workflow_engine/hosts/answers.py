@@ -58,7 +58,7 @@ def encoded(call: Call, task: Any, value: Any) -> Any:
         case "lookup" if value is None:
             return None
         case "attempt" | "lookup":
-            return _decision(value, outcomes)
+            return decision(value, outcomes)
         case "first_step" if isinstance(value, str):
             return _reference(value)
         case "undo":
@@ -105,7 +105,16 @@ def told(call: Call, error: BaseException) -> Told:
     return Told(kind=kind, message=message, pickled=_pickled(error))
 
 
-def _decision(value: Any, outcomes: Any) -> dict[str, Any]:
+def decision(value: Any, outcomes: Any) -> dict[str, Any]:
+    """Return a decision as values of JSON.
+
+    Args:
+        value: that an author's function has returned.
+        outcomes: of the task.
+
+    Raises:
+        WrongValue: it is none, or too large.
+    """
     if not isinstance(value, Decided) or not isinstance(value.outcome, outcomes):
         raise WrongValue(
             f"it returned {_kind(value)}; it must return Decided with one of {', '.join(outcomes)}"
@@ -137,7 +146,7 @@ def _reference(value: str) -> str:
 def _step(value: Any, outcomes: Any) -> dict[str, Any]:
     if not isinstance(value, FirstStep) or not isinstance(value.reference, str):
         raise WrongValue(f"it returned a list with {_kind(value)}; it must hold FirstStep only")
-    decided = None if value.decided is None else _decision(value.decided, outcomes)
+    decided = None if value.decided is None else decision(value.decided, outcomes)
     reference = _reference(value.reference)
     return {"reference": reference, "expired": bool(value.expired), "decided": decided}
 

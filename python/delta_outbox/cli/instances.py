@@ -1,0 +1,219 @@
+"""`outbox workflow instances | show | cancel`: what has become of each order, and its end."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from delta_outbox.cli.outcome import DONE, TO_LOOK_AT, Invocation, Outcome
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_SHOWN: Final = 20  # rows of a preview; --json lists them all
+
+
+def instances(args: argparse.Namespace, invocation: Invocation) -> Outcome:
+    """List instances, the last that was started first."""
+    from delta_outbox.workflow_engine import workflow_views as views
+    from delta_outbox.workflow_engine.workflow_states import OPEN, STATES
+
+    with invocation.open() as outbox:
+        outbox.refresh()
+        rows, more = views.instances(
+            outbox,
+            workflow=args.workflow,
+            states=STATES if args.all else args.state or OPEN,
+            since=args.since,
+            until=args.until,
+            limit=args.limit,
+        )
+    document: dict[str, Any] = {"instances": rows, "more": more}
+    return Outcome(document=document, text=lambda: instances_text(document))
+
+
+def instances_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
+    """Return instances as a person reads them.
+
+    Args:
+        document: instances, and whether there are more than these.
+    """
+    from delta_outbox.cli.render import Column, Rows, sentence
+
+    rows = document["instances"]
+    if not rows:
+        yield sentence("No instances match.")
+        return
+    columns = [
+        Column(name="workflow"),
+        Column(name="instance"),
+        Column(name="state"),
+        Column(name="task", rank=1),
+        Column(name="next_at", rank=3),
+        Column(name="expires_at", rank=4),
+        Column(name="started_at", rank=2),
+    ]
+    if any(row["exit"] for row in rows):
+        columns += [Column(name="exit", rank=1), Column(name="ended_at", rank=3)]
+    yield Rows(columns=columns, rows=rows)
+    if document["more"]:
+        yield sentence(f"The first {len(rows)}; --limit shows more.", style="dim")
+
+
+def show(args: argparse.Namespace, invocation: Invocation) -> Outcome:
+    """Show what has happened to an instance, what is not known, and what happens next."""
+    from delta_outbox.workflow_engine.instances import Instances
+
+    with invocation.open() as outbox:
+        document = Instances(outbox).show(args.instance, workflow=args.workflow)
+    return Outcome(document=document, text=lambda: show_text(document))
+
+
+def show_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
+    """Return an instance as a person reads it, on one screen.
+
+    Args:
+        document: as `Instances.show` returns it.
+    """
+    from delta_outbox.cli.render import Column, Rows, sentence
+
+    one = document["instance"]
+    title = one["title"] or one["workflow"]
+    yield sentence(f"{title}: {one['instance']}", style="bold")
+    yield sentence(
+        f"Started {one['started_at']} by {one['start_event_id']}, version {one['version']}."
+    )
+    yield ""
+    yield Rows(
+        columns=[
+            Column(name="task"),
+            Column(name="outcome"),
+            Column(name="attempts", right=True),
+            Column(name="since", rank=3),
+            Column(name="ended", rank=2),
+            Column(name="identifier", rank=4),
+            Column(name="error", rank=1),
+        ],
+        rows=[_task_row(task) for task in document["tasks"]],
+    )
+    yield ""
+    yield from map(sentence, _unknown_words(document["unknown"]))
+    yield from map(sentence, _next_words(document["next"], one))
+
+
+def _task_row(task: Mapping[str, Any]) -> dict[str, object]:
+    is_open = task["delivery_state"] in ("PENDING", "CLAIMED")
+    visit = f" ({task['visit']})" if int(task["visit"] or 1) > 1 else ""
+    cause = task["cause"]
+    outcome = task["outcome"]
+    return {
+        "task": f"{task['title'] or task['task']}{visit}",
+        "outcome": "open" if is_open else outcome if cause == "decided" else f"{outcome} ({cause})",
+        "attempts": task["attempts"],
+        "since": task["triggered_at"],
+        "ended": None if is_open else task["changed_at"],
+        "identifier": task["task_id"],
+        "error": task["last_error"],
+    }
+
+
+def _unknown_words(unknown: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    for one in unknown:
+        yet = "" if one["is_final"] else " yet"
+        yield (
+            f"Not known{yet}: whether {one['third_party']} has done {one['title']!r} "
+            f"({one['task_id']})."
+        )
+
+
+def _next_words(after: Mapping[str, Any] | None, instance: Mapping[str, Any]) -> Iterator[str]:
+    """Say what happens next, when, and who must do something."""
+    if after is None:
+        yield f"It has ended with {instance['exit']}, at {instance['ended_at']}."
+        return
+    expires = (
+        f"At {after['expires_at']} it expires, and goes on by that."
+        if after["expires_at"]
+        else "It never expires."
+    )
+    match after["what"]:
+        case "answer":
+            who = " or ".join(after["roles"])
+            yield f"{after['title']!r} waits for {who}: `outbox todo show {after['task_id']}`."
+            if after["due_at"]:
+                yield f"An answer is due at {after['due_at']}."
+            yield expires
+        case "attempt under way":
+            yield f"{after['title']!r} is under way, by {after['by']}, until {after['at']} at most."
+        case "attempt":
+            yield (
+                f"A relay attempts {after['title']!r}, at {after['at']} or later. "
+                "Nobody need do anything."
+            )
+            yield expires
+        case "item opens":
+            yield f"A relay opens {after['title']!r} for an answer, within seconds if one is alive."
+        case "what follows is written":
+            yield "A relay writes what follows, within seconds if one is alive."
+        case _:
+            yield f"Stranded: {after['problem']} A person must look."
+
+
+def cancel(args: argparse.Namespace, invocation: Invocation) -> Outcome:
+    """End open instances by the default exit of their workflow; without --apply only show them."""
+    from delta_outbox.workflow_engine.instances import Instances
+
+    with invocation.open() as outbox:
+        done = Instances(outbox).cancel(
+            args.instances,
+            workflow=args.workflow,
+            since=args.since,
+            until=args.until,
+            actor=args.actor,
+            reason=args.reason,
+            dry_run=args.dry_run,
+        )
+        outbox.refresh()
+    document: dict[str, Any] = {"dry_run": args.dry_run, **done.as_dict()}
+    return Outcome(
+        document=document,
+        text=lambda: cancel_text(document),
+        exit_code=TO_LOOK_AT if document["left_out"] else DONE,
+    )
+
+
+def cancel_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
+    """Return what is cancelled as a person reads it.
+
+    Args:
+        document: as `Cancellation.as_dict` returns it, and dry_run.
+    """
+    from delta_outbox.cli.render import Column, Rows, sentence
+
+    columns = [Column(name="workflow", rank=1), Column(name="instance"), Column(name="state")]
+    columns += [Column(name="task"), Column(name="started_at", rank=2)]
+    rows, left_out = document["cancelled"], document["left_out"]
+    if rows:
+        yield Rows(columns=columns, rows=rows[:_SHOWN])
+        if len(rows) > _SHOWN:
+            yield sentence(f"and {len(rows) - _SHOWN} more; --json lists them all.")
+    if left_out:
+        yield ""
+        yield sentence("Left out:", style="bold")
+        yield Rows(columns=[*columns[:2], Column(name="refusal")], rows=left_out)
+    yield ""
+    count = len(rows)
+    if not count:
+        yield sentence("Nothing to cancel; nothing was written.", style="bold")
+    elif document["dry_run"]:
+        yield sentence(
+            f"A preview of {count} instances; nothing was written. Add --apply to cancel them.",
+            style="bold",
+        )
+    else:
+        yield sentence(
+            f"{count} instances are cancelled by command {document['command_id']}; each ends with "
+            "its default exit as soon as a relay runs.",
+            style="bold",
+        )

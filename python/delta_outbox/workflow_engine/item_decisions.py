@@ -1,0 +1,193 @@
+"""What the code of authors says about To-Do items, bounded as what hosts return is."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel, ValidationError
+
+from delta_outbox.core.errors import OutboxError
+from delta_outbox.core.redaction import describe
+from delta_outbox.core.settings import MAX_ID_BYTES, SecretMapping
+from delta_outbox.railway.author_decisions import DECISION_LIMIT, within
+from delta_outbox.railway.modules import load
+from delta_outbox.railway.nesting import MOST_LEVELS, levels_of
+from delta_outbox.railway.providers import tasks_of
+from delta_outbox.railway.tasks import ToDo
+from delta_outbox.railway.triggers import Item, Trigger
+from delta_outbox.workflow_engine.derivation.events import TaskEvent
+from delta_outbox.workflow_engine.hosts.answers import WrongValue, decision
+from delta_outbox.workflow_engine.hosts.call import MOST_DATA
+
+logger: Final = logging.getLogger(__name__)
+
+
+class BadAnswer(OutboxError):
+    """The data is not what the contract of the item asks for; nothing was written."""
+
+    code = "BAD_ANSWER"
+    remedy = "Give the data as the contract of the item has it: `outbox todo show ID`."
+
+
+class UndecidedAnswer(OutboxError):
+    """The code that decides about answers has failed; the item stays open."""
+
+    code = "UNDECIDED_ANSWER"
+    remedy = "Mend `read_model`, `correlate` or `decide` of the task."
+
+
+class NoSuchItem(Exception):
+    """The code has no such To-Do task."""
+
+
+class ItemDecisions:
+    """Asks the code of authors about items. Each question has a second.
+
+    Args:
+        modules: that hold the workflows.
+        folder: that they are found from.
+        third_parties: by name, its table of outbox.toml.
+    """
+
+    def __init__(
+        self, modules: Sequence[str], folder: Path, third_parties: Mapping[str, SecretMapping]
+    ) -> None:
+        self._workflows = {one.name: one for one in load(modules, folder)}
+        self._tasks = tasks_of(modules, third_parties)
+
+    def task(self, event: TaskEvent) -> ToDo[Any, Any, Any, Any]:
+        """Return the task of an item, with its clients.
+
+        Args:
+            event: of the item.
+
+        Raises:
+            NoSuchItem: the code has none, or it is no To-Do.
+        """
+        workflow = self._workflows.get(event.workflow)
+        for one in workflow.tasks if workflow else ():
+            if one.task_name() == event.place.task and issubclass(one, ToDo):
+                found = self._tasks[one]
+                assert isinstance(found, ToDo)
+                return found
+        raise NoSuchItem
+
+    def read_model(self, event: TaskEvent) -> Mapping[str, Any]:
+        """Return all that whoever answers may see, as values of JSON.
+
+        Args:
+            event: of the item.
+
+        Raises:
+            UndecidedAnswer: the code fails, or returns something else.
+        """
+        model = self._shown(event)
+        found: Mapping[str, Any] = self._asked(event, "read_model", model.model_dump, mode="json")
+        return found
+
+    def decided(self, event: TaskEvent, data: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+        """Return the outcome that an answer means, and its data.
+
+        Args:
+            event: of the item.
+            data: the answer.
+
+        Raises:
+            BadAnswer: the data breaks the contract, or is about another item.
+            UndecidedAnswer: the code fails, or decides what it cannot.
+        """
+        task = self.task(event)
+        try:
+            answer = within(DECISION_LIMIT, lambda: task.contract.model_validate(data))
+        except ValidationError as error:
+            raise BadAnswer(f"{event.task_id}: {_problems(error)}.") from None
+        except Exception as error:
+            raise self._failed(event, "contract", error) from error
+        about = self._asked(event, "correlate", task.correlate, answer)
+        if not isinstance(about, str) or len(about.encode()) > MAX_ID_BYTES:
+            raise self._failed(event, "correlate", WrongValue("it returned no identifier"))
+        if about != event.task_id:
+            raise BadAnswer(f"{event.task_id}: the data is about another item.")
+        item: Item[Any] = Item(
+            task_id=event.task_id,
+            read_model=self._shown(event),
+            due_at=event.due_at,
+            expires_at=event.expires_at,
+        )
+        value = self._asked(event, "decide", task.decide, item, answer)
+        try:
+            found = decision(value, type(task).outcomes())
+        except WrongValue as error:
+            raise self._failed(event, "decide", error) from None
+        return found["outcome"], found["data"]
+
+    def _shown(self, event: TaskEvent) -> BaseModel:
+        task = self.task(event)
+        trigger: Trigger[Any] = Trigger(
+            instance=event.instance,
+            start=self._workflows[event.workflow].parse(event.origin.payload),
+            visit=event.place.visit,
+            facts=event.place.facts,
+        )
+        model = self._asked(event, "read_model", task.read_model, trigger)
+        if not isinstance(model, BaseModel):
+            raise self._failed(event, "read_model", WrongValue("it returned no pydantic model"))
+        text = self._asked(event, "read_model", model.model_dump_json)
+        if len(text.encode()) > MOST_DATA or levels_of(text) > MOST_LEVELS:
+            raise self._failed(
+                event,
+                "read_model",
+                WrongValue(f"it has more than {MOST_DATA} bytes or {MOST_LEVELS} levels"),
+            )
+        return model
+
+    def _asked(
+        self, event: TaskEvent, function: str, call: Any, *arguments: Any, **named: Any
+    ) -> Any:
+        try:
+            return within(DECISION_LIMIT, lambda: call(*arguments, **named))
+        except Exception as error:
+            raise self._failed(event, function, error) from error
+
+    def _failed(self, event: TaskEvent, function: str, error: Exception) -> UndecidedAnswer:
+        """Return what is said of an error of authors' code: its text only if it is ours."""
+        logger.warning("item_undecided", extra={"error": describe(error)})
+        why = str(error) if isinstance(error, WrongValue) else type(error).__name__
+        return UndecidedAnswer(
+            f"{event.task_id}: {event.workflow}.{event.place.task}.{function}: {why}."
+        )
+
+
+def canonical(data: Mapping[str, Any]) -> str:
+    """Return an answer as the one JSON text that stands for it.
+
+    Args:
+        data: the answer.
+
+    Raises:
+        BadAnswer: it is none, or too large.
+    """
+    if not isinstance(data, Mapping):
+        raise BadAnswer("The data must be an object of JSON.")
+    try:
+        text = json.dumps(
+            dict(data), allow_nan=False, ensure_ascii=False, separators=(",", ":"), sort_keys=True
+        )
+        size = len(text.encode())
+    except (TypeError, ValueError, RecursionError):
+        raise BadAnswer("The data must be values of JSON.") from None
+    if size > MOST_DATA or levels_of(text) > MOST_LEVELS:
+        raise BadAnswer(f"The data must have at most {MOST_DATA} bytes and {MOST_LEVELS} levels.")
+    return text
+
+
+def _problems(error: ValidationError) -> str:
+    """Return what is wrong, without what was given."""
+    return "; ".join(
+        f"/{'/'.join(map(str, one['loc']))}: {one['type'].replace('_', ' ')}"
+        for one in error.errors(include_url=False, include_context=False, include_input=False)
+    )

@@ -1,0 +1,112 @@
+"""What a person reads of instances and items."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from delta_outbox.cli import instances, todo
+from delta_outbox.cli.render import console_for
+
+HOSTILE = "\x1b[2J\r\u202eevil\x07"
+SOON = "2026-11-27T12:00:00.000000Z"
+TASK: dict[str, Any] = {
+    "task": "pay",
+    "title": "Take the money",
+    "task_id": "pay-1",
+    "visit": 2,
+    "delivery_state": "PENDING",
+    "cause": None,
+    "outcome": None,
+    "attempts": 3,
+    "triggered_at": SOON,
+    "changed_at": SOON,
+    "last_error": HOSTILE,
+}
+INSTANCE: dict[str, Any] = {
+    "title": None,
+    "workflow": "orders",
+    "instance": HOSTILE,
+    "version": 1,
+    "started_at": SOON,
+    "start_event_id": "e-1",
+    "exit": None,
+    "ended_at": None,
+}
+UNKNOWN = {"title": "Take the money", "task_id": "pay-1", "third_party": "bank", "is_final": False}
+NEXT: dict[str, Any] = {
+    "title": "Take the money",
+    "task_id": "pay-1",
+    "at": SOON,
+    "due_at": None,
+    "expires_at": SOON,
+    "by": "relay-1",
+    "roles": ["support", "boss"],
+    "problem": "It has no outcome 'x'.",
+}
+
+
+def text_of(parts: Iterable[Any]) -> str:
+    """Return what a person reads; nothing of it steers a terminal."""
+    stream = io.StringIO()
+    for part in parts:
+        console_for(stream).print(part)
+    found = stream.getvalue()
+    assert not {char for char in found if not char.isprintable()} - {"\n"}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("attempt", "A relay attempts 'Take the money', at 2026-11-27T12:00:00.000000Z or later"),
+        ("attempt under way", "is under way, by relay-1, until"),
+        ("answer", "waits for support or boss: `outbox todo show pay-1`"),
+        ("item opens", "A relay opens 'Take the money' for an answer"),
+        ("what follows is written", "A relay writes what follows"),
+        ("person must look", "Stranded: It has no outcome 'x'. A person must look."),
+    ],
+)
+def test_an_instance_is_told_on_one_screen(what: str, words: str) -> None:
+    """What has happened, what is not known, and what happens next, in words."""
+    document = {
+        "instance": INSTANCE,
+        "tasks": [TASK],
+        "unknown": [UNKNOWN],
+        "next": {**NEXT, "what": what},
+    }
+    found = text_of(instances.show_text(document))
+    assert words in found
+    assert "Take the money (2)" in found
+    assert "Not known yet: whether bank has done 'Take the money' (pay-1)." in found
+
+
+def test_what_is_cancelled_is_told() -> None:
+    """A preview says that nothing was written; what is left out says why."""
+    row = {"workflow": "orders", "instance": HOSTILE, "state": "running", "task": "pay"}
+    left_out = [{**row, "refusal": "has ended with order.sent"}]
+    shown = {"dry_run": True, "cancelled": [row], "left_out": left_out, "command_id": None}
+    assert "nothing was written. Add --apply" in text_of(instances.cancel_text(shown))
+    done = {**shown, "dry_run": False, "command_id": "c0ffee"}
+    assert "cancelled by command c0ffee" in text_of(instances.cancel_text(done))
+    nothing = {**shown, "cancelled": []}
+    assert "Nothing to cancel" in text_of(instances.cancel_text(nothing))
+
+
+def test_an_item_is_told() -> None:
+    """What an item is about is shown, and how to answer it."""
+    item = {
+        "task_id": "review-1",
+        "state": "open",
+        "outcome": None,
+        "read_model": {"order": HOSTILE},
+        "contract": {"type": "object"},
+        "outcomes": ["keep", "send"],
+    }
+    found = text_of(todo.show_text(item))
+    assert "It may come to: keep, send." in found
+    assert "outbox todo complete review-1" in found
+    assert "Nothing waits for anybody." in text_of(todo.list_text({"items": [], "more": False}))

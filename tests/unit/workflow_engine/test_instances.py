@@ -1,0 +1,73 @@
+"""What is said of an instance: what is not known, and what happens next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from delta_outbox.workflow_engine.instances import next_of, unknown_of
+
+SOON = "2026-11-27T12:00:00.000000Z"
+INSTANCE = {"state": "running", "next_at": SOON, "problem": None}
+TASK = {
+    "task_id": "pay-1",
+    "title": "Take the money",
+    "task": "pay",
+    "category": "black_box",
+    "third_party": "bank",
+    "cause": None,
+    "delivery_state": "PENDING",
+    "held_by": None,
+    "roles": None,
+    "due_at": None,
+    "expires_at": SOON,
+}
+ITEM = {"category": "to_do", "third_party": None, "roles": "support|boss"}
+
+
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [
+        ({}, {"what": "attempt", "at": SOON, "expires_at": SOON}),
+        (
+            {"delivery_state": "CLAIMED", "held_by": "relay-1"},
+            {"what": "attempt under way", "by": "relay-1"},
+        ),
+        (ITEM, {"what": "item opens"}),
+        (
+            {**ITEM, "delivery_state": "CLAIMED", "held_by": "todo"},
+            {"what": "answer", "roles": ["support", "boss"], "at": None},
+        ),
+        ({"delivery_state": "PUBLISHED", "cause": "decided"}, {"what": "what follows is written"}),
+    ],
+)
+def test_what_happens_next(task: dict[str, Any], expected: dict[str, Any]) -> None:
+    """Who looks at an instance learns what happens next, when, and who must do something."""
+    found = next_of(INSTANCE, [{**TASK, **task}])
+    assert found is not None
+    assert expected == {name: found[name] for name in expected}
+
+
+def test_nothing_happens_to_what_has_ended_and_somebody_must_look_at_what_is_stranded() -> None:
+    """An end is the end, and a stranded instance says why."""
+    assert next_of({**INSTANCE, "state": "ended"}, [TASK]) is None
+    stranded = {**INSTANCE, "state": "stranded", "problem": "It has no outcome 'x'."}
+    found = next_of(stranded, [{**TASK, "delivery_state": "PUBLISHED", "cause": "decided"}])
+    assert found is not None
+    assert ("person must look", "It has no outcome 'x'.") == (found["what"], found["problem"])
+
+
+def test_what_is_not_known() -> None:
+    """A task that ended as uncertain is not known for good; one that goes on after an attempt that
+    may have acted, not yet. What was found out since is known.
+    """
+    uncertain = {**TASK, "delivery_state": "PUBLISHED", "cause": "uncertain"}
+    found_out = {**TASK, "task_id": "pay-2", "delivery_state": "PUBLISHED", "cause": "decided"}
+    goes_on = {**TASK, "task_id": "pay-3"}
+    untried = {**TASK, "task_id": "pay-4"}
+    attempts = [{"task_id": f"pay-{number}", "known": "unsure"} for number in (1, 2, 3)]
+    found = unknown_of([uncertain, found_out, goes_on, untried], attempts)
+    assert [("pay-1", True), ("pay-3", False)] == [
+        (one["task_id"], one["is_final"]) for one in found
+    ]

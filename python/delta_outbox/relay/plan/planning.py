@@ -175,8 +175,8 @@ class Planning:
     @property
     def is_fresh(self) -> bool:
         """Say whether another poll would probably show the same."""
-        may_read = self._has_more and len(self._window) < self._enough
-        return self._timing.is_fresh and not may_read
+        is_full = len(self._window) >= self._enough and not self._may_others_go_on()
+        return self._timing.is_fresh and (is_full or not self._has_more)
 
     @property
     def is_all_done(self) -> bool:

@@ -38,7 +38,8 @@ def save(drawing: Drawing, path: Path) -> None:
     if path.suffix not in FORMATS:
         raise ValueError(f"{path}: a drawing ends with .svg or .png")
     graph = layout(drawing)
-    graph.draw(str(path), prog="dot")
+    # Not by its path: Python 3.11.2 cannot open the file that pygraphviz asks for.
+    path.write_bytes(graph.draw(format=path.suffix.removeprefix("."), prog="dot"))
     graph.close()
 
 

@@ -352,7 +352,7 @@ def test_twins_say_the_same(shared_store: Store) -> None:
         + ", ".join(str((*row, glob_to_regex(row[1]))) for row in POLICIES)
         + f" as (position, {', '.join(names)}, event_type_regex)"
     )
-    text = Macros("eligibility").deliveries_in_scopes(
+    text = Macros("eligibility", "lifecycle").deliveries_in_scopes(
         "twin_deliveries", "twin_policies", "current_timestamp()", None
     )
     of_python = scopes_of(table, PolicySet.parse(policies)).to_pylist()

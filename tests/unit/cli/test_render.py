@@ -28,7 +28,9 @@ EVIL = "a\x1b[2Jb\rc\x07d\x9be\u202ef\u2028g\ud800h"
 def drawn(*parts: object, width: int = 200) -> str:
     """Draw on a terminal without colours."""
     stream = io.StringIO()
-    console = Console(file=stream, width=width, force_terminal=True, color_system=None)
+    console = Console(
+        file=stream, width=width, force_terminal=True, color_system=None, _environ={"TERM": "xterm"}
+    )
     for part in parts:
         console.print(part)
     return stream.getvalue()

@@ -7,8 +7,9 @@
             sequence,
             min(_commit_version) as first_commit,
             max(_commit_version) as last_commit,
-            -- All rows of an append are of one relay; where all transitions are checked, no commit is known.
-            greatest(count(distinct _commit_version), count(distinct relay_id)) as commits,
+            -- All rows of an append are of one relay, but for claims of items, which `todo` holds; where all transitions are
+            -- checked, no commit is known.
+            greatest(count(distinct _commit_version), count(distinct nullif(relay_id, 'todo'))) as commits,
             count(*) as transitions,
             count(distinct event_id, arrival, destination) as distinct_deliveries,
             min(occurred_at) as occurred_at

@@ -224,7 +224,7 @@ def _seed(broken: Broken, workflows: Workflows) -> None:
         step("back-1", 4, REPLAY, **ANEW, command_id="command-4"),
         step("back-2", 5, DONE),
         step("calm-1", 1, CLAIM),
-        step("calm-2", 1, CLAIM),
+        step("calm-2", 1, CLAIM, relay_id="todo"),  # an item, claimed by the same append
         step("calm-1", 2, "CLAIMED>PENDING:released"),
         step("calm-2", 2, "CLAIMED>PENDING:released"),
         *workflows.transitions(),

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.cli.outcome import DONE, TO_LOOK_AT, Invocation, Outcome
+from delta_outbox.lifecycle.states import OPEN_STATES
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -103,7 +104,7 @@ def show_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
 
 
 def _task_row(task: Mapping[str, Any]) -> dict[str, object]:
-    is_open = task["delivery_state"] in ("PENDING", "CLAIMED")
+    is_open = task["delivery_state"] in OPEN_STATES
     visit = f" ({task['visit']})" if int(task["visit"] or 1) > 1 else ""
     cause = task["cause"]
     outcome = task["outcome"]

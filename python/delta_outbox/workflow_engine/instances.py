@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from delta_outbox.core.errors import OutboxError, WrongUsage
 from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.delta.numbered_writes import NumberedWrites
+from delta_outbox.lifecycle.states import OPEN_STATES, State
 from delta_outbox.operations.argument_rules import MAX_IDS, Arguments
 from delta_outbox.operations.request_expansion import perform
 from delta_outbox.operations.requests import kill_request
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from delta_outbox.store.store import Store
 
 Row = Mapping[str, Any]
-
-_OPEN: Final = ("PENDING", "CLAIMED")
 
 
 class UnknownInstance(OutboxError):
@@ -87,7 +86,9 @@ class Instances:
             SeveralInstances: there are some of several workflows.
         """
         self._outbox.refresh(planned_by=self._outbox.worker_id)
-        shown = self._one(instance, workflow)
+        shown = self._named(
+            instance, views.instances(self._outbox, instances=[instance], workflow=workflow)[0]
+        )
         key = str(shown["instance_key"])
         tasks = views.tasks(self._outbox, key)
         attempts = views.attempts(self._outbox, key)
@@ -135,22 +136,22 @@ class Instances:
         if given.problems:
             raise WrongUsage(f"workflow cancel: {'; '.join(given.problems)}.")
         self._outbox.refresh(planned_by=self._outbox.worker_id)
-        if instances:
-            found: Sequence[Row] = [self._one(one, workflow) for one in dict.fromkeys(instances)]
-        else:
-            found, more = views.instances(
-                self._outbox,
-                workflow=workflow,
-                states=OPEN,
-                since=since,
-                until=until,
-                limit=MAX_IDS,
+        names = [*dict.fromkeys(instances)]
+        narrowed: Mapping[str, Any] = {"states": OPEN, "since": since, "until": until}
+        found, more = views.instances(
+            self._outbox,
+            instances=names,
+            workflow=workflow,
+            limit=MAX_IDS,
+            **({} if names else narrowed),
+        )
+        if more:
+            raise WrongUsage(
+                f"workflow cancel: more than {MAX_IDS} instances are meant.",
+                remedy="Narrow it with --since and --until, and cancel part after part.",
             )
-            if more:
-                raise WrongUsage(
-                    f"workflow cancel: more than {MAX_IDS} instances are meant.",
-                    remedy="Narrow it with --since and --until, and cancel part after part.",
-                )
+        if names:
+            found = [self._named(one, found) for one in names]
         rows = [_cancelled(one, self._refusal(one, since, until)) for one in found]
         left_out = [one for one in rows if one["refusal"]]
         good = [one for one in rows if not one["refusal"]]
@@ -170,8 +171,9 @@ class Instances:
             self._outbox.apply_commands_if_alone()
         return Cancellation(cancelled=good, left_out=left_out, command_id=report.command_id)
 
-    def _one(self, instance: str, workflow: str | None) -> Row:
-        found, _ = views.instances(self._outbox, instance=instance, workflow=workflow)
+    def _named(self, instance: str, rows: Iterable[Row]) -> dict[str, Any]:
+        """Return the one of some instances that has a name."""
+        found = [row for row in rows if instance in (row["instance"], row["instance_key"])]
         if not found:
             ignored = views.ignored_starts(self._outbox, instance)
             why = "".join(
@@ -182,7 +184,7 @@ class Instances:
         if len({row["workflow"] for row in found}) > 1:
             names = ", ".join(sorted({str(row["workflow"]) for row in found}))
             raise SeveralInstances(f"Several workflows have an instance {instance!r}: {names}.")
-        return found[0]
+        return dict(found[0])
 
     def _refusal(self, row: Row, since: datetime | None, until: datetime | None) -> str | None:
         """Say why an instance cannot be cancelled; None if it can."""
@@ -218,11 +220,11 @@ def unknown_of(tasks: Iterable[Row], attempts: Iterable[Row]) -> list[dict[str, 
             "task_id": one["task_id"],
             "title": one["title"] or one["task"],
             "third_party": one["third_party"],
-            "is_final": one["delivery_state"] not in _OPEN,
+            "is_final": one["delivery_state"] not in OPEN_STATES,
         }
         for one in tasks
         if one["cause"] == "uncertain"
-        or (one["delivery_state"] in _OPEN and one["task_id"] in unsure)
+        or (one["delivery_state"] in OPEN_STATES and one["task_id"] in unsure)
     ]
 
 
@@ -239,7 +241,7 @@ def next_of(instance: Row, tasks: Sequence[Row]) -> dict[str, Any] | None:
     found: dict[str, Any] = dict.fromkeys(
         ("what", "task_id", "title", "at", "due_at", "expires_at", "by", "roles", "problem")
     )
-    open_ = next((one for one in tasks if one["delivery_state"] in _OPEN), None)
+    open_ = next((one for one in tasks if one["delivery_state"] in OPEN_STATES), None)
     if open_ is None:
         is_stranded = instance["state"] == "stranded"
         what = "person must look" if is_stranded else "what follows is written"
@@ -254,6 +256,6 @@ def next_of(instance: Row, tasks: Sequence[Row]) -> dict[str, Any] | None:
     if open_["held_by"] == TO_DO:
         roles = str(open_["roles"] or "").split("|")
         return {**found, "what": "answer", "roles": roles, "at": None}
-    if open_["delivery_state"] == "CLAIMED":
+    if open_["delivery_state"] == State.CLAIMED:
         return {**found, "what": "attempt under way", "by": open_["held_by"]}
     return {**found, "what": "item opens" if open_["category"] == "to_do" else "attempt"}

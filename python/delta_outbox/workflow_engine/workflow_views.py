@@ -60,7 +60,7 @@ def _limited(frame: DataFrame, limit: int) -> tuple[Rows, bool]:
 def instances(
     outbox: Store,
     *,
-    instance: str | None = None,
+    instances: Sequence[str] = (),
     workflow: str | None = None,
     states: Sequence[str] = (),
     since: datetime | None = None,
@@ -71,7 +71,7 @@ def instances(
 
     Args:
         outbox: where to look.
-        instance: only this one: its business key, or its key among those of all workflows.
+        instances: only these: their business keys, or their keys among those of all workflows.
         workflow: only of this one.
         states: only in these (`workflow_states.STATES`).
         since: started at this instant or later.
@@ -81,10 +81,9 @@ def instances(
     from pyspark.sql import functions as F  # noqa: N812
 
     found = outbox.spark.table(outbox.tables["workflow_instances"])
-    if instance is not None:
-        found = found.where(
-            (F.col("instance") == F.lit(instance)) | (F.col("instance_key") == F.lit(instance))
-        )
+    if instances:
+        names = list(instances)
+        found = found.where(F.col("instance").isin(names) | F.col("instance_key").isin(names))
     if workflow is not None:
         found = found.where(F.col("workflow") == F.lit(workflow))
     if states:

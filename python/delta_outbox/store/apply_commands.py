@@ -21,6 +21,7 @@ from delta_outbox.core.literals import listed
 from delta_outbox.core.reserved_names import reserved
 from delta_outbox.delta.log_reader import changes
 from delta_outbox.delta.numbered_writes import NumberedWrites
+from delta_outbox.lifecycle.claims import OPEN_ITEM
 from delta_outbox.lifecycle.states import TERMINAL_STATES, Reason, State
 from delta_outbox.store.completions import completion_rows, completions_select
 
@@ -68,8 +69,7 @@ class Commands:
                 self._completions(commands), lambda: self._completions(commands)
             )
             count += self._release(commands)
-            while killed := self._end_killed_items():
-                count += killed
+            count += self._end_killed_items()
         except LaneClosed:  # they wait for the next epoch
             return 0
         outbox.destinations.apply(commands, planned_by=outbox.worker_id)
@@ -144,9 +144,20 @@ class Commands:
         )
 
     def _end_killed_items(self) -> int:
-        """End items that were killed; returns how many. There may be more."""
-        self._outbox.logs.catch_up()
-        return self._outbox.expired_claims.end_items(self._outbox.read_view())
+        """End items that were killed; returns how many. As a rule the projection says: none."""
+        outbox, count = self._outbox, 0
+        killed = outbox.spark.sql(
+            f"select 1 from {outbox.tables.state} "
+            f"where {OPEN_ITEM} and kill_command_id is not null limit 1"
+        )
+        if killed.isEmpty():
+            return 0
+        while True:
+            outbox.logs.catch_up()
+            ended = outbox.expired_claims.end_items(outbox.read_view())
+            if not ended:
+                return count
+            count += ended
 
     def _release(self, commands: str) -> int:
         """End the claims that operators name and whose worker is proven to be gone.

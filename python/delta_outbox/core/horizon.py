@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import date, timedelta
 from typing import Final
 
 Range = tuple[int, int]  # days since 1970, first and last
 
+EPOCH: Final = date(1970, 1, 1)
 MOST_RANGES: Final = 100
 NEAR: Final = 31  # days; to read so many between two ranges costs less than one more condition
 
@@ -31,6 +33,15 @@ def day_ranges(days: Iterable[int], *, back: int) -> Sequence[Range]:
     if len(ranges) > MOST_RANGES:
         return [(ranges[0][0], ranges[-1][1])]
     return ranges
+
+
+def first_day(ranges: Iterable[Range]) -> date:
+    """Return the first day of ranges.
+
+    Args:
+        ranges: at least one.
+    """
+    return EPOCH + timedelta(days=min(first for first, _ in ranges))
 
 
 def days_condition(ranges: Sequence[Range]) -> str:

@@ -196,6 +196,16 @@ def delivered_ending(counters: Counters, result: Delivered) -> Ending:
     )
 
 
+def killed_text(actor: object, reason: object) -> str:
+    """Return the error of what an operator has killed.
+
+    Args:
+        actor: who asked for it.
+        reason: why.
+    """
+    return scrub(f"killed by {actor}: {reason}")
+
+
 def decide_ending(
     *,
     counters: Counters,
@@ -249,7 +259,7 @@ def decide_ending(
                 to_state=State.DEAD,
                 reason=Reason.OPERATOR,
                 counters=calm,
-                error=scrub(f"killed by {result.actor}: {result.reason}"),
+                error=killed_text(result.actor, result.reason),
                 actor=result.actor,
                 command_id=result.command_id,
             )

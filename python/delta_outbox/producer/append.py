@@ -6,7 +6,7 @@ import logging
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -17,7 +17,7 @@ from delta_outbox.core.arrow import days_of
 from delta_outbox.core.byte_bounds import parts_of
 from delta_outbox.core.errors import RejectedRows
 from delta_outbox.core.failpoints import reach
-from delta_outbox.core.horizon import Range, day_ranges, days_condition
+from delta_outbox.core.horizon import EPOCH, Range, day_ranges, days_condition, first_day
 from delta_outbox.core.literals import text_literal
 from delta_outbox.core.settings import AppendSettings
 from delta_outbox.core.tables import Tables
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_EPOCH: Final = date(1970, 1, 1)
 _COMPARED: Final = 200_000  # rows that are compared with the log at once
 _COMPARED_BYTES: Final = 64 * 1024**2
 
@@ -103,10 +102,10 @@ def append_events(
     if not rows.num_rows:
         return AppendReport(already_present=checked.repeated)
     back = settings.horizon_days
-    today = (now.date() - _EPOCH).days
+    today = (now.date() - EPOCH).days
     given = _days_given(rows, back=back)
     horizon = [*given, (today - back, today + CREATED_AT_AHEAD.days)]
-    since = _EPOCH + timedelta(days=min(first for first, _ in horizon))
+    since = first_day(horizon)
     # Ids are known from one day on: of days that lie far apart the log itself is asked.
     if len(given) > 1 or id_index.may_hold(rows["event_id"], since=since):
         match = _match(spark, tables, rows, checked.lines, horizon, order)

@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 
 from delta_outbox.core.clock import Clock
 from delta_outbox.core.literals import instant_literal
-from delta_outbox.core.redaction import scrub
 from delta_outbox.lifecycle.claims import (
     COLUMNS,
     DELIVERIES,
@@ -24,7 +23,7 @@ from delta_outbox.lifecycle.claims import (
     ending_rows,
     held_claim,
 )
-from delta_outbox.lifecycle.endings import EndOfClaim
+from delta_outbox.lifecycle.endings import EndOfClaim, killed_text
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.states import Reason, State
 from delta_outbox.store.lane_logs import LaneLogs
@@ -263,7 +262,7 @@ def _end_of_item(
         "to_state": State.DEAD if is_killed else State.PENDING,
         "reason": Reason.OPERATOR if is_killed else Reason.LEASE_EXPIRED,
         "claim_size": 1,
-        "error": scrub(f"killed by {killed_by}: {killed_for}") if is_killed else None,
+        "error": killed_text(killed_by, killed_for) if is_killed else None,
         "actor": killed_by,
         "command_id": command_id,
     }

@@ -9,7 +9,7 @@ number says that one may be known.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
-from datetime import date, datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from delta_outbox.core.arrow import days_of
 from delta_outbox.core.errors import ChangeFeedGone
-from delta_outbox.core.horizon import Range, day_ranges, days_condition
+from delta_outbox.core.horizon import Range, day_ranges, days_condition, first_day
 from delta_outbox.core.reserved_names import RESERVED, reserved
 from delta_outbox.core.tables import Tables
 from delta_outbox.delta.files.event_files import VERSION
@@ -39,7 +39,6 @@ from delta_outbox.workflow_engine.write_range import WriteRange
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_EPOCH: Final = date(1970, 1, 1)
 _INSTANT: Final = pa.timestamp("us", tz="UTC")
 _OF_KEY: Final = "/tasks"  # tells the key of tasks from the same text as the id of the last event
 
@@ -95,7 +94,7 @@ class KnownRows:
         """Return which ids some event has, within the horizon; as a rule the index says: none."""
         if not created:
             return set()
-        since = _EPOCH + timedelta(days=self._days(created, write)[0][0])
+        since = first_day(self._days(created, write))
         ids = pa.chunked_array([pa.array(created.keys(), pa.string())])
         if not self._id_index.may_hold(ids, since=since, version=write.seen[0]):
             return set()

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from delta_outbox.core.arrow import days_of
+from delta_outbox.core.arrow import days_of, kinds_of
 from delta_outbox.core.byte_bounds import AT_ONCE
 from delta_outbox.delta.files.log_state import TableForm
 
@@ -77,11 +77,8 @@ def write_files(table: Path, rows: pa.Table, form: TableForm) -> Iterator[DataFi
 
 def _parts(rows: pa.Table, names: Collection[str]) -> Iterator[pa.Table]:
     """Yield the rows of each partition."""
-    partition = np.zeros(rows.num_rows, np.int64)
-    for name in names:
-        codes = rows[name].combine_chunks().dictionary_encode()
-        partition = partition * len(codes.dictionary) + codes.indices.to_numpy()
-        partition = np.unique(partition, return_inverse=True)[1]
+    columns = (rows[name].combine_chunks().dictionary_encode().indices for name in names)
+    partition, _ = kinds_of(*(column.to_numpy() for column in columns))
     order = np.argsort(partition, kind="stable")
     cuts = np.flatnonzero(np.diff(partition[order])) + 1
     if not cuts.size:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, timedelta
-from typing import Final
+from datetime import timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.core.arrow import days_of
 from delta_outbox.core.errors import ChangeFeedGone
-from delta_outbox.core.horizon import day_ranges
+from delta_outbox.core.horizon import day_ranges, first_day
 from delta_outbox.delta.files.event_files import LOCATED, OF_EVENTS, first_states, may_be_rebased
 from delta_outbox.delta.log_reader import LogReader
 from delta_outbox.producer.id_index import IdIndex
 from delta_outbox.store.store import Store
-
-_EPOCH: Final = date(1970, 1, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +76,7 @@ class Arrivals:
         ranges = day_ranges(days, back=horizon)
         if len(ranges) > 1:  # ids are known from one day on, and these lie far apart
             return None if self._id_index.are_there(table["event_id"], ranges, after) else found
-        since = min(_EPOCH + timedelta(days=ranges[0][0]), today - timedelta(days=horizon))
+        since = min(first_day(ranges), today - timedelta(days=horizon))
         if self._id_index.may_hold(table["event_id"], since=since, version=after):
             return None
         if self._id_index.is_read:

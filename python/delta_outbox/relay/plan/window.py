@@ -20,7 +20,6 @@ import pyarrow.compute as pc
 from delta_outbox.core.arrow import Mask, Numbers, mask_of
 from delta_outbox.core.byte_bounds import fitting, told_sizes
 from delta_outbox.core.instants import instant_of, micros
-from delta_outbox.core.reserved_names import RESERVED
 from delta_outbox.lifecycle.claim_policies import ClaimPolicies
 from delta_outbox.lifecycle.endings import suspect_claim_limit
 from delta_outbox.lifecycle.order_scopes import goes_to, scopes_of
@@ -432,12 +431,8 @@ def expiry_of(deliveries: pa.Table, policies: PolicySet) -> Places:
 
 def _served(deliveries: pa.Table, policies: PolicySet) -> Mask:
     """Say what somebody serves here."""
-    result = np.ones(deliveries.num_rows, dtype=bool)
-    is_task = mask_of(pc.starts_with(deliveries["event_type"], RESERVED))
-    if is_task.any():
-        tasks = ClaimPolicies.by_type(deliveries["event_type"].filter(pa.array(is_task)), policies)
-        result[is_task] = mask_of(tasks.column(lambda one: one is not UNSERVED, pa.bool_()))
-    return result
+    kinds = ClaimPolicies.by_type(deliveries["event_type"], policies)
+    return mask_of(kinds.column(lambda one: one is not UNSERVED, pa.bool_()))
 
 
 def _may_hold(deliveries: pa.Table, policies: PolicySet) -> Mask:

@@ -196,11 +196,13 @@ def reset(connection: socket.socket) -> None:
 
 # Small, because it answers 10,000 requests beside the publisher on the same machine.
 _PROCESS: Final = """
-import asyncio, base64, json, sys
+import asyncio, base64, json, os, signal, sys
 
 out = open(sys.argv[2], "a", buffering=1)
+left = int(sys.argv[3])
 
 async def serve(reader, writer):
+    global left
     try:
         while True:
             head = await reader.readuntil(b"\\r\\n\\r\\n")
@@ -209,6 +211,9 @@ async def serve(reader, writer):
             body = await reader.readexactly(int(names["content-length"]))
             kept = [names["webhook-id"], base64.b64encode(body).decode()]
             out.write(json.dumps(kept) + "\\n")
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
             writer.write(b"HTTP/1.1 204 No Content\\r\\n\\r\\n")
             await writer.drain()
     except (asyncio.IncompleteReadError, OSError):
@@ -247,9 +252,10 @@ class ReceiverProcess:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def start(self) -> None:
-        """Start, again on the same port."""
-        command = [sys.executable, "-I", "-c", _PROCESS, str(self.port), str(self._file)]
+    def start(self, *, ends_at: int = 0) -> None:
+        """Start, again on the same port; end by SIGKILL at a request, before it is answered."""
+        arguments = [str(self.port), str(self._file), str(ends_at)]
+        command = [sys.executable, "-I", "-c", _PROCESS, *arguments]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         self.port = int(self._process.stdout.readline())

@@ -66,6 +66,8 @@
 {{ delta_outbox.blocked_scopes("__deliveries__", "outbox_policies", "__now__", "__unavailable__") }}
 --- endable
 {{ delta_outbox.endable("__deliveries__", "outbox_policies", "__now__", "__due_by__") }}
+--- next_too_old
+{{ delta_outbox.next_too_old("__deliveries__", "outbox_policies", "__now__") }}
 --- position
 {{ delta_outbox.position() }}
 --- lane

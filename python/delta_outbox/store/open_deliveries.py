@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from delta_outbox.core.clock import Clock
 from delta_outbox.core.hashing import Numbers, numbers_of
+from delta_outbox.core.instants import instant_of
 from delta_outbox.core.literals import instant_literal, listed
 from delta_outbox.core.reserved_names import TO_DO, reserved
 from delta_outbox.lifecycle.claim_policies import ClaimPolicies
@@ -222,8 +223,10 @@ class OpenDeliveries:
             is_all = is_all and ends.num_rows < END_AT_ONCE
         if not is_all:
             return First(rows=rows, is_all=False)
-        if self._policies().any_age:  # when something of the others grows too old is not asked
-            next_due = min(next_due or found.soon, found.soon)
+        too_old = self.next_too_old(read_view) if self._policies().any_age else None
+        if too_old is not None:  # not listed again more often than each minute because of that
+            too_old = max(too_old, found.soon)
+            next_due = min(next_due or too_old, too_old)
         unavailable = per_destination.unavailable if per_destination else ()
         blocked = self.blocked_scopes(read_view, at=at, unavailable=unavailable)
         return First(rows=rows, is_all=True, blocked=blocked, next_due=next_due)
@@ -349,6 +352,19 @@ class OpenDeliveries:
             at=now,
             due_by=instant_literal(due_by or now),
         )
+
+    def next_too_old(self, read_view: DataFrame) -> datetime | None:
+        """Return when the first of what waits will be past its age, and due; None if time makes
+        none so.
+
+        Args:
+            read_view: the open deliveries.
+        """
+        read_view.createOrReplaceTempView(_VIEW)
+        now = instant_literal(self._clock.now())
+        text = self._statements.fill("next_too_old", deliveries=_VIEW, now=now)
+        [row] = self._spark.sql(text).collect()
+        return None if row["at"] is None else instant_of(int(row["at"]))
 
     def overview(self, read_view: DataFrame) -> Overview:
         """Return what is open in a read view: how much, due when, under which claims.

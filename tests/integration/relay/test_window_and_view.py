@@ -93,6 +93,38 @@ def test_the_window_selects_what_the_view_shows(shared_store: Store) -> None:
     assert min(selected, ended, held, left_out) > 30  # so that all of it was tried
 
 
+def test_an_age_lists_again_only_what_grows_too_old(shared_store: Store) -> None:
+    """If the window cannot hold all that waits, it is listed again when the first of it is too old
+    and due, in a minute at the earliest, and never if nothing of it grows old.
+    """
+    spark = own_session(shared_store.spark)
+    show_policies(spark, POLICIES)
+    columns = shared_store.spark.table(shared_store.tables.state).schema
+    asked = OpenDeliveries(
+        spark, shared_store.statements, clock=ManualClock(NOW), policies=lambda: POLICIES
+    )
+    waits = {**_arrival(0, random.Random(0)), "available_at": None, "state": "PENDING"}
+    dead = {**waits, "event_type": "holds", "state": "DEAD", "ordering_key": "k"}
+    ages = {**waits, "event_type": "ages"}
+    ten = {**ages, "appended_at": NOW - timedelta(seconds=90)}
+    too_old = {**ages, "appended_at": NOW - timedelta(days=1)}
+    later = {**too_old, "available_at": NOW + timedelta(seconds=300)}
+    for rows, seconds in (
+        ([dead, too_old], None),
+        ([dead, ages], 100),
+        ([ages, ten], 60),
+        ([later], 300),
+        ([{**ages, "kill_command_id": "kill"}], None),
+    ):
+        kind = StructType()
+        for name in rows[0]:
+            kind = kind.add(name, columns[name].dataType)
+        view = spark.createDataFrame([tuple(row.values()) for row in rows], kind)
+        first = asked.first(view, ALL, found=asked.overview(view), may_end=True)
+        due = None if first.next_due is None else (first.next_due - NOW).total_seconds()
+        assert due == seconds
+
+
 def _cut(
     asked: OpenDeliveries,
     view: DataFrame,

@@ -15,13 +15,14 @@ from typing import Any, Final
 from delta_outbox.core.errors import BadSettings
 from delta_outbox.railway.graph import Graph
 from delta_outbox.railway.modules import PROJECT_FILE
-from delta_outbox.railway.names import title
+from delta_outbox.railway.names import is_plain, title
 from delta_outbox.railway.pages import HEAD, page
 from delta_outbox.railway.rows import COLUMNS, Row, Rows, from_csv, joined, rows_of, to_csv
 from delta_outbox.railway.tasks import State
 
 PAGES: Final = Path("docs") / "workflows"
 MODEL: Final = "railway_in_force"
+INSTANCES: Final = "instances_of_"
 MARK: Final = "Written by `outbox workflow build`"
 _WRITTEN: Final = f"{MARK}: change the classes, not this file."
 
@@ -31,6 +32,27 @@ _MODEL_SQL: Final = f"""\
 {{{{ config(materialized="outbox_workflows") }}}}
 {{{{ delta_outbox.workflows_in_force() }}}}
 """
+
+_INSTANCES_SQL: Final = f"""\
+-- {_WRITTEN}
+-- The instances of %(workflow)s, a row each, with what each task decided.
+{{{{ config(materialized="view") }}}}
+{{{{ delta_outbox.instances_by_task("%(workflow)s", {{
+%(tasks)s
+}}) }}}}
+"""
+
+_INSTANCE_COLUMNS: Final = {
+    "instance": "Its business key.",
+    "version": "The version of the workflow that it follows.",
+    "state": "Where it stands: running, waiting_for_time, waiting_for_person, stranded or ended.",
+    "task": "The task that is open; null if none is.",
+    "started_at": "When it was started.",
+    "ended_at": "When it ended; null if it has not.",
+    "exit": "The type of the event that ended it; null if it has not ended.",
+    "problem": "Why nobody can say how it goes on; null if it is not stranded.",
+    "instance_key": "Tells it from the instances of all workflows.",
+}
 
 
 def files_of(
@@ -64,7 +86,14 @@ def files_of(
     files |= {seeds / f"{seed}.csv": to_csv(seed, rows[seed]) for seed in COLUMNS}
     files[seeds / "railway.yml"] = "".join(f"{line}\n" for line in _seeds())
     files[models / f"{MODEL}.sql"] = _MODEL_SQL
-    files[models / f"{MODEL}.yml"] = "".join(f"{line}\n" for line in _exposures(workflows))
+    tasks = _tasks_by_workflow(rows)
+    files |= {
+        models / f"{INSTANCES}{name}.sql": _instances(name, its) for name, its in tasks.items()
+    }
+    for file in sorted(models.glob(f"{INSTANCES}*.sql")):
+        if file not in files and is_ours(file):
+            files[file] = None
+    files[models / f"{MODEL}.yml"] = "".join(f"{line}\n" for line in _described(workflows, tasks))
     return files
 
 
@@ -279,13 +308,47 @@ _DESCRIPTIONS: Final = {
 }
 
 
-def _exposures(workflows: Sequence[Graph[Any]]) -> Iterator[str]:
+def _tasks_by_workflow(rows: Rows) -> dict[str, list[Row]]:
+    """Return the tasks of each workflow; dbt complains of names that are none."""
+    found: dict[str, list[Row]] = {}
+    for row in rows["railway_tasks"]:
+        if is_plain(row["workflow"]) and is_plain(row["task"]):
+            found.setdefault(row["workflow"], []).append(row)
+    return found
+
+
+def _column(task: str) -> str:
+    return f"{task}_outcome" if task in _INSTANCE_COLUMNS else task
+
+
+def _instances(workflow: str, tasks: Sequence[Row]) -> str:
+    """Return the model with a row per instance of a workflow."""
+    lines = (f'    "{one["task"]}": "{_column(one["task"])}"' for one in tasks)
+    return _INSTANCES_SQL % {"workflow": workflow, "tasks": ",\n".join(lines)}
+
+
+def _described(
+    workflows: Sequence[Graph[Any]], tasks: Mapping[str, Sequence[Row]]
+) -> Iterator[str]:
     yield f"# {_WRITTEN}"
     yield "version: 2"
     yield ""
     yield "models:"
     yield f"  - name: {MODEL}"
     yield "    description: The workflows whose rows have passed every check together."
+    for name, its in tasks.items():
+        yield f"  - name: {INSTANCES}{name}"
+        yield f"    description: The instances of {name}, a row each, with what each task decided."
+        yield "    columns:"
+        decided = {
+            _column(
+                one["task"]
+            ): f"What was decided last by '{one['title'] or title(one['task'])}'."
+            for one in its
+        }
+        for column, says in {**_INSTANCE_COLUMNS, **decided}.items():
+            yield f"      - name: {column}"
+            yield f"        description: {_quoted(says)}"
     if workflows:
         yield ""
         yield "exposures:"

@@ -69,13 +69,15 @@ def test_a_stranger_uses_the_outbox_as_a_package(
         tables = {row["tableName"] for row in rows(f"show tables in {outbox_schema}")}
         assert {"outbox_events", "outbox_state", "dead_letters", "delivery_policies"} <= tables
         ours = {row["tableName"] for row in rows("show tables in shop") if not row["isTemporary"]}
-        workflows = {*COLUMNS, "railway_in_force"}
+        views = {"instances_of_order_compensation", "instances_of_order_creation"}
+        workflows = {*COLUMNS, "railway_in_force", *views}
         assert {"raw_orders", "orders", "unannounced_orders", *workflows} == ours
         kept = rows(
             "select get_json_object(plan, '$.rows.railway_workflows[*].workflow') as names "
             f"from {outbox_schema}.outbox_progress where writer = 'workflows'"
         )
         assert [{"names": '["order_compensation","order_creation"]'}] == kept
+        assert [] == rows("select make_order, state from shop.instances_of_order_creation")
         manifest = json.loads((project / "target" / "manifest.json").read_text("utf-8"))
         exposed = {
             one["name"]: one["depends_on"]["nodes"]

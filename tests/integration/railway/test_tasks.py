@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.integration.outboxes import Store, delivered, open_store
+from tests.unit.macro_namespace import Macros
 from tests.unit.workflow_engine.hosts.ledger import Ledger, ledger
 
 from delta_outbox.core.clock import SystemClock
@@ -126,6 +127,15 @@ def test_an_instance_goes_its_way(store: Store, books: Ledger, tmp_path: Path) -
     assert [("ended", "parcel.sent", None, "tell", "told", "ordered-p1", 1)] == seen(
         store, "workflow_instances", columns, "instance = 'p1'"
     )
+    by_task = Macros("workflows").instances_by_task(
+        "parcels",
+        {"book": "book", "pay": "pay", "tell": "tell", "ask": "ask"},
+        store.tables["workflow_instances"],
+        store.tables["workflow_tasks"],
+    )
+    assert [
+        {"exit": "parcel.sent", "book": "booked", "pay": "paid", "tell": "told", "ask": None}
+    ] == store.rows(f"select exit, book, pay, tell, ask from ({by_task}) where instance = 'p1'")
 
 
 RARE = ("carrier_fails", "bank_refuses")

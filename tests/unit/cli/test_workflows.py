@@ -228,7 +228,15 @@ def test_a_bad_name_is_refused(project: Path, capsys) -> None:
 
 
 ROWS = [f"seeds/railway_{name}.csv" for name in ("workflows", "tasks", "routes", "contracts")]
-BESIDE = [*ROWS, "seeds/railway.yml", "models/railway_in_force.sql", "models/railway_in_force.yml"]
+INSTANCES = "models/instances_of_order_compensation.sql"
+BESIDE = [
+    *ROWS,
+    "seeds/railway.yml",
+    "models/railway_in_force.sql",
+    INSTANCES,
+    "models/instances_of_order_creation.sql",
+    "models/railway_in_force.yml",
+]
 
 
 def test_build_writes_the_rows_of_a_dbt_project(project: Path, capsys) -> None:
@@ -249,6 +257,30 @@ def test_build_writes_the_rows_of_a_dbt_project(project: Path, capsys) -> None:
         (project / name).unlink()
     assert 0 == run(capsys, "build")[0]
     assert written == {name: (project / name).read_bytes() for name in BESIDE}
+
+
+def test_a_model_shows_the_instances_of_each_workflow(project: Path, capsys) -> None:
+    """It has a column for each task, also of rows by hand, none of them called like another one;
+    a model of somebody else that is called so is not overwritten.
+    """
+    by_hand = written_by_hand(project)
+    tasks = project / ROWS[1]
+    first = by_hand["railway_tasks"][0]["task"]
+    tasks.write_text(re.sub(rf"\b{first}\b", "state", tasks.read_text("utf-8")), "utf-8")
+    assert 0 == run(capsys, "build")[0]
+    text = (project / "models/instances_of_shipping.sql").read_text(encoding="utf-8")
+    assert '    "state": "state_outcome"' in text
+    models = yaml.safe_load((project / BESIDE[-1]).read_text(encoding="utf-8"))["models"]
+    columns = {one["name"]: [each["name"] for each in one.get("columns", ())] for one in models}
+    described = columns["instances_of_shipping"]
+    assert {"instance", "state", "exit", "state_outcome"} <= set(described)
+    assert len(set(described)) == len(described)
+    orders = columns["instances_of_order_creation"]
+    assert ["make_order", "reserve_stock"] == orders[9:11]
+    (project / INSTANCES).write_text("select 1\n")
+    code, document = run(capsys, "build")
+    assert (2, True) == (code, INSTANCES in document["error"]["message"])
+    assert "select 1\n" == (project / INSTANCES).read_text()
 
 
 def test_check_names_stale_rows(project: Path, capsys) -> None:
@@ -295,12 +327,14 @@ def test_a_workflow_that_is_gone_takes_its_page_and_its_rows_along(project: Path
     page = "docs/workflows/order_compensation.md"
     code, names = stale(capsys)
     assert 1 == code
-    assert {page, *BESIDE} - {"seeds/railway.yml", BESIDE[5], ROWS[3]} == set(names)
+    same = {"seeds/railway.yml", "models/railway_in_force.sql", BESIDE[7], ROWS[3]}
+    assert {page, *BESIDE} - same == set(names)
     assert 0 == main(["workflow", "build"])
     told = " ".join(capsys.readouterr().out.split())
     assert f"Removed: {page}" in told
     assert "rows of order_compensation, which has no class any more." in told
     assert not (project / page).exists()
+    assert not (project / INSTANCES).exists()
     assert "order_compensation" not in (project / ROWS[1]).read_text(encoding="utf-8")
     assert (project / "docs" / "workflows" / "notes.md").exists()
 

@@ -1,4 +1,5 @@
 """Lets the process that serves a home run what only reads: it has Spark and the outbox at hand.
+It puts the commits of other processes in place as well (delta/files/served_commits.py).
 
 `status`, `list` and `show` then import no Spark and open no session. The server answers only who
 sees the same outbox as it does: the same release, schema, clock and settings. Everybody else, and
@@ -23,12 +24,15 @@ from delta_outbox.core.clock import CLOCK_OFFSET_VARIABLE
 from delta_outbox.core.errors import OutboxError, ToldError
 from delta_outbox.core.settings import Settings
 from delta_outbox.core.version import __version__
+from delta_outbox.delta.files.served_commits import COMMIT, put_for_others
 from delta_outbox.runtime.home import Home, find_home
 from delta_outbox.runtime.questions import ask
 from delta_outbox.runtime.served_home import REMOTE_VARIABLE, find_served
 from delta_outbox.runtime.settings_file import CONFIG_VARIABLE, load_settings
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from delta_outbox.api import Outbox
 
 logger = logging.getLogger(__name__)
@@ -122,8 +126,10 @@ class Answers:
         """Return the document of a command, or its error; nothing if its caller is to run it.
 
         Args:
-            question: as `told_by_server` asks it.
+            question: as `told_by_server` asks it, or `ServedStore.put`.
         """
+        if COMMIT in question:
+            return put_for_others(_session(), self._home.warehouse, question[COMMIT])
         settings = settings_of(question, self._home)
         args = parse(question["words"])
         if question["sees"] != what_is_seen(settings):
@@ -159,14 +165,11 @@ class Answers:
         if self._outbox is not None and repr(self._outbox.settings) != repr(settings):
             self._close()
         if self._outbox is None:
-            from pyspark.sql import SparkSession
-
             from delta_outbox.operations.outbox import outbox_on
             from delta_outbox.runtime.query_mode import use_small_query_mode
 
-            spark = SparkSession.builder.getOrCreate()
             # Relays of other processes work here as well: it is not exclusive.
-            outbox = outbox_on(spark, home=self._home, settings=settings, exclusive=False)
+            outbox = outbox_on(_session(), home=self._home, settings=settings, exclusive=False)
             use_small_query_mode(outbox.spark)
             self._outbox = outbox
         return self._outbox
@@ -175,3 +178,9 @@ class Answers:
         if self._outbox is not None:
             self._outbox.close()
             self._outbox = None
+
+
+def _session() -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    return SparkSession.builder.getOrCreate()

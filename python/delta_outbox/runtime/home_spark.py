@@ -35,7 +35,8 @@ def opened_spark(
     served = find_served(home)
     address = remote_address(served)
     if address is not None:
-        with using_server(address, is_here=served is not None and served.url == address) as spark:
+        is_ours = served is not None and served.url == address
+        with using_server(address, served=served if is_ours else None) as spark:
             yield spark
         return
     spark = local_session(home, short_lived=short_lived, record_classes=record_classes, debug=debug)

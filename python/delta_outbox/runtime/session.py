@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from delta_outbox.runtime.class_archive import ClassArchive
+    from delta_outbox.runtime.served_home import Served
 
 CONNECT_PORT = 15002
 CONNECT_TIMEOUT = 5.0  # seconds
@@ -361,8 +362,15 @@ def _first_line(error: Exception) -> str:
     return details[1] if details else (text.splitlines() or [type(error).__name__])[0]
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Machine:
-    """What the sessions of one Spark have in common whose files this process can read."""
+    """What the sessions of one Spark have in common whose files this process can read.
+
+    Args:
+        served: the process that runs it, if that is another one.
+    """
+
+    served: Served | None = None
 
 
 # Of the sessions of a server; weak, because nobody says of each when it is let go.
@@ -370,20 +378,20 @@ _here: weakref.WeakKeyDictionary[SparkSession, Machine] = weakref.WeakKeyDiction
 
 
 @contextlib.contextmanager
-def using_server(address: str, *, is_here: bool = False) -> Iterator[SparkSession]:
+def using_server(address: str, *, served: Served | None = None) -> Iterator[SparkSession]:
     """Use a server for a block: for us, and for the dbt that runs in this process.
 
     Args:
         address: as SPARK_REMOTE holds it.
-        is_here: the server is known to be a process of this machine, that of a home of ours.
+        served: the server, if it is known to be a process of this machine, that of a home of ours.
 
     Raises:
         ServerUnreachable: the server does not answer.
     """
     before = os.environ.get(REMOTE_VARIABLE)
     spark = remote_session(address)
-    if is_here:
-        _here[spark] = Machine()
+    if served is not None:
+        _here[spark] = Machine(served=served)
     os.environ[REMOTE_VARIABLE] = address  # where dbt looks for its session
     try:
         yield spark

@@ -15,8 +15,10 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -31,12 +33,18 @@ from delta_outbox.cli.outcome import Invocation
 from delta_outbox.cli.parser import parse
 from delta_outbox.core.clock import CLOCK_OFFSET_VARIABLE
 from delta_outbox.core.errors import HomeInUse, ServerUnreachable, ToldError
+from delta_outbox.delta.commit_history import CommitHistory
+from delta_outbox.delta.commits import read_commit
+from delta_outbox.delta.files.served_commits import ServedStore
 from delta_outbox.operations.inspection import list_deliveries
 from delta_outbox.operations.inspection_filter import Filter
 from delta_outbox.runtime.home import Home
 from delta_outbox.runtime.lasting_session import PAUSE_SECONDS
 from delta_outbox.runtime.served_home import find_served
 from delta_outbox.runtime.session import remote_session, using_server
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 LAUNCHER = "from delta_outbox.cli.dbt_launcher import main; exit(main())"
 
@@ -104,6 +112,55 @@ def test_dbt_finds_the_server(served: ServedHouse, tmp_path: Path) -> None:
     found = re.search(r'"events": (\d+)', ended.stdout)
     assert found is not None, ended.stdout
     assert served.count == int(found[1])
+
+
+def test_what_others_append_is_committed_by_the_server(served: ServedHouse) -> None:
+    """An append of another process is a file that it writes, and its commit is put in place by the
+    server: of those that race for a version one has it, also beside commits of Spark.
+    """
+    with open_outbox(home=served.home) as outbox:
+        assert 3 == outbox.append(served.rows(3)).appended
+        folder = log_of(outbox.spark, outbox.tables.events)
+        newest = max(folder.glob("*.json")).read_text(encoding="utf-8")
+        assert '"engineInfo":"delta-outbox/' in newest
+        outbox.spark.sql("create table outbox.raced (n int) using delta")
+        folder = log_of(outbox.spark, "outbox.raced")
+        server = find_served(served.home)
+        assert server is not None
+        store = ServedStore(server, folder)
+
+        def race(name: str) -> list[int]:
+            its: list[int] = []
+            version = 1
+            while len(its) < 5:
+                info = {"timestamp": 1, "operation": "WRITE", "userMetadata": name}
+                if store.put(version, [{"commitInfo": info}], tag=name):
+                    its.append(version)
+                version += 1
+            return its
+
+        names = ["one", "two", "three"]
+        with ThreadPoolExecutor(len(names)) as threads:
+            races = threads.map(race, names)
+            outbox.spark.sql("insert into outbox.raced values (1)")
+            won = {version: name for name, its in zip(names, races, strict=True) for version in its}
+        there = {
+            version: commit.commit.tag
+            for version in range(1, len([*folder.glob("*.json")]))
+            if (commit := read_commit(folder, version)) is not None
+        }
+        assert won == {version: tag for version, tag in there.items() if tag in names}
+        assert 15 == len(won)
+        assert 17 == len([*folder.glob("*.json")])
+        assert [1] == served.numbers("select n from outbox.raced")
+        outbox.spark.sql("drop table outbox.raced")
+
+
+def log_of(spark: SparkSession, table: str) -> Path:
+    """Return where Delta keeps the log of a table."""
+    folder = CommitHistory(spark).folder(table)
+    assert folder is not None
+    return folder
 
 
 @contextlib.contextmanager

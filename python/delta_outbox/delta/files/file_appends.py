@@ -4,8 +4,8 @@ Delta's own append plans half a dozen queries about the table's log, and Spark's
 microseconds for each field of a row; together that is most of what a relay costs. Where table and
 driver are on this machine, an append is a Parquet file and a commit that names it, as Delta's
 protocol has it. The commit is put in place by the log store of the same JVM that all other writers
-of the table use, so that of two at most one is there; whatever is out of the ordinary is left to
-Spark (decision 0026).
+of the table use, ours or that of the process that serves the home, so that of two at most one is
+there; whatever is out of the ordinary is left to Spark (decisions 0026, 0087).
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ from delta_outbox.delta.files.log_state import (
 )
 from delta_outbox.delta.files.log_store import LogStore
 from delta_outbox.delta.files.row_checks import broken
-from delta_outbox.runtime.session import is_remote
+from delta_outbox.delta.files.served_commits import ServedStore
+from delta_outbox.runtime.session import Machine, is_remote, spark_here
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,8 +74,6 @@ class FileAppends:
         Returns:
             False where the append is Spark's to make; nothing was written.
         """
-        if is_remote(self._spark):
-            return False
         history = CommitHistory(self._spark)
         folder = history.folder(table)
         newest = None if folder is None else history.newest(table)
@@ -83,7 +82,7 @@ class FileAppends:
         state = state_of(folder, newest.version)
         if state is None or not _takes(table, state, rows):
             return False
-        store = LogStore.of(self._spark, folder)
+        store = _store_of(self._spark, folder)
         if store is None:
             return False
         append = _Append(
@@ -112,7 +111,7 @@ class _Append:
 
     spark: SparkSession
     folder: Path
-    store: LogStore
+    store: LogStore | ServedStore
     rows: pa.Table
     numbered: tuple[str, int] | None
     tag: str
@@ -148,6 +147,9 @@ class _Append:
                 except Py4JJavaError:  # the answer is there, and it is no
                     may_be_named = False
                     raise
+                if is_done is None:
+                    may_be_named = False
+                    return False
                 if is_done:
                     note_commit(
                         self.folder,
@@ -217,6 +219,15 @@ class _Append:
         )
         domain = {"domain": ROW_TRACKING, "configuration": told, "removed": False}
         return [*actions, {"domainMetadata": domain}], last
+
+
+def _store_of(spark: SparkSession, folder: Path) -> LogStore | ServedStore | None:
+    """Return what commits to a table for a session; None if only Spark does."""
+    if not is_remote(spark):
+        return LogStore.of(spark, folder)
+    here = spark_here(spark)
+    served = here.served if isinstance(here, Machine) else None
+    return ServedStore(served, folder) if served and served.questions_port else None
 
 
 def _takes(table: str, state: LogState, rows: pa.Table) -> bool:

@@ -105,12 +105,24 @@ class LogStore:
         Raises:
             Py4JJavaError: the store has refused it; it is not there.
         """
+        return self.put_text(version, commit_text(actions), tag=tag)
+
+    def put_text(self, version: int, text: str, *, tag: str) -> bool:
+        """Put a commit in place; False if there is one already.
+
+        Args:
+            version: of the commit.
+            text: of `commit_text`.
+            tag: by which the commit is known again if its answer was lost.
+
+        Raises:
+            Py4JJavaError: the store has refused it; it is not there.
+        """
         from py4j.protocol import Py4JJavaError
 
-        lines = [json.dumps(one, separators=(",", ":"), ensure_ascii=False) for one in actions]
         # As one line with ends of lines in it: each word to the JVM takes its time.
-        text = self._java.collections.singletonList("\n".join(lines))
-        content = self._java.converters.asScala(text.iterator())
+        lines = self._java.collections.singletonList(text)
+        content = self._java.converters.asScala(lines.iterator())
         file = commit_file(self._folder, version)
         path = self._java.path(f"file:{file}")
         try:
@@ -123,3 +135,12 @@ class LogStore:
             there = read_commit(self._folder, version)
             return there is not None and there.commit.tag == tag
         return True
+
+
+def commit_text(actions: Sequence[Mapping[str, Any]]) -> str:
+    """Return the text of a commit.
+
+    Args:
+        actions: as Delta's protocol has them.
+    """
+    return "\n".join(json.dumps(one, separators=(",", ":"), ensure_ascii=False) for one in actions)

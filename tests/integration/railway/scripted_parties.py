@@ -42,7 +42,7 @@ class Party(ThirdParty):
         self.name = party
         self.holds: list[str] = []
         self.made = 0
-        self.times: list[datetime] = []  # of the calls
+        self.times: list[datetime] = []  # of the calls that ask for an effect
 
     def hold(self, key: str) -> str:
         """Take a hold, also where nobody hears of it."""
@@ -80,7 +80,8 @@ class Party(ThirdParty):
             super()._do(key, what, answer)
 
     def _next(self, key: str, what: Any, *, acting: bool) -> Trouble:
-        self.times.append(self.clock.now)
+        if acting:
+            self.times.append(self.clock.now)
         return super()._next(key, what, acting=acting)
 
     @property

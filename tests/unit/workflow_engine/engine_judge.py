@@ -108,8 +108,9 @@ def path_of(
             # Who takes a key may be asked once more after the expiry: that is how it is found out
             # what an attempt without a word has done (docs/railway/limits.md).
             asks_late = issubclass(at, Idempotent) and any(row["reason"] in UNSURE for row in its)
-            if task_id in told and not asks_late:
-                first = datetime.fromisoformat(told[task_id]["first_at"])
+            asked_at = told[task_id]["first_at"] if task_id in told else None
+            if asked_at and not asks_late:
+                first = datetime.fromisoformat(asked_at)
                 assert first < created[task_id] + at.expires + IN_FLIGHT, (task_id, its)
             _judge_call(at, cause, its, told.get(task_id, {"effects": [], "calls": []}))
         elif task_id in one.answers:

@@ -80,6 +80,10 @@
     kind, "__state__", "__request__", "__from_states__", "__is_named__", "__created__", "__now__"
 ) }}
 {% endfor -%}
+{% for kind in ["extend", "cancel"] -%}
+--- {{ kind }}_targets
+{{ delta_outbox.task_targets(kind, "__state__", "__request__", "__is_named__", "__started__", "__now__") }}
+{% endfor -%}
 --- request_counts
 {{ delta_outbox.request_counts("__targets__") }}
 --- request_examples

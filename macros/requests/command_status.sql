@@ -46,6 +46,7 @@
                     )
                     then 'refused'
                 when c.kind = 'kill' and s.state in ('PUBLISHED', 'DEAD') then 'refused'
+                when c.kind = 'extend' then {{ delta_outbox.status_of_extension("c", "s") | indent(20) }}
                 when c.kind = 'complete' and coalesce(s.claimed_by <> 'todo', true) then 'refused'
                 when c.kind = 'release' and coalesce(s.claim_id <> get_json_object(c.arguments, '$.claim_id'), true)
                     then 'refused'

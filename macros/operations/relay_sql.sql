@@ -97,7 +97,7 @@
 --- append_pausing
 {{ delta_outbox.append_pausing(commands, "__request__", "__now__") }}
 --- command_status
-{{ delta_outbox.command_status("__command__", transitions, state, source("outbox", "outbox_purged"), "__since__") }}
+{{ delta_outbox.command_status("__command__", transitions, state, source("outbox", "outbox_purged"), "__since__", "__applied__") }}
 --- identity_horizon_days
 {{ var("identity_horizon_days", 7) | int }}
 --- end

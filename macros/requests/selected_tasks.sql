@@ -42,7 +42,7 @@
         and not array_contains(r.instances, t.instance_key)
         and size(collect_set(t.workflow) over (partition by t.instance)) > 1 as is_ambiguous
     from tasks as t
-    inner join open_deliveries as d
+    inner join (select event_id, arrival, destination, lifecycle, kill_command_id from open_deliveries) as d
         on
             t.task_id = d.event_id
             and t.arrival = d.arrival

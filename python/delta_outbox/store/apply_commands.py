@@ -49,6 +49,11 @@ class Commands:
         self._outbox = outbox
         self._plans = NumberedWrites(outbox.spark, outbox.tables, writer=WRITER, clock=outbox.clock)
 
+    def applied_to(self) -> int:
+        """Return the version of the command log up to which commands have been applied."""
+        last = next(self._plans.last(), None)
+        return int(last.plan["commands"]["to"]) if last else 0
+
     def apply(self) -> int:
         """Apply every command that was committed before this call and that nobody has.
 

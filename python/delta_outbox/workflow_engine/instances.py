@@ -151,10 +151,10 @@ class Instances:
         """Expand a request, and append it unless it is a dry run."""
         self._outbox.refresh(planned_by=self._outbox.worker_id)
         targets = Targets.of(self._outbox, request)
-        tasks = targets.documents()
-        left_out = [one for one in tasks if one["refusal"]]
-        tasks = [one for one in tasks if not one["refusal"]]
-        left_out += self._without_task(request, [*tasks, *left_out])
+        found = targets.documents()
+        tasks = [one for one in found if not one["refusal"]]
+        left_out = [one for one in found if one["refusal"]]
+        left_out += self._without_task(request, found)
         is_appended = bool(tasks) and not request.dry_run
         if is_appended:
             targets.append()
@@ -166,7 +166,7 @@ class Instances:
             command_id=targets.command_id if is_appended else None,
         )
 
-    def _without_task(self, request: TaskRequest, found: Sequence[Row]) -> list[Row]:
+    def _without_task(self, request: TaskRequest, found: Sequence[Row]) -> list[dict[str, Any]]:
         """Return the instances that a request names, and that have no open task."""
         names = request.instances or ()
         if not names:

@@ -174,8 +174,7 @@ def task_request(
     if task is not None and workflow is None:
         given.refuse("workflow", "must be named with a task", None)
     if checked["since"] and checked["until"] and checked["until"] <= checked["since"]:
-        came = f"{checked['since']} to {checked['until']}"
-        given.refuse("until", "must be after `since`", came)
+        given.refuse("until", "must be after `since`", f"{checked['since']} to {checked['until']}")
     if kind == "extend" and (to is None) == (by_seconds is None):
         came = "both" if to is not None else None
         given.refuse("to", "or `by_seconds` must be given, one of them", came)

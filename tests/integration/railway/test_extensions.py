@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
@@ -16,7 +15,6 @@ from tests.integration.conftest import REPOSITORY
 from tests.integration.outboxes import Store, open_store
 
 from delta_outbox.api import Outbox
-from delta_outbox.cli.instances import report_text
 from delta_outbox.cli.main import main
 from delta_outbox.core.clock import CLOCK_OFFSET_VARIABLE, SystemClock
 from delta_outbox.core.errors import WrongUsage
@@ -160,3 +158,189 @@ def test_what_is_extended_expires_later_for_everybody(store: Store) -> None:
     relayed(store, ahead=4 * HOUR)
     assert ["claimed", "lease_expired", "claimed", "expired"] == steps(store, "ask-e3")[2:]
     assert "expired" == steps(store, "call-e1")[-1]
+
+
+def answered(store: Store, name: str, *, at: datetime) -> str:
+    """Append an answer to an item by hand, and return the id of the command."""
+    return commanded(
+        store, f"ask-{name}", "complete", completion_arguments("yes", {}, f"{name}{at}"), at=at
+    )
+
+
+def commanded(store: Store, task_id: str, kind: str, arguments: str, *, at: datetime) -> str:
+    """Append a command about an item by hand, and return its id."""
+    command_id = f"{kind}-{task_id}-{at.isoformat()}"
+    store.spark.sql(
+        f"insert into {store.tables.commands} (command_id, kind, event_id, arrival, destination, "
+        "lifecycle, arguments, actor, reason, requested_at) select "
+        f"'{command_id}', '{kind}', event_id, arrival, '{TO_DO}', 0, '{arguments}', 'ann', "
+        f"'to try it', {instant_literal(at)} from {store.tables.state} where event_id = '{task_id}'"
+    )
+    return command_id
+
+
+def later(store: Store, name: str, *, at: datetime, until: datetime) -> str:
+    """Append an extension of an item by hand, and return the id of the command."""
+    end = task(store, f"ask-{name}")["expires_at"]
+    times = {"from": end.isoformat(), "until": until.isoformat()}
+    return commanded(store, f"ask-{name}", "extend", json.dumps(times), at=at)
+
+
+@pytest.mark.rest
+def test_an_answer_counts_by_the_deadline_at_its_place(store: Store) -> None:
+    """An answer after the first end counts if an extension stands before it in the command log, and
+    does not if it stands behind it; who answers then is told the same.
+    """
+    names = ("p1", "p2", "p3", "p4")
+    started(store, **dict.fromkeys(names, "asked"))
+    outbox = opened(store)
+    outbox.refresh()
+    end = task(store, "ask-p1")["expires_at"].astimezone(UTC)
+    before, after, until = end - timedelta(seconds=9), end + timedelta(seconds=9), end + 2 * HOUR
+    commands = {
+        "first": later(store, "p1", at=before, until=until),
+        "in time": answered(store, "p1", at=after),
+        "late": answered(store, "p2", at=after),
+        "behind": later(store, "p2", at=before, until=until),
+        "asked too late": later(store, "p3", at=after, until=until),
+        "of another": answered(store, "p3", at=after),
+        "early": answered(store, "p4", at=before),
+        "needless": later(store, "p4", at=before, until=until),
+    }
+    outbox.apply_commands()
+    assert {
+        "first": "refused",  # the item has ended before it was needed
+        "in time": "done",
+        "late": "refused",
+        "behind": "done",
+        "asked too late": "refused",
+        "of another": "refused",
+        "early": "done",
+        "needless": "refused",
+    } == {name: status(outbox, one) for name, one in commands.items()}
+    ends = {name: steps(store, f"ask-{name}")[1:] for name in names}
+    assert {
+        "p1": ["completed"],
+        "p2": ["released", "claimed"],
+        "p3": [],
+        "p4": ["completed"],
+    } == ends
+    outbox.close()
+    items = Items(opened(store, ahead=1.5 * HOUR), folder=AUTHOR)
+    told = items.complete("ask-p2", {"case": "p2"}, **WHO)
+    assert ("yes", False) == (told.outcome, told.repeated)
+    with pytest.raises(AnsweredTooLate):
+        items.complete("ask-p3", {"case": "p3"}, **WHO)
+
+
+@pytest.mark.rest
+def test_a_process_that_dies_within_an_extension_loses_no_answer(store: Store) -> None:
+    """Whoever comes after a process that has released an item and not claimed it anew claims it; an
+    answer in between counts.
+    """
+    started(store, k1="asked", k2="asked")
+    outbox = opened(store)
+    first = iter([Commands._claims_anew])
+
+    def dies(commands: Commands, relation: str) -> Any:
+        for claims_anew in first:
+            return claims_anew(commands, relation)
+        raise InterruptedError
+
+    with mock.patch.object(Commands, "_claims_anew", dies), pytest.raises(InterruptedError):
+        Instances(outbox).extend(["k1", "k2"], by_seconds=7200, dry_run=False, **WHO)
+    outbox.close()
+    assert ["claimed", "released"] == steps(store, "ask-k1") == steps(store, "ask-k2")
+    items = Items(opened(store, ahead=1.5 * HOUR), folder=AUTHOR)
+    told = items.complete("ask-k2", {"case": "k2"}, **WHO)
+    assert ("yes", "done") == (told.outcome, told.status)
+    assert ["claimed", "released", "claimed", "completed"] == steps(store, "ask-k2")
+    assert ["claimed", "released", "claimed"] == steps(store, "ask-k1")
+
+
+def by_cli(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:
+    """Run a command line with --json, and return code and document."""
+    capsys.readouterr()
+    code = main([*words, "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.rest
+def test_one_selection_for_python_command_and_dbt(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever asks, the same tasks are meant, the same is left out, and the same is written."""
+    since = datetime.now(UTC)
+    started(store, s1="called", s2="asked", s3="waiting", s4="called")
+    outbox = opened(store)
+    instances = Instances(outbox)
+    asked = instances.extend(["s1", "s2", "s3"], workflow="asked", by_seconds=5, **WHO)
+    assert ["s2"] == [one["instance"] for one in asked.tasks]
+    named = instances.extend(["s1", "s2", "s3"], third_party="bank", by_seconds=5, **WHO)
+    assert ["s1"] == [one["instance"] for one in named.tasks]
+    assert {"s2": "does not match the filter", "s3": "does not match the filter"} == {
+        one["instance"]: one["refusal"] for one in named.left_out
+    }
+    never = instances.extend(["s3"], by_seconds=5, **WHO)
+    assert ["never expires"] == [one["refusal"] for one in never.left_out]
+    none = instances.cancel(["s3"], **WHO)
+    assert ["has no default exit, so nothing would follow"] == [
+        one["refusal"] for one in none.left_out
+    ]
+    with pytest.raises(UnknownInstance):
+        instances.cancel(["nobody"], **WHO)
+    with pytest.raises(WrongUsage):
+        instances.cancel(task="call", **WHO)
+    to = since.replace(microsecond=0) + 9 * HOUR
+    selected = {"workflow": "called", "task": "call", "since": since.isoformat()}
+    args = json.dumps({**selected, "to": to.isoformat(), **WHO, "dry_run": False})
+    words = ["workflow", "extend", "--workflow", "called", "--task", "call", "--apply"]
+    words += ["--since", since.isoformat(), "--to", to.isoformat()]
+    words += ["--actor", WHO["actor"], "--reason", WHO["reason"]]
+    seen: list[list[dict[str, Any]]] = []
+
+    def written() -> None:
+        """Note what was written, and remove it, so that the next one finds the same."""
+        rows = store.rows(
+            f"select {COMPARED} from {store.tables.commands} where arguments like '%{to.date()}%' "
+            f"and event_id like 'call-s%' order by event_id"
+        )
+        seen.append(rows)
+        store.spark.sql(
+            f"delete from {store.tables.commands} where event_id like 'call-s%' and kind = 'extend'"
+        )
+
+    instances.extend(workflow="called", task="call", since=since, to=to, dry_run=False, **WHO)
+    written()
+    with store.commands():
+        code, document = by_cli(capsys, *words)
+    assert (0, {"s1", "s4"}) == (code, {one["instance"] for one in document["extended"]})
+    written()
+    check_result(
+        run_dbt(
+            ["run-operation", "extend_tasks", "--args", args, "--no-populate-cache"],
+            home=store.home,
+            schema=SCHEMA,
+        )
+    )
+    written()
+    assert 2 == len(seen[0])
+    assert seen[0] == seen[1] == seen[2]
+    cancelled = json.dumps({"third_party": "bank", "since": since.isoformat(), **WHO})
+    for dry_run in ("true", "false"):
+        check_result(
+            run_dbt(
+                [
+                    *("run-operation", "cancel_instances", "--no-populate-cache", "--args"),
+                    cancelled[:-1] + f', "dry_run": {dry_run}}}',
+                ],
+                home=store.home,
+                schema=SCHEMA,
+            )
+        )
+        outbox.apply_commands_if_alone()
+        outbox.refresh()
+        state = "DEAD" if dry_run == "false" else "PENDING"
+        assert {state} == {task(store, f"call-{name}")["delivery_state"] for name in ("s1", "s4")}
+    assert "PENDING" != task(store, "ask-s2")["delivery_state"]
+    outbox.close()

@@ -96,7 +96,7 @@ class Deadlines:
     def _read(self, version: int) -> None:
         until = end_after("c")
         rows = self._spark.sql(
-            f"select c.event_id, c.arrival, max({until}) as until "
+            f"select c.event_id, c.arrival, max({until}) as ends_at "
             f"from {self._commands} version as of {version} as c "
             f"where c.kind = '{KIND}' and c.destination <> '{TO_DO}' "
             f"and {until} > {instant_literal(self._clock.now())} group by all"

@@ -329,7 +329,7 @@ class Items:
             return None
         commands = self._outbox.tables.commands
         rows = self._outbox.spark.sql(
-            "select c.command_id, c.kind, c.requested_at, c.arguments, "
+            "select c.command_id, c.kind, c.requested_at, c.arguments, c._commit_version, "
             f"{deadline_at_its_place('c', 'c.lease')} as deadline from ("
             "select *, _metadata.row_commit_version as _commit_version, "
             f"{'null' if found.until is None else instant_literal(found.until)} as lease "

@@ -204,6 +204,7 @@ class Commands:
     def _end_killed_items(self) -> int:
         """End items that were killed; returns how many. As a rule the projection says: none."""
         outbox, count = self._outbox, 0
+        self._catch_up()
         killed = outbox.spark.sql(
             f"select 1 from {outbox.tables.state} "
             f"where {OPEN_ITEM} and kill_command_id is not null limit 1"
@@ -235,6 +236,7 @@ class Commands:
                 asked.setdefault(claim_id, who)
         if not asked:
             return 0
+        self._catch_up()
         read_view = outbox.read_view()
         over = [
             claim["claim_id"]

@@ -31,6 +31,7 @@ from delta_outbox.store.apply_commands import Commands
 from delta_outbox.store.completions import completion_arguments
 from delta_outbox.workflow_engine.execution.tasks import Tasks
 from delta_outbox.workflow_engine.hosts.call import Setup
+from delta_outbox.workflow_engine.hosts.pool import HostPool
 from delta_outbox.workflow_engine.instances import Instances, UnknownInstance
 from delta_outbox.workflow_engine.items import AnsweredAlready, AnsweredTooLate, Items
 
@@ -68,7 +69,11 @@ def relayed(store: Store, *, ahead: timedelta = timedelta(0)) -> None:
         ahead: by how much its clock is.
     """
     outbox = opened(store, ahead=ahead)
-    tasks = Tasks(outbox, Setup(modules=["desks"], folder=AUTHOR))
+    tasks = Tasks(
+        outbox,
+        Setup(modules=["desks"], folder=AUTHOR),
+        start_hosts=lambda setup: HostPool(setup, clock=outbox.clock),
+    )
     try:
         Relay(outbox, tasks=tasks).run(Mode.DRAIN)
     finally:
@@ -125,39 +130,39 @@ def test_what_is_extended_expires_later_for_everybody(store: Store) -> None:
     first end by a relay that knows nothing but the logs, and an item stays open for an answer; what
     was not extended expires. The log says who has held the item, and until when.
     """
-    started(store, e1="called", e2="called", e3="asked", e4="asked")
+    started(store, f1="called", f2="called", f3="asked", f4="asked")
     outbox = opened(store)
     instances = Instances(outbox)
     preview = instances.extend(third_party="bank", by_seconds=7200, **WHO)
-    assert ({"e1", "e2"}, None) == ({one["instance"] for one in preview.tasks}, preview.command_id)
-    before = {name: task(store, name)["expires_at"] for name in ("call-e1", "ask-e3", "call-e2")}
-    done = instances.extend(["e1"], by_seconds=7200, dry_run=False, **WHO)
-    to = before["ask-e3"] + 2 * HOUR
-    held = instances.extend(["e3"], to=to, dry_run=False, **WHO)
+    assert ({"f1", "f2"}, None) == ({one["instance"] for one in preview.tasks}, preview.command_id)
+    before = {name: task(store, name)["expires_at"] for name in ("call-f1", "ask-f3", "call-f2")}
+    done = instances.extend(["f1"], by_seconds=7200, dry_run=False, **WHO)
+    to = before["ask-f3"] + 2 * HOUR
+    held = instances.extend(["f3"], to=to, dry_run=False, **WHO)
     assert ("done", "done") == (status(outbox, done.command_id), status(outbox, held.command_id))
     assert [
-        before["call-e1"] + 2 * HOUR,
-        before["call-e2"],
+        before["call-f1"] + 2 * HOUR,
+        before["call-f2"],
         to,
         to,
     ] == [
-        *(task(store, name)["expires_at"] for name in ("call-e1", "call-e2", "ask-e3")),
-        task(store, "ask-e3")["lease_expires_at"],
+        *(task(store, name)["expires_at"] for name in ("call-f1", "call-f2", "ask-f3")),
+        task(store, "ask-f3")["lease_expires_at"],
     ]
-    assert ["claimed", "released", "claimed"] == steps(store, "ask-e3")
-    (released,) = [row for row in store.transitions("ask-e3") if row["reason"] == "released"]
+    assert ["claimed", "released", "claimed"] == steps(store, "ask-f3")
+    (released,) = [row for row in store.transitions("ask-f3") if row["reason"] == "released"]
     assert (held.command_id, "ann") == (released["command_id"], released["actor"])
-    again = instances.extend(["e3"], to=to, dry_run=False, **WHO)
+    again = instances.extend(["f3"], to=to, dry_run=False, **WHO)
     assert (0, None) == (len(again.tasks), again.command_id)
     outbox.close()
     relayed(store, ahead=1.5 * HOUR)
-    assert ["claimed", "failed", "claimed", "failed"] == steps(store, "call-e1")
-    assert ["claimed", "failed", "claimed", "expired"] == steps(store, "call-e2")
-    assert ["claimed", "released", "claimed"] == steps(store, "ask-e3")
-    assert ["claimed", "lease_expired", "claimed", "expired"] == steps(store, "ask-e4")
+    assert ["claimed", "failed", "claimed", "failed"] == steps(store, "call-f1")
+    assert ["claimed", "failed", "claimed", "expired"] == steps(store, "call-f2")
+    assert ["claimed", "released", "claimed"] == steps(store, "ask-f3")
+    assert ["claimed", "lease_expired", "claimed", "expired"] == steps(store, "ask-f4")
     relayed(store, ahead=4 * HOUR)
-    assert ["claimed", "lease_expired", "claimed", "expired"] == steps(store, "ask-e3")[2:]
-    assert "expired" == steps(store, "call-e1")[-1]
+    assert ["claimed", "lease_expired", "claimed", "expired"] == steps(store, "ask-f3")[2:]
+    assert "expired" == steps(store, "call-f1")[-1]
 
 
 def answered(store: Store, name: str, *, at: datetime) -> str:

@@ -80,6 +80,10 @@
     kind, "__state__", "__request__", "__from_states__", "__is_named__", "__created__", "__now__"
 ) }}
 {% endfor -%}
+{% for kind in ["extend", "cancel"] -%}
+--- {{ kind }}_targets
+{{ delta_outbox.task_targets(kind, "__state__", "__request__", "__is_named__", "__started__", "__now__") }}
+{% endfor -%}
 --- request_counts
 {{ delta_outbox.request_counts("__targets__") }}
 --- request_examples
@@ -93,7 +97,7 @@
 --- append_pausing
 {{ delta_outbox.append_pausing(commands, "__request__", "__now__") }}
 --- command_status
-{{ delta_outbox.command_status("__command__", transitions, state, source("outbox", "outbox_purged"), "__since__") }}
+{{ delta_outbox.command_status("__command__", transitions, state, source("outbox", "outbox_purged"), "__since__", "__applied__") }}
 --- identity_horizon_days
 {{ var("identity_horizon_days", 7) | int }}
 --- end

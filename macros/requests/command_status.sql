@@ -1,4 +1,4 @@
-{% macro command_status(command, transitions, state, purged, since) -%}
+{% macro command_status(command, transitions, state, purged, since, applied) -%}
     {#-
         What became of each delivery that a command names; computed, never stored.
 
@@ -6,11 +6,12 @@
         moved on without it, or was purged before. waiting: else.
 
         Arguments:
-            command: relation, the command's rows of the command log
+            command: relation, the command's rows of the command log, and version, the commit of each
             transitions: relation, the transition log
             state: relation, the projection, refreshed
             purged: relation, what is left of purged deliveries
             since: SQL expression, a date; the log is not read before it
+            applied: SQL expression, the version of the command log up to which commands have been applied
     -#}
     with applied as (
         select distinct
@@ -46,7 +47,8 @@
                     )
                     then 'refused'
                 when c.kind = 'kill' and s.state in ('PUBLISHED', 'DEAD') then 'refused'
-                when c.kind = 'complete' and coalesce(s.claimed_by <> 'todo', true) then 'refused'
+                when c.kind = 'extend' then {{ delta_outbox.status_of_extension("c", "s", applied) | indent(20) }}
+                when c.kind = 'complete' and c.version <= {{ applied }} then 'refused'
                 when c.kind = 'release' and coalesce(s.claim_id <> get_json_object(c.arguments, '$.claim_id'), true)
                     then 'refused'
                 else 'waiting'

@@ -10,6 +10,7 @@
     {%- set problems = [] -%}
     {%- set rows = delta_outbox.workflow_rows(problems) -%}
     {%- do delta_outbox.workflow_problems(rows, problems) -%}
+    {%- do delta_outbox.check_open_instances(rows, problems) -%}
     {%- if problems -%}
         {{ exceptions.raise_compiler_error(
             "BAD_WORKFLOW: the workflows that passed last stay in force.\n- " ~ problems | join("\n- ")

@@ -10,25 +10,18 @@
         Columns: those of the model `workflow_tasks`.
     -#}
     with bodies as (
-        select
-            event_id,
-            _metadata.row_commit_version as arrival,
-            created_date,
-            from_json(
-                cast(payload as string),
-                'plan bigint, version int, task string, visits map<string, int>, expires_at timestamp, due_at timestamp, '
-                || 'start struct<event_id: string, started_at: timestamp>, '
-                || 'before struct<task: string, task_id: string, cause: string, outcome: string>'
-            ) as body
-        from {{ events or source("outbox", "outbox_events") }}
-        where {{ delta_outbox.is_reserved("event_type") }}
+        {{ delta_outbox.task_bodies(events or source("outbox", "outbox_events")) | indent(8) }}
     ),
 
     kept_tasks as (
         {{ delta_outbox.kept_rows("railway_tasks") | indent(8) }}
+    ),
+
+    extensions as (
+        {{ delta_outbox.extended_tasks() | indent(8) }}
     )
 
-    select /*+ {{ hint }} */
+    select /*+ {{ hint }}, broadcast(x) */
         d.event_id as task_id,
         {{ delta_outbox.workflow_of("d.ordering_key") }} as workflow,
         e.body.task,
@@ -46,12 +39,12 @@
         k.never_expires_why,
         d.created_at as triggered_at,
         e.body.due_at,
-        -- Who extends an item claims it anew, so its claim knows better; `never` is an instant there.
-        if(
-            d.claimed_by = 'todo',
-            if(d.lease_expires_at < timestamp '2261-12-31 00:00:00', d.lease_expires_at, null),
-            e.body.expires_at
-        ) as expires_at,
+        -- Who extends an item claims it anew, so its claim knows better.
+        case
+            when e.body.expires_at is null then cast(null as timestamp)
+            when d.claimed_by = 'todo' then d.lease_expires_at
+            else greatest(e.body.expires_at, x.extended_to)
+        end as expires_at,
         e.body.start.event_id as start_event_id,
         e.body.start.started_at,
         e.body.before.task as last_task,
@@ -81,5 +74,9 @@
             e.body.plan = k.number
             and {{ delta_outbox.workflow_of("d.ordering_key") }} = k.workflow
             and e.body.task = k.task
+    left join extensions as x
+        on
+            d.event_id = x.event_id
+            and d.arrival = x.arrival
     where e.body.task is not null
 {%- endmacro %}

@@ -79,11 +79,7 @@ every as (
         instance_key,
         version,
         plan,
-        case
-            when category = 'to_do' then 'waiting_for_person'
-            when delivery_state = 'PENDING' and available_at > {{ delta_outbox.now_utc() }} then 'waiting_for_time'
-            else 'running'
-        end as state,
+        {{ delta_outbox.state_of_instance() | indent(8) }} as state,
         task,
         task_id,
         visit,

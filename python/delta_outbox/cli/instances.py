@@ -1,4 +1,6 @@
-"""`outbox workflow instances | show | cancel`: what has become of each order, and its end."""
+"""`outbox workflow instances | show | cancel | extend`: what has become of each order, and how
+operators end it, or let it wait longer.
+"""
 
 from __future__ import annotations
 
@@ -163,38 +165,57 @@ def _next_words(after: Mapping[str, Any] | None, instance: Mapping[str, Any]) ->
 
 def cancel(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     """End open instances by the default exit of their workflow; without --apply only show them."""
+    return _perform("cancel", args, invocation)
+
+
+def extend(args: argparse.Namespace, invocation: Invocation) -> Outcome:
+    """Let open tasks expire later; without --apply only show them."""
+    return _perform("extend", args, invocation, to=args.to, by_seconds=args.by_seconds)
+
+
+def _perform(kind: str, args: argparse.Namespace, invocation: Invocation, **how: object) -> Outcome:
+    """Show a request about open tasks; append it, and apply what waits, unless it is a dry run."""
     from delta_outbox.workflow_engine.instances import Instances
 
     with invocation.open() as outbox:
-        done = Instances(outbox).cancel(
-            args.instances,
+        done = getattr(Instances(outbox), kind)(
+            args.instances or None,
             workflow=args.workflow,
+            task=args.task,
+            third_party=args.third_party,
             since=args.since,
             until=args.until,
             actor=args.actor,
             reason=args.reason,
             dry_run=args.dry_run,
+            **how,
         )
         outbox.refresh()
     document: dict[str, Any] = {"dry_run": args.dry_run, **done.as_dict()}
     return Outcome(
         document=document,
-        text=lambda: cancel_text(document),
+        text=lambda: report_text(document),
         exit_code=TO_LOOK_AT if document["left_out"] else DONE,
     )
 
 
-def cancel_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
-    """Return what is cancelled as a person reads it.
+def report_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
+    """Return a request about open tasks as a person reads it.
 
     Args:
-        document: as `Cancellation.as_dict` returns it, and dry_run.
+        document: as `TasksReport.as_dict` returns it, and dry_run.
     """
     from delta_outbox.cli.render import Column, Rows, sentence
+    from delta_outbox.workflow_engine.instances import DONE_BY
 
+    kind = document["kind"]
+    done = DONE_BY[kind]
     columns = [Column(name="workflow", rank=1), Column(name="instance"), Column(name="state")]
-    columns += [Column(name="task"), Column(name="started_at", rank=2)]
-    rows, left_out = document["cancelled"], document["left_out"]
+    columns += [Column(name="task"), Column(name="third_party", rank=3)]
+    columns += [Column(name="expires_at", rank=2)]
+    if kind == "extend":
+        columns += [Column(name="expires_then")]
+    rows, left_out = document[done], document["left_out"]
     if rows:
         yield Rows(columns=columns, rows=rows[:_SHOWN])
         if len(rows) > _SHOWN:
@@ -202,19 +223,20 @@ def cancel_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
     if left_out:
         yield ""
         yield sentence("Left out:", style="bold")
-        yield Rows(columns=[*columns[:2], Column(name="refusal")], rows=left_out)
+        yield Rows(columns=[*columns[:2], Column(name="refusal")], rows=left_out[:_SHOWN])
+        if len(left_out) > _SHOWN:
+            yield sentence(f"and {len(left_out) - _SHOWN} more; --json lists them all.")
     yield ""
-    count = len(rows)
+    yield sentence(_conclusion(kind, done, len(rows), document), style="bold")
+
+
+def _conclusion(kind: str, done: str, count: int, document: Mapping[str, Any]) -> str:
     if not count:
-        yield sentence("Nothing to cancel; nothing was written.", style="bold")
-    elif document["dry_run"]:
-        yield sentence(
-            f"A preview of {count} instances; nothing was written. Add --apply to cancel them.",
-            style="bold",
-        )
-    else:
-        yield sentence(
-            f"{count} instances are cancelled by command {document['command_id']}; each ends with "
-            "its default exit as soon as a relay runs.",
-            style="bold",
-        )
+        return f"Nothing to {kind}; nothing was written."
+    if document["dry_run"]:
+        return f"A preview of {count} instances; nothing was written. Add --apply to {kind} them."
+    what_then = {
+        "cancel": "each ends with its default exit as soon as a relay runs.",
+        "extend": f"`outbox show {document['command_id']}` says what became of it.",
+    }
+    return f"{count} instances are {done} by command {document['command_id']}; {what_then[kind]}"

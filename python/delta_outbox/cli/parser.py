@@ -307,6 +307,7 @@ def _workflow(parser: argparse.ArgumentParser) -> None:
     shown.add_argument("instance", metavar="INSTANCE", help="its business key")
     _of_workflow(shown)
     _cancel(action("cancel", "End instances by their default exit; a preview unless --apply."))
+    _extend(action("extend", "Let open tasks expire later; a preview unless --apply."))
 
 
 def _of_workflow(parser: argparse.ArgumentParser) -> None:
@@ -328,12 +329,41 @@ def _instances(parser: argparse.ArgumentParser) -> None:
 
 
 def _cancel(parser: argparse.ArgumentParser) -> None:
+    _open_tasks(parser)
+    _who_and_why(parser, dry_run_by_default=True)
+
+
+def _extend(parser: argparse.ArgumentParser) -> None:
+    _open_tasks(parser)
+    when = parser.add_mutually_exclusive_group(required=True)
+    when.add_argument(
+        "--to",
+        type=arguments.instant,
+        metavar="TIME",
+        help="when they expire then (ISO 8601 with an offset)",
+    )
+    when.add_argument(
+        "--by",
+        dest="by_seconds",
+        type=arguments.whole_number(1),
+        metavar="SECONDS",
+        help="by how much each expires later",
+    )
+    _who_and_why(parser, dry_run_by_default=True)
+
+
+def _open_tasks(parser: argparse.ArgumentParser) -> None:
+    """Add what selects open tasks, and the instances that stand there."""
     parser.add_argument(
-        "instances", nargs="*", metavar="INSTANCE", help="business keys; or --workflow, for all"
+        "instances",
+        nargs="*",
+        metavar="INSTANCE",
+        help="business keys; if left out, all that the options select",
     )
     _of_workflow(parser)
+    parser.add_argument("--task", metavar="NAME", help="that stand at this task of the workflow")
+    parser.add_argument("--third-party", metavar="NAME", help="that stand at a task of this one")
     _started_between(parser)
-    _who_and_why(parser, dry_run_by_default=True)
 
 
 def _started_between(parser: argparse.ArgumentParser) -> None:

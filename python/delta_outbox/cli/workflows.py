@@ -257,6 +257,7 @@ _COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace, Invocation], Outcome
     "instances": instances.instances,
     "show": instances.show,
     "cancel": instances.cancel,
+    "extend": instances.extend,
 }
 
 

@@ -123,6 +123,22 @@ class Arguments:
         self.refuse(name, INSTANT_RULE, value)
         return None
 
+    def whole(self, name: str, value: object, least: int, most: int) -> int | None:
+        """Return a whole number; None if it is not given.
+
+        Args:
+            name: of the argument.
+            value: what came.
+            least: the smallest that is accepted.
+            most: the largest.
+        """
+        if value is None:
+            return None
+        if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
+            return value
+        self.refuse(name, f"must be a whole number from {least} to {most}", value)
+        return None
+
     def ids(self, name: str, value: object, *, required: bool = False) -> tuple[str, ...] | None:
         """Return ids, each once; None if they are not given.
 

@@ -32,7 +32,9 @@ def show_command(outbox: Store, command_id: str) -> dict[str, object] | None:
 
     outbox.spark.table(outbox.tables.commands).where(
         F.col("command_id") == F.lit(command_id)
-    ).createOrReplaceTempView(_COMMAND)
+    ).select("*", F.col("_metadata.row_commit_version").alias("version")).createOrReplaceTempView(
+        _COMMAND
+    )
     given = rows_of(
         outbox.spark.sql(
             "select command_id, kind, actor, reason, requested_at, "
@@ -46,7 +48,10 @@ def show_command(outbox: Store, command_id: str) -> dict[str, object] | None:
         del given[0]["since"]
         return _pausing(outbox, given[0])
     text = outbox.statements.fill(
-        "command_status", command=_COMMAND, since=f"date'{given[0].pop('since')}'"
+        "command_status",
+        command=_COMMAND,
+        since=f"date'{given[0].pop('since')}'",
+        applied=outbox.commands_applied_to(),
     )
     outbox.spark.sql(text).createOrReplaceTempView(_STATUS)
     counts = rows_of(

@@ -359,6 +359,16 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         ),
         "Name the types in a yml, as `outbox workflow build` does in seeds/railway.yml.",
     ),
+    "open_instances": (
+        (
+            "An instance follows the routes of the version it started with. At a task that the "
+            "rows do not have any more it would wait for ever: nobody has its code."
+        ),
+        (
+            "Build with the task until its instances have ended, or end them with "
+            "`outbox workflow cancel`."
+        ),
+    ),
     "rows_changed": (
         (
             "The rows have a hash, and are not those of which it was made: they were changed by "

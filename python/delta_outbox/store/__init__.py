@@ -1,10 +1,12 @@
 """The store contract over the logs: append, retrieve, claim, end; and what that needs.
 
-- apply_commands: replays, releases and completions become transitions, pauses a numbered write
+- apply_commands: replays, releases, completions and extensions become transitions, pauses a
+  numbered write
 - completions: answers to items that wait for a person become their endings
 - destination_states: which destinations are paused, and whose circuit breaker is open
 - epochs: how many lanes there are, and the two plans by which that changes
 - expired_claims: whose claims may be ended, and how they end
+- extensions: items that wait for a person expire later
 - heartbeat: which relays are alive, by the log `outbox_relays`
 - lane_change: one epoch ends and the next begins, step by step
 - lane_logs: the logs of all lanes of the epoch, as one relay sees them

@@ -1,5 +1,5 @@
-"""Applies the commands of operators: replays, releases and completions become transitions in the
-log, pauses a numbered write.
+"""Applies the commands of operators: replays, releases, completions and extensions become
+transitions in the log, pauses a numbered write.
 
 A request is a blind append to outbox_commands and conflicts with nothing. Whoever applies commands
 next, a relay or a command, decides what it means for the delivery as it stands by then; a command
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable, Set
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -23,7 +24,10 @@ from delta_outbox.delta.log_reader import changes
 from delta_outbox.delta.numbered_writes import NumberedWrites
 from delta_outbox.lifecycle.claims import OPEN_ITEM
 from delta_outbox.lifecycle.states import TERMINAL_STATES, Reason, State
+from delta_outbox.store import extensions
+from delta_outbox.store.completions import KIND as COMPLETE
 from delta_outbox.store.completions import completion_rows, completions_select
+from delta_outbox.store.extensions import KIND as EXTEND
 
 if TYPE_CHECKING:
     from delta_outbox.store.store import Store
@@ -45,6 +49,11 @@ class Commands:
         self._outbox = outbox
         self._plans = NumberedWrites(outbox.spark, outbox.tables, writer=WRITER, clock=outbox.clock)
 
+    def applied_to(self) -> int:
+        """Return the version of the command log up to which commands have been applied."""
+        last = next(self._plans.last(), None)
+        return int(last.plan["commands"]["to"]) if last else 0
+
     def apply(self) -> int:
         """Apply every command that was committed before this call and that nobody has.
 
@@ -61,14 +70,12 @@ class Commands:
         if latest <= after:
             return 0
         commands = f"(select * from {changes(outbox.tables.commands, after=after, to=latest)})"
+        rows = outbox.spark.sql(f"select distinct kind from {commands}").collect()
+        kinds = {row["kind"] for row in rows}
         try:
-            count = outbox.logs.append_until_won(
-                self._replays(commands), lambda: self._replays(commands)
-            )
-            count += outbox.logs.append_until_won(
-                self._completions(commands), lambda: self._completions(commands)
-            )
-            count += self._release(commands)
+            count = self._append(lambda: self._replays(commands)) if "replay" in kinds else 0
+            count += self._apply_to_items(commands, kinds, latest=latest)
+            count += self._release(commands) if "release" in kinds else 0
             count += self._end_killed_items()
         except LaneClosed:  # they wait for the next epoch
             return 0
@@ -81,6 +88,57 @@ class Commands:
             outbox.refresh(planned_by=outbox.worker_id)
             logger.info("commands_applied", extra={"transitions": count})
         return count
+
+    def _append(self, rows: Callable[[], pa.Table]) -> int:
+        """Append transitions, decided anew as often as an append is lost; returns how many."""
+        return self._outbox.logs.append_until_won(rows(), rows)
+
+    def _apply_to_items(self, commands: str, kinds: Set[str], *, latest: int) -> int:
+        """Apply what people say of open items; returns how many transitions that took.
+
+        What an extension has released is claimed anew first, where a process has died in between:
+        an answer that came after it finds the item open.
+
+        Args:
+            commands: what is to be applied.
+            kinds: of them.
+            latest: version of the command log, up to which they are.
+        """
+        if EXTEND not in kinds:
+            if COMPLETE not in kinds:
+                return 0
+            return self._append(lambda: self._completions(commands))
+        # Whether an answer came in time depends on all extensions before it.
+        named = f"select event_id from {commands} where kind in ('{COMPLETE}', '{EXTEND}')"
+        every = (
+            "(select *, _metadata.row_commit_version as _commit_version "
+            f"from {self._outbox.tables.commands} version as of {latest} "
+            f"where kind in ('{COMPLETE}', '{EXTEND}', 'kill') and event_id in ({named}))"
+        )
+        count = self._append(lambda: self._claims_anew(commands))
+        count += self._append(lambda: self._completions(every))
+        count += self._append(lambda: self._extensions(commands))
+        return count + self._append(lambda: self._claims_anew(commands))
+
+    def _extensions(self, commands: str) -> pa.Table:
+        """Return the transitions that release the items which expire later."""
+        outbox = self._outbox
+        self._catch_up()
+        return extensions.release_rows(
+            outbox.spark.sql(extensions.extended_select(commands, outbox.tables.state)).toArrow(),
+            now=outbox.clock.now(),
+            policy_version=outbox.policies_in_force.version,
+        )
+
+    def _claims_anew(self, commands: str) -> pa.Table:
+        """Return the transitions that claim what extensions have released."""
+        outbox = self._outbox
+        self._catch_up()
+        return extensions.claim_rows(
+            outbox.spark.sql(extensions.released_select(commands, outbox.tables.state)).toArrow(),
+            now=outbox.clock.now(),
+            policy_version=outbox.policies_in_force.version,
+        )
 
     def _catch_up(self) -> None:
         """Bring position and projection up to now: the position first, so that what is appended
@@ -146,6 +204,7 @@ class Commands:
     def _end_killed_items(self) -> int:
         """End items that were killed; returns how many. As a rule the projection says: none."""
         outbox, count = self._outbox, 0
+        self._catch_up()
         killed = outbox.spark.sql(
             f"select 1 from {outbox.tables.state} "
             f"where {OPEN_ITEM} and kill_command_id is not null limit 1"
@@ -177,6 +236,7 @@ class Commands:
                 asked.setdefault(claim_id, who)
         if not asked:
             return 0
+        self._catch_up()
         read_view = outbox.read_view()
         over = [
             claim["claim_id"]

@@ -1,9 +1,9 @@
 """Completions of items that wait for a person: commands that end a claim of `todo` with an outcome.
 
 Of several for one item the first in the command log counts, if it was asked for before the item
-expired, and comes before a kill; whoever applies commands does so before claims of `todo` are ended
-by their lease (`ExpiredClaims.end_items`). The others stay in the log as what they are: answers
-that came too late.
+was to expire by what stands before it there, and comes before a kill; whoever applies commands does
+so before claims of `todo` are ended by their lease (`ExpiredClaims.end_items`). The others stay in
+the log as what they are: answers that came too late.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from delta_outbox.lifecycle.claims import OPEN_ITEM
 from delta_outbox.lifecycle.states import Reason, State
+from delta_outbox.store.extensions import deadline_at_its_place
 
 KIND: Final = "complete"
 _INSTANT: Final = pa.timestamp("us", tz="UTC")
@@ -43,18 +44,20 @@ def completions_select(commands: str, state: str) -> str:
         state: the projection.
     """
     return (
-        "select * except (turn, kind) from ("
-        "select c.kind, s.event_id, s.arrival, s.destination, s.lifecycle, s.ordering_key, "
+        "select * except (turn, kind, deadline, requested_at, _commit_version) from ("
+        "select *, row_number() over (partition by event_id, arrival "
+        "order by _commit_version, command_id) as turn "
+        "from (select c.kind, s.event_id, s.arrival, s.destination, s.lifecycle, s.ordering_key, "
         "s.attempts as attempt, s.publish_attempts, s.crashes, s.suspect, s.claim_id, "
         "get_json_object(c.arguments, '$.outcome') as outcome, "
         "get_json_object(c.arguments, '$.data') as outcome_data, c.command_id, c.actor, "
-        "row_number() over (partition by c.event_id, c.arrival "
-        "order by c._commit_version, c.command_id) as turn "
+        "c._commit_version, c.requested_at, "
+        f"{deadline_at_its_place('c', 's.lease_expires_at')} as deadline "
         f"from {commands} as c "
         f"inner join {state} as s on c.event_id = s.event_id and c.arrival = s.arrival "
-        f"where {OPEN_ITEM} and c.lifecycle = s.lifecycle "
-        f"and (c.kind = 'kill' or c.kind = '{KIND}' and c.requested_at <= s.lease_expires_at "
-        "and get_json_object(c.arguments, '$.outcome') is not null)"
+        f"where {OPEN_ITEM} and c.lifecycle = s.lifecycle) "
+        f"where kind = 'kill' or kind = '{KIND}' and requested_at <= deadline "
+        "and outcome is not null"
         f") where turn = 1 and kind = '{KIND}'"
     )
 

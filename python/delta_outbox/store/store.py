@@ -382,6 +382,10 @@ class Store:
         """Apply commands, whoever else is alive; see `apply_commands_if_alone`."""
         return Commands(self).apply()
 
+    def commands_applied_to(self) -> int:
+        """Return the version of the command log up to which commands have been applied."""
+        return Commands(self).applied_to()
+
     def end_what_waits_for_it(self) -> int:
         """End what is due and killed or past its age, by a claim that sends nothing."""
         count = 0

@@ -1,16 +1,18 @@
 """Runs workflows on the logs.
 
+- deadlines: when tasks expire that operators let expire later (`Deadlines.in_force`)
 - derivation: what follows a start event, and the ending of a task
 - derived_events: writes what follows, each event once (`DerivedEvents.step`)
 - execution: runs the tasks that a relay has claimed
 - hosts: the processes in which calls run
-- instances: what has become of an instance, and its end (`Instances`)
+- instances: what has become of an instance, how it is ended or waits longer (`Instances`)
 - item_decisions: what the code of authors says about items
 - items: answers to items that wait for a person (`Items`)
 - known_rows: which instances and identifiers the log has, or ever had
 - opening: what a relay is given (`task_runner`)
 - range_reader: reads the start events and endings of a numbered write
 - task_reader: reads tasks, and tells them from rows that only look so (`TaskReader.read`)
+- task_requests: what operators ask of open tasks, and which are meant
 - workflow_plans: the plans of `workflows`, each read once
 - workflow_states: the states of instances
 - workflow_views: questions to dbt's views of workflows

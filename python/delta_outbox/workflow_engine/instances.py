@@ -5,23 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
-from delta_outbox.core.errors import OutboxError, WrongUsage
+from delta_outbox.core.errors import OutboxError
 from delta_outbox.core.reserved_names import TO_DO
-from delta_outbox.delta.numbered_writes import NumberedWrites
 from delta_outbox.lifecycle.states import OPEN_STATES, State
-from delta_outbox.operations.argument_rules import MAX_IDS, Arguments
-from delta_outbox.operations.request_expansion import perform
-from delta_outbox.operations.requests import kill_request
+from delta_outbox.operations.argument_rules import MAX_IDS
 from delta_outbox.workflow_engine import workflow_views as views
-from delta_outbox.workflow_engine.workflow_plans import WORKFLOWS, WorkflowPlans
-from delta_outbox.workflow_engine.workflow_states import OPEN
+from delta_outbox.workflow_engine.task_requests import (
+    Selection,
+    Targets,
+    TaskRequest,
+    task_request,
+)
 
 if TYPE_CHECKING:
     from delta_outbox.store.store import Store
 
 Row = Mapping[str, Any]
+
+DONE_BY: Final = {"cancel": "cancelled", "extend": "extended"}
+"""What is said of tasks after a request of a kind."""
 
 
 class UnknownInstance(OutboxError):
@@ -39,24 +43,27 @@ class SeveralInstances(OutboxError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cancellation:
-    """What is cancelled.
+class TasksReport:
+    """What a request about open tasks is about.
 
     Args:
-        cancelled: the instances, each with the task at which it stands.
-        left_out: those that were named and cannot be cancelled; the column refusal says why.
-        command_id: of the kill of their tasks; None if nothing was written.
+        kind: extend or cancel.
+        tasks: what it gets: the instances, each with the task at which it stands.
+        left_out: what it does not get; the column refusal says why.
+        command_id: of the command; None if nothing was written.
     """
 
-    cancelled: Sequence[Row]
+    kind: str
+    tasks: Sequence[Row]
     left_out: Sequence[Row] = field(default_factory=list)
     command_id: str | None = None
 
     def as_dict(self) -> dict[str, object]:
         """Return the document that --json prints."""
         return {
-            "instances": len(self.cancelled),
-            "cancelled": list(self.cancelled),
+            "kind": self.kind,
+            "instances": len(self.tasks),
+            DONE_BY[self.kind]: list(self.tasks),
             "left_out": list(self.left_out),
             "command_id": self.command_id,
         }
@@ -71,8 +78,6 @@ class Instances:
 
     def __init__(self, outbox: Store) -> None:
         self._outbox = outbox
-        writes = NumberedWrites(outbox.spark, outbox.tables, writer=WORKFLOWS, clock=outbox.clock)
-        self._plans = WorkflowPlans(writes)
 
     def show(self, instance: str, *, workflow: str | None = None) -> dict[str, Any]:
         """Return what has happened to an instance, what is not known, and what happens next.
@@ -101,75 +106,82 @@ class Instances:
         }
 
     def cancel(
-        self,
-        instances: Sequence[str] = (),
-        *,
-        workflow: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        actor: str,
-        reason: str,
-        dry_run: bool = True,
-    ) -> Cancellation:
+        self, instances: Sequence[str] | None = None, **selected: Unpack[Selection]
+    ) -> TasksReport:
         """End open instances by the default exit of their workflow: the task at which each stands
         is killed. A call that is in flight is finished; if it decides, its instance goes on.
 
         Args:
             instances: business keys, or keys among those of all workflows; any if left out.
-            workflow: only of this one.
-            since: only those started at this instant or later.
-            until: only those started before this instant.
-            actor: who asks, one line.
-            reason: why, one line.
-            dry_run: only show it.
+            selected: as `Selection` says; instances, a workflow or a third party must be named.
 
         Raises:
             WrongUsage: arguments break rules, or nothing says which instances are meant.
             UnknownInstance: one that is named does not exist; nothing was written.
             SeveralInstances: a name stands for instances of several workflows.
         """
-        given = Arguments()
-        given.instant("since", since)
-        given.instant("until", until)
-        if not instances and workflow is None:
-            given.refuse("instances", "must be named, or a workflow", None)
-        if given.problems:
-            raise WrongUsage(f"workflow cancel: {'; '.join(given.problems)}.")
+        return self._perform(task_request("cancel", instances=instances, **selected))
+
+    def extend(
+        self,
+        instances: Sequence[str] | None = None,
+        *,
+        to: datetime | None = None,
+        by_seconds: int | None = None,
+        **selected: Unpack[Selection],
+    ) -> TasksReport:
+        """Let open tasks expire later. What expires at that time or later already is left alone, as
+        is what never expires, and an item that is not open for an answer (yet, or any more).
+
+        Args:
+            instances: business keys, or keys among those of all workflows; any if left out.
+            to: when they expire then.
+            by_seconds: by how much each expires later; this or `to`.
+            selected: as `Selection` says; instances, a workflow or a third party must be named.
+
+        Raises:
+            WrongUsage: arguments break rules, or nothing says which tasks are meant.
+            UnknownInstance: one that is named does not exist; nothing was written.
+            SeveralInstances: a name stands for instances of several workflows.
+        """
+        given = {"instances": instances, "to": to, "by_seconds": by_seconds, **selected}
+        return self._perform(task_request("extend", **given))
+
+    def _perform(self, request: TaskRequest) -> TasksReport:
+        """Expand a request, and append it unless it is a dry run."""
         self._outbox.refresh(planned_by=self._outbox.worker_id)
-        names = [*dict.fromkeys(instances)]
-        narrowed: Mapping[str, Any] = {"states": OPEN, "since": since, "until": until}
-        found, more = views.instances(
-            self._outbox,
-            instances=names,
-            workflow=workflow,
-            limit=MAX_IDS,
-            **({} if names else narrowed),
-        )
-        if more:
-            raise WrongUsage(
-                f"workflow cancel: more than {MAX_IDS} instances are meant.",
-                remedy="Narrow it with --since and --until, and cancel part after part.",
-            )
-        if names:
-            found = [self._named(one, found) for one in names]
-        rows = [_cancelled(one, self._refusal(one, since, until)) for one in found]
-        left_out = [one for one in rows if one["refusal"]]
-        good = [one for one in rows if not one["refusal"]]
-        ids = [str(one["task_id"]) for one in good]
-        # What a kill asks for is checked also where nothing is left to kill.
-        request = kill_request(
-            event_ids=ids or ["none"], actor=actor, reason=reason, dry_run=dry_run
-        )
-        if not ids:
-            return Cancellation(cancelled=[], left_out=left_out)
-        report = perform(self._outbox, request)
-        moved = {str(row["event_id"]): str(row["refusal"]) for row in report.left_out}
-        for row in [one for one in good if one["task_id"] in moved]:
-            good.remove(row)
-            left_out.append({**row, "refusal": f"its task {moved[row['task_id']]}"})
-        if report.command_id is not None:
+        targets = Targets.of(self._outbox, request)
+        found = targets.documents()
+        tasks = [one for one in found if not one["refusal"]]
+        left_out = [one for one in found if one["refusal"]]
+        left_out += self._without_task(request, found)
+        is_appended = bool(tasks) and not request.dry_run
+        if is_appended:
+            targets.append()
             self._outbox.apply_commands_if_alone()
-        return Cancellation(cancelled=good, left_out=left_out, command_id=report.command_id)
+        return TasksReport(
+            kind=request.kind,
+            tasks=tasks,
+            left_out=left_out,
+            command_id=targets.command_id if is_appended else None,
+        )
+
+    def _without_task(self, request: TaskRequest, found: Sequence[Row]) -> list[dict[str, Any]]:
+        """Return the instances that a request names, and that have no open task."""
+        names = request.instances or ()
+        if not names:
+            return []
+        rows, _ = views.instances(
+            self._outbox, instances=names, workflow=request.workflow, limit=MAX_IDS
+        )
+        named = [self._named(one, rows) for one in names]
+        keys = {one["instance_key"] for one in found}
+        columns = ("workflow", "instance", "instance_key", "state", "task", "task_id")
+        return [
+            {**{name: one[name] for name in (*columns, "started_at")}, "refusal": _why_none(one)}
+            for one in named
+            if one["instance_key"] not in keys
+        ]
 
     def _named(self, instance: str, rows: Iterable[Row]) -> dict[str, Any]:
         """Return the one of some instances that has a name."""
@@ -186,25 +198,15 @@ class Instances:
             raise SeveralInstances(f"Several workflows have an instance {instance!r}: {names}.")
         return dict(found[0])
 
-    def _refusal(self, row: Row, since: datetime | None, until: datetime | None) -> str | None:
-        """Say why an instance cannot be cancelled; None if it can."""
-        if row["state"] == "ended":
-            return f"has ended with {row['exit']}"
-        started = datetime.fromisoformat(str(row["started_at"]))
-        if (since and started < since) or (until and started >= until):
-            return "was started at another time"
-        if row["task_id"] is None:
-            return "is stranded" if row["state"] == "stranded" else "is between two tasks"
-        plan = self._plans.plan(int(row["plan"]))
-        version = plan.versions.get(str(row["workflow"])) if plan else None
-        if version is None or not version.routing.row["default_exit"]:
-            return "has no default exit, so nothing would follow"
-        return None
 
-
-def _cancelled(row: Row, refusal: str | None) -> dict[str, Any]:
-    names = ("workflow", "instance", "state", "task", "task_id", "started_at")
-    return {**{name: row[name] for name in names}, "refusal": refusal}
+def _why_none(instance: Row) -> str:
+    """Say why an instance has no open task."""
+    match instance["state"]:
+        case "ended":
+            return f"has ended with {instance['exit']}"
+        case "stranded":
+            return "is stranded"
+    return "is between two tasks"
 
 
 def unknown_of(tasks: Iterable[Row], attempts: Iterable[Row]) -> list[dict[str, Any]]:

@@ -21,13 +21,15 @@ import pyarrow as pa
 
 from delta_outbox.core.errors import BadSettings, OutboxError, WrongUsage
 from delta_outbox.core.instants import iso_text
-from delta_outbox.core.literals import text_literal
+from delta_outbox.core.literals import instant_literal, text_literal
 from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.lifecycle.states import Reason, State
 from delta_outbox.operations.argument_rules import MAX_ACTOR, MAX_TEXT, Arguments
 from delta_outbox.operations.command_log import append_command
 from delta_outbox.railway.modules import project_folder
 from delta_outbox.store.completions import KIND, completion_arguments
+from delta_outbox.store.extensions import KIND as EXTEND
+from delta_outbox.store.extensions import deadline_at_its_place
 from delta_outbox.workflow_engine.derivation.events import TaskEvent
 from delta_outbox.workflow_engine.item_decisions import (
     ItemDecisions,
@@ -124,6 +126,16 @@ class _Delivery:
     reason: str | None
     outcome: str | None
 
+    @property
+    def expires_at(self) -> datetime | None:
+        """Return when it expires, None if never; while it is open, its claim says so."""
+        return self.until or self.task.expires_at if self.task.expires_at else None
+
+    @property
+    def is_between_claims(self) -> bool:
+        """Say whether an extension may have released it, and nobody has claimed it anew yet."""
+        return self.state is State.PENDING and self.reason == Reason.RELEASED
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Answer:
@@ -182,7 +194,7 @@ class Items:
             "outcome": found.outcome,
             "opened_at": iso_text(found.task.created_at),
             "due_at": found.task.due_at and iso_text(found.task.due_at),
-            "expires_at": found.task.expires_at and iso_text(found.task.expires_at),
+            "expires_at": found.expires_at and iso_text(found.expires_at),
             "roles": sorted(task.roles),
             "read_model": self._decisions.read_model(found.task),
             "outcomes": [str(one) for one in type(task).outcomes()],
@@ -243,6 +255,9 @@ class Items:
             # Somebody may be ending it as expired: whoever is first in the log of transitions.
             self._outbox.apply_commands()
         found = self._found(task_id)
+        if found.is_between_claims:
+            self._outbox.apply_commands()
+            found = self._found(task_id)
         winner = self._winner(found)
         if winner is None:
             why = _why_over(found, self._outbox.clock.now())
@@ -314,17 +329,22 @@ class Items:
             return None
         commands = self._outbox.tables.commands
         rows = self._outbox.spark.sql(
-            "select command_id, kind, requested_at, arguments, "
-            "_metadata.row_commit_version as version "
-            f"from {commands} where kind in ('{KIND}', 'kill') "
+            "select c.command_id, c.kind, c.requested_at, c.arguments, c._commit_version, "
+            f"{deadline_at_its_place('c', 'c.lease')} as deadline from ("
+            "select *, _metadata.row_commit_version as _commit_version, "
+            f"{'null' if found.until is None else instant_literal(found.until)} as lease "
+            f"from {commands} where kind in ('{KIND}', '{EXTEND}', 'kill') "
             f"and event_id = {text_literal(found.task.task_id)} "
-            f"and arrival = {found.arrival} and lifecycle = {found.lifecycle}"
+            f"and arrival = {found.arrival} and lifecycle = {found.lifecycle}) as c "
+            f"order by c._commit_version, c.command_id"
         ).toArrow()
-        for row in sorted(rows.to_pylist(), key=lambda one: (one["version"], one["command_id"])):
+        for row in rows.to_pylist():
+            if row["kind"] == EXTEND:
+                continue
             if row["kind"] != KIND:  # it was killed before anybody answered
                 return None
             answer = _answer(row)
-            if answer is None or (found.until is not None and answer.at > found.until):
+            if answer is None or (found.until is not None and answer.at > row["deadline"]):
                 continue
             if found.state is not State.PUBLISHED or answer.outcome == found.outcome:
                 return answer

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -22,6 +24,7 @@ from delta_outbox.operations.lanes import LaneRequest, change_lanes
 from delta_outbox.relay import Mode, Relay
 from delta_outbox.relay.destinations.isolation import Isolation
 from delta_outbox.relay.plan.planning import Planning
+from delta_outbox.store.apply_commands import Commands
 from delta_outbox.store.completions import completion_arguments
 from delta_outbox.store.heartbeat import Heartbeat
 from delta_outbox.testing.conformance.clock import ManualClock
@@ -63,12 +66,22 @@ def claimed(store: Store, *names: str, kind: str = ITEM) -> None:
 
 def answer(store: Store, name: str, *, at: datetime = END) -> str:
     """Append an answer to an item, and return the id of the command."""
-    command_id = f"answer-{name}"
-    arguments = completion_arguments("send", {}, name)
+    return command(store, name, "complete", completion_arguments("send", {}, name), at=at)
+
+
+def extension(store: Store, name: str, *, at: datetime = END, until: datetime) -> str:
+    """Append an extension of an item that ends at `END`; return the id of the command."""
+    ends = {"from": END.isoformat(), "until": until.isoformat()}
+    return command(store, name, "extend", json.dumps(ends), at=at)
+
+
+def command(store: Store, name: str, kind: str, arguments: str, *, at: datetime) -> str:
+    """Append a command about an item, and return its id."""
+    command_id = f"{kind}-{name}"
     store.spark.sql(
         f"insert into {store.tables.commands} (command_id, kind, event_id, arrival, destination, "
         "lifecycle, arguments, actor, reason, requested_at) select "
-        f"'{command_id}', 'complete', event_id, _metadata.row_commit_version, '{TO_DO}', 0, "
+        f"'{command_id}', '{kind}', event_id, _metadata.row_commit_version, '{TO_DO}', 0, "
         f"'{arguments}', 'ann', 'to try it', {instant_literal(at)} "
         f"from {store.tables.events} where event_id = '{name}'"
     )
@@ -154,6 +167,62 @@ def test_a_killed_item_ends_at_once(store: Store) -> None:
     (ended,) = [row for row in store.transitions("kill-1") if row["to_state"] == "DEAD"]
     assert (killed, "ann", 1) == (ended["command_id"], ended["actor"], ended["attempt"])
     outbox.close()
+
+
+def test_an_answer_counts_by_the_deadline_at_its_place(store: Store) -> None:
+    """An answer after the first end counts if an extension stands before it in the command log, and
+    does not if it stands behind it, or was asked for too late itself.
+    """
+    names = ("more-1", "more-2", "more-3")
+    claimed(store, *names)
+    outbox = store.outbox(Path())
+    late, until = END + timedelta(seconds=9), END + timedelta(hours=1)
+    commands = [
+        (extension(store, "more-1", until=until), "refused"),  # the item ends before it is needed
+        (answer(store, "more-1", at=late), "done"),
+        (answer(store, "more-2", at=late), "refused"),
+        (extension(store, "more-2", until=until), "done"),
+        (extension(store, "more-3", at=late, until=until), "refused"),
+        (answer(store, "more-3", at=late), "refused"),
+    ]
+    outbox.apply_commands_if_alone()
+    assert [
+        [("completed", "PUBLISHED")],
+        [("released", "PENDING")],
+        [],
+    ] == [endings(store, name) for name in names]
+    (again,) = [row for row in store.transitions("more-2") if row["attempt"] == 2]
+    assert (TO_DO, until) == (again["relay_id"], again["lease_expires_at"])
+    assert [one for _, one in commands] == [status(outbox, name) for name, _ in commands]
+    outbox.close()
+
+
+def test_a_process_that_dies_within_an_extension_loses_no_answer(store: Store) -> None:
+    """An item that was released and not claimed anew is claimed by whoever comes next, before
+    answers that came in between are applied.
+    """
+    claimed(store, "died-1", "died-2")
+    outbox = store.outbox(Path())
+    until = END + timedelta(hours=1)
+    for name in ("died-1", "died-2"):
+        extension(store, name, until=until)
+    first = iter([Commands._claims_anew])
+
+    def dies(commands: Commands, relation: str) -> pa.Table:
+        for claims_anew in first:
+            return claims_anew(commands, relation)
+        raise InterruptedError
+
+    with mock.patch.object(Commands, "_claims_anew", dies), pytest.raises(InterruptedError):
+        outbox.apply_commands_if_alone()
+    outbox.close()
+    answer(store, "died-2", at=until)
+    other = store.outbox(Path())
+    other.apply_commands_if_alone()
+    assert [("released", "PENDING")] == endings(store, "died-1")
+    assert [("released", "PENDING"), ("completed", "PUBLISHED")] == endings(store, "died-2")
+    assert {"died-1": "CLAIMED", "died-2": "PUBLISHED"} == store.states("died-")
+    other.close()
 
 
 def test_a_task_is_never_replayed(store: Store) -> None:

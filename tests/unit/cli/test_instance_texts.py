@@ -10,6 +10,7 @@ import pytest
 
 from delta_outbox.cli import instances, todo
 from delta_outbox.cli.render import console_for
+from delta_outbox.workflow_engine.instances import DONE_BY
 
 HOSTILE = "\x1b[2J\r\u202eevil\x07"
 SOON = "2026-11-27T12:00:00.000000Z"
@@ -84,16 +85,22 @@ def test_an_instance_is_told_on_one_screen(what: str, words: str) -> None:
     assert "Not known yet: whether bank has done 'Take the money' (pay-1)." in found
 
 
-def test_what_is_cancelled_is_told() -> None:
+@pytest.mark.parametrize("kind", ["cancel", "extend"])
+def test_what_is_asked_of_open_tasks_is_told(kind: str) -> None:
     """A preview says that nothing was written; what is left out says why."""
+    done_by = DONE_BY[kind]
     row = {"workflow": "orders", "instance": HOSTILE, "state": "running", "task": "pay"}
+    row |= {"third_party": "bank", "expires_at": "2026-11-27", "expires_then": "2026-11-28"}
     left_out = [{**row, "refusal": "has ended with order.sent"}]
-    shown = {"dry_run": True, "cancelled": [row], "left_out": left_out, "command_id": None}
-    assert "nothing was written. Add --apply" in text_of(instances.cancel_text(shown))
+    shown = {"kind": kind, "dry_run": True, done_by: [row], "left_out": left_out}
+    shown |= {"command_id": None}
+    found = text_of(instances.report_text(shown))
+    assert "nothing was written. Add --apply" in found
+    assert (kind == "extend") == ("2026-11-28" in found)
     done = {**shown, "dry_run": False, "command_id": "c0ffee"}
-    assert "cancelled by command c0ffee" in text_of(instances.cancel_text(done))
-    nothing = {**shown, "cancelled": []}
-    assert "Nothing to cancel" in text_of(instances.cancel_text(nothing))
+    assert f"{done_by} by command c0ffee" in text_of(instances.report_text(done))
+    nothing = {**shown, done_by: []}
+    assert f"Nothing to {kind}" in text_of(instances.report_text(nothing))
 
 
 def test_an_item_is_told() -> None:

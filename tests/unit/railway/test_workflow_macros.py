@@ -488,7 +488,7 @@ def test_no_rule_of_rows_is_without_a_test_and_an_explanation() -> None:
     )
     named = set(call.findall(text)) | set(re.findall(r'"needed": "(\w+)"', text))
     assert len(named) > 30
-    elsewhere = {"workflows_go_in_circles", "no_such_column", "type_guessed"}
+    elsewhere = {"workflows_go_in_circles", "no_such_column", "type_guessed", "open_instances"}
     named -= {"at_least_once_for_ever", "uncertainty_expires"}
     assert named - elsewhere <= set(CASES)
     assert {*CASES, *elsewhere} <= set(EXPLANATIONS)
@@ -502,6 +502,34 @@ def test_no_rule_is_explained_that_nobody_checks() -> None:
     assert [] == [
         rule for rule in EXPLANATIONS if f'"{rule}"' not in text and not re.search(made, rule)
     ]
+
+
+def test_rows_that_strand_open_instances_are_refused(macros: Macros) -> None:
+    """A task that is gone is named, with how many open instances stand there or may come there by
+    the routes of the version that they have started with; what they have behind them may go.
+    """
+    routes = [
+        {"number": number, "workflow": "w", "task": one, "to_task": other}
+        for number, one, other in [(1, "a", "b"), (1, "b", "c"), (1, "c", ""), (2, "a", "d")]
+    ]
+    rows = {"railway_tasks": [{"workflow": "w", "task": one} for one in ("a", "c", "d")]}
+
+    def refused(*open_tasks: tuple[int, str, int]) -> list[str]:
+        problems: list[str] = []
+        found = [
+            {"number": number, "workflow": "w", "task": one, "instances": count}
+            for number, one, count in open_tasks
+        ]
+        macros.workflow_open_problems(found, routes, rows, problems)
+        return problems
+
+    assert [] == refused((1, "c", 7), (2, "a", 5))
+    (problem,) = refused((1, "a", 3), (1, "b", 4), (1, "c", 5), (2, "a", 6))
+    assert problem.startswith("w.b: [open_instances] it is gone, and 7 open instance(s)")
+    other = [{"number": 1, "workflow": "v", "task": "x", "instances": 1}]
+    problems: list[str] = []
+    macros.workflow_open_problems(other, routes, rows, problems)
+    assert ["v.x: [open_instances]"] == [one[:21] for one in problems]
 
 
 def test_a_hand_written_workflow_needs_no_hash(macros: Macros) -> None:

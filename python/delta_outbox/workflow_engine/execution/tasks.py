@@ -27,6 +27,7 @@ from delta_outbox.railway.routing import Routing
 from delta_outbox.relay.destinations.task_runner import Answer, TaskRunner
 from delta_outbox.store.store import Store
 from delta_outbox.store.unknown_results import PublishResult
+from delta_outbox.workflow_engine.deadlines import Deadlines
 from delta_outbox.workflow_engine.derivation.events import TaskEvent
 from delta_outbox.workflow_engine.derivation.plans import Plan
 from delta_outbox.workflow_engine.derived_events import DerivedEvents
@@ -96,6 +97,7 @@ class Tasks(TaskRunner):
         self._plans = WorkflowPlans(self._newest.writes[WORKFLOWS])
         self._derived = DerivedEvents(outbox)
         self._reader = self._derived.tasks  # it knows what was just written
+        self._deadlines = Deadlines(outbox.spark, outbox.tables, clock=outbox.clock)
         self._histories = Histories(outbox.spark, outbox.tables, clock=outbox.clock)
         self._in_force = HostsInForce(setup, clock=outbox.clock, start_hosts=start_hosts)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="tasks")
@@ -234,7 +236,7 @@ class Tasks(TaskRunner):
         hosts = self._in_force.hosts
         assert hosts is not None
         deliveries = pa.concat_tables([one.claim.deliveries for one in claims])
-        read = self._reader.read(_places(deliveries))
+        read = self._deadlines.in_force(self._reader.read(_places(deliveries)))
         tasks = {event_id: task for (event_id, _), task in read.items()}
         found: dict[str, tuple[AttemptRequest, Routing] | PublishResult] = {}
         triggered_at = {event_id: task.created_at for event_id, task in tasks.items()}

@@ -1,0 +1,60 @@
+{% macro perform_task_request(kind, given) -%}
+    {#-
+        Perform `dbt run-operation extend_tasks|cancel_instances`: check, refresh, show, and append unless it is a dry run. What
+        is shown is JSON in ASCII: data cannot steer the terminal.
+
+        Arguments:
+            kind: extend or cancel
+            given: mapping, name of the argument to what came
+    -#}
+    {%- if execute -%}
+        {%- set checked, problems = {}, [] -%}
+        {%- do delta_outbox.check_task_request(kind, given, checked, problems) -%}
+        {%- if problems -%}
+            {%- do exceptions.raise_compiler_error(kind ~ ": " ~ problems | join("; ") ~ ".") -%}
+        {%- endif -%}
+
+        {%- do delta_outbox.check_storage(source("outbox", "outbox_commands").schema) -%}
+        {%- set command_id = invocation_id | replace("-", "") -%}
+        {%- set state = ref("outbox_state") ~ " version as of " ~ delta_outbox.refresh_now() -%}
+        {%- set started = [] -%}
+        {%- if checked.since is not none -%} {%- do started.append("t.started_at >= timestamp_micros(" ~ checked.since ~ ")") -%} {%- endif -%}
+        {%- if checked.until is not none -%} {%- do started.append("t.started_at < timestamp_micros(" ~ checked.until ~ ")") -%} {%- endif -%}
+        {#- As text in each question, not as views: whoever shares the session may have views of their own. -#}
+        {%- set command_kind = "extend" if kind == "extend" else "kill" -%}
+        {%- set request = "(" ~ delta_outbox.task_request_row(command_kind, command_id, checked) ~ ")" -%}
+        {%- set targets = "(" ~ delta_outbox.task_targets(
+            kind, state, request,
+            (checked.instances is not none) | string | lower,
+            started | join(" and ") or "true",
+            delta_outbox.now_utc()
+        ) ~ ")" -%}
+
+        {%- if checked.instances is not none -%}
+            {%- for row in run_query(delta_outbox.unknown_instances(targets, request)) -%}
+                {%- do log(kind ~ ": left out " ~ delta_outbox.ascii_json(
+                    {"instance": row["instance"], "refusal": "has no open task"}, ["instance", "refusal"]
+                ), info=true) -%}
+            {%- endfor -%}
+        {%- endif -%}
+        {%- set total = namespace(tasks=0) -%}
+        {%- for row in run_query(delta_outbox.task_target_counts(targets)) -%}
+            {%- if row["refusal"] is none -%} {%- set total.tasks = total.tasks + row["tasks"] -%} {%- endif -%}
+            {%- set what = "" if row["refusal"] is none else "left out " -%}
+            {%- do log(kind ~ ": " ~ what ~ delta_outbox.ascii_json(
+                row, ["workflow", "task", "third_party", "state", "tasks"] + (["refusal"] if row["refusal"] is not none else [])
+            ), info=true) -%}
+        {%- endfor -%}
+
+        {%- if checked.dry_run -%}
+            {%- do log(kind ~ ": " ~ total.tasks ~ " tasks; this is a preview, nothing was written. With dry_run: false it is asked for.", info=true) -%}
+        {%- elif not total.tasks -%}
+            {%- do log(kind ~ ": 0 tasks; nothing was written.", info=true) -%}
+        {%- else -%}
+            {%- do run_query(delta_outbox.append_command(
+                source("outbox", "outbox_commands"), targets, request, delta_outbox.now_utc()
+            )) -%}
+            {%- do log(kind ~ ": " ~ total.tasks ~ " tasks; command " ~ command_id ~ ". See `outbox show " ~ command_id ~ "`.", info=true) -%}
+        {%- endif -%}
+    {%- endif -%}
+{%- endmacro %}

@@ -1,0 +1,62 @@
+{% macro selected_tasks(state, request, is_named, started) -%}
+    {#-
+        The open tasks that an operator's request about workflows selects, as of one version of the projection, and those of the
+        instances that it names.
+
+        Arguments: as of `task_targets`.
+        Columns: those of `workflow_tasks`; those of a delivery that a command needs; state, of the instance; default_exit, of its
+        workflow; expires_then, by an extension; is_meant, false if its instance is named and the task does not match the rest;
+        is_ambiguous, if the name stands for instances of several workflows.
+    -#}
+    {%- set matches -%}
+        ({{ started }})
+        and t.task = coalesce(r.task, t.task)
+        and (r.third_party is null or r.third_party in (t.third_party, t.destination))
+    {%- endset -%}
+    with open_deliveries as (
+        select *
+        from {{ state }}
+        where
+            {{ delta_outbox.is_reserved("event_type") }}
+            and not ambiguous
+            and state in ('PENDING', 'CLAIMED')
+    ),
+
+    tasks as (
+        {{ delta_outbox.tasks_of("open_deliveries") | indent(8) }}
+    ),
+
+    exits as (
+        {{ delta_outbox.kept_rows("railway_workflows") | indent(8) }}
+    )
+
+    select /*+ broadcast(r), broadcast(x) */
+        t.*,
+        d.lifecycle,
+        d.kill_command_id,
+        {{ delta_outbox.state_of_instance() | indent(8) }} as state,
+        x.default_exit,
+        coalesce(r.extend_to, timestampadd(second, r.extend_by_seconds, t.expires_at)) as expires_then,
+        ({{ matches }}) as is_meant,
+        {{ is_named }}
+        and not array_contains(r.instances, t.instance_key)
+        and size(collect_set(t.workflow) over (partition by t.instance)) > 1 as is_ambiguous
+    from tasks as t
+    inner join (select event_id, arrival, destination, lifecycle, kill_command_id from open_deliveries) as d
+        on
+            t.task_id = d.event_id
+            and t.arrival = d.arrival
+            and t.destination = d.destination
+    cross join {{ request }} as r
+    left join exits as x
+        on
+            t.plan = x.number
+            and t.workflow = x.workflow
+    where
+        t.workflow = coalesce(r.workflow, t.workflow)
+        and if(
+            {{ is_named }},
+            array_contains(r.instances, t.instance) or array_contains(r.instances, t.instance_key),
+            {{ matches }}
+        )
+{%- endmacro %}

@@ -1,0 +1,31 @@
+{% macro open_tasks_select(state) -%}
+    {#-
+        How many instances stand at each task: number of the numbered write of `workflows` by which they go, workflow, task and
+        instances. Those that an operator has cancelled do not count.
+
+        Arguments:
+            state: relation, the projection
+    -#}
+    with open_deliveries as (
+        select *
+        from {{ state }}
+        where
+            {{ delta_outbox.is_reserved("event_type") }}
+            and not ambiguous
+            and state in ('PENDING', 'CLAIMED')
+            and kill_command_id is null
+    ),
+
+    tasks as (
+        {{ delta_outbox.tasks_of("open_deliveries") | indent(8) }}
+    )
+
+    select
+        plan as number,
+        workflow,
+        task,
+        count(*) as instances
+    from tasks
+    group by plan, workflow, task
+    order by number, workflow, task
+{%- endmacro %}

@@ -1,0 +1,277 @@
+"""What an operator asks of open tasks and instances: typed, checked values, and one selection for
+all of it.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict
+
+import pyarrow as pa
+
+from delta_outbox.core.errors import WrongUsage
+from delta_outbox.core.literals import instant_literal
+from delta_outbox.operations.argument_rules import MAX_ACTOR, MAX_TEXT, Arguments
+from delta_outbox.operations.command_log import append_command
+from delta_outbox.operations.inspection import rows_of
+from delta_outbox.operations.request_expansion import pinned_state
+
+if TYPE_CHECKING:
+    from delta_outbox.store.store import Store
+
+logger = logging.getLogger(__name__)
+
+MOST_TASKS: Final = 10_000  # of one request
+LONGEST: Final = 1_000_000_000  # seconds
+
+_REQUEST: Final = "outbox_task_request"
+_TARGETS: Final = "outbox_task_targets"
+_ROW: Final = pa.schema(
+    [
+        *((name, pa.string()) for name in ("kind", "command_id", "actor", "reason")),
+        *((name, pa.string()) for name in ("workflow", "task", "third_party")),
+        ("instances", pa.list_(pa.string())),
+        ("extend_to", pa.timestamp("us", tz="UTC")),
+        ("extend_by_seconds", pa.int32()),
+    ]
+)
+"""A request as one row (macro task_request_row): the way its values reach the SQL."""
+
+_OF_COMMAND: Final = pa.schema(
+    [
+        ("event_id", pa.string()),
+        ("arrival", pa.int64()),
+        ("destination", pa.string()),
+        ("lifecycle", pa.int32()),
+        ("arguments", pa.string()),
+        ("refusal", pa.string()),
+    ]
+)
+"""What a command says of a task (macro append_command)."""
+
+_SHOWN: Final = (
+    *("workflow", "instance", "instance_key", "state", "task", "third_party", "started_at"),
+    *("expires_at", "expires_then", "refusal"),
+)
+_KIND_OF_COMMAND: Final = {"extend": "extend", "cancel": "kill"}
+
+
+class Selection(TypedDict):
+    """Which open tasks are meant, by whom, and why. All that is given must hold.
+
+    workflow, task, third_party: only open tasks of these.
+    since, until: only of instances that were started at the first instant or later, and before the
+        second.
+    actor, reason: who asks, and why, one line each.
+    dry_run: only show it; True if left out.
+    """
+
+    workflow: NotRequired[str | None]
+    task: NotRequired[str | None]
+    third_party: NotRequired[str | None]
+    since: NotRequired[datetime | None]
+    until: NotRequired[datetime | None]
+    actor: str
+    reason: str
+    dry_run: NotRequired[bool]
+
+
+# twin: macros/requests/check_task_request.sql::check_task_request
+@dataclass(frozen=True, kw_only=True)
+class TaskRequest:
+    """What an operator asks of open tasks, checked.
+
+    Args:
+        kind: extend, or cancel, which kills the task at which an instance stands.
+        actor: who asks.
+        reason: why, in the actor's words.
+        instances: only of these; None for any.
+        workflow: only of this one; None for any.
+        task: only this one of the workflow; None for any.
+        third_party: only of this one; None for any.
+        since: only of instances started at this instant or later.
+        until: only of instances started before this instant.
+        to: when they expire then; None where it is counted from when they do.
+        by_seconds: by how much they expire later; None where `to` says when.
+        dry_run: show what would be asked for, and write nothing.
+    """
+
+    kind: str
+    actor: str
+    reason: str
+    instances: tuple[str, ...] | None = None
+    workflow: str | None = None
+    task: str | None = None
+    third_party: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    to: datetime | None = None
+    by_seconds: int | None = None
+    dry_run: bool = True
+
+    @property
+    def started(self) -> str:
+        """Return the condition on when an instance was started; there are only numbers in it."""
+        conditions = []
+        if self.since is not None:
+            conditions.append(f"t.started_at >= {instant_literal(self.since)}")
+        if self.until is not None:
+            conditions.append(f"t.started_at < {instant_literal(self.until)}")
+        return " and ".join(conditions) or "true"
+
+
+def task_request(
+    kind: str,
+    *,
+    instances: object = None,
+    workflow: object = None,
+    task: object = None,
+    third_party: object = None,
+    since: object = None,
+    until: object = None,
+    to: object = None,
+    by_seconds: object = None,
+    actor: object = None,
+    reason: object = None,
+    dry_run: object = True,
+) -> TaskRequest:
+    """Check a request about open tasks.
+
+    Args:
+        kind: extend or cancel.
+        instances: business keys, or keys among those of all workflows.
+        workflow: only of this one.
+        task: only this one of the workflow.
+        third_party: only of this one.
+        since: of instances started at this instant or later; a datetime with an offset.
+        until: of instances started before this instant.
+        to: when they expire then; of `extend` only.
+        by_seconds: by how much they expire later, instead of `to`.
+        actor: who asks, one line.
+        reason: why, one line.
+        dry_run: only show it.
+
+    Raises:
+        WrongUsage: arguments break rules; all of them are named.
+    """
+    given = Arguments()
+    checked: dict[str, Any] = {
+        "instances": given.ids("instances", instances),
+        "workflow": given.part("workflow", workflow),
+        "task": given.part("task", task),
+        "third_party": given.part("third_party", third_party),
+        "since": given.instant("since", since),
+        "until": given.instant("until", until),
+        "to": given.instant("to", to),
+        "by_seconds": given.whole("by_seconds", by_seconds, 1, LONGEST),
+    }
+    if instances is None and workflow is None and third_party is None:
+        given.refuse("instances", "must be named, or a workflow, or a third party", None)
+    if task is not None and workflow is None:
+        given.refuse("workflow", "must be named with a task", None)
+    if checked["since"] and checked["until"] and checked["until"] <= checked["since"]:
+        given.refuse("until", "must be after `since`", f"{checked['since']} to {checked['until']}")
+    if kind == "extend" and (to is None) == (by_seconds is None):
+        came = "both" if to is not None else None
+        given.refuse("to", "or `by_seconds` must be given, one of them", came)
+    checked |= {
+        "reason": given.line("reason", reason, MAX_TEXT),
+        "actor": given.line("actor", actor, MAX_ACTOR),
+        "dry_run": given.flag("dry_run", dry_run),
+    }
+    if given.problems:
+        raise WrongUsage(f"workflow {kind}: {'; '.join(given.problems)}.")
+    return TaskRequest(kind=kind, **checked)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Targets:
+    """The open tasks that a request is about (macro task_targets).
+
+    Args:
+        outbox: where they are.
+        request: what is asked.
+        command_id: of the command to be.
+        rows: one per task; the column refusal says why a task is not to be had.
+    """
+
+    outbox: Store
+    request: TaskRequest
+    command_id: str
+    rows: Sequence[Mapping[str, Any]]
+
+    @classmethod
+    def of(cls, outbox: Store, request: TaskRequest) -> Targets:
+        """Expand a request over all that was committed before the last refresh.
+
+        Args:
+            outbox: where to ask.
+            request: checked.
+
+        Raises:
+            WrongUsage: it is about more tasks than one request may be.
+        """
+        command_id = uuid.uuid4().hex
+        _open_request(outbox, request, command_id)
+        text = outbox.statements.fill(
+            f"{request.kind}_targets",
+            state=pinned_state(outbox),
+            request=_REQUEST,
+            is_named=str(request.instances is not None).lower(),
+            started=request.started,
+            now=outbox.now_literal(),
+        )
+        rows = rows_of(outbox.spark.sql(text).limit(MOST_TASKS + 1))
+        if len(rows) > MOST_TASKS:
+            raise WrongUsage(
+                f"workflow {request.kind}: more than {MOST_TASKS} instances are meant.",
+                remedy="Narrow it with --since and --until, and ask part after part.",
+            )
+        rows.sort(key=lambda row: (str(row["started_at"]), str(row["instance_key"])))
+        return cls(outbox=outbox, request=request, command_id=command_id, rows=rows)
+
+    def documents(self) -> list[dict[str, Any]]:
+        """Return the tasks as they are shown; those that the request gets come first."""
+        found = [
+            {"task_id": row["event_id"], **{name: row[name] for name in _SHOWN if name in row}}
+            for row in self.rows
+        ]
+        return sorted(found, key=lambda row: row["refusal"] is not None)
+
+    def append(self) -> None:
+        """Append the command: one row for each task that the request gets."""
+        outbox = self.outbox
+        _open_request(outbox, self.request, self.command_id)
+        rows = pa.Table.from_pylist([dict(row) for row in self.rows], schema=_OF_COMMAND)
+        outbox.spark.createDataFrame(rows).createOrReplaceTempView(_TARGETS)
+        append_command(
+            outbox,
+            outbox.statements.fill(
+                "append_command", targets=_TARGETS, request=_REQUEST, now=outbox.now_literal()
+            ),
+        )
+        logger.info(
+            "command_appended", extra={"command_id": self.command_id, "kind": self.request.kind}
+        )
+
+
+def _open_request(outbox: Store, request: TaskRequest, command_id: str) -> None:
+    """Let the session know a request under a name of ours."""
+    row = {
+        "kind": _KIND_OF_COMMAND[request.kind],
+        "command_id": command_id,
+        "actor": request.actor,
+        "reason": request.reason,
+        "workflow": request.workflow,
+        "task": request.task,
+        "third_party": request.third_party,
+        "instances": None if request.instances is None else list(request.instances),
+        "extend_to": request.to,
+        "extend_by_seconds": request.by_seconds,
+    }
+    rows = pa.Table.from_pylist([row], schema=_ROW)
+    outbox.spark.createDataFrame(rows).createOrReplaceTempView(_REQUEST)

@@ -1,0 +1,335 @@
+"""Open tasks that operators let expire later, and instances that they cancel: by Python, by the
+command line and by dbt.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+import pytest
+from tests.integration.conftest import REPOSITORY
+from tests.integration.outboxes import Store, open_store
+
+from delta_outbox.api import Outbox
+from delta_outbox.cli.main import main
+from delta_outbox.core.clock import CLOCK_OFFSET_VARIABLE, SystemClock
+from delta_outbox.core.errors import WrongUsage
+from delta_outbox.core.literals import instant_literal
+from delta_outbox.core.reserved_names import TO_DO
+from delta_outbox.core.settings import PublisherSettings, Settings, WorkflowSettings
+from delta_outbox.delta.numbered_writes import NumberedWrites
+from delta_outbox.operations.command_life import show_command
+from delta_outbox.railway.modules import load
+from delta_outbox.railway.rows import joined, rows_of
+from delta_outbox.relay import Mode, Relay
+from delta_outbox.runtime.dbt import check_result, run_dbt
+from delta_outbox.store.apply_commands import Commands
+from delta_outbox.store.completions import completion_arguments
+from delta_outbox.workflow_engine.execution.tasks import Tasks
+from delta_outbox.workflow_engine.hosts.call import Setup
+from delta_outbox.workflow_engine.hosts.pool import HostPool
+from delta_outbox.workflow_engine.instances import Instances, UnknownInstance
+from delta_outbox.workflow_engine.items import AnsweredAlready, AnsweredTooLate, Items
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from delta_outbox.runtime.home import Home
+
+AUTHOR = REPOSITORY / "tests" / "integration" / "railway" / "author"
+SCHEMA = "t_extensions"
+WHO: dict[str, Any] = {"actor": "ann", "reason": "the bank is closed"}
+SETTINGS = Settings(
+    publishers={"default": PublisherSettings(type="null")},
+    workflows=WorkflowSettings(modules=("desks",)),
+)
+HOUR = timedelta(hours=1)
+COMPARED = "kind, event_id, arrival, destination, lifecycle, arguments, actor, reason"
+
+
+@pytest.fixture(scope="module")
+def store(spark: SparkSession, home: Home) -> Iterator[Store]:
+    """Return an outbox with the workflows of `desks`."""
+    with open_store(spark, home, SCHEMA) as opened:
+        rows = joined(rows_of(one) for one in load(["desks"], AUTHOR))
+        writes = NumberedWrites(spark, opened.tables, writer="workflows", clock=SystemClock())
+        assert writes.append_after(None, {"version": "1", "rows": rows}, planned_by="tests")
+        yield opened
+
+
+def relayed(store: Store, *, ahead: timedelta = timedelta(0)) -> None:
+    """Run a relay, with hosts of its own, until all is done or waits for long.
+
+    Args:
+        store: where.
+        ahead: by how much its clock is.
+    """
+    outbox = opened(store, ahead=ahead)
+    tasks = Tasks(
+        outbox,
+        Setup(modules=["desks"], folder=AUTHOR),
+        start_hosts=lambda setup: HostPool(setup, clock=outbox.clock),
+    )
+    try:
+        Relay(outbox, tasks=tasks).run(Mode.DRAIN)
+    finally:
+        tasks.close()
+        outbox.close()
+
+
+def opened(store: Store, *, ahead: timedelta = timedelta(0)) -> Outbox:
+    """Open a worker whose clock is ahead."""
+    clock = SystemClock({CLOCK_OFFSET_VARIABLE: str(int(ahead.total_seconds()))})
+    return store.open(SETTINGS, clock=clock)
+
+
+def started(store: Store, **cases: str) -> None:
+    """Start instances, and let them come to where they stand still.
+
+    Args:
+        store: where.
+        cases: the business key of each, and what begins with it: asked, waiting or called.
+    """
+    store.insert(
+        *(
+            (f"start-{kind}-{name}", f"case.{kind}", json.dumps({"case": name}))
+            for name, kind in cases.items()
+        )
+    )
+    relayed(store)
+
+
+def task(store: Store, task_id: str) -> dict[str, Any]:
+    """Return what the view says of a task."""
+    (found,) = store.rows(
+        f"select * from {store.tables['workflow_tasks']} where task_id = '{task_id}'"
+    )
+    return found
+
+
+def steps(store: Store, task_id: str) -> list[str]:
+    """Return why a task has changed its state, from the first time on."""
+    return [row["reason"] for row in store.transitions(task_id)]
+
+
+def status(outbox: Outbox, command_id: str | None) -> object:
+    """Return what became of a command."""
+    assert command_id is not None
+    outbox.refresh()
+    shown = show_command(outbox, command_id)
+    assert shown is not None
+    return shown["status"]
+
+
+def test_what_is_extended_expires_later_for_everybody(store: Store) -> None:
+    """A preview writes nothing. A task that operators have let expire later is attempted after its
+    first end by a relay that knows nothing but the logs, and an item stays open for an answer; what
+    was not extended expires. The log says who has held the item, and until when.
+    """
+    started(store, f1="called", f2="called", f3="asked", f4="asked")
+    outbox = opened(store)
+    instances = Instances(outbox)
+    preview = instances.extend(third_party="bank", by_seconds=7200, **WHO)
+    assert {"f1", "f2"} <= {one["instance"] for one in preview.tasks}
+    assert preview.command_id is None
+    before = {name: task(store, name)["expires_at"] for name in ("call-f1", "ask-f3", "call-f2")}
+    done = instances.extend(["f1"], by_seconds=7200, dry_run=False, **WHO)
+    to = before["ask-f3"] + 2 * HOUR
+    held = instances.extend(["f3"], to=to, dry_run=False, **WHO)
+    assert ("done", "done") == (status(outbox, done.command_id), status(outbox, held.command_id))
+    assert [
+        before["call-f1"] + 2 * HOUR,
+        before["call-f2"],
+        to,
+        to,
+    ] == [
+        *(task(store, name)["expires_at"] for name in ("call-f1", "call-f2", "ask-f3")),
+        task(store, "ask-f3")["lease_expires_at"],
+    ]
+    assert ["claimed", "released", "claimed"] == steps(store, "ask-f3")
+    (released,) = [row for row in store.transitions("ask-f3") if row["reason"] == "released"]
+    assert (held.command_id, "ann") == (released["command_id"], released["actor"])
+    again = instances.extend(["f3"], to=to, dry_run=False, **WHO)
+    assert (0, None) == (len(again.tasks), again.command_id)
+    outbox.close()
+    relayed(store, ahead=1.5 * HOUR)
+    assert ["claimed", "failed", "claimed", "failed"] == steps(store, "call-f1")
+    assert ["claimed", "failed", "claimed", "expired"] == steps(store, "call-f2")
+    assert ["claimed", "released", "claimed"] == steps(store, "ask-f3")
+    assert ["claimed", "lease_expired", "claimed", "expired"] == steps(store, "ask-f4")
+    relayed(store, ahead=4 * HOUR)
+    assert ["claimed", "lease_expired", "claimed", "expired"] == steps(store, "ask-f3")[2:]
+    assert "expired" == steps(store, "call-f1")[-1]
+
+
+def answered(store: Store, name: str, *, at: datetime) -> str:
+    """Append an answer to an item by hand, and return the id of the command."""
+    return commanded(
+        store, f"ask-{name}", "complete", completion_arguments("yes", {}, f"{name}{at}"), at=at
+    )
+
+
+def commanded(store: Store, task_id: str, kind: str, arguments: str, *, at: datetime) -> str:
+    """Append a command about an item by hand, and return its id."""
+    command_id = f"{kind}-{task_id}-{at.isoformat()}"
+    store.spark.sql(
+        f"insert into {store.tables.commands} (command_id, kind, event_id, arrival, destination, "
+        "lifecycle, arguments, actor, reason, requested_at) select "
+        f"'{command_id}', '{kind}', event_id, arrival, '{TO_DO}', 0, '{arguments}', 'ann', "
+        f"'to try it', {instant_literal(at)} from {store.tables.state} where event_id = '{task_id}'"
+    )
+    return command_id
+
+
+def later(store: Store, name: str, *, at: datetime, until: datetime) -> str:
+    """Append an extension of an item by hand, and return the id of the command."""
+    end = task(store, f"ask-{name}")["expires_at"]
+    times = {"from": end.isoformat(), "until": until.isoformat()}
+    return commanded(store, f"ask-{name}", "extend", json.dumps(times), at=at)
+
+
+@pytest.mark.rest
+def test_who_answers_is_told_what_counts(store: Store) -> None:
+    """Who answers after an extension is told that the answer counts, whatever came too late before
+    it; that another one counts; or that the item is over.
+    """
+    names = ("p1", "p2", "p3")
+    started(store, **dict.fromkeys(names, "asked"))
+    outbox = opened(store)
+    outbox.refresh()
+    end = task(store, "ask-p1")["expires_at"].astimezone(UTC)
+    before, after, until = end - timedelta(seconds=9), end + timedelta(seconds=9), end + 2 * HOUR
+    later(store, "p1", at=before, until=until)
+    answered(store, "p1", at=after)
+    answered(store, "p2", at=after)
+    later(store, "p2", at=before, until=until)
+    later(store, "p3", at=after, until=until)
+    answered(store, "p3", at=after)
+    outbox.apply_commands()
+    outbox.close()
+    items = Items(opened(store, ahead=1.5 * HOUR), folder=AUTHOR)
+    told = items.complete("ask-p2", {"case": "p2"}, **WHO)
+    assert ("yes", False) == (told.outcome, told.repeated)
+    with pytest.raises(AnsweredAlready):
+        items.complete("ask-p1", {"case": "p1"}, **WHO)
+    with pytest.raises(AnsweredTooLate):
+        items.complete("ask-p3", {"case": "p3"}, **WHO)
+
+
+@pytest.mark.rest
+def test_a_process_that_dies_within_an_extension_loses_no_answer(store: Store) -> None:
+    """Whoever comes after a process that has released an item and not claimed it anew claims it; an
+    answer in between counts.
+    """
+    started(store, k1="asked", k2="asked")
+    outbox = opened(store)
+    first = iter([Commands._claims_anew])
+
+    def dies(commands: Commands, relation: str) -> Any:
+        for claims_anew in first:
+            return claims_anew(commands, relation)
+        raise InterruptedError
+
+    with mock.patch.object(Commands, "_claims_anew", dies), pytest.raises(InterruptedError):
+        Instances(outbox).extend(["k1", "k2"], by_seconds=7200, dry_run=False, **WHO)
+    outbox.close()
+    assert ["claimed", "released"] == steps(store, "ask-k1") == steps(store, "ask-k2")
+    items = Items(opened(store, ahead=1.5 * HOUR), folder=AUTHOR)
+    told = items.complete("ask-k2", {"case": "k2"}, **WHO)
+    assert ("yes", "done") == (told.outcome, told.status)
+    assert ["claimed", "released", "claimed", "completed"] == steps(store, "ask-k2")
+    assert ["claimed", "released", "claimed"] == steps(store, "ask-k1")
+
+
+def by_cli(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:
+    """Run a command line with --json, and return code and document."""
+    capsys.readouterr()
+    code = main([*words, "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.rest
+def test_one_selection_for_python_command_and_dbt(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever asks, the same tasks are meant, the same is left out, and the same is written."""
+    since = datetime.now(UTC)
+    started(store, s1="called", s2="asked", s3="waiting", s4="called")
+    outbox = opened(store)
+    instances = Instances(outbox)
+    named = instances.extend(["s1", "s2", "s3"], third_party="bank", by_seconds=5, **WHO)
+    assert ["s1"] == [one["instance"] for one in named.tasks]
+    assert {"s2": "does not match the filter", "s3": "does not match the filter"} == {
+        one["instance"]: one["refusal"] for one in named.left_out
+    }
+    never = instances.extend(["s3"], by_seconds=5, **WHO)
+    assert ["never expires"] == [one["refusal"] for one in never.left_out]
+    none = instances.cancel(["s3"], **WHO)
+    assert ["has no default exit, so nothing would follow"] == [
+        one["refusal"] for one in none.left_out
+    ]
+    with pytest.raises(UnknownInstance):
+        instances.cancel(["nobody"], **WHO)
+    with pytest.raises(WrongUsage):
+        instances.cancel(task="call", **WHO)
+    to = since.replace(microsecond=0) + 9 * HOUR
+    selected = {"workflow": "called", "task": "call", "since": since.isoformat()}
+    args = json.dumps({**selected, "to": to.isoformat(), **WHO, "dry_run": False})
+    words = ["workflow", "extend", "--workflow", "called", "--task", "call", "--apply"]
+    words += ["--since", since.isoformat(), "--to", to.isoformat()]
+    words += ["--actor", WHO["actor"], "--reason", WHO["reason"]]
+    seen: list[list[dict[str, Any]]] = []
+
+    def written() -> None:
+        """Note what was written, and remove it, so that the next one finds the same."""
+        rows = store.rows(
+            f"select {COMPARED} from {store.tables.commands} where arguments like '%{to.date()}%' "
+            f"and event_id like 'call-s%' order by event_id"
+        )
+        seen.append(rows)
+        store.spark.sql(
+            f"delete from {store.tables.commands} where event_id like 'call-s%' and kind = 'extend'"
+        )
+
+    instances.extend(workflow="called", task="call", since=since, to=to, dry_run=False, **WHO)
+    written()
+    with store.commands():
+        code, document = by_cli(capsys, *words)
+    assert (0, {"s1", "s4"}) == (code, {one["instance"] for one in document["extended"]})
+    written()
+    check_result(
+        run_dbt(
+            ["run-operation", "extend_tasks", "--args", args, "--no-populate-cache"],
+            home=store.home,
+            schema=SCHEMA,
+        )
+    )
+    written()
+    assert 2 == len(seen[0])
+    assert seen[0] == seen[1] == seen[2]
+    cancelled = json.dumps({"third_party": "bank", "since": since.isoformat(), **WHO})
+    for dry_run in ("true", "false"):
+        check_result(
+            run_dbt(
+                [
+                    *("run-operation", "cancel_instances", "--no-populate-cache", "--args"),
+                    cancelled[:-1] + f', "dry_run": {dry_run}}}',
+                ],
+                home=store.home,
+                schema=SCHEMA,
+            )
+        )
+        outbox.refresh()
+        killed = store.rows(
+            f"select event_id from {store.tables.state} where kill_command_id is not null "
+            "and event_id in ('call-s1', 'call-s4', 'ask-s2')"
+        )
+        expected = {"call-s1", "call-s4"} if dry_run == "false" else set()
+        assert expected == {row["event_id"] for row in killed}
+    again = instances.extend(["s1"], by_seconds=5, **WHO)
+    assert again.left_out[0]["refusal"].startswith("is cancelled already by command ")
+    outbox.close()

@@ -5,7 +5,7 @@
 NOT_FOR_MACROS := LT02,RF03,RF04,ST06
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java launcher demo demo-kafka test test-unit test-all test-part test-connect conformance mutants conditions soak bench bench-full bench-pairs bench-report lint audit format clean
+.PHONY: help setup java launcher demo demo-kafka demo-orders test test-unit test-all test-part test-connect conformance mutants conditions soak bench bench-full bench-pairs bench-report lint audit format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -26,6 +26,10 @@ demo: setup ## Deliver 300,000 real events to files, and prove it (DAYS=30: a te
 
 demo-kafka: setup ## The same through a real Kafka, started and stopped here
 	@.venv/bin/python -m delta_outbox.demo --publisher kafka $(if $(DAYS),--days $(DAYS))
+
+demo-orders: setup ## Run a dozen orders through workflows that call third parties, and audit their ledgers (ORDERS=100, SEED=7, FOLDER=...)
+	@.venv/bin/python -m scripts.orders_demo $(if $(ORDERS),--orders '$(ORDERS)') \
+		$(if $(SEED),--seed '$(SEED)') $(if $(FOLDER),--folder '$(FOLDER)')
 
 test-unit: .venv/.installed ## Run the tests that need no Java, in seconds
 	@OUTBOX_TESTS_EXAMPLES=20 .venv/bin/python scripts/run_tests.py unit

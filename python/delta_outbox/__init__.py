@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from delta_outbox.relay.relay import Relay
     from delta_outbox.relay.summary import Mode, Summary
     from delta_outbox.workflow_engine.instances import Instances
-    from delta_outbox.workflow_engine.items import Items
+    from delta_outbox.workflow_engine.items import Completion, GivenAnswer, Items, WaitingItem
     from delta_outbox.workflow_engine.opening import task_runner
 
 __all__ = [
     "AppendReport",
+    "Completion",
     "Event",
+    "GivenAnswer",
     "Instances",
     "Items",
     "Mode",
@@ -35,6 +37,7 @@ __all__ = [
     "OutboxError",
     "Relay",
     "Summary",
+    "WaitingItem",
     "__version__",
     "errors",
     "open_outbox",
@@ -43,7 +46,9 @@ __all__ = [
 
 _HOMES = {
     "AppendReport": "producer.append",
+    "Completion": "workflow_engine.items",
     "Event": "publishers.protocol",
+    "GivenAnswer": "workflow_engine.items",
     "Instances": "workflow_engine.instances",
     "Items": "workflow_engine.items",
     "Mode": "relay.summary",
@@ -51,6 +56,7 @@ _HOMES = {
     "OutboxError": "core.errors",
     "Relay": "relay.relay",
     "Summary": "relay.summary",
+    "WaitingItem": "workflow_engine.items",
     "errors": "core",
     "open_outbox": "api",
     "task_runner": "workflow_engine.opening",

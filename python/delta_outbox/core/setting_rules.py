@@ -115,4 +115,5 @@ WORKFLOWS: Final[Mapping[str, Rule]] = {
         ),
         convert=tuple,
     ),
+    "hosts": whole(1, 256),
 }

@@ -186,9 +186,10 @@ class ThirdPartySettings:
 
 @dataclass(frozen=True, kw_only=True)
 class WorkflowSettings:
-    """Where the workflows are: importable modules, found from the folder of dbt_project.yml."""
+    """Where the workflows are, and how much of this machine their calls may take."""
 
-    modules: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()  # importable, found from the folder of dbt_project.yml
+    hosts: int = 4  # black boxes that are called at once: each call has a process of its own
 
 
 @dataclass(frozen=True, kw_only=True)

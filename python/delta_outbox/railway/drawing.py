@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -46,12 +46,19 @@ class Arrow:
         start, end: names of the boxes.
         words: outcomes, and what else leads there, in order.
         trouble: nobody decided this: it happened to the task.
+        count: how often that way was taken; None: that is not drawn.
     """
 
     start: str
     end: str
     words: tuple[str, ...]
     trouble: bool = False
+    count: int | None = None
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Return its text: the words, and the count."""
+        return self.words if self.count is None else (*self.words, f"{self.count:,}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,6 +71,7 @@ class Drawing:
         boxes: tasks in the order of their routes, then events.
         arrows: between them.
         first: name of the first task.
+        started: how many instances began; None: that is not drawn.
     """
 
     title: str
@@ -71,18 +79,34 @@ class Drawing:
     boxes: tuple[Box, ...]
     arrows: tuple[Arrow, ...]
     first: str
+    started: int | None = None
 
 
-def draw(workflow: Graph[Any]) -> Drawing:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Counts:
+    """What has flowed through a workflow.
+
+    Args:
+        started: how many instances began.
+        ended: by task and outcome, how many tasks have ended so. What is no outcome of the task has
+            led to the default exit.
+    """
+
+    started: int
+    ended: Mapping[tuple[str, str], int]
+
+
+def draw(workflow: Graph[Any], *, counts: Counts | None = None) -> Drawing:
     """Return the drawing of a workflow.
 
     Args:
         workflow: to draw.
+        counts: to be written beside the arrows.
     """
     ends: dict[str, Box] = {}
     arrows: list[Arrow] = []
     for task in workflow.tasks:
-        for arrow in arrows_of(workflow, task):
+        for arrow in arrows_of(workflow, task, counts=counts):
             arrows.append(arrow)
             event = next((one for one in _events(workflow) if _name(one) == arrow.end), None)
             if event is not None:
@@ -95,6 +119,7 @@ def draw(workflow: Graph[Any]) -> Drawing:
         boxes=(*(box_of(task) for task in workflow.tasks), *ends.values()),
         arrows=tuple(arrows),
         first=_name(workflow.first),
+        started=None if counts is None else counts.started,
     )
 
 
@@ -130,13 +155,15 @@ def _ends_by(task: AnyTask) -> str:
     return f"within {duration(task.expires)}"
 
 
-def arrows_of(workflow: Graph[Any], task: AnyTask) -> list[Arrow]:
+def arrows_of(workflow: Graph[Any], task: AnyTask, *, counts: Counts | None = None) -> list[Arrow]:
     """Return the arrows that leave a task: one to each box for what is decided, one for the rest.
 
     Args:
         workflow: of the task.
         task: the class.
+        counts: of what has flowed.
     """
+    ended = _ended(task, counts)
     decided: dict[str, list[str]] = {}
     happened: dict[str, list[str]] = {}
     spoken: set[str] = set()
@@ -158,12 +185,22 @@ def arrows_of(workflow: Graph[Any], task: AnyTask) -> list[Arrow]:
         ]
         spoken |= set(shared)
         words += [CAUSES[one] for one in shared if CAUSES[one] not in words]
-        arrows.append(Arrow(start=_name(task), end=end, words=tuple(words)))
+        count = None if ended is None else sum(ended.pop(one, 0) for one in outcomes)
+        arrows.append(Arrow(start=_name(task), end=end, words=tuple(words), count=count))
     for end, causes in happened.items():
         rest = tuple(CAUSES[one] for one in causes if one not in spoken)
         if rest:
-            arrows.append(Arrow(start=_name(task), end=end, words=rest, trouble=True))
+            # Whatever has an outcome shares the arrow of that outcome.
+            count = None if ended is None else sum(ended.values())
+            arrows.append(Arrow(start=_name(task), end=end, words=rest, trouble=True, count=count))
     return arrows
+
+
+def _ended(task: AnyTask, counts: Counts | None) -> dict[str, int] | None:
+    if counts is None:
+        return None
+    name = task.task_name()
+    return {outcome: count for (its, outcome), count in counts.ended.items() if its == name}
 
 
 def _fallback(workflow: Graph[Any], task: AnyTask, cause: str) -> str:
@@ -184,13 +221,15 @@ def mermaid(drawing: Drawing) -> str:
     """
     lines = ["flowchart TD"]
     start = _safe(f"{title(drawing.starts_on)}")
-    lines.append(f'    start(["{start}"]) --> {drawing.first}')
+    begun = "" if drawing.started is None else f'|"{drawing.started:,}"|'
+    lines.append(f'    start(["{start}"]) -->{begun} {drawing.first}')
     for box in drawing.boxes:
         text = "<br/>".join(_safe(one) for one in box.lines)
         shape = ("([", "])") if box.kind == "event" else ("(", ")")
         lines.append(f'    {box.name}{shape[0]}"{text}"{shape[1]}:::{_class(box.kind)}')
     for arrow in drawing.arrows:
         words = _safe(", ".join(arrow.words))
+        words += "" if arrow.count is None else f"<br/>{arrow.count:,}"
         line = "-.->" if arrow.trouble else "-->"
         lines.append(f'    {arrow.start} {line}|"{words}"| {arrow.end}')
     for kind, colour in COLOURS.items():

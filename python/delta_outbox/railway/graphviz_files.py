@@ -71,7 +71,8 @@ def layout(drawing: Drawing) -> Any:
     )
     for box in drawing.boxes:
         graph.add_node(box.name, **_box(box))
-    graph.add_edge("start", drawing.first)
+    begun = {} if drawing.started is None else {"label": f" {drawing.started:,}"}
+    graph.add_edge("start", drawing.first, **begun)
     for number, arrow in enumerate(drawing.arrows):
         graph.add_edge(arrow.start, arrow.end, key=str(number), **_arrow(arrow))
     return graph
@@ -90,7 +91,7 @@ def _box(box: Box) -> dict[str, str]:
 
 def _arrow(arrow: Arrow) -> dict[str, str]:
     # Each word on a line of its own keeps the drawing narrow.
-    made = {"label": " " + "\n ".join(arrow.words)}
+    made = {"label": " " + "\n ".join(arrow.lines)}
     if arrow.trouble:
         made |= {"style": "dashed", "color": "#a0a0a0", "fontcolor": "#808080"}
     return made

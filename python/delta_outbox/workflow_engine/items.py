@@ -10,7 +10,7 @@ import hashlib
 import json
 import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import cached_property
@@ -36,12 +36,15 @@ from delta_outbox.workflow_engine.item_decisions import (
     NoSuchItem,
     canonical,
 )
-from delta_outbox.workflow_engine.task_reader import TaskReader
+from delta_outbox.workflow_engine.task_reader import TaskReader, literals
+from delta_outbox.workflow_engine.workflow_views import items
 
 if TYPE_CHECKING:
     from delta_outbox.store.store import Store
 
 logger = logging.getLogger(__name__)
+
+MOST_ANSWERS: Final = 1000  # that are given at once
 
 _VIEW: Final = "outbox_completion"
 _ROW: Final = pa.schema(
@@ -87,6 +90,65 @@ class UnexpectedOutcome(OutboxError):
 
     code = "UNEXPECTED_OUTCOME"
     remedy = "Correct the data or the outcome."
+
+
+@dataclass(frozen=True, kw_only=True)
+class WaitingItem:
+    """An item that is open.
+
+    Args:
+        task_id: the task identifier.
+        workflow: whose.
+        instance: business key of the instance.
+        task: its name in the workflow.
+        visit: of the task.
+        roles: who may answer.
+        opened_at: when it was opened.
+        expires_at: when it expires; None: never.
+    """
+
+    task_id: str
+    workflow: str
+    instance: str
+    task: str
+    visit: int
+    roles: tuple[str, ...]
+    opened_at: datetime
+    expires_at: datetime | None
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> WaitingItem:
+        """Return an item of a row of the view `todo_items`, as JSON has it.
+
+        Args:
+            row: of the view.
+        """
+        expires_at = row["expires_at"]
+        return cls(
+            task_id=row["task_id"],
+            workflow=row["workflow"],
+            instance=row["instance"],
+            task=row["task"],
+            visit=row["visit"],
+            roles=tuple(row["roles"].split("|")),
+            opened_at=datetime.fromisoformat(row["opened_at"]),
+            expires_at=None if expires_at is None else datetime.fromisoformat(expires_at),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivenAnswer:
+    """What somebody answers.
+
+    Args:
+        task_id: of the item.
+        data: as its contract asks for it.
+        outcome: that is expected; if the answer means another one, it is refused.
+    """
+
+    task_id: str
+    data: Mapping[str, Any]
+    outcome: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,6 +209,16 @@ class _Answer:
     content: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Written:
+    """An answer on its way into the command log."""
+
+    found: _Delivery
+    command_id: str
+    content: str
+    arguments: str
+
+
 class Items:
     """The items of one outbox.
 
@@ -182,7 +254,7 @@ class Items:
             UnknownItem: there is no such item.
             BadSettings: no module of workflows is named.
         """
-        found = self._found(task_id)
+        found = self._one(task_id)
         task = self._decisions.task(found.task)
         return {
             "task_id": task_id,
@@ -200,6 +272,17 @@ class Items:
             "outcomes": [str(one) for one in type(task).outcomes()],
             "contract": task.contract.model_json_schema(),
         }
+
+    def waiting(self, *, role: str | None = None, limit: int = MOST_ANSWERS) -> list[WaitingItem]:
+        """Return the items that are open, those first that expire first.
+
+        Args:
+            role: only those that it may answer.
+            limit: items at most.
+        """
+        self._outbox.refresh(planned_by=self._outbox.worker_id)
+        rows, _ = items(self._outbox, role=role, limit=limit)
+        return [WaitingItem.of(row) for row in rows if row["held_by"] == TO_DO]
 
     def complete(
         self,
@@ -229,43 +312,118 @@ class Items:
             AnsweredAlready: another answer counts.
             AnsweredTooLate: the item has expired, or was cancelled.
         """
+        answer = GivenAnswer(task_id=task_id, data=data, outcome=outcome)
+        (done,) = self.complete_many([answer], actor=actor, reason=reason)
+        if isinstance(done, OutboxError):
+            raise done
+        return done
+
+    def complete_many(
+        self, answers: Sequence[GivenAnswer], *, actor: str, reason: str
+    ) -> list[Completion | OutboxError]:
+        """Answer several items, each as `complete` does, with one append: that costs hardly more
+        than to answer one.
+
+        Args:
+            answers: to different items, at most 1,000.
+            actor: who answers, one line.
+            reason: why, one line.
+
+        Returns:
+            For each answer, in their order, what `complete` would return or raise.
+
+        Raises:
+            WrongUsage: actor or reason break a rule, two answers are for one item, or there are
+                too many.
+        """
         given = Arguments()
         who = given.line("actor", actor, MAX_ACTOR), given.line("reason", reason, MAX_TEXT)
         if given.problems:
             raise WrongUsage(f"todo complete: {'; '.join(given.problems)}.")
-        content = hashlib.sha256(canonical(data).encode()).hexdigest()
-        found = self._found(task_id)
+        ids = [one.task_id for one in answers]
+        if len(set(ids)) < len(ids) or len(ids) > MOST_ANSWERS:
+            raise WrongUsage(
+                f"todo complete: the answers must be for at most {MOST_ANSWERS} items, and no two "
+                f"for one. Got: {len(ids)} answers for {len(set(ids))} items."
+            )
+        stands = self._found(ids)
+        winners = self._winners(stands.values())
+        results: dict[str, Completion | OutboxError] = {}
+        written: dict[str, _Written] = {}
+        for one in answers:
+            try:
+                made = self._made(one, stands.get(one.task_id), winners.get(one.task_id))
+            except OutboxError as error:
+                results[one.task_id] = error
+            else:
+                if isinstance(made, Completion):
+                    results[one.task_id] = made
+                else:
+                    written[one.task_id] = made
+        if written:
+            self._append([*written.values()], *who)
+            results |= self._ended(written)
+        return [results[one] for one in ids]
+
+    def _made(
+        self, given: GivenAnswer, found: _Delivery | None, winner: _Answer | None
+    ) -> Completion | _Written:
+        """Return the command that an answer becomes, or the answer that it repeats.
+
+        Raises:
+            OutboxError: nothing is to be written.
+        """
+        task_id = given.task_id
+        content = hashlib.sha256(canonical(given.data).encode()).hexdigest()
+        if found is None:
+            raise UnknownItem(f"There is no item {task_id!r}.")
         if found.state is State.PENDING and not found.attempts:
             raise UnknownItem(
                 f"{task_id} is not open yet.",
                 remedy="A relay opens it within seconds; run `outbox relay` if there is none.",
             )
-        winner = self._winner(found)
         if winner is not None:
             return self._repeated(found, winner, content)
-        decided, its_data = self._decisions.decided(found.task, data)
-        if outcome is not None and outcome != decided:
+        decided, its_data = self._decisions.decided(found.task, given.data)
+        if given.outcome is not None and given.outcome != decided:
             raise UnexpectedOutcome(
-                f"{task_id}: the answer means {decided!r}, and {outcome!r} was expected."
+                f"{task_id}: the answer means {decided!r}, and {given.outcome!r} was expected."
             )
-        arguments = completion_arguments(decided, its_data, content)
-        command_id = uuid.uuid4().hex
-        self._append(found, arguments, command_id, *who)
-        if found.until is not None and self._outbox.clock.now() >= found.until:
+        return _Written(
+            found=found,
+            command_id=uuid.uuid4().hex,
+            content=content,
+            arguments=completion_arguments(decided, its_data, content),
+        )
+
+    def _ended(self, written: Mapping[str, _Written]) -> dict[str, Completion | OutboxError]:
+        """Return what came of the answers that are in the command log now."""
+        now = self._outbox.clock.now()
+        untils = [one.found.until for one in written.values() if one.found.until is not None]
+        if any(now >= until for until in untils):
             # Somebody may be ending it as expired: whoever is first in the log of transitions.
             self._outbox.apply_commands()
-        found = self._found(task_id)
-        if found.is_between_claims:
+        stands = self._found([*written])
+        if any(one.is_between_claims for one in stands.values()):
             self._outbox.apply_commands()
-            found = self._found(task_id)
-        winner = self._winner(found)
-        if winner is None:
-            why = _why_over(found, self._outbox.clock.now())
-            raise AnsweredTooLate(f"{task_id} is over: {why}.")
-        if winner.command_id != command_id:
-            return self._repeated(found, winner, content)
-        is_over = self._outbox.apply_commands_if_alone() > 0 or found.state is State.PUBLISHED
-        return _counted(winner, task_id, is_over=is_over)
+            stands = self._found([*written])
+        winners = self._winners(stands.values())
+        are_over = self._outbox.apply_commands_if_alone() > 0
+        results: dict[str, Completion | OutboxError] = {}
+        for task_id, ours in written.items():
+            found, winner = stands[task_id], winners.get(task_id)
+            if winner is None:
+                why = _why_over(found, self._outbox.clock.now())
+                results[task_id] = AnsweredTooLate(f"{task_id} is over: {why}.")
+            elif winner.command_id == ours.command_id:
+                is_over = are_over or found.state is State.PUBLISHED
+                results[task_id] = _counted(winner, task_id, is_over=is_over)
+            else:
+                try:
+                    results[task_id] = self._repeated(found, winner, ours.content)
+                except AnsweredAlready as error:
+                    results[task_id] = error
+        return results
 
     def _repeated(self, found: _Delivery, winner: _Answer, content: str) -> Completion:
         task_id = found.task.task_id
@@ -279,28 +437,39 @@ class Items:
         if found.state in (State.PUBLISHED, State.DEAD):
             return "ended"
         if found.is_held:
-            return "answered" if self._winner(found) else "open"
+            return "answered" if self._winners([found]) else "open"
         return "ending" if found.attempts else "opening"
 
-    def _found(self, task_id: str) -> _Delivery:
-        """Return where an item stands, by all that was committed before.
+    def _one(self, task_id: str) -> _Delivery:
+        """Return where an item stands.
 
         Raises:
             UnknownItem: there is none of this identifier.
         """
+        found = self._found([task_id]).get(task_id)
+        if found is None:
+            raise UnknownItem(f"There is no item {task_id!r}.")
+        return found
+
+    def _found(self, ids: Sequence[str]) -> dict[str, _Delivery]:
+        """Return where items stand, by all that was committed before; what is missing is none."""
         outbox = self._outbox
+        if not ids:
+            return {}
         outbox.refresh(planned_by=outbox.worker_id)
         rows = (
             outbox.spark.sql(
-                "select arrival, lifecycle, state, claimed_by, attempts, lease_expires_at, reason, "
-                f"outcome from {outbox.tables.state} where event_id = {text_literal(task_id)}"
+                "select event_id, arrival, lifecycle, state, claimed_by, attempts, "
+                f"lease_expires_at, reason, outcome from {outbox.tables.state} "
+                f"where event_id in ({literals(ids)})"
             )
             .toArrow()
             .to_pylist()
         )
-        read = self._reader.read([(task_id, row["arrival"]) for row in rows])
+        read = self._reader.read([(row["event_id"], row["arrival"]) for row in rows])
+        found: dict[str, _Delivery] = {}
         for row in rows:
-            task = read.get((task_id, row["arrival"]))
+            task = read.get((row["event_id"], row["arrival"]))
             if task is None:
                 continue
             try:
@@ -308,7 +477,7 @@ class Items:
             except NoSuchItem:
                 continue
             is_held = row["state"] == State.CLAIMED and row["claimed_by"] == TO_DO
-            return _Delivery(
+            found[task.task_id] = _Delivery(
                 task=task,
                 arrival=row["arrival"],
                 lifecycle=row["lifecycle"],
@@ -319,61 +488,92 @@ class Items:
                 reason=row["reason"],
                 outcome=row["outcome"],
             )
-        raise UnknownItem(f"There is no item {task_id!r}.")
+        return found
 
-    def _winner(self, found: _Delivery) -> _Answer | None:
-        """Return the answer that ends an item, or has ended it; None if there is none (yet)."""
-        if found.state is State.PUBLISHED and found.reason != Reason.COMPLETED:
-            return None
-        if found.state is not State.PUBLISHED and found.until is None:
-            return None
-        commands = self._outbox.tables.commands
+    def _winners(self, found: Collection[_Delivery]) -> dict[str, _Answer]:
+        """Return the answers that end items, or have ended them; there may be none (yet)."""
+        asked = {one.task.task_id: one for one in found if _may_be_answered(one)}
+        if not asked:
+            return {}
         rows = self._outbox.spark.sql(
-            "select c.command_id, c.kind, c.requested_at, c.arguments, c._commit_version, "
+            "select c.command_id, c.kind, c.event_id, c.requested_at, c.arguments, "
             f"{deadline_at_its_place('c', 'c.lease')} as deadline from ("
-            "select *, _metadata.row_commit_version as _commit_version, "
-            f"{'null' if found.until is None else instant_literal(found.until)} as lease "
-            f"from {commands} where kind in ('{KIND}', '{EXTEND}', 'kill') "
-            f"and event_id = {text_literal(found.task.task_id)} "
-            f"and arrival = {found.arrival} and lifecycle = {found.lifecycle}) as c "
-            f"order by c._commit_version, c.command_id"
+            "select k.*, i.lease from ("
+            "select *, _metadata.row_commit_version as _commit_version "
+            f"from {self._outbox.tables.commands} where kind in ('{KIND}', '{EXTEND}', 'kill') "
+            f"and event_id in ({literals(asked)})) as k "
+            f"inner join (values {', '.join(map(_place, asked.values()))}) "
+            "as i (event_id, arrival, lifecycle, lease) on k.event_id = i.event_id "
+            "and k.arrival = i.arrival and k.lifecycle = i.lifecycle) as c "
+            "order by c._commit_version, c.command_id"
         ).toArrow()
+        commands: dict[str, list[Mapping[str, Any]]] = {}
         for row in rows.to_pylist():
-            if row["kind"] == EXTEND:
-                continue
-            if row["kind"] != KIND:  # it was killed before anybody answered
-                return None
-            answer = _answer(row)
-            if answer is None or (found.until is not None and answer.at > row["deadline"]):
-                continue
-            if found.state is not State.PUBLISHED or answer.outcome == found.outcome:
-                return answer
-        return None
+            commands.setdefault(row["event_id"], []).append(row)
+        winners = {name: _winner(asked[name], its) for name, its in commands.items()}
+        return {name: one for name, one in winners.items() if one is not None}
 
-    def _append(
-        self, found: _Delivery, arguments: str, command_id: str, actor: str, reason: str
-    ) -> None:
+    def _append(self, written: Sequence[_Written], actor: str, reason: str) -> None:
         outbox = self._outbox
-        row = {
-            "command_id": command_id,
-            "kind": KIND,
-            "event_id": found.task.task_id,
-            "arrival": found.arrival,
-            "destination": TO_DO,
-            "lifecycle": found.lifecycle,
-            "arguments": arguments,
-            "actor": actor,
-            "reason": reason,
-        }
-        rows = pa.Table.from_pylist([row], schema=_ROW)
-        outbox.spark.createDataFrame(rows).createOrReplaceTempView(_VIEW)
+        rows = [
+            {
+                "command_id": one.command_id,
+                "kind": KIND,
+                "event_id": one.found.task.task_id,
+                "arrival": one.found.arrival,
+                "destination": TO_DO,
+                "lifecycle": one.found.lifecycle,
+                "arguments": one.arguments,
+                "actor": actor,
+                "reason": reason,
+            }
+            for one in written
+        ]
+        table = pa.Table.from_pylist(rows, schema=_ROW)
+        outbox.spark.createDataFrame(table).createOrReplaceTempView(_VIEW)
         columns = ", ".join(_ROW.names)
         append_command(
             outbox,
             f"insert into {outbox.tables.commands} ({columns}, requested_at) "
             f"select {columns}, {outbox.now_literal()} from {_VIEW}",
         )
-        logger.info("command_appended", extra={"command_id": command_id, "kind": KIND})
+        for one in written:
+            told = {"command_id": one.command_id, "kind": KIND}
+            logger.info("command_appended", extra=told)
+
+
+def _place(found: _Delivery) -> str:
+    """Return an item, its arrival and lifecycle, and when its claim ends, as a row of SQL."""
+    lease = "cast(null as timestamp)" if found.until is None else instant_literal(found.until)
+    task_id = text_literal(found.task.task_id)
+    return f"({task_id}, {found.arrival}, {found.lifecycle}, {lease})"
+
+
+def _may_be_answered(found: _Delivery) -> bool:
+    """Say whether an answer may end an item, or may have ended it."""
+    if found.state is State.PUBLISHED:
+        return found.reason == Reason.COMPLETED
+    return found.until is not None
+
+
+def _winner(found: _Delivery, commands: Iterable[Mapping[str, Any]]) -> _Answer | None:
+    """Return the answer that ends an item, or has ended it; None if there is none (yet).
+
+    Args:
+        found: where the item stands.
+        commands: its completions, extensions and kills, in the order of the log.
+    """
+    for row in commands:
+        if row["kind"] == EXTEND:
+            continue
+        if row["kind"] != KIND:  # it was killed before anybody answered
+            return None
+        answer = _answer(row)
+        if answer is None or (found.until is not None and answer.at > row["deadline"]):
+            continue
+        if found.state is not State.PUBLISHED or answer.outcome == found.outcome:
+            return answer
+    return None
 
 
 def _counted(winner: _Answer, task_id: str, *, is_over: bool, repeated: bool = False) -> Completion:

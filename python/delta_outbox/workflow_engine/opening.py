@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from delta_outbox.railway.modules import project_folder
@@ -11,6 +12,8 @@ from delta_outbox.relay.destinations.task_runner import TaskRunner
 from delta_outbox.store.store import Store
 from delta_outbox.workflow_engine.execution.tasks import Tasks
 from delta_outbox.workflow_engine.hosts.call import Setup
+from delta_outbox.workflow_engine.hosts.places import HostLimits
+from delta_outbox.workflow_engine.hosts.pool import HostPool
 
 
 @contextlib.contextmanager
@@ -33,6 +36,7 @@ def task_runner(outbox: Store, *, folder: Path | None = None) -> Iterator[TaskRu
             folder=folder or project_folder(Path.cwd()),
             third_parties=outbox.settings.of_third_parties,
         ),
+        start_hosts=partial(HostPool, limits=HostLimits(hosts=outbox.settings.workflows.hosts)),
     )
     try:
         yield tasks

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from delta_outbox.operations.inspection import instant, rows_of
 from delta_outbox.operations.inspection_filter import DEFAULT_LIMIT
+from delta_outbox.railway.drawing import Counts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -136,6 +137,28 @@ def ignored_starts(outbox: Store, instance: str) -> Rows:
     found = outbox.spark.table(outbox.tables["ignored_starts"])
     its = (F.col("instance") == F.lit(instance)) | (F.col("event_id") == F.lit(instance))
     return rows_of(found.where(its).orderBy("ignored_at").limit(DEFAULT_LIMIT))
+
+
+def flows(outbox: Store) -> dict[str, Counts]:
+    """Return what has flowed through each workflow, for its drawing. All of the past is read.
+
+    Args:
+        outbox: where to look.
+    """
+    table = outbox.tables
+    started = outbox.spark.sql(
+        f"select workflow, count(*) as instances from {table['workflow_instances']} group by all"
+    ).collect()
+    ended: dict[str, dict[tuple[str, str], int]] = {}
+    for row in outbox.spark.sql(
+        "select workflow, task, coalesce(outcome, '') as outcome, count(*) as tasks "
+        f"from {table['workflow_tasks']} where cause is not null group by all"
+    ).collect():
+        ended.setdefault(row["workflow"], {})[row["task"], row["outcome"]] = row["tasks"]
+    return {
+        row["workflow"]: Counts(started=row["instances"], ended=ended.get(row["workflow"], {}))
+        for row in started
+    }
 
 
 def workflow_status(outbox: Store) -> dict[str, object]:

@@ -15,6 +15,7 @@ from tests.unit.macro_namespace import Macros
 from tests.unit.workflow_engine.hosts.ledger import Ledger, ledger
 
 from delta_outbox.core.clock import SystemClock
+from delta_outbox.core.errors import WrongUsage
 from delta_outbox.core.settings import (
     PublisherSettings,
     Settings,
@@ -28,13 +29,18 @@ from delta_outbox.railway.rows import joined, rows_of
 from delta_outbox.relay import Mode, Relay, Summary
 from delta_outbox.workflow_engine.execution.tasks import Tasks
 from delta_outbox.workflow_engine.hosts.call import Setup
+from delta_outbox.workflow_engine.hosts.host_process import HostNotStarted
+from delta_outbox.workflow_engine.hosts.places import HostLimits
 from delta_outbox.workflow_engine.item_decisions import BadAnswer
 from delta_outbox.workflow_engine.items import (
     AnsweredAlready,
+    Completion,
+    GivenAnswer,
     Items,
     UnexpectedOutcome,
     UnknownItem,
 )
+from delta_outbox.workflow_engine.opening import task_runner
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -241,6 +247,26 @@ def test_tasks_wait_for_a_third_party_that_is_paused(
     assert 3 == len(steps(store, "paused"))
 
 
+def test_the_settings_say_how_many_black_boxes_are_called_at_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A relay starts no more hosts for black boxes than `[workflows] hosts` allows."""
+    given: list[int] = []
+
+    def start(setup: Setup, *, limits: HostLimits) -> None:
+        assert ("parcels",) == setup.modules
+        given.append(limits.hosts)
+        raise HostNotStarted("enough is known")
+
+    monkeypatch.setattr("delta_outbox.workflow_engine.opening.HostPool", start)
+    settings = WorkflowSettings(modules=("parcels",), hosts=7)
+    outbox = store.open(replace(SETTINGS, workflows=settings))
+    with task_runner(outbox, folder=AUTHOR) as tasks, pytest.raises(HostNotStarted):
+        tasks.policies()
+    outbox.close()
+    assert [7] == given
+
+
 @pytest.mark.rest
 def test_two_relays_share_the_tasks(store: Store, books: Ledger, tmp_path: Path) -> None:
     """Two relays at a time call a third party once for each task."""
@@ -253,6 +279,49 @@ def test_two_relays_share_the_tasks(store: Store, books: Ledger, tmp_path: Path)
     assert sorted(f"{task}-{name}" for name in names for task in TASKS) == sorted(asked)
     for name in names:
         assert 3 == len([one for one in steps(store, name) if one[1] == "completed"])
+
+
+def test_many_items_are_answered_at_once(store: Store, books: Ledger, tmp_path: Path) -> None:
+    """Answers to several items are one append; what is wrong with one of them stops no other."""
+    names = ["many1", "many2", "many3"]
+    order(store, books, *names, does="carrier_refuses")
+    drained(store, tmp_path / "out")
+    outbox = store.open(replace(SETTINGS, workflows=WorkflowSettings(modules=("parcels",))))
+    items = Items(outbox, folder=AUTHOR)
+    waiting = {one.instance: one for one in items.waiting(role="support")}
+    assert {*names} <= {*waiting}
+    assert [] == items.waiting(role="nobody")
+    assert ("review-many1", "parcels", "review", 1, ("support",)) == (
+        waiting["many1"].task_id,
+        waiting["many1"].workflow,
+        waiting["many1"].task,
+        waiting["many1"].visit,
+        waiting["many1"].roles,
+    )
+    answers = [
+        GivenAnswer(task_id="review-many1", data={"parcel": "many1", "send": True}),
+        GivenAnswer(task_id="review-nowhere", data={}),
+        GivenAnswer(task_id="review-many2", data={"parcel": "many2"}),
+        GivenAnswer(task_id="review-many3", data={"parcel": "many3", "send": False}),
+    ]
+    who = {"actor": "ann", "reason": "it fits"}
+    with pytest.raises(WrongUsage, match="no two for one"):
+        items.complete_many([answers[0], answers[0]], **who)
+    first, unknown, bad, last = items.complete_many(answers, **who)
+    assert isinstance(unknown, UnknownItem)
+    assert isinstance(bad, BadAnswer)
+    assert isinstance(first, Completion)
+    assert isinstance(last, Completion)
+    assert ("send", "keep", "done") == (first.outcome, last.outcome, first.status)
+    commands = store.spark.sql(
+        f"select _metadata.row_commit_version as version from {store.tables['outbox_commands']} "
+        f"where command_id in ('{first.command_id}', '{last.command_id}')"
+    ).collect()
+    assert (2, 1) == (len(commands), len({row["version"] for row in commands}))
+    again = items.complete_many(answers, **who)
+    assert [replace(first, repeated=True), replace(last, repeated=True)] == [again[0], again[3]]
+    assert {*names} & {one.instance for one in items.waiting()} == {"many2"}
+    outbox.close()
 
 
 def test_an_item_waits_for_an_answer(store: Store, books: Ledger, tmp_path: Path) -> None:

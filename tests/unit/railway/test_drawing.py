@@ -9,7 +9,7 @@ import pytest
 from tests.unit.railway.workflow import Pack, Tell, change, graph
 
 from delta_outbox.railway import AtLeastOnce, AtMostOnce, Event, UpTo
-from delta_outbox.railway.drawing import CAUSES, draw, mermaid
+from delta_outbox.railway.drawing import CAUSES, Counts, draw, mermaid
 from delta_outbox.railway.graphviz_files import NoGraphviz, layout, save
 from delta_outbox.railway.names import title
 from delta_outbox.railway.pages import page
@@ -44,6 +44,29 @@ def test_mermaid_has_a_line_for_each_box_and_arrow() -> None:
     assert '    pack -->|"broken, nobody knows"| check' in text
     assert '    pack -.->|"not possible, expired"| event_parcel_lost' in text
     assert '    start(["Parcel ready"]) --> label' in text
+
+
+def test_arrows_say_how_often_they_were_taken() -> None:
+    """What has flowed stands on the arrow that it took, in both forms: an outcome on that of the
+    outcome, however it came about, and all else on that of the default exit.
+    """
+    ended = {("pack", "packed"): 1200, ("pack", "broken"): 3, ("pack", "default exit"): 2}
+    drawing = draw(graph(), counts=Counts(started=1206, ended=ended))
+    taken = {(one.words, one.count) for one in drawing.arrows if one.start == "pack"}
+    assert {
+        (("packed",), 1200),
+        (("broken", "nobody knows"), 3),
+        (("not possible", "expired"), 2),
+    } <= taken
+    assert 1205 == sum(count or 0 for _, count in taken)
+    assert {0} == {one.count for one in drawing.arrows if one.start != "pack"}
+    text = mermaid(drawing)
+    assert '    pack -->|"broken, nobody knows<br/>3"| check' in text
+    assert '-->|"1,206"| label' in text
+    made = layout(drawing).string()
+    assert "1,200" in made
+    assert "1,206" in made
+    assert not any(char.isdigit() for one in draw(graph()).arrows for char in "".join(one.lines))
 
 
 def test_a_word_cannot_break_the_picture() -> None:

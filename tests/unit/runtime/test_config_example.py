@@ -15,6 +15,7 @@ from delta_outbox.runtime.settings_file import (
     DestinationLimits,
     RelaySettings,
     StorageSettings,
+    WorkflowSettings,
     load_settings,
 )
 
@@ -33,7 +34,13 @@ def test_example_names_every_setting() -> None:
     text = EXAMPLE.read_text(encoding="utf-8")
     names = [
         field.name
-        for kind in (RelaySettings, AppendSettings, StorageSettings, DestinationLimits)
+        for kind in (
+            RelaySettings,
+            AppendSettings,
+            StorageSettings,
+            DestinationLimits,
+            WorkflowSettings,
+        )
         for field in dataclasses.fields(kind)
     ]
     assert [] == [name for name in names if f"{name} = " not in text]

@@ -1,0 +1,246 @@
+"""The processes of the demo: third parties, a relay, people. All of them end with the demo.
+
+What dies is started again, as whoever runs it for good would have it. What was being called then is
+written down: the audit asks whose call that may have cost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Final
+
+import psutil
+from ledger_files import THIRD_PARTIES, Writer
+from scripts.orders_demo import EXAMPLE
+from scripts.orders_demo.folder import HOSTS, Folder
+
+from delta_outbox.core.errors import OutboxError
+
+PATIENCE: Final = 60.0  # seconds, for a process to end
+MOST_DEATHS: Final = 20  # of relay and people, after which the demo gives up
+HOST_MODULE: Final = "delta_outbox.workflow_engine.hosts.host"
+
+
+class DemoFailed(OutboxError):
+    """A process of the demo ended, and not as it should: see its log."""
+
+    code = "DEMO_FAILED"
+    remedy = "Read the log, and run the demo again: it goes on where it stopped."
+
+
+def environment(folder: Folder) -> dict[str, str]:
+    """Return the environment of processes that work in the outbox of a folder.
+
+    Args:
+        folder: of the demo.
+    """
+    dropped = ("SPARK_", "PYSPARK_", "DBT_", "OUTBOX_")
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(dropped) or name == "OUTBOX_CACHE"
+    }
+    return {**kept, "OUTBOX_HOME": str(folder.home.root)}
+
+
+def outbox(folder: Folder, *words: str) -> dict[str, object]:
+    """Run a command of the command line to its end, and return its document.
+
+    Args:
+        folder: of the demo.
+        words: of the command.
+
+    Raises:
+        DemoFailed: it failed.
+    """
+    log = folder.logs / f"{words[0]}.log"
+    with log.open("ab") as errors:
+        done = subprocess.run(
+            [sys.executable, "-m", "delta_outbox.cli", *words, *_json(words)],
+            cwd=folder.root,
+            env=environment(folder),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            check=False,
+        )
+        errors.write(done.stdout)
+    if done.returncode:
+        raise DemoFailed(f"`outbox {' '.join(words)}` ended with exit {done.returncode}: {log}.")
+    if words[0] == "dbt":
+        return {}
+    document: dict[str, object] = json.loads(done.stdout)
+    return document
+
+
+def _json(words: tuple[str, ...]) -> tuple[str, ...]:
+    return () if words[0] == "dbt" else ("--json",)
+
+
+@dataclass
+class Children:
+    """The processes of one demo.
+
+    Args:
+        folder: of the demo.
+        seed: of what they do.
+    """
+
+    folder: Folder
+    seed: int
+    urls: dict[str, str] = field(default_factory=dict)
+    deaths: int = 0
+    _third_parties: list[subprocess.Popen[str]] = field(default_factory=list)
+    _workers: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
+    _hosts: dict[int, set[int]] = field(default_factory=dict)
+
+    def start_third_parties(self) -> None:
+        """Start all third parties, and note where they listen."""
+        for name in THIRD_PARTIES:
+            words = ["third_party.py", name, "--seed", str(self.seed)]
+            words += ["--ledger", str(self.folder.ledgers / f"{name}.jsonl")]
+            self._third_parties.append(self._start(name, words, stdout=subprocess.PIPE))
+        for name, child in zip(THIRD_PARTIES, self._third_parties, strict=True):
+            assert child.stdout is not None
+            port = child.stdout.readline().strip()
+            if not port:
+                raise self._failed(name, child)
+            self.urls[name] = f"http://127.0.0.1:{port}"
+
+    def start_workers(self) -> None:
+        """Start a relay, and the people who answer items."""
+        for name in self._words():
+            self._workers[name] = self._start(name, self._words()[name])
+
+    def look(self) -> None:
+        """Start again what has died, and note who it was.
+
+        Raises:
+            DemoFailed: a third party has died, or others did so too often.
+        """
+        for name, third_party in zip(THIRD_PARTIES, self._third_parties, strict=True):
+            if third_party.poll() is not None:
+                raise self._failed(name, third_party)
+        self._count_hosts()
+        dead = {name: one for name, one in self._workers.items() if one.poll() is not None}
+        if not dead:
+            return
+        self.deaths += len(dead)
+        if "relay" in dead:
+            note_death(self.folder, "relay", calls=HOSTS)
+        if self.deaths > MOST_DEATHS:
+            raise self._failed(*next(iter(dead.items())))
+        outbox(self.folder, "up", "--max-wait", "600")  # it may have been the server that died
+        for name in dead:
+            self._workers[name] = self._start(name, self._words()[name])
+
+    def end_workers(self) -> None:
+        """Let relay and people end in order."""
+        for one in self._workers.values():
+            one.terminate()
+        for name, one in self._workers.items():
+            try:
+                one.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                raise DemoFailed(f"{name} does not end: {self._log(name)}.") from None
+            _close(one)
+        self._workers = {}
+
+    def end(self) -> None:
+        """End all that is left, at once."""
+        for one in (*self._workers.values(), *self._third_parties):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(one.pid, signal.SIGKILL)
+            one.wait()
+            _close(one)
+
+    def _words(self) -> Mapping[str, list[str]]:
+        people = ["people.py", "--seed", str(self.seed), "--urls", json.dumps(self.urls)]
+        people += ["--ledgers", str(self.folder.ledgers)]
+        people += ["--delivered", str(self.folder.home.delivered)]
+        return {"relay": ["-m", "delta_outbox.cli", "relay", "--continuous"], "people": people}
+
+    def _start(
+        self, name: str, words: list[str], *, stdout: int = subprocess.DEVNULL
+    ) -> subprocess.Popen[str]:
+        if words[0].endswith(".py"):
+            words = [str(EXAMPLE / words[0]), *words[1:]]
+        with self._log(name).open("ab") as errors:
+            return subprocess.Popen(
+                [sys.executable, str(EXAMPLE / "leash.py"), *words],
+                cwd=self.folder.root,
+                env=environment(self.folder),
+                stdin=subprocess.PIPE,  # it ends when this is closed
+                stdout=stdout,
+                stderr=errors,
+                start_new_session=True,  # Ctrl-C is for the demo, which ends them in order
+                text=True,
+            )
+
+    def _count_hosts(self) -> None:
+        """Note the hosts that are gone while their relay is there."""
+        relay = self._workers["relay"]
+        there = {one.pid for one in hosts_of(relay.pid)}
+        gone = self._hosts.get(relay.pid, set()) - there
+        if relay.poll() is None:
+            for _ in gone:
+                note_death(self.folder, "host", calls=1)
+            self._hosts = {relay.pid: there}
+
+    def _log(self, name: str) -> Path:
+        return self.folder.logs / f"{name}.log"
+
+    def _failed(self, name: str, child: subprocess.Popen[str]) -> DemoFailed:
+        return DemoFailed(f"{name} ended with exit {child.wait()}: {self._log(name)}.")
+
+
+def hosts_of(relay: int) -> list[psutil.Process]:
+    """Return the hosts of a relay.
+
+    Args:
+        relay: its process id.
+    """
+    try:
+        children = psutil.Process(relay).children()
+    except psutil.NoSuchProcess:
+        return []
+    return [one for one in children if HOST_MODULE in _words_of(one)]
+
+
+def _words_of(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return []
+
+
+def note_death(folder: Folder, who: str, *, calls: int, at: float | None = None) -> None:
+    """Write down that something has died.
+
+    Args:
+        folder: of the demo.
+        who: relay, host, or demo.
+        calls: of black boxes at most, that may have been under way in it.
+        at: when, in seconds since 1970; now if left out.
+    """
+    when = {} if at is None else {"at": at}
+    Writer(folder.deaths).write(died=who, calls=calls, **when)
+
+
+def _close(child: subprocess.Popen[str]) -> None:
+    for stream in (child.stdin, child.stdout):
+        if stream is not None:
+            _closed(stream)
+
+
+def _closed(stream: IO[str]) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        stream.close()

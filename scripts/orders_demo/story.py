@@ -1,0 +1,287 @@
+"""Many orders for real: through an outbox, third parties that misbehave, and people.
+
+It starts a Spark, third parties, a relay and people as processes of their own, appends the orders,
+waits until every one of them has come to its end, and draws what flowed where. Then it holds the
+ledgers of the third parties, and what the people were told, against what was promised to customers:
+the tables of the outbox have no part in that. Killed at any time, it goes on when it is run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from audit import Ledgers, Story, broken_promises
+from ledger_files import THIRD_PARTIES, Tail
+from people import new_events
+from scripts.orders_demo import ROOT
+from scripts.orders_demo.children import Children, DemoFailed, note_death, outbox
+from scripts.orders_demo.folder import HOSTS, Folder
+from scripts.orders_demo.terminal import OrdersTerminal
+
+from delta_outbox.cli.logs import logging_to
+from delta_outbox.cli.outcome import UnexpectedError
+from delta_outbox.core.errors import OutboxError
+
+logger = logging.getLogger(__name__)
+
+ORDERS: Final = 12
+SEED: Final = 20261128
+FOLDER: Final = ROOT / "orders-demo"
+LOOK_SECONDS: Final = 0.5  # between two looks at processes and ledgers
+TELL_SECONDS: Final = 10.0  # between two lines of progress
+LONGEST: Final = 3600.0  # seconds, for all orders to come to their end
+
+DONE: Final = 0
+BROKEN: Final = 1
+
+
+@dataclass
+class Progress:
+    """How far the orders are, from what others have written down.
+
+    Args:
+        folder: of the demo.
+        orders: how many.
+    """
+
+    folder: Folder
+    orders: int
+    done: Counter[str] = field(default_factory=Counter)
+    ends: dict[str, set[str]] = field(default_factory=dict)
+    _ledgers: dict[str, Tail] = field(default_factory=dict)
+    _delivered: dict[Path, Tail] = field(default_factory=dict)
+
+    def look(self) -> bool:
+        """Read what is new; say whether all orders have come to their end."""
+        for name in (*THIRD_PARTIES, "people"):
+            path = self.folder.ledgers / f"{name}.jsonl"
+            for line in self._ledgers.setdefault(name, Tail(path)).lines():
+                self.done[name] += "was_told" in line or _counts(name, line)
+                if "undone" in line:
+                    self.ends.setdefault("by hand", set()).add(line["undone"])
+        for one in new_events(self.folder.home.delivered, self._delivered):
+            order = json.loads(one["payload"])["order_id"]
+            self.ends.setdefault(one["event_type"], set()).add(order)
+        undone = self._of("order.compensated") | self._of("by hand")
+        return len(self.ended) == self.orders and self._of("order.cancelled") <= undone
+
+    @property
+    def ended(self) -> set[str]:
+        """Return the orders that were confirmed or cancelled."""
+        return self._of("order.confirmed") | self._of("order.cancelled")
+
+    def line(self) -> str:
+        """Return how far they are, in a line."""
+        words = {
+            "shop": "registered",
+            "invoicing": "invoices",
+            "terminal": "asked for money",
+            "people": "answers",
+            "payments": "paid",
+        }
+        told = ", ".join(f"{self.done[name]:,} {word}" for name, word in words.items())
+        return f"{told}; {len(self.ended):,} of {self.orders:,} at their end"
+
+    def _of(self, event_type: str) -> set[str]:
+        return self.ends.get(event_type, set())
+
+
+def _counts(name: str, line: Mapping[str, Any]) -> bool:
+    """Say whether a line of a ledger is what its third party is there for: no release, no void."""
+    return "done" in line and (name != "invoicing" or line["key"].startswith("create-invoice-"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demo:
+    """One run.
+
+    Args:
+        folder: where everything lies.
+        orders: how many.
+        seed: of all that happens.
+        terminal: what a person sees.
+        started: monotonic seconds.
+    """
+
+    folder: Folder
+    orders: int
+    seed: int
+    terminal: OrdersTerminal
+    started: float = field(default_factory=time.monotonic)
+
+    def run(self) -> int:
+        """Tell the whole story and return the exit code."""
+        self.terminal.headline(
+            f"delta-outbox: {self.orders:,} orders, six third parties that misbehave, and people "
+            f"(seed {self.seed})."
+        )
+        self.folder.make(orders=self.orders, seed=self.seed)
+        if self.folder.is_running.exists():
+            last = self.folder.is_running.stat().st_mtime
+            note_death(self.folder, "demo", calls=HOSTS, at=last)
+        children = Children(self.folder, self.seed)
+        try:
+            self._prepare(children)
+            self._run_orders(children)
+            self._build()
+            self._draw()
+        finally:
+            children.end()
+            outbox(self.folder, "down")
+        return self._audit()
+
+    def _prepare(self, children: Children) -> None:
+        with self.terminal.step("third parties", "starting them") as step:
+            children.start_third_parties()
+            self.folder.write_settings(children.urls)
+            step.says = f"{len(children.urls)} processes, each with a ledger of its own"
+        with self.terminal.step("outbox", "starting Spark, building with dbt") as step:
+            outbox(self.folder, "up", "--max-wait", "600")
+            if not self.folder.is_built.exists():
+                outbox(self.folder, "workflow", "build")
+                outbox(self.folder, "dbt", "deps")
+                outbox(self.folder, "dbt", "build")
+                self.folder.is_built.touch()
+            step.says = f"{self.folder.root}: logs, views, two workflows in force"
+        with self.terminal.step("orders", "appending them") as step:
+            report = outbox(self.folder, "append", str(self.folder.orders))
+            step.says = f"{report['appended']:,} appended, {report['already_present']:,} there"
+
+    def _run_orders(self, children: Children) -> None:
+        progress = Progress(self.folder, self.orders)
+        with self.terminal.step("workflows", "", spinner=False) as step:
+            self.folder.is_running.touch()
+            children.start_workers()
+            begun, told = time.monotonic(), 0.0
+            while not progress.look():
+                self.folder.is_running.touch()
+                children.look()
+                now = time.monotonic()
+                if now - told >= TELL_SECONDS:
+                    told = now
+                    self.terminal.console.print(f"    {now - begun:4.0f} s  {progress.line()}")
+                if now - begun > LONGEST:
+                    raise DemoFailed(f"After {LONGEST:.0f} s: {progress.line()}.")
+                time.sleep(LOOK_SECONDS)
+            children.end_workers()
+            self.folder.is_running.unlink()
+            step.says = progress.line()
+
+    def _build(self) -> None:
+        with self.terminal.step("dbt build", "checking the invariants") as step:
+            outbox(self.folder, "dbt", "build")
+            step.says = "no invariant broken"
+
+    def _draw(self) -> None:
+        from delta_outbox import open_outbox
+        from delta_outbox.railway import drawing, graphviz_files
+        from delta_outbox.railway.modules import load
+        from delta_outbox.workflow_engine.workflow_views import flows
+
+        with self.terminal.step("picture", "counting what flowed where") as step:
+            with open_outbox(home=self.folder.home) as opened:
+                opened.refresh()
+                counts = flows(opened)
+            drawn = [
+                drawing.draw(one, counts=counts.get(one.name))
+                for one in load(["orders_hurried"], self.folder.root)
+            ]
+            files = []
+            for one in drawn:
+                file = self.folder.root / f"{one.title.lower().replace(' ', '_')}.svg"
+                graphviz_files.save(one, file)
+                files.append(file.name)
+            step.says = f"{', '.join(files)} in {self.folder.root}"
+        for one in drawn:
+            self.terminal.flows(one)
+
+    def _audit(self) -> int:
+        with self.terminal.step("audit", "reading the ledgers") as step:
+            story = Story.of(self.folder.root)
+            ledgers = Ledgers.of(self.folder.ledgers)
+            found = list(broken_promises(ledgers, story))
+            step.says = (
+                f"{sum(len(one.lines) for one in ledgers.all):,} lines of ledgers, "
+                f"{len(story.told):,} answers of people, {story.killed} calls may have been killed"
+            )
+        self.terminal.verdict(found)
+        reviewed = sorted(story.answers("customer_support_review"))
+        self.terminal.where_to_look(
+            next_commands(self.folder, order=(reviewed or sorted(story.ordered))[0]),
+            seconds=time.monotonic() - self.started,
+        )
+        return BROKEN if found else DONE
+
+
+def next_commands(folder: Folder, *, order: str) -> list[str]:
+    """Return commands that show what the demo has left.
+
+    Args:
+        folder: of the demo.
+        order: one that is worth looking at.
+    """
+    command = Path(sys.executable).with_name("outbox")
+    query = "select * from {{ ref('delta_outbox', 'uncertain_outcomes') }}"
+    return [
+        f"cd {folder.root}",
+        f"{command} up",
+        f"{command} status",
+        f"{command} workflow show {order}",
+        f"{command} todo list --ended",
+        f'{command} dbt show --inline "{query}"',
+        f"{command} down",
+    ]
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Return the arguments."""
+    parser = argparse.ArgumentParser(
+        prog="python -m scripts.orders_demo", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("--orders", type=_count, default=ORDERS, metavar="N", help="how many")
+    parser.add_argument("--seed", type=int, default=SEED, help="of all that happens")
+    parser.add_argument("--folder", type=Path, default=FOLDER, metavar="DIR", help="of the demo")
+    parser.add_argument("--debug", action="store_true", help="log in detail")
+    return parser.parse_args(argv)
+
+
+def _count(text: str) -> int:
+    if text.isdecimal() and 1 <= int(text) <= 100_000:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"must be a whole number from 1 to 100,000. Got: {text!r}.")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the demo and return its exit code.
+
+    Args:
+        argv: the arguments; those of this process if left out.
+    """
+    given = parse(argv)
+    terminal = OrdersTerminal()
+    with logging_to(sys.stderr, debug=given.debug):
+        try:
+            return Demo(
+                folder=Folder(root=given.folder.expanduser().resolve()),
+                orders=given.orders,
+                seed=given.seed,
+                terminal=terminal,
+            ).run()
+        except OutboxError as error:
+            failure: Any = error
+        except KeyboardInterrupt:
+            failure = DemoFailed("Interrupted.")
+        except Exception as error:
+            logger.debug("demo_failed", exc_info=True)
+            failure = UnexpectedError.of(error)
+    terminal.error(failure.as_dict())
+    return int(failure.exit_code)

@@ -1,0 +1,54 @@
+"""What the demo says beside its steps: what flowed where, and the verdict of the audit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from delta_outbox.demo.terminal import Terminal
+from delta_outbox.railway.drawing import Drawing
+
+MOST_TOLD = 20  # broken promises
+
+
+class OrdersTerminal(Terminal):
+    """The consoles of the demo of orders."""
+
+    def flows(self, drawing: Drawing) -> None:
+        """Print how often each way through a workflow was taken.
+
+        Args:
+            drawing: with counts.
+        """
+        names = {box.name: box.lines[0] for box in drawing.boxes}
+        self.console.print()
+        self.console.print(
+            Text.assemble((drawing.title, "bold"), f", begun {drawing.started or 0:,} times")
+        )
+        for arrow in drawing.arrows:
+            if arrow.count:
+                self.console.print(
+                    Text.assemble(
+                        f"  {arrow.count:>7,}  {names[arrow.start]}",
+                        (f"  {', '.join(arrow.words)}  ", "dim"),
+                        names[arrow.end],
+                    ),
+                    soft_wrap=True,
+                )
+
+    def verdict(self, broken: Sequence[str]) -> None:
+        """Print what the audit has found.
+
+        Args:
+            broken: promises, each in a sentence.
+        """
+        self.console.print()
+        if not broken:
+            self.console.print(
+                Text("  No promise is broken, by the ledgers alone.", style="bold green")
+            )
+            return
+        for one in broken[:MOST_TOLD]:
+            self.console.print(Text(f"  {one}", style="bold red"), soft_wrap=True)
+        self.console.print(Text(f"  {len(broken):,} promises are broken.", style="bold red"))

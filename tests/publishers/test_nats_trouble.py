@@ -182,9 +182,12 @@ def test_the_deadline_ends_a_long_call(running_nats, new_stream, open_nats, new_
         events = [new_event(f"{stream}.a", key) for n in range(30_000)]
         one = open_nats()
         publish(one, events[:1])  # to connect may take longer than the deadline
-        start = time.monotonic()
-        results = publish(one, events, seconds=0.5)
-        assert time.monotonic() - start < 0.5 + GRACE
+        for _ in range(5):
+            start = time.monotonic()
+            results = publish(one, events, seconds=0.5)
+            assert time.monotonic() - start < 0.5 + GRACE
+            if {type(result) for result in results} != {Failed}:
+                break  # else the server did not answer in time that it is there
         assert NotSent in {type(result) for result in results} <= {Delivered, Unknown, NotSent}
         assert sum(type(result) is Unknown for result in results) <= (256 if key is None else 1)
 

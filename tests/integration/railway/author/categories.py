@@ -102,8 +102,9 @@ class Calls:
     def back_off(
         self, attempts: int, trigger: Trigger[Any], task_id: str, error: Exception | None
     ) -> timedelta | None:
-        """Try six times, soon where the name says so, else when what acts late has acted."""
-        seconds = 1 if trigger.start.name.endswith("quick") else 15
+        """Try six times: soon or slowly where the name says so, else when late acts are done."""
+        pace = trigger.start.name.rpartition("-")[2]
+        seconds = 1 if pace.endswith("quick") else 1500 if pace == "slow" else 15
         return timedelta(seconds=seconds) if attempts < 6 else None
 
 

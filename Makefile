@@ -56,8 +56,9 @@ mutants: setup ## Put deliberate faults into the code and see each noticed; writ
 conditions: .venv/.installed ## Explore the algorithms of the workflows; writes docs/railway/conditions.md and their mutants
 	@.venv/bin/python -m scripts.exploration.run --docs docs/railway --mutants tests/mutants
 
-soak: setup ## For hours: 260 kills, a poison event among 100,000, 30,000 steps of the model and 300 on Delta, 1,100 of planners; writes docs/soak.md
+soak: setup ## For hours: 260 kills, a poison event among 100,000, 30,000 steps of the model and 300 on Delta, 3,000 runs of workflows, 1,100 of planners; writes docs/soak.md
 	@OUTBOX_MODEL_STEPS=30000 .venv/bin/python -m pytest tests/unit/testing/test_outbox_model.py
+	@OUTBOX_ENGINE_RUNS=3000 .venv/bin/python -m pytest tests/unit/workflow_engine/test_engine_model.py
 	@OUTBOX_MODEL_RUNS_ON_DELTA=10 OUTBOX_MODEL_STEPS_ON_DELTA=30 .venv/bin/python -m pytest tests/integration/long
 	@OUTBOX_PLANNING_TIMES=15 .venv/bin/python -m pytest tests/integration/relay/test_planning.py
 	@.venv/bin/python -m scripts.run_soak --docs docs

@@ -65,6 +65,14 @@ def history_of(transitions: Iterable[Transition], *, triggered_at: datetime) -> 
     return found
 
 
+_Counted = tuple[int, int, int]  # claims, attempts that have failed, and those without a word
+
+
+def _counted(deliveries: pa.Table) -> list[_Counted]:
+    columns = ("attempts", "publish_attempts", "crashes")
+    return list(zip(*(deliveries[one].to_pylist() for one in columns), strict=True))
+
+
 class Histories:
     """The histories of tasks that are open.
 
@@ -81,20 +89,24 @@ class Histories:
         self._table = tables.transitions
         self._clock = clock
         self._lock = Lock()  # several threads read, and others keep
-        self._kept: dict[str, tuple[int, History]] = {}
+        self._kept: dict[str, tuple[_Counted, History]] = {}
 
-    def keep(self, event_id: str, claims: int, history: History) -> None:
-        """Keep the history of a task that is to be attempted again.
+    def keep(self, claimed: pa.Table, reason: Reason, history: History) -> None:
+        """Keep the history of a task that is to be attempted again. It counts only if the claim
+        ends as it says: of one that somebody else has ended meanwhile, the log is read.
 
         Args:
-            event_id: of the task.
-            claims: of it so far.
-            history: as it is after them.
+            claimed: the task before its claim, columns of `claims.DELIVERIES`.
+            reason: why the attempt has ended.
+            history: as it is after that.
         """
+        (event_id,) = claimed["event_id"].to_pylist()
+        ((claims, failures, crashes),) = _counted(claimed)
+        failures += reason in {Reason.FAILED, Reason.UNKNOWN}
         with self._lock:
             if len(self._kept) >= MOST_KEPT:
                 del self._kept[next(iter(self._kept))]
-            self._kept[event_id] = claims, history
+            self._kept[event_id] = (claims + 1, failures, crashes), history
 
     def of(
         self, deliveries: pa.Table, triggered_at: Mapping[str, datetime]
@@ -107,14 +119,14 @@ class Histories:
         """
         found: dict[str, History] = {}
         asked = []
-        for event_id, claims in zip(
-            deliveries["event_id"].to_pylist(), deliveries["attempts"].to_pylist(), strict=True
+        for event_id, counted in zip(
+            deliveries["event_id"].to_pylist(), _counted(deliveries), strict=True
         ):
             with self._lock:
-                kept, history = self._kept.pop(event_id, (0, None))
-            if history is not None and kept == claims:
+                kept, history = self._kept.pop(event_id, (None, None))
+            if history is not None and kept == counted:
                 found[event_id] = history
-            elif claims:
+            elif counted[0]:
                 asked.append(event_id)
             else:
                 found[event_id] = History(triggered_at=triggered_at[event_id])

@@ -295,8 +295,7 @@ class Tasks(TaskRunner):
             ended, now = report.result(), self._clock.now()
             after = request.history.ended(ended.ending, request.limits, now)
             if not ended.ending.final:
-                claims = int(one.claim.deliveries["attempts"][0].as_py()) + 1
-                self._histories.keep(one.event_id, claims, after)
+                self._histories.keep(one.claim.deliveries, ended.ending.reason, after)
             one.end(attempted(ended, routing, request.task, after, now=now))
         except Exception as error:
             logger.exception("task_crashed")

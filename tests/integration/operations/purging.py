@@ -52,9 +52,7 @@ def live_long_ago(store: Store, folder: Path) -> Past:
         if name == "held":
             waits = [None, None, then.now() + timedelta(days=1000)]
             new = new.append_column("available_at", pa.array(waits, pa.timestamp("us", tz="UTC")))
-        rows = complete(new, now=then.now())
-        rows = rows.append_column("appended_at", rows["created_at"])
-        frame = store.spark.createDataFrame(rows)
+        frame = store.spark.createDataFrame(complete(new, now=then.now()))
         frame.write.format("delta").mode("append").saveAsTable(store.tables.events)
         claim = outbox.claim(10)
         assert claim is not None

@@ -1,21 +1,13 @@
 """A workflow for each category and compromise, and one that goes through several of them.
 
-What a task calls is a client with the methods of `scripted_parties.Party`: in tests of the kit that
-is a scripted third party itself, in hosts one that asks a process.
+What a task calls is a scripted third party (`scripted_parties.Party`).
 """
 
 from __future__ import annotations
 
-import asyncio
-import json
-import os
-import signal
-import socket
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from inspect import isawaitable
 from typing import Any, Literal
 
 from pydantic import BaseModel
@@ -25,11 +17,9 @@ from delta_outbox.railway import (
     AtLeastOnce,
     AtMostOnce,
     BlackBox,
-    CertainlyNot,
     Concerns,
     Decided,
     Event,
-    FinallyRefused,
     FirstStep,
     Hurt,
     Idempotent,
@@ -40,7 +30,6 @@ from delta_outbox.railway import (
     PessimisticLock,
     Risk,
     State,
-    Task,
     ToDo,
     Trigger,
     UpTo,
@@ -114,9 +103,7 @@ class Keyed(Calls, Idempotent[Start, Came]):
     key_valid_for = timedelta(hours=24)
 
     async def attempt(self, trigger: Trigger[Start], task_id: str) -> Decided[Came]:
-        answer = self.party.act(task_id, trigger.start.name, 1)
-        if isawaitable(answer):
-            await answer
+        self.party.act(task_id, trigger.start.name, 1)
         return DONE
 
 
@@ -311,82 +298,3 @@ tour = Workflow(
     ),
     default_exit=Event(event_type="tour.left"),
 )
-
-
-# --- what hosts have for a third party -----------------------------------------------------------
-
-
-class Remote:
-    """Asks the process of the third parties. What it is not to answer there kills this host, or
-    leaves the call without an answer.
-
-    Args:
-        port: of the process, on this machine.
-        worker: the relay of this host.
-        task: whose third party it is.
-    """
-
-    def __init__(self, *, port: int, worker: str, task: type[State[Any, Any]]) -> None:
-        self.port, self.worker = port, worker
-        self.party = task.third_party
-        self.is_alone = issubclass(task, BlackBox)
-        self.is_in_loop = issubclass(task, Keyed)
-
-    def act(self, key: str, what: Any, answer: Any) -> Any:
-        if self.is_in_loop:
-            return self._waited("act", key, what, answer)
-        return self._asked("act", key, what, answer)
-
-    def find(self, key: str) -> Any:
-        return self._asked("find", key)
-
-    def hold(self, key: str) -> Any:
-        return self._asked("hold", key)
-
-    def book(self, key: str, hold: str) -> Any:
-        return self._asked("book", key, hold)
-
-    def listed(self, key: str) -> Any:
-        return self._asked("listed", key)
-
-    def undo(self, key: str, hold: str) -> Any:
-        return self._asked("undo", key, hold)
-
-    async def _waited(self, method: str, *given: Any) -> Any:
-        answer = self._request(method, *given)
-        if answer.get("error") == "WorkerDied":
-            await asyncio.Event().wait()
-        return self._read(answer)
-
-    def _asked(self, method: str, *given: Any) -> Any:
-        answer = self._request(method, *given)
-        if answer.get("error") == "WorkerDied":
-            if self.is_alone:
-                os.kill(os.getpid(), signal.SIGKILL)
-            time.sleep(1e6)
-        return self._read(answer)
-
-    def _request(self, method: str, *given: Any) -> dict[str, Any]:
-        request = {"party": self.party, "worker": self.worker, "method": method, "given": given}
-        with socket.create_connection(("127.0.0.1", self.port)) as connection:
-            connection.sendall(f"{json.dumps(request)}\n".encode())
-            with connection.makefile("rb") as lines:
-                answer: dict[str, Any] = json.loads(lines.readline())
-                return answer
-
-    def _read(self, answer: dict[str, Any]) -> Any:
-        match answer.get("error"):
-            case None:
-                return answer["value"]
-            case "CertainlyNot":
-                raise CertainlyNot("refused")
-            case "FinallyRefused":
-                raise FinallyRefused("refused for good")
-        raise TimeoutError("no answer")
-
-
-def provide(settings: Mapping[str, Mapping[str, Any]]) -> list[Task[Any, Any]]:
-    """Return the tasks; each asks the process of its third party."""
-    calling: list[Any] = [*SINGLE, *TOUR]
-    made = [one(Remote(task=one, **settings[one.third_party])) for one in calling]
-    return [*made, Look(), Check()]

@@ -1,4 +1,4 @@
-"""Judges instances of the workflows of `author/categories.py` by their pictures, by what was told
+"""Judges instances of the workflows of `categories.py` by their pictures, by what was told
 to people, and by what third parties have really done; nothing of the engine is asked.
 """
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from tests.integration.railway.author import categories
-from tests.integration.railway.author.categories import Came, Looked
+from tests.unit.workflow_engine import categories
+from tests.unit.workflow_engine.categories import Came, Looked
 
 from delta_outbox.railway import BlackBox, Event, Idempotent, State
 from delta_outbox.testing.workflows import Trouble

@@ -7,8 +7,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tests.integration.railway.author import categories
-from tests.integration.railway.scripted_parties import Party
+from tests.unit.workflow_engine import categories
+from tests.unit.workflow_engine.scripted_parties import Party
 
 from delta_outbox.testing.workflows import TROUBLES, Trouble, run_workflow
 

@@ -10,10 +10,10 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 import pyarrow as pa
-from tests.integration.railway.author import categories
-from tests.integration.railway.scripted_parties import ALONE, Party
+from tests.unit.workflow_engine import categories
 from tests.unit.workflow_engine.derived_log import NOW, DerivedLog, plan
 from tests.unit.workflow_engine.engine_judge import WORKFLOWS, Known
+from tests.unit.workflow_engine.scripted_parties import ALONE, Party
 
 from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.core.tables import Tables

@@ -13,13 +13,13 @@
         and t.task = coalesce(r.task, t.task)
         and (r.third_party is null or r.third_party in (t.third_party, t.destination))
     {%- endset -%}
-    with open_deliveries as (
-        select *
-        from {{ state }}
-        where
-            {{ delta_outbox.is_reserved("event_type") }}
-            and not ambiguous
-            and state in ('PENDING', 'CLAIMED')
+    with deliveries as (
+        {{ delta_outbox.task_deliveries(state) | indent(8) }}
+    ),
+
+    open_deliveries as (
+        select * from deliveries
+        where state in ('PENDING', 'CLAIMED')
     ),
 
     tasks as (

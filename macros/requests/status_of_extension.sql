@@ -7,7 +7,7 @@
             command, state: names of a row of the command log with its version, and of the delivery in the projection
             applied: SQL expression, the version of the command log up to which commands have been applied
     -#}
-    {%- set until = "try_cast(get_json_object(" ~ command ~ ".arguments, '$.until') as timestamp)" -%}
+    {%- set until = delta_outbox.end_after(command) -%}
     case
         when {{ until }} is null then 'refused'
         when {{ command }}.destination <> 'todo'

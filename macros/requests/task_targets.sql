@@ -4,7 +4,9 @@
         with what the command says of it. The command line, Python and `dbt run-operation` evaluate this very text.
 
         Column refusal: null for a task that the request gets; else why a task is not to be had. An item expires when the claim
-        of `todo` ends, so only an open one can expire later.
+        of `todo` ends, so only an open one can expire later; of one that never expires, at the last instant of all.
+
+        twin: python/delta_outbox/workflow_engine/execution/tasks.py::NEVER
 
         Arguments:
             kind: extend, or cancel, which kills the task at which an instance stands

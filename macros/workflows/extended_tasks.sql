@@ -5,10 +5,10 @@
         Columns: event_id, arrival, extended_to.
     -#}
     select
-        event_id,
-        arrival,
-        max(try_cast(get_json_object(arguments, '$.until') as timestamp)) as extended_to
-    from {{ source("outbox", "outbox_commands") }}
-    where kind = 'extend'
-    group by event_id, arrival
+        c.event_id,
+        c.arrival,
+        max({{ delta_outbox.end_after("c") }}) as extended_to
+    from {{ source("outbox", "outbox_commands") }} as c
+    where c.kind = 'extend'
+    group by c.event_id, c.arrival
 {%- endmacro %}

@@ -6,14 +6,13 @@
         Arguments:
             state: relation, the projection
     -#}
-    with open_deliveries as (
-        select *
-        from {{ state }}
-        where
-            {{ delta_outbox.is_reserved("event_type") }}
-            and not ambiguous
-            and state in ('PENDING', 'CLAIMED')
-            and kill_command_id is null
+    with deliveries as (
+        {{ delta_outbox.task_deliveries(state) | indent(8) }}
+    ),
+
+    open_deliveries as (
+        select * from deliveries
+        where state in ('PENDING', 'CLAIMED') and kill_command_id is null
     ),
 
     tasks as (

@@ -76,7 +76,7 @@ class Commands:
             count = self._append(lambda: self._replays(commands)) if "replay" in kinds else 0
             count += self._apply_to_items(commands, kinds, latest=latest)
             count += self._release(commands) if "release" in kinds else 0
-            count += self._end_killed_items()
+            count += self._end_killed_items() if "kill" in kinds else 0
         except LaneClosed:  # they wait for the next epoch
             return 0
         outbox.destinations.apply(commands, planned_by=outbox.worker_id)

@@ -39,6 +39,7 @@ def end_before(command: str) -> str:
     return f"try_cast(get_json_object({command}.arguments, '$.from') as timestamp)"
 
 
+# twin: macros/workflows/end_after.sql::end_after
 def end_after(command: str) -> str:
     """Return when a task expires by its extension, as SQL.
 

@@ -24,7 +24,6 @@ from delta_outbox.core.clock import CLOCK_OFFSET_VARIABLE
 from delta_outbox.core.errors import OutboxError, ToldError
 from delta_outbox.core.settings import Settings
 from delta_outbox.core.version import __version__
-from delta_outbox.delta.files.served_commits import COMMIT, put_for_others
 from delta_outbox.runtime.home import Home, find_home
 from delta_outbox.runtime.questions import ask
 from delta_outbox.runtime.served_home import REMOTE_VARIABLE, find_served
@@ -128,6 +127,8 @@ class Answers:
         Args:
             question: as `told_by_server` asks it, or `ServedStore.put`.
         """
+        from delta_outbox.delta.files.served_commits import COMMIT, put_for_others
+
         if COMMIT in question:
             return put_for_others(_session(), self._home.warehouse, question[COMMIT])
         settings = settings_of(question, self._home)

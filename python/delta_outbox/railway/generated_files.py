@@ -340,13 +340,11 @@ def _described(
         yield f"  - name: {INSTANCES}{name}"
         yield f"    description: The instances of {name}, a row each, with what each task decided."
         yield "    columns:"
-        decided = {
-            _column(
-                one["task"]
-            ): f"What was decided last by '{one['title'] or title(one['task'])}'."
-            for one in its
-        }
-        for column, says in {**_INSTANCE_COLUMNS, **decided}.items():
+        columns = dict(_INSTANCE_COLUMNS)
+        for task in its:
+            named = task["title"] or title(task["task"])
+            columns[_column(task["task"])] = f"What was decided last by '{named}'."
+        for column, says in columns.items():
             yield f"      - name: {column}"
             yield f"        description: {_quoted(says)}"
     if workflows:

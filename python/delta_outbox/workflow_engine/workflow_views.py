@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from delta_outbox.operations.inspection import instant, rows_of
 from delta_outbox.operations.inspection_filter import DEFAULT_LIMIT
-from delta_outbox.railway.drawing import Counts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from delta_outbox.railway.drawing import Counts
     from delta_outbox.store.store import Store
 
 Rows = list[dict[str, object]]
@@ -145,6 +145,10 @@ def flows(outbox: Store) -> dict[str, Counts]:
     Args:
         outbox: where to look.
     """
+    from delta_outbox.railway.drawing import (
+        Counts,  # with all of `railway`, which nobody else needs
+    )
+
     table = outbox.tables
     started = outbox.spark.sql(
         f"select workflow, count(*) as instances from {table['workflow_instances']} group by all"

@@ -37,7 +37,7 @@ from delta_outbox.delta.files.log_state import (
 from delta_outbox.delta.files.log_store import LogStore
 from delta_outbox.delta.files.row_checks import broken
 from delta_outbox.delta.files.served_commits import ServedStore
-from delta_outbox.runtime.session import Machine, is_remote, spark_here
+from delta_outbox.runtime.session import Machine, spark_here
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -223,10 +223,10 @@ class _Append:
 
 def _store_of(spark: SparkSession, folder: Path) -> LogStore | ServedStore | None:
     """Return what commits to a table for a session; None if only Spark does."""
-    if not is_remote(spark):
-        return LogStore.of(spark, folder)
     here = spark_here(spark)
-    served = here.served if isinstance(here, Machine) else None
+    if not isinstance(here, Machine):  # its logs are ours to read, so it runs in this process
+        return LogStore.of(spark, folder)
+    served = here.served
     return ServedStore(served, folder) if served and served.questions_port else None
 
 

@@ -123,18 +123,31 @@ class LogStore:
         # As one line with ends of lines in it: each word to the JVM takes its time.
         lines = self._java.collections.singletonList(text)
         content = self._java.converters.asScala(lines.iterator())
-        file = commit_file(self._folder, version)
-        path = self._java.path(f"file:{file}")
+        path = self._java.path(f"file:{commit_file(self._folder, version)}")
         try:
             with _puts:
                 self._store.write(path, content, False, self._settings)
         except Py4JJavaError:
             # The answer may have been lost; and whoever was first is no error.
-            if not file.exists():
+            is_there = is_ours(self._folder, version, tag=tag)
+            if is_there is None:
                 raise
-            there = read_commit(self._folder, version)
-            return there is not None and there.commit.tag == tag
+            return is_there
         return True
+
+
+def is_ours(folder: Path, version: int, *, tag: str) -> bool | None:
+    """Say whether a commit that is there is the one with a tag; None if there is none.
+
+    Args:
+        folder: where Delta keeps the log.
+        version: of the commit.
+        tag: what it would say of itself.
+    """
+    if not commit_file(folder, version).exists():
+        return None
+    there = read_commit(folder, version)
+    return there is not None and there.commit.tag == tag
 
 
 def commit_text(actions: Sequence[Mapping[str, Any]]) -> str:

@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.core.errors import ServerUnreachable
-from delta_outbox.delta.commits import read_commit
-from delta_outbox.delta.files.log_store import LogStore, commit_text
-from delta_outbox.runtime.log_folder import commit_file
+from delta_outbox.delta.files.log_store import LogStore, commit_text, is_ours
 from delta_outbox.runtime.questions import QUESTION_BYTES, ask
 
 if TYPE_CHECKING:
@@ -58,12 +56,12 @@ class ServedStore:
         if answer is not None:
             put = answer.get("put")
             return put if isinstance(put, bool) else None
-        if commit_file(self._folder, version).exists():
-            there = read_commit(self._folder, version)
-            return there is not None and there.commit.tag == tag
-        raise ServerUnreachable(
-            address=self._served.address, cause="it gave no answer to a commit, or has ended"
-        )
+        is_there = is_ours(self._folder, version, tag=tag)
+        if is_there is None:
+            raise ServerUnreachable(
+                address=self._served.address, cause="it gave no answer to a commit, or has ended"
+            )
+        return is_there
 
 
 def put_for_others(

@@ -8,6 +8,8 @@
     {%- set events = source("outbox", "outbox_events") -%}
     {%- set transitions = source("outbox", "outbox_transitions") -%}
     {%- set commands = source("outbox", "outbox_commands") -%}
+--- open_or_holding
+state in (__states__) and (state <> 'DEAD' or {{ delta_outbox.may_hold() }})
 --- fold_new_events
 {{ delta_outbox.fold_new_events("(__new_events__)") }}
 --- read_view_new_events
@@ -92,10 +94,8 @@
 {{ delta_outbox.request_unknown_ids("__targets__", "__request__") }}
 --- request_passed_keys
 {{ delta_outbox.request_passed_keys("__targets__", "__state__", ref("policy_rows")) }}
---- append_command
-{{ delta_outbox.append_command(commands, "__targets__", "__request__", "__now__") }}
---- append_pausing
-{{ delta_outbox.append_pausing(commands, "__request__", "__now__") }}
+--- command_rows
+{{ delta_outbox.command_rows("__targets__", "__request__", "__now__") }}
 --- command_status
 {{ delta_outbox.command_status("__command__", transitions, state, source("outbox", "outbox_purged"), "__since__", "__applied__") }}
 --- identity_horizon_days

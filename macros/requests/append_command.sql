@@ -4,24 +4,10 @@
 
         Arguments:
             commands: relation, the command log
-            targets, request: relations, request_targets and request_row
-            now: SQL expression, the time of the request
+            targets, request, now: see command_rows
     -#}
     insert into {{ commands }} (
         command_id, kind, event_id, arrival, destination, lifecycle, arguments, actor, reason, requested_at
     )
-    select
-        r.command_id,
-        r.kind,
-        t.event_id,
-        t.arrival,
-        t.destination,
-        t.lifecycle,
-        t.arguments,
-        r.actor,
-        r.reason,
-        {{ now }}
-    from {{ targets }} as t
-    cross join {{ request }} as r
-    where t.refusal is null
+    {{ delta_outbox.command_rows(targets, request, now) }}
 {%- endmacro %}

@@ -2,6 +2,8 @@
     {#-
         Append a command about a destination, not about a delivery: a blind append, which no other writer can beat.
 
+        twin: python/delta_outbox/operations/pauses.py::append_pausing
+
         Arguments:
             commands: relation, the command log
             request: relation with the one row of `pausing_row`

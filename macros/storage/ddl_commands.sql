@@ -1,5 +1,9 @@
 {% macro ddl_commands(relation) -%}
-    {#- The log that operators and endpoints append to: blind appends, applied by whoever appends transitions next. -#}
+    {#-
+        The log that operators and endpoints append to: blind appends, applied by whoever appends transitions next.
+
+        twin: python/delta_outbox/core/tables.py::COMMANDS
+    -#}
     create table if not exists {{ relation }} (
         command_id string not null comment 'Id of the command; several rows where a filter was expanded',
         kind string not null comment 'replay, kill, release, pause, resume, complete, assign, extend, cancel or accept_late',

@@ -3,7 +3,10 @@
         The heartbeats of relays; ownership of lanes is advisory, the expected sequence is the safety net.
 
         A relay appends 8,640 beats a day, so Delta itself compacts them whenever 50 small files have come together, and
-        forgets the commits of the day before yesterday; nobody derives anything from them.
+        forgets the commits of the day before yesterday; nobody derives anything from them. Beats are appended as files, which
+        compacts nothing; but each that leaves a checkpoint is Spark's to append.
+
+        twin: python/delta_outbox/core/tables.py::BEATS
     -#}
     create table if not exists {{ relation }} (
         relay_id string not null,

@@ -1,15 +1,13 @@
 {% macro read_view(state, fold, touched_by=[]) -%}
     {#-
-        The open deliveries now: the projection, with the deliveries that the tails touch replaced by their fold.
+        Deliveries as they stand now: the projection, with those that the tails touch replaced by their fold.
 
         Arguments:
             state: relation, the projection before the tails
             fold: SQL text, a fold of it
             touched_by: list of what the tails may hold besides events: transitions, kills
-        Placeholders: those of the fold; and __shown_states__, the states that are shown: PENDING and CLAIMED, and DEAD where a
-            policy lets the dead hold their key. Of those only the ones that may hold are shown.
+        Placeholders: those of the fold; and __shown__, the condition on what is shown.
     -#}
-    {%- set shown = "state in (__shown_states__) and (state <> 'DEAD' or " ~ delta_outbox.may_hold() ~ ")" -%}
     with folded as (
         {{ fold | indent(8) }}
     ),
@@ -35,9 +33,9 @@
 
     select *
     from untouched
-    where {{ shown }}
+    where __shown__
     union all
     select {{ delta_outbox.state_columns() | join(", ") }}
     from folded
-    where {{ shown }}
+    where __shown__
 {%- endmacro %}

@@ -1,4 +1,4 @@
-"""The relations of an outbox by name, and the Arrow form of a row of the transition log."""
+"""The relations of an outbox by name, and the Arrow form of the rows of their logs."""
 
 from __future__ import annotations
 
@@ -58,6 +58,36 @@ TRANSITIONS: Final = pa.schema(
     ]
 )
 """The columns of outbox_transitions that a writer gives; occurred_date is generated."""
+
+# twin: macros/storage/ddl_commands.sql::ddl_commands
+COMMANDS: Final = pa.schema(
+    [
+        ("command_id", pa.string()),
+        ("kind", pa.string()),
+        ("event_id", pa.string()),
+        ("arrival", pa.int64()),
+        ("destination", pa.string()),
+        ("lifecycle", pa.int32()),
+        ("arguments", pa.string()),
+        ("actor", pa.string()),
+        ("reason", pa.string()),
+        ("requested_at", _INSTANT),
+    ]
+)
+"""The columns of outbox_commands that a writer gives; requested_date is generated."""
+
+# twin: macros/storage/ddl_relays.sql::ddl_relays
+BEATS: Final = pa.schema(
+    [
+        ("relay_id", pa.string()),
+        ("kind", pa.string()),
+        ("lanes", pa.list_(pa.int32())),
+        ("at", _INSTANT),
+        ("version", pa.string()),
+        ("driver_id", pa.string()),
+    ]
+)
+"""The columns of outbox_relays that a writer gives; beat_date is generated."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from delta_outbox.core.errors import UnknownDestination, WrongUsage
 from delta_outbox.operations.argument_rules import MAX_ACTOR, MAX_TEXT, Arguments
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from delta_outbox.store.store import Store
 
 logger = logging.getLogger(__name__)
-
-_REQUEST: Final = "outbox_pausing_request"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +57,7 @@ def pausing_request(kind: str, *, destination: str, actor: object, reason: objec
     return checked
 
 
+# twin: macros/requests/append_pausing.sql::append_pausing
 def append_pausing(outbox: Store, request: Pausing) -> str:
     """Append a request, and return the id of the command.
 
@@ -70,9 +69,7 @@ def append_pausing(outbox: Store, request: Pausing) -> str:
         UnknownDestination: neither the settings nor the policies have it, and it is not paused;
             nothing was written.
     """
-    import pyarrow as pa
-
-    from delta_outbox.operations.command_log import append_command
+    from delta_outbox.operations.command_log import append_commands
 
     known = {
         *outbox.settings.publishers,
@@ -91,14 +88,11 @@ def append_pausing(outbox: Store, request: Pausing) -> str:
         "kind": request.kind,
         "command_id": command_id,
         "destination": request.destination,
+        "arguments": "{}",
         "actor": request.actor,
         "reason": request.reason,
     }
-    outbox.spark.createDataFrame(pa.Table.from_pylist([row])).createOrReplaceTempView(_REQUEST)
-    append_command(
-        outbox,
-        outbox.statements.fill("append_pausing", request=_REQUEST, now=outbox.now_literal()),
-    )
+    append_commands(outbox, [row])
     logger.info(
         "command_appended",
         extra={

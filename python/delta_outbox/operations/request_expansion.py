@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from delta_outbox.core.errors import NoOutboxHere, UnknownEvent
 from delta_outbox.core.literals import listed
-from delta_outbox.operations.command_log import append_command
+from delta_outbox.operations.command_log import append_commands
 from delta_outbox.operations.inspection import rows_of
 from delta_outbox.operations.request_report import RequestReport
 from delta_outbox.operations.requests import Request
@@ -67,7 +67,9 @@ def perform(outbox: Store, request: Request) -> RequestReport:
     if request.kind == "replay":
         passed = int(str(_query(outbox, "request_passed_keys", state=state)[0]["passed_keys"]))
     if not request.dry_run:
-        append_command(outbox, _filled(outbox, "append_command", now=outbox.now_literal()))
+        append_commands(
+            outbox, outbox.spark.sql(_filled(outbox, "command_rows", now=outbox.now_literal()))
+        )
         logger.info(
             "command_appended",
             extra={

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from delta_outbox.core.clock import Clock
 from delta_outbox.core.errors import PLANS_LOST, ChangeFeedGone, LogRewound, NoOutboxHere
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 logger = logging.getLogger(__name__)
+
+MOST_TAIL: Final = 100  # commits that are folded for one question
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,8 +273,43 @@ class Projection:
             ChangeFeedGone: the feed of a log no longer reaches back to the projection.
             CommitsLost: a log has lost commits that the projection was derived from.
         """
+        states = OPEN_STATES + (("DEAD",) if with_holding else ())
+        return self._shown(self._statements.fill("open_or_holding", states=listed(states)), latest)
+
+    def standing(self, condition: str, *, planned_by: str) -> DataFrame:
+        """Return deliveries as they stand now, open or ended. That writes nothing, unless nobody
+        has refreshed the projection for `MOST_TAIL` commits.
+
+        Args:
+            condition: of SQL, on the columns of the projection.
+            planned_by: who asks, for the record of a refresh.
+
+        Returns:
+            A table with these columns.
+
+        Raises:
+            ChangeFeedGone: the feed of a log no longer reaches back to the projection.
+            CommitsLost: a log has lost commits that the projection was derived from.
+        """
+        latest = self.latest_versions()
+        if self._is_old(latest):
+            self._known = None  # others may have refreshed since
+            if self._is_old(latest):
+                self.refresh(planned_by=planned_by, latest=latest)
+        return self._shown("true", latest, only=condition)[0]
+
+    def _is_old(self, latest: Mapping[str, int]) -> bool:
+        seen = self.known_watermark()
+        return seen is None or seen.tail(latest) > MOST_TAIL
+
+    def _shown(
+        self, shown: str, latest: Mapping[str, int] | None, *, only: str = "true"
+    ) -> tuple[DataFrame, int]:
+        """Return what fulfils two conditions, and how many commits the tails hold. A text of ours
+        has placeholders for the first one; the second may name what users name.
+        """
         try:
-            return self._read_view(with_holding, latest)
+            return self._read_view(shown, latest, only)
         except Exception as error:
             if not is_feed_gone(error):
                 raise
@@ -280,7 +317,7 @@ class Projection:
             logger.warning("read_view_too_old")
             self._known = None
         try:
-            return self._read_view(with_holding, latest)
+            return self._read_view(shown, latest, only)
         except ChangeFeedGone:  # the reader of a log knows of which one, and from where
             raise
         except Exception as error:
@@ -291,20 +328,17 @@ class Projection:
             ) from error
 
     def _read_view(
-        self, with_holding: bool, latest: Mapping[str, int] | None
+        self, shown: str, latest: Mapping[str, int] | None, only: str
     ) -> tuple[DataFrame, int]:
         seen = self._must_know()
         latest = self.latest_versions() if latest is None else latest
         self._check_reach(seen, latest)
         state = f"{self._tables.state} version as of {seen.version}"
-        states = OPEN_STATES + (("DEAD",) if with_holding else ())
         if seen.covers(latest):
-            text = f"select * from {state} where state in ({listed(states)})"
+            text = f"select * from {state} where {shown}"
         else:
             tails = Tails(self._spark, self._tables, self._statements)
             tails.between(seen.versions, latest)
-            text = tails.filled(
-                "read_view", with_untouched="false", shown_states=listed(states), state=state
-            )
+            text = tails.filled("read_view", with_untouched="false", shown=shown, state=state)
         # Kept: to plan the fold costs more than to run it, and several questions are asked of it.
-        return kept(self._spark.sql(text)), seen.tail(latest)
+        return kept(self._spark.sql(text).where(only)), seen.tail(latest)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+
 from delta_outbox.core.clock import Clock
 from delta_outbox.core.instants import LAST_INSTANT
-from delta_outbox.core.literals import instant_literal, text_literal
-from delta_outbox.core.tables import Tables
+from delta_outbox.core.tables import BEATS, Tables
 from delta_outbox.core.version import __version__
 from delta_outbox.delta.commit_history import CommitHistory
 from delta_outbox.delta.commits import Commit
 from delta_outbox.delta.durability import sync_outbox
-from delta_outbox.delta.storage_errors import writing_to
+from delta_outbox.delta.log_writer import append_rows
 from delta_outbox.store.presence import Presence, Says
 
 if TYPE_CHECKING:
@@ -157,14 +159,16 @@ class Heartbeat:
         now = self._clock.now()
         # A clock that steps back must not make the end come before the beginning.
         self._at = now if self._at is None else max(now, self._at + _TICK)
-        at, lanes = instant_literal(self._at), ", ".join(map(str, self._lanes))
-        with writing_to(self._tables.relays):
-            self._spark.sql(
-                f"insert into {self._tables.relays} "
-                "(relay_id, kind, lanes, at, version, driver_id) "
-                f"values ('{self._relay_id}', '{kind}', cast(array({lanes}) as array<int>), {at}, "
-                f"'{__version__}', {text_literal(driver_id(self._spark))})"
-            )
+        beat = {
+            "relay_id": self._relay_id,
+            "kind": kind,
+            "lanes": self._lanes,
+            "at": self._at,
+            "version": __version__,
+            "driver_id": driver_id(self._spark),
+        }
+        rows = pa.Table.from_pylist([beat], BEATS)
+        append_rows(self._spark, self._tables.relays, rows, tag=f"beat/{uuid.uuid4().hex}")
         sync_outbox(self._spark, self._tables.schema)  # a torn beat would keep all relays away
         self._last = self._clock.monotonic()
         if kind == "started":

@@ -19,7 +19,7 @@ from delta_outbox.railway.nesting import MOST_LEVELS, levels_of
 from delta_outbox.railway.providers import tasks_of
 from delta_outbox.railway.tasks import ToDo
 from delta_outbox.railway.triggers import Item, Trigger
-from delta_outbox.workflow_engine.derivation.events import TaskEvent
+from delta_outbox.workflow_engine.derivation.events import TaskEvent, task_type
 from delta_outbox.workflow_engine.hosts.answers import WrongValue, decision
 from delta_outbox.workflow_engine.hosts.call import MOST_DATA
 
@@ -75,6 +75,19 @@ class ItemDecisions:
                 assert isinstance(found, ToDo)
                 return found
         raise NoSuchItem
+
+    def event_types(self, role: str) -> Sequence[str]:
+        """Return the event types of the items that a role may answer.
+
+        Args:
+            role: its name.
+        """
+        return [
+            task_type(name, one.task_name())
+            for name, workflow in self._workflows.items()
+            for one in workflow.tasks
+            if isinstance(found := self._tasks[one], ToDo) and role in found.roles
+        ]
 
     def read_model(self, event: TaskEvent) -> Mapping[str, Any]:
         """Return all that whoever answers may see, as values of JSON.

@@ -17,15 +17,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-
 from delta_outbox.core.errors import BadSettings, OutboxError, WrongUsage
 from delta_outbox.core.instants import iso_text
 from delta_outbox.core.literals import instant_literal, text_literal
-from delta_outbox.core.reserved_names import TO_DO
+from delta_outbox.core.reserved_names import TO_DO, reserved
 from delta_outbox.lifecycle.states import Reason, State
 from delta_outbox.operations.argument_rules import MAX_ACTOR, MAX_TEXT, Arguments
-from delta_outbox.operations.command_log import append_command
+from delta_outbox.operations.command_log import append_commands
 from delta_outbox.railway.modules import project_folder
 from delta_outbox.store.completions import KIND, completion_arguments
 from delta_outbox.store.extensions import KIND as EXTEND
@@ -36,29 +34,20 @@ from delta_outbox.workflow_engine.item_decisions import (
     NoSuchItem,
     canonical,
 )
-from delta_outbox.workflow_engine.task_reader import TaskReader, literals
-from delta_outbox.workflow_engine.workflow_views import items
+from delta_outbox.workflow_engine.task_reader import Place, TaskReader, literals
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from delta_outbox.store.store import Store
 
 logger = logging.getLogger(__name__)
 
 MOST_ANSWERS: Final = 1000  # that are given at once
 
-_VIEW: Final = "outbox_completion"
-_ROW: Final = pa.schema(
-    [
-        ("command_id", pa.string()),
-        ("kind", pa.string()),
-        ("event_id", pa.string()),
-        ("arrival", pa.int64()),
-        ("destination", pa.string()),
-        ("lifecycle", pa.int32()),
-        ("arguments", pa.string()),
-        ("actor", pa.string()),
-        ("reason", pa.string()),
-    ]
+_STANDING: Final = (
+    *("event_id", "arrival", "lifecycle", "state", "claimed_by", "attempts"),
+    *("lease_expires_at", "created_at", "reason", "outcome"),
 )
 
 
@@ -117,22 +106,22 @@ class WaitingItem:
     expires_at: datetime | None
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> WaitingItem:
-        """Return an item of a row of the view `todo_items`, as JSON has it.
+    def of(cls, found: _Delivery, roles: Iterable[str]) -> WaitingItem:
+        """Return an item that is open.
 
         Args:
-            row: of the view.
+            found: where it stands.
+            roles: who may answer.
         """
-        expires_at = row["expires_at"]
         return cls(
-            task_id=row["task_id"],
-            workflow=row["workflow"],
-            instance=row["instance"],
-            task=row["task"],
-            visit=row["visit"],
-            roles=tuple(row["roles"].split("|")),
-            opened_at=datetime.fromisoformat(row["opened_at"]),
-            expires_at=None if expires_at is None else datetime.fromisoformat(expires_at),
+            task_id=found.task.task_id,
+            workflow=found.task.workflow,
+            instance=found.task.instance,
+            task=found.task.place.task,
+            visit=found.task.place.visit,
+            roles=tuple(sorted(roles)),
+            opened_at=found.task.created_at,
+            expires_at=found.expires_at,
         )
 
 
@@ -232,6 +221,7 @@ class Items:
         self._outbox = outbox
         self._folder = folder or project_folder(Path.cwd())
         self._reader = TaskReader(outbox.spark, outbox.tables, clock=outbox.clock)
+        self._known: Mapping[Place, TaskEvent] = {}
 
     @cached_property
     def _decisions(self) -> ItemDecisions:
@@ -279,10 +269,23 @@ class Items:
         Args:
             role: only those that it may answer.
             limit: items at most.
+
+        Raises:
+            BadSettings: no module of workflows is named.
         """
-        self._outbox.refresh(planned_by=self._outbox.worker_id)
-        rows, _ = items(self._outbox, role=role, limit=limit)
-        return [WaitingItem.of(row) for row in rows if row["held_by"] == TO_DO]
+        of_role = ""
+        if role is not None:
+            types = self._decisions.event_types(role)
+            if not types:
+                return []
+            of_role = f" and event_type in ({literals(types)})"
+        frame = self._standing(
+            f"state = '{State.CLAIMED}' and claimed_by = '{TO_DO}' and "
+            f"{reserved('event_type')}{of_role}"
+        )
+        first = frame.orderBy("lease_expires_at", "created_at", "event_id").limit(limit)
+        found = self._items(first.toArrow().to_pylist())
+        return [WaitingItem.of(one, self._decisions.task(one.task).roles) for one in found.values()]
 
     def complete(
         self,
@@ -453,20 +456,19 @@ class Items:
 
     def _found(self, ids: Sequence[str]) -> dict[str, _Delivery]:
         """Return where items stand, by all that was committed before; what is missing is none."""
-        outbox = self._outbox
         if not ids:
             return {}
-        outbox.refresh(planned_by=outbox.worker_id)
-        rows = (
-            outbox.spark.sql(
-                "select event_id, arrival, lifecycle, state, claimed_by, attempts, "
-                f"lease_expires_at, reason, outcome from {outbox.tables.state} "
-                f"where event_id in ({literals(ids)})"
-            )
-            .toArrow()
-            .to_pylist()
-        )
-        read = self._reader.read([(row["event_id"], row["arrival"]) for row in rows])
+        rows = self._standing(f"event_id in ({literals(ids)})").toArrow()
+        return self._items(rows.to_pylist())
+
+    def _standing(self, condition: str) -> DataFrame:
+        outbox = self._outbox
+        frame = outbox.projection.standing(condition, planned_by=outbox.worker_id)
+        return frame.select(*_STANDING)
+
+    def _items(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, _Delivery]:
+        """Return which of some deliveries are items, in their order."""
+        read = self._tasks([(row["event_id"], row["arrival"]) for row in rows])
         found: dict[str, _Delivery] = {}
         for row in rows:
             task = read.get((row["event_id"], row["arrival"]))
@@ -489,6 +491,13 @@ class Items:
                 outcome=row["outcome"],
             )
         return found
+
+    def _tasks(self, places: Sequence[Place]) -> Mapping[Place, TaskEvent]:
+        """Return the tasks among events. What a task is never changes."""
+        known = self._known if len(self._known) <= MOST_ANSWERS else {}
+        read = self._reader.read([place for place in places if place not in known])
+        self._known = known = {**known, **read}
+        return {place: known[place] for place in places if place in known}
 
     def _winners(self, found: Collection[_Delivery]) -> dict[str, _Answer]:
         """Return the answers that end items, or have ended them; there may be none (yet)."""
@@ -514,7 +523,6 @@ class Items:
         return {name: one for name, one in winners.items() if one is not None}
 
     def _append(self, written: Sequence[_Written], actor: str, reason: str) -> None:
-        outbox = self._outbox
         rows = [
             {
                 "command_id": one.command_id,
@@ -529,14 +537,7 @@ class Items:
             }
             for one in written
         ]
-        table = pa.Table.from_pylist(rows, schema=_ROW)
-        outbox.spark.createDataFrame(table).createOrReplaceTempView(_VIEW)
-        columns = ", ".join(_ROW.names)
-        append_command(
-            outbox,
-            f"insert into {outbox.tables.commands} ({columns}, requested_at) "
-            f"select {columns}, {outbox.now_literal()} from {_VIEW}",
-        )
+        append_commands(self._outbox, rows)
         for one in written:
             told = {"command_id": one.command_id, "kind": KIND}
             logger.info("command_appended", extra=told)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from delta_outbox.core.errors import WrongUsage
 from delta_outbox.core.literals import instant_literal
 from delta_outbox.operations.argument_rules import MAX_ACTOR, MAX_TEXT, Arguments
-from delta_outbox.operations.command_log import append_command
+from delta_outbox.operations.command_log import append_commands
 from delta_outbox.operations.inspection import rows_of
 from delta_outbox.operations.request_expansion import pinned_state
 
@@ -29,7 +29,6 @@ MOST_TASKS: Final = 10_000  # of one request
 LONGEST: Final = 1_000_000_000  # seconds
 
 _REQUEST: Final = "outbox_task_request"
-_TARGETS: Final = "outbox_task_targets"
 _ROW: Final = pa.schema(
     [
         *((name, pa.string()) for name in ("kind", "command_id", "actor", "reason")),
@@ -41,17 +40,8 @@ _ROW: Final = pa.schema(
 )
 """A request as one row (macro task_request_row): the way its values reach the SQL."""
 
-_OF_COMMAND: Final = pa.schema(
-    [
-        ("event_id", pa.string()),
-        ("arrival", pa.int64()),
-        ("destination", pa.string()),
-        ("lifecycle", pa.int32()),
-        ("arguments", pa.string()),
-        ("refusal", pa.string()),
-    ]
-)
-"""What a command says of a task (macro append_command)."""
+_OF_TASK: Final = ("event_id", "arrival", "destination", "lifecycle", "arguments")
+"""What a command says of a task."""
 
 _SHOWN: Final = (
     *("workflow", "instance", "instance_key", "state", "task", "third_party", "started_at"),
@@ -242,17 +232,18 @@ class Targets:
         ]
         return sorted(found, key=lambda row: row["refusal"] is not None)
 
+    # twin: macros/requests/command_rows.sql::command_rows
     def append(self) -> None:
         """Append the command: one row for each task that the request gets."""
-        outbox = self.outbox
-        _open_request(outbox, self.request, self.command_id)
-        rows = pa.Table.from_pylist([dict(row) for row in self.rows], schema=_OF_COMMAND)
-        outbox.spark.createDataFrame(rows).createOrReplaceTempView(_TARGETS)
-        append_command(
-            outbox,
-            outbox.statements.fill(
-                "append_command", targets=_TARGETS, request=_REQUEST, now=outbox.now_literal()
-            ),
+        shared = {
+            "command_id": self.command_id,
+            "kind": _KIND_OF_COMMAND[self.request.kind],
+            "actor": self.request.actor,
+            "reason": self.request.reason,
+        }
+        got = (row for row in self.rows if row["refusal"] is None)
+        append_commands(
+            self.outbox, [shared | {name: row[name] for name in _OF_TASK} for row in got]
         )
         logger.info(
             "command_appended", extra={"command_id": self.command_id, "kind": self.request.kind}

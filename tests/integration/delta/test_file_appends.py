@@ -25,7 +25,7 @@ from tests.integration.outboxes import (
 
 from delta_outbox.core.errors import SequenceTaken
 from delta_outbox.core.instants import FIRST_INSTANT, LAST_INSTANT
-from delta_outbox.core.tables import LOGS, TRANSITIONS, Tables
+from delta_outbox.core.tables import BEATS, COMMANDS, LOGS, TRANSITIONS, Tables
 from delta_outbox.delta.commit_history import CommitHistory
 from delta_outbox.delta.files import log_state
 from delta_outbox.delta.files.file_appends import FileAppends
@@ -384,7 +384,7 @@ ALTERED: Mapping[str, str] = {
     "a column": "add column remark string",
     "a property": "set tblproperties ('delta.setTransactionRetentionDuration' = 'interval 9 days')",
     "a property of the user's own": "set tblproperties ('team' = 'ours')",
-    "another value": "set tblproperties ('delta.autoOptimize.autoCompact' = 'true')",
+    "another value": "set tblproperties ('delta.autoOptimize.optimizeWrite' = 'true')",
     "a partition that may be null": "alter column lane drop not null",
     "a feature of writers": "set tblproperties ('delta.enableInCommitTimestamps' = 'true')",
     "deletion vectors": "set tblproperties ('delta.enableDeletionVectors' = 'true')",
@@ -477,8 +477,8 @@ def test_a_table_that_is_altered_meanwhile_is_left_to_spark(
 
 
 def test_the_logs_are_as_the_writer_knows_them(spark: SparkSession, empty: Tables) -> None:
-    """Of what Delta has made of our DDL, files are written to events, transitions and progress, and
-    read of all logs.
+    """Of what Delta has made of our DDL, files are written to all logs but the record of purges,
+    and read of all.
     """
     forms = {}
     for name in LOGS:
@@ -488,8 +488,7 @@ def test_the_logs_are_as_the_writer_knows_them(spark: SparkSession, empty: Table
         assert state is not None
         assert state.is_readable
         forms[name] = isinstance(state.form, TableForm)
-    by_files = {"outbox_events", "outbox_transitions", "outbox_progress"}
-    assert forms == {name: name in by_files for name in forms}
+    assert forms == {name: name != "outbox_purged" for name in forms}
 
 
 def test_a_missing_value_is_refused(spark: SparkSession, tables: Tables) -> None:
@@ -539,6 +538,22 @@ def _event_values(random_: random.Random) -> dict[str, object]:
     }
 
 
+def _command_values(random_: random.Random) -> dict[str, object]:
+    blank = ["", " ", "   ", "\t", "\u00a0", " x ", "x", None]
+    return {
+        "kind": random_.choice(["replay", "accept_late", "Replay", "replay ", "", None]),
+        **{name: random_.choice(blank) for name in ("actor", "reason")},
+        "requested_at": random_.choice((0, FIRST_INSTANT - 1, LAST_INSTANT + 1, None)),
+    }
+
+
+def _beat_values(random_: random.Random) -> dict[str, object]:
+    return {
+        "kind": random_.choice(["started", "alive", "stopped", "dead", "", None]),
+        "at": random_.choice((0, FIRST_INSTANT - 1, LAST_INSTANT + 1, None)),
+    }
+
+
 OF_TEXT = "text_is_utf8"  # what Arrow takes for text always is
 
 
@@ -549,6 +564,8 @@ OF_TEXT = "text_is_utf8"  # what Arrow takes for text always is
         ("outbox_transitions", TRANSITIONS, _values, 1),
         ("outbox_transitions", TRANSITIONS, _values, 2),
         ("outbox_events", EVENTS, _event_values, 1),
+        ("outbox_commands", COMMANDS, _command_values, 1),
+        ("outbox_relays", BEATS, _beat_values, 1),
     ],
 )
 def test_arrow_asks_what_the_table_asks(
@@ -563,7 +580,7 @@ def test_arrow_asks_what_the_table_asks(
         for name, sql in properties.items()
         if name.startswith("delta.constraints.")
     }
-    assert len(checks) >= 5
+    assert len(checks) >= 2
     random_ = random.Random(seed)
     rows = pa.Table.from_pylist([values(random_) for _ in range(3000)], schema=schema)
     asked = spark.createDataFrame(rows).selectExpr(

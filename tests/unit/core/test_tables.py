@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from delta_outbox.core.errors import WrongUsage
-from delta_outbox.core.tables import TRANSITIONS, Tables
+from delta_outbox.core.tables import BEATS, COMMANDS, TRANSITIONS, Tables
 from delta_outbox.lifecycle.states import REASONS, State
 from delta_outbox.store.lanes import lane_of
 
@@ -20,6 +20,7 @@ SQL_TYPES = {
     "bigint": pa.int64(),
     "string": pa.string(),
     "timestamp": pa.timestamp("us", tz="UTC"),
+    "array<int>": pa.list_(pa.int32()),
 }
 
 
@@ -31,15 +32,23 @@ def returned(macro: str) -> object:
     return ast.literal_eval(found[1].strip())
 
 
-def test_transitions_have_the_columns_of_the_ddl():
+@pytest.mark.parametrize(
+    ("log", "schema", "partition"),
+    [
+        ("transitions", TRANSITIONS, "occurred_date"),
+        ("commands", COMMANDS, "requested_date"),
+        ("relays", BEATS, "beat_date"),
+    ],
+)
+def test_rows_have_the_columns_of_the_ddl(log: str, schema: pa.Schema, partition: str):
     """A row that Python writes has the columns of the table, in its order and types."""
-    text = (MACROS / "storage" / "ddl_transitions.sql").read_text()
+    text = (MACROS / "storage" / f"ddl_{log}.sql").read_text()
     columns = re.findall(
-        r"^ {8}(\w+) (int|bigint|string|timestamp|date)\b(.*)$", text, re.MULTILINE
+        r"^ {8}(\w+) (array<int>|int|bigint|string|timestamp|date)(?!\w)(.*)$", text, re.MULTILINE
     )
     given = [(name, SQL_TYPES[kind]) for name, kind, rest in columns if "generated" not in rest]
-    assert list(zip(TRANSITIONS.names, TRANSITIONS.types, strict=True)) == given
-    assert "occurred_date" == columns[-1][0]
+    assert list(zip(schema.names, schema.types, strict=True)) == given
+    assert partition in {name for name, _, rest in columns if "generated" in rest}
 
 
 def test_legal_transitions_are_the_same_in_sql():

@@ -173,7 +173,11 @@ WRITER = _field("writer", "string")
         ("property owner", {"metadata": _set(owner="me")}),
         (
             "property delta.autoOptimize.autoCompact",
-            {"metadata": _set(**{"delta.autoOptimize.autoCompact": "true"})},
+            {"metadata": _set(**{"delta.autoOptimize.autoCompact": "legacy"})},
+        ),
+        (
+            "property delta.autoOptimize.optimizeWrite",
+            {"metadata": _set(**{"delta.autoOptimize.optimizeWrite": "true"})},
         ),
         (
             "property delta.dataSkippingStatsColumns",

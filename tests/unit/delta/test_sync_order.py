@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from delta_outbox.core.clock import SystemClock
 from delta_outbox.core.tables import Tables
 from delta_outbox.delta import log_writer
 from delta_outbox.delta.files.file_appends import FileAppends
@@ -52,9 +53,15 @@ def test_a_numbered_append_stands_between_two_syncs(steps: list[str], fails: boo
     assert ["sync ours", "append", "find", "sync ours"] == steps
 
 
-def test_a_command_stands_between_two_syncs(steps: list[str]) -> None:
+def test_a_command_stands_between_two_syncs(
+    steps: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What a command names is synced before it is appended, and the command before it is told."""
-    spark = SimpleNamespace(sql=lambda text: steps.append(text))
-    outbox: Any = SimpleNamespace(spark=spark, tables=Tables(schema="ours"))
-    command_log.append_command(outbox, "insert")
-    assert ["sync ours", "insert", "sync ours"] == steps
+
+    def append(_: object, log: str, rows: pa.Table, *, tag: str) -> None:
+        steps.append(f"{log} {rows['kind'].to_pylist()} {rows['requested_at'].null_count}")
+
+    monkeypatch.setattr(command_log, "append_rows", append)
+    outbox: Any = SimpleNamespace(spark=SPARK, tables=Tables(schema="ours"), clock=SystemClock({}))
+    command_log.append_commands(outbox, [{"kind": "pause"}])
+    assert ["sync ours", "ours.outbox_commands ['pause'] 0", "sync ours"] == steps

@@ -132,7 +132,7 @@ def _statistics(rows: pa.Table, names: Collection[str]) -> Mapping[str, Any]:
         if field.name not in names:
             continue
         nulls[field.name] = column.null_count
-        if column.null_count == rows.num_rows:
+        if column.null_count == rows.num_rows or pa.types.is_nested(field.type):
             continue
         found = pc.min_max(column)
         low: Any

@@ -59,6 +59,7 @@ _MAP: Final = {
     "valueType": "string",
     "valueContainsNull": True,
 }
+_NUMBERS: Final = {"type": "array", "elementType": "integer", "containsNull": True}
 _PARTITIONED_BY: Final = frozenset({"integer", "long", "string"})  # as they stand in a path
 _CHECK: Final = "delta.constraints."
 _STATISTICS: Final = "delta.dataSkippingStatsColumns"
@@ -78,9 +79,11 @@ _PROPERTIES: Final[Mapping[str, Callable[[str], object]]] = {
     "delta.enableRowTracking": str,
     "delta.rowTracking.materializedRowIdColumnName": str,
     "delta.rowTracking.materializedRowCommitVersionColumnName": str,
-    # What a writer does after its commit, or before it: nothing.
-    "delta.autoOptimize.autoCompact": "false".__eq__,
+    # What a writer does before its commit: nothing.
     "delta.autoOptimize.optimizeWrite": "false".__eq__,
+    # After it Spark makes one file of many small ones; of its own commits each that leaves a
+    # checkpoint is enough.
+    "delta.autoOptimize.autoCompact": ("true", "false").__contains__,
     # For whoever removes what is old.
     "delta.deletedFileRetentionDuration": str,
     "delta.logRetentionDuration": str,
@@ -313,6 +316,8 @@ def _type_of(given: object) -> pa.DataType | None:
     """Return the type of a column in Arrow, None if it is not known."""
     if given == _MAP:
         return pa.map_(pa.string(), pa.string())
+    if given == _NUMBERS:
+        return pa.list_(pa.int32())
     return _TYPES.get(given) if isinstance(given, str) else None
 
 

@@ -79,6 +79,9 @@ _CONDITIONS: Final[Mapping[str, pc.Expression]] = {
         | _all(_of("lifecycle") >= 1, *(_of(name) == 0 for name in _COUNTERS[1:]))
     ),
     "number >= 1 and length(writer) > 0": (_of("number") >= 1) & (_of("writer") != ""),
+    "length(trim(actor)) > 0 and length(trim(reason)) > 0": (
+        (pc.utf8_trim(_of("actor"), " ") != "") & (pc.utf8_trim(_of("reason"), " ") != "")
+    ),
 }
 # ALTER TABLE puts blanks between all words of a condition. In literals of ours none decides.
 _BLANKS: Final = re.compile(r"\s+")
@@ -86,9 +89,11 @@ _OF_BARE_TEXT: Final = {_BLANKS.sub("", sql): check for sql, check in _CONDITION
 _TRIPLES: Final = re.compile(
     r"concat\(from_state,'>',to_state,':',reason\)in\(((?:'[A-Z]+>[A-Z]+:[a-z_]+',?)+)\)"
 )
+_KINDS: Final = re.compile(r"kindin\(((?:'[a-z_]+',?)+)\)")
 _IN_RANGE: Final = re.compile(
     rf"(coalesce\(unix_micros\((\w+)\)between{FIRST_INSTANT}and{LAST_INSTANT},true\)(and|$))+"
 )
+_NAMED: Final = re.compile(r"'([^']+)'")
 _INSTANT: Final = re.compile(r"unix_micros\((\w+)\)")
 
 
@@ -101,13 +106,16 @@ def condition(sql: str) -> pc.Expression | None:
     bare = _BLANKS.sub("", sql)
     if _IN_RANGE.fullmatch(bare):
         return _all(*map(_is_in_range, _INSTANT.findall(bare)))
+    kinds = _KINDS.fullmatch(bare)
+    if kinds is not None:
+        return _of("kind").isin(_NAMED.findall(kinds[1]))
     triples = _TRIPLES.fullmatch(bare)
     if triples is None:
         return _OF_BARE_TEXT.get(bare)
     triple = pc.binary_join_element_wise(
         pc.binary_join_element_wise(_of("from_state"), _of("to_state"), ">"), _of("reason"), ":"
     )
-    return triple.isin(re.findall(r"'([^']+)'", triples[1]))
+    return triple.isin(_NAMED.findall(triples[1]))
 
 
 def _is_in_range(name: str) -> pc.Expression:

@@ -5,7 +5,7 @@ operators end it, or let it wait longer.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.cli.outcome import DONE, TO_LOOK_AT, Invocation, Outcome
@@ -13,6 +13,9 @@ from delta_outbox.lifecycle.states import OPEN_STATES
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from delta_outbox.workflow_engine.instances import Instances, TasksReport
+    from delta_outbox.workflow_engine.task_requests import Selection
 
 _SHOWN: Final = 20  # rows of a preview; --json lists them all
 
@@ -165,31 +168,45 @@ def _next_words(after: Mapping[str, Any] | None, instance: Mapping[str, Any]) ->
 
 def cancel(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     """End open instances by the default exit of their workflow; without --apply only show them."""
-    return _perform("cancel", args, invocation)
+    return _perform(
+        args,
+        invocation,
+        lambda instances: instances.cancel(args.instances or None, **_selection(args)),
+    )
 
 
 def extend(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     """Let open tasks expire later; without --apply only show them."""
-    return _perform("extend", args, invocation, to=args.to, by_seconds=args.by_seconds)
+    return _perform(
+        args,
+        invocation,
+        lambda instances: instances.extend(
+            args.instances or None, to=args.to, by_seconds=args.by_seconds, **_selection(args)
+        ),
+    )
 
 
-def _perform(kind: str, args: argparse.Namespace, invocation: Invocation, **how: object) -> Outcome:
+def _selection(args: argparse.Namespace) -> Selection:
+    return {
+        "workflow": args.workflow,
+        "task": args.task,
+        "third_party": args.third_party,
+        "since": args.since,
+        "until": args.until,
+        "actor": args.actor,
+        "reason": args.reason,
+        "dry_run": args.dry_run,
+    }
+
+
+def _perform(
+    args: argparse.Namespace, invocation: Invocation, ask: Callable[[Instances], TasksReport]
+) -> Outcome:
     """Show a request about open tasks; append it, and apply what waits, unless it is a dry run."""
     from delta_outbox.workflow_engine.instances import Instances
 
     with invocation.open() as outbox:
-        done = getattr(Instances(outbox), kind)(
-            args.instances or None,
-            workflow=args.workflow,
-            task=args.task,
-            third_party=args.third_party,
-            since=args.since,
-            until=args.until,
-            actor=args.actor,
-            reason=args.reason,
-            dry_run=args.dry_run,
-            **how,
-        )
+        done = ask(Instances(outbox))
         outbox.refresh()
     document: dict[str, Any] = {"dry_run": args.dry_run, **done.as_dict()}
     return Outcome(

@@ -27,7 +27,7 @@ demo: setup ## Deliver 300,000 real events to files, and prove it (DAYS=30: a te
 demo-kafka: setup ## The same through a real Kafka, started and stopped here
 	@.venv/bin/python -m delta_outbox.demo --publisher kafka $(if $(DAYS),--days $(DAYS))
 
-demo-orders: setup ## Run a dozen orders through workflows that call third parties, and audit their ledgers (ORDERS=100, SEED=7, FOLDER=...)
+demo-orders: setup ## Run a hundred orders through workflows that call third parties, and audit their ledgers (ORDERS=12, SEED=7, FOLDER=...)
 	@.venv/bin/python -m scripts.orders_demo $(if $(ORDERS),--orders '$(ORDERS)') \
 		$(if $(SEED),--seed '$(SEED)') $(if $(FOLDER),--folder '$(FOLDER)')
 

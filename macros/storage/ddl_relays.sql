@@ -2,9 +2,9 @@
     {#-
         The heartbeats of relays; ownership of lanes is advisory, the expected sequence is the safety net.
 
-        A relay appends 8,640 beats a day, so Delta itself compacts them whenever 50 small files have come together, and
-        forgets the commits of the day before yesterday; nobody derives anything from them. Beats are appended as files, which
-        compacts nothing; but each that leaves a checkpoint is Spark's to append.
+        A relay appends 8,640 beats a day, so Delta itself compacts them, and forgets the commits of the day before yesterday;
+        nobody derives anything from them. A beat that is appended as a file compacts nothing; one that makes a checkpoint is
+        appended by Spark, which does.
 
         twin: python/delta_outbox/core/tables.py::BEATS
     -#}

@@ -33,7 +33,7 @@ from delta_outbox.core.errors import OutboxError
 
 logger = logging.getLogger(__name__)
 
-ORDERS: Final = 12
+ORDERS: Final = 100
 SEED: Final = 20261128
 FOLDER: Final = ROOT / "orders-demo"
 LOOK_SECONDS: Final = 0.5  # between two looks at processes and ledgers

@@ -25,13 +25,14 @@ def append_commands(outbox: Store, given: Sequence[Mapping[str, Any]] | DataFram
 
     Args:
         outbox: where to append.
-        given: a row per command with the columns of `COMMANDS`, as they are; of rows of Python,
-            what is left out is NULL, and `requested_at` is now.
+        given: a row per command. A DataFrame has the columns of `COMMANDS`; in rows of Python, what
+            is left out is NULL, and `requested_at` is now.
 
     Raises:
         DiskFull: there is no room; nothing was appended.
         NotWritable: the right to write is missing; nothing was appended.
         NotSynced: the disk did not take it; it may be there or not.
+        ServerUnreachable: the server of the home has gone meanwhile; it may be there or not.
     """
     rows: pa.Table | DataFrame
     if isinstance(given, Sequence):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
@@ -274,42 +274,45 @@ class Projection:
             CommitsLost: a log has lost commits that the projection was derived from.
         """
         states = OPEN_STATES + (("DEAD",) if with_holding else ())
-        return self._shown(self._statements.fill("open_or_holding", states=listed(states)), latest)
+        shown = self._statements.fill("open_or_holding", states=listed(states))
+        return self._shown(shown, latest, lambda frame: frame)
 
-    def standing(self, condition: str, *, planned_by: str) -> DataFrame:
+    def standing(self, narrow: Callable[[DataFrame], DataFrame], *, planned_by: str) -> DataFrame:
         """Return deliveries as they stand now, open or ended. That writes nothing, unless nobody
         has refreshed the projection for `MOST_TAIL` commits.
 
         Args:
-            condition: of SQL, on the columns of the projection.
+            narrow: chooses rows and columns of a table with the columns of the projection.
             planned_by: who asks, for the record of a refresh.
-
-        Returns:
-            A table with these columns.
 
         Raises:
             ChangeFeedGone: the feed of a log no longer reaches back to the projection.
             CommitsLost: a log has lost commits that the projection was derived from.
+            LogRewound: the plan that the projection stands at is no longer there.
+            SequenceTaken: other writers were faster many times in a row.
         """
         latest = self.latest_versions()
         if self._is_old(latest):
             self._known = None  # others may have refreshed since
             if self._is_old(latest):
                 self.refresh(planned_by=planned_by, latest=latest)
-        return self._shown("true", latest, only=condition)[0]
+        return self._shown("true", latest, narrow)[0]
 
     def _is_old(self, latest: Mapping[str, int]) -> bool:
         seen = self.known_watermark()
         return seen is None or seen.tail(latest) > MOST_TAIL
 
     def _shown(
-        self, shown: str, latest: Mapping[str, int] | None, *, only: str = "true"
+        self,
+        shown: str,
+        latest: Mapping[str, int] | None,
+        narrow: Callable[[DataFrame], DataFrame],
     ) -> tuple[DataFrame, int]:
-        """Return what fulfils two conditions, and how many commits the tails hold. A text of ours
-        has placeholders for the first one; the second may name what users name.
+        """Return what fulfils a condition, narrowed, and how many commits the tails hold. What
+        users name is not for the condition, which goes into a text with placeholders.
         """
         try:
-            return self._read_view(shown, latest, only)
+            return self._read_view(shown, latest, narrow)
         except Exception as error:
             if not is_feed_gone(error):
                 raise
@@ -317,7 +320,7 @@ class Projection:
             logger.warning("read_view_too_old")
             self._known = None
         try:
-            return self._read_view(shown, latest, only)
+            return self._read_view(shown, latest, narrow)
         except ChangeFeedGone:  # the reader of a log knows of which one, and from where
             raise
         except Exception as error:
@@ -328,7 +331,10 @@ class Projection:
             ) from error
 
     def _read_view(
-        self, shown: str, latest: Mapping[str, int] | None, only: str
+        self,
+        shown: str,
+        latest: Mapping[str, int] | None,
+        narrow: Callable[[DataFrame], DataFrame],
     ) -> tuple[DataFrame, int]:
         seen = self._must_know()
         latest = self.latest_versions() if latest is None else latest
@@ -341,4 +347,4 @@ class Projection:
             tails.between(seen.versions, latest)
             text = tails.filled("read_view", with_untouched="false", shown=shown, state=state)
         # Kept: to plan the fold costs more than to run it, and several questions are asked of it.
-        return kept(self._spark.sql(text).where(only)), seen.tail(latest)
+        return kept(narrow(self._spark.sql(text))), seen.tail(latest)

@@ -130,7 +130,10 @@ class Tails:
         """
         inputs = {name: self._statements.texts[one] for name, one in self.fold_inputs().items()}
         name = f"{text}_{self.fold}"
-        return self._statements.fill(name, **inputs, touched=self.touched, **values)
+        states = listed(self.from_states())
+        return self._statements.fill(
+            name, **inputs, touched=self.touched, from_states=states, **values
+        )
 
     @property
     def touched(self) -> str:

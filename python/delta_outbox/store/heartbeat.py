@@ -19,6 +19,7 @@ from delta_outbox.delta.commit_history import CommitHistory
 from delta_outbox.delta.commits import Commit
 from delta_outbox.delta.durability import sync_outbox
 from delta_outbox.delta.log_writer import append_rows
+from delta_outbox.runtime.session import set_for_good
 from delta_outbox.store.presence import Presence, Says
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ logger = logging.getLogger(__name__)
 BEAT_SECONDS: Final = 10.0
 ALIVE_SECONDS: Final = 30.0  # without a beat a relay no longer counts as alive
 BUSY_SECONDS: Final = 120.0  # nor one whose process is known to live: it may hang
+# Of the beats Spark appends each that leaves a checkpoint, and it counts only files of its own.
+_COMPACT_FROM: Final = "spark.databricks.delta.autoCompact.minNumFiles", "2"
 _SKEW: Final = timedelta(hours=1)  # beats are looked for so far back: clocks differ
 _TICK: Final = timedelta(microseconds=1)
 
@@ -133,6 +136,7 @@ class Heartbeat:
         self._last = float("-inf")
         self._at: datetime | None = None
         self._watch = BeatWatch(clock)
+        set_for_good(spark, *_COMPACT_FROM)
         self._read: tuple[Commit | None, dict[str, Beats]] = None, {}
         self._lanes: tuple[int, ...] = (0,)
 

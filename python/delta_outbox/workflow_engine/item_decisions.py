@@ -76,17 +76,17 @@ class ItemDecisions:
                 return found
         raise NoSuchItem
 
-    def event_types(self, role: str) -> Sequence[str]:
-        """Return the event types of the items that a role may answer.
+    def event_types(self, role: str | None) -> Sequence[str]:
+        """Return the event types of items.
 
         Args:
-            role: its name.
+            role: only of those that it may answer; of all if None.
         """
         return [
             task_type(name, one.task_name())
             for name, workflow in self._workflows.items()
             for one in workflow.tasks
-            if isinstance(found := self._tasks[one], ToDo) and role in found.roles
+            if isinstance(found := self._tasks[one], ToDo) and role in (None, *found.roles)
         ]
 
     def read_model(self, event: TaskEvent) -> Mapping[str, Any]:

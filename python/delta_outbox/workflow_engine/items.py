@@ -10,7 +10,7 @@ import hashlib
 import json
 import logging
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import cached_property
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from delta_outbox.core.errors import BadSettings, OutboxError, WrongUsage
 from delta_outbox.core.instants import iso_text
 from delta_outbox.core.literals import instant_literal, text_literal
-from delta_outbox.core.reserved_names import TO_DO, reserved
+from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.lifecycle.states import Reason, State
 from delta_outbox.operations.argument_rules import MAX_ACTOR, MAX_TEXT, Arguments
 from delta_outbox.operations.command_log import append_commands
@@ -273,18 +273,18 @@ class Items:
         Raises:
             BadSettings: no module of workflows is named.
         """
-        of_role = ""
-        if role is not None:
-            types = self._decisions.event_types(role)
-            if not types:
-                return []
-            of_role = f" and event_type in ({literals(types)})"
-        frame = self._standing(
-            f"state = '{State.CLAIMED}' and claimed_by = '{TO_DO}' and "
-            f"{reserved('event_type')}{of_role}"
+        types = self._decisions.event_types(role)
+        if not types:
+            return []
+        is_open = (
+            f"state = '{State.CLAIMED}' and claimed_by = '{TO_DO}' and not ambiguous "
+            f"and event_type in ({literals(types)})"
         )
-        first = frame.orderBy("lease_expires_at", "created_at", "event_id").limit(limit)
-        found = self._items(first.toArrow().to_pylist())
+
+        def first(frame: DataFrame) -> DataFrame:
+            return frame.orderBy("lease_expires_at", "created_at", "event_id").limit(limit)
+
+        found = self._items(self._standing(is_open, first))
         return [WaitingItem.of(one, self._decisions.task(one.task).roles) for one in found.values()]
 
     def complete(
@@ -458,13 +458,21 @@ class Items:
         """Return where items stand, by all that was committed before; what is missing is none."""
         if not ids:
             return {}
-        rows = self._standing(f"event_id in ({literals(ids)})").toArrow()
-        return self._items(rows.to_pylist())
+        return self._items(self._standing(f"event_id in ({literals(ids)})"))
 
-    def _standing(self, condition: str) -> DataFrame:
+    def _standing(
+        self,
+        condition: str,
+        first: Callable[[DataFrame], DataFrame] = lambda frame: frame,
+    ) -> Sequence[Mapping[str, Any]]:
+        """Return deliveries that fulfil a condition; of these, the first."""
         outbox = self._outbox
-        frame = outbox.projection.standing(condition, planned_by=outbox.worker_id)
-        return frame.select(*_STANDING)
+        frame = outbox.projection.standing(
+            lambda everything: first(everything.where(condition).select(*_STANDING)),
+            planned_by=outbox.worker_id,
+        )
+        rows: Sequence[Mapping[str, Any]] = frame.toArrow().to_pylist()
+        return rows
 
     def _items(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, _Delivery]:
         """Return which of some deliveries are items, in their order."""

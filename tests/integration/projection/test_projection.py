@@ -447,3 +447,39 @@ def test_a_read_view_needs_no_refresh(store: Store, tmp_path: Path, refreshed: b
     open_ = {row["event_id"]: row["state"] for row in read_view.toArrow().to_pylist()}
     mine = {name: state for name, state in open_.items() if name.startswith(prefix)}
     assert {f"{prefix}-{n:03}": "PENDING" for n in range(3)} == mine
+
+
+@pytest.mark.parametrize("lifecycle", [0, 1])
+def test_what_stands_is_shown_whatever_names_it(
+    store: Store, tmp_path: Path, lifecycle: int
+) -> None:
+    """Deliveries as they stand are those of a refresh, also where a kill that is void, of one that
+    has ended or of another lifecycle, has come since.
+    """
+    outbox = store.outbox(tmp_path)
+    name = f"standing{lifecycle}"
+    outbox.append(events(name, 1)).raise_if_rejected()
+    while claim := outbox.claim(100):
+        outbox.end(claim, [Delivered()] * len(claim))
+    outbox.append(events(name, 3)).raise_if_rejected()  # the first one is there already
+    outbox.refresh()
+    store.spark.sql(
+        f"insert into {store.tables.commands} (command_id, kind, event_id, arrival, destination, "
+        "lifecycle, arguments, actor, reason, requested_at) "
+        f"select concat('kill-', event_id), 'kill', event_id, arrival, '', {lifecycle}, '{{}}', "
+        f"'ann', 'to try it', current_timestamp() from {store.tables.state} "
+        f"where event_id like '{name}-%'"
+    )
+    mine = f"event_id like '{name}-%'"
+    columns = ("event_id", "state", "lifecycle", "kill_command_id")
+    beside = outbox.projection.standing(
+        lambda frame: frame.where(mine).select(*columns), planned_by="tests"
+    )
+    seen = sorted(map(repr, beside.toArrow().to_pylist()))
+    assert 3 == len(seen)
+    open_ = outbox.read_view().where(mine).toArrow().num_rows
+    outbox.refresh()
+    after = store.spark.sql(f"select {', '.join(columns)} from {store.tables.state} where {mine}")
+    assert sorted(map(repr, after.toArrow().to_pylist())) == seen
+    assert 2 == open_
+    outbox.close()

@@ -5,7 +5,7 @@ microseconds for each field of a row; together that is most of what a relay cost
 driver are on this machine, an append is a Parquet file and a commit that names it, as Delta's
 protocol has it. The commit is put in place by the log store of the same JVM that all other writers
 of the table use, ours or that of the process that serves the home, so that of two at most one is
-there; whatever is out of the ordinary is left to Spark (decisions 0026, 0087).
+there; whatever is out of the ordinary is left to Spark (decisions 0026, 0087, 0088).
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def test_a_stray_process_does_not_hide_a_death(does: str, reason: Reason) -> Non
         waiting = hosts.submit(request("by_loop"))
         wait_for(lambda: calls_of(hosts) == 1)
         host.kill()
-        assert reason == waiting.report.result(10).ending.reason
+        assert reason == waiting.report.result(LIMIT).ending.reason
     finally:
         hosts.close(0.0)
 

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from delta_outbox.core.clock import Clock
 from delta_outbox.core.errors import PLANS_LOST, ChangeFeedGone, LogRewound, NoOutboxHere
@@ -29,11 +29,14 @@ from delta_outbox.runtime.session import kept, own_session
 from delta_outbox.runtime.statements import Statements
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 logger = logging.getLogger(__name__)
 
 MOST_TAIL: Final = 100  # commits that are folded for one question
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -275,9 +278,10 @@ class Projection:
         """
         states = OPEN_STATES + (("DEAD",) if with_holding else ())
         shown = self._statements.fill("open_or_holding", states=listed(states))
-        return self._shown(shown, latest, lambda frame: frame)
+        # Kept: to plan the fold costs more than to run it, and several questions are asked of it.
+        return self._shown(shown, latest, kept)
 
-    def standing(self, narrow: Callable[[DataFrame], DataFrame], *, planned_by: str) -> DataFrame:
+    def standing(self, narrow: Callable[[DataFrame], DataFrame], *, planned_by: str) -> pa.Table:
         """Return deliveries as they stand now, open or ended. That writes nothing, unless nobody
         has refreshed the projection for `MOST_TAIL` commits.
 
@@ -296,7 +300,7 @@ class Projection:
             self._known = None  # others may have refreshed since
             if self._is_old(latest):
                 self.refresh(planned_by=planned_by, latest=latest)
-        return self._shown("true", latest, narrow)[0]
+        return self._shown("true", latest, lambda frame: narrow(frame).toArrow())[0]
 
     def _is_old(self, latest: Mapping[str, int]) -> bool:
         seen = self.known_watermark()
@@ -306,13 +310,13 @@ class Projection:
         self,
         shown: str,
         latest: Mapping[str, int] | None,
-        narrow: Callable[[DataFrame], DataFrame],
-    ) -> tuple[DataFrame, int]:
-        """Return what fulfils a condition, narrowed, and how many commits the tails hold. What
-        users name is not for the condition, which goes into a text with placeholders.
+        read: Callable[[DataFrame], T],
+    ) -> tuple[T, int]:
+        """Return what is read of what fulfils a condition, and how many commits the tails hold.
+        What users name is not for the condition, which goes into a text with placeholders.
         """
         try:
-            return self._read_view(shown, latest, narrow)
+            return self._read_view(shown, latest, read)
         except Exception as error:
             if not is_feed_gone(error):
                 raise
@@ -320,7 +324,7 @@ class Projection:
             logger.warning("read_view_too_old")
             self._known = None
         try:
-            return self._read_view(shown, latest, narrow)
+            return self._read_view(shown, latest, read)
         except ChangeFeedGone:  # the reader of a log knows of which one, and from where
             raise
         except Exception as error:
@@ -334,8 +338,8 @@ class Projection:
         self,
         shown: str,
         latest: Mapping[str, int] | None,
-        narrow: Callable[[DataFrame], DataFrame],
-    ) -> tuple[DataFrame, int]:
+        read: Callable[[DataFrame], T],
+    ) -> tuple[T, int]:
         seen = self._must_know()
         latest = self.latest_versions() if latest is None else latest
         self._check_reach(seen, latest)
@@ -346,5 +350,4 @@ class Projection:
             tails = Tails(self._spark, self._tables, self._statements)
             tails.between(seen.versions, latest)
             text = tails.filled("read_view", with_untouched="false", shown=shown, state=state)
-        # Kept: to plan the fold costs more than to run it, and several questions are asked of it.
-        return kept(narrow(self._spark.sql(text))), seen.tail(latest)
+        return read(self._spark.sql(text)), seen.tail(latest)

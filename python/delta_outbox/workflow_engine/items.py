@@ -10,7 +10,7 @@ import hashlib
 import json
 import logging
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import cached_property
@@ -280,11 +280,7 @@ class Items:
             f"state = '{State.CLAIMED}' and claimed_by = '{TO_DO}' and not ambiguous "
             f"and event_type in ({literals(types)})"
         )
-
-        def first(frame: DataFrame) -> DataFrame:
-            return frame.orderBy("lease_expires_at", "created_at", "event_id").limit(limit)
-
-        found = self._items(self._standing(is_open, first))
+        found = self._items(self._standing(is_open, limit=limit))
         return [WaitingItem.of(one, self._decisions.task(one.task).roles) for one in found.values()]
 
     def complete(
@@ -460,18 +456,18 @@ class Items:
             return {}
         return self._items(self._standing(f"event_id in ({literals(ids)})"))
 
-    def _standing(
-        self,
-        condition: str,
-        first: Callable[[DataFrame], DataFrame] = lambda frame: frame,
-    ) -> Sequence[Mapping[str, Any]]:
-        """Return deliveries that fulfil a condition; of these, the first."""
+    def _standing(self, condition: str, *, limit: int | None = None) -> Sequence[Mapping[str, Any]]:
+        """Return the deliveries that fulfil a condition, or those of them that expire first."""
+
+        def narrow(everything: DataFrame) -> DataFrame:
+            found = everything.where(condition).select(*_STANDING)
+            if limit is None:
+                return found
+            return found.orderBy("lease_expires_at", "created_at", "event_id").limit(limit)
+
         outbox = self._outbox
-        frame = outbox.projection.standing(
-            lambda everything: first(everything.where(condition).select(*_STANDING)),
-            planned_by=outbox.worker_id,
-        )
-        rows: Sequence[Mapping[str, Any]] = frame.toArrow().to_pylist()
+        found = outbox.projection.standing(narrow, planned_by=outbox.worker_id)
+        rows: Sequence[Mapping[str, Any]] = found.to_pylist()
         return rows
 
     def _items(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, _Delivery]:

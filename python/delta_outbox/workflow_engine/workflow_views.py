@@ -145,9 +145,8 @@ def flows(outbox: Store) -> dict[str, Counts]:
     Args:
         outbox: where to look.
     """
-    from delta_outbox.railway.drawing import (
-        Counts,  # with all of `railway`, which nobody else needs
-    )
+    # It brings all of `railway`, which the other questions do not need.
+    from delta_outbox.railway.drawing import Counts
 
     table = outbox.tables
     started = outbox.spark.sql(

@@ -475,7 +475,7 @@ def test_what_stands_is_shown_whatever_names_it(
     beside = outbox.projection.standing(
         lambda frame: frame.where(mine).select(*columns), planned_by="tests"
     )
-    seen = sorted(map(repr, beside.toArrow().to_pylist()))
+    seen = sorted(map(repr, beside.to_pylist()))
     assert 3 == len(seen)
     open_ = outbox.read_view().where(mine).toArrow().num_rows
     outbox.refresh()

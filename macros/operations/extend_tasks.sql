@@ -1,4 +1,4 @@
-{% macro extend_tasks(instances=none, workflow=none, task=none, third_party=none, since=none, until=none, to=none, by_seconds=none, reason=none, actor=none, dry_run=true) -%}
+{% macro extend_tasks(instances=none, workflow=none, task=none, third_party=none, task_ids=none, role=none, since=none, until=none, to=none, by_seconds=none, reason=none, actor=none, dry_run=true) -%}
     {#-
         Ask for open tasks to expire later: `dbt run-operation extend_tasks --args '{third_party: bank, by_seconds: 14400, ...}'`.
 
@@ -8,6 +8,8 @@
         Arguments:
             instances: list of texts, the business keys of instances, or their keys among those of all workflows
             workflow, task, third_party: only open tasks of these
+            task_ids: list of texts, only the tasks of these identifiers
+            role: only items that it may answer
             since, until: ISO 8601 with an offset; half-open, on when the instance was started
             to: when they expire, ISO 8601 with an offset
             by_seconds: by how much each expires later than now; this or `to`
@@ -15,7 +17,8 @@
             dry_run: false to ask for it
     -#}
     {%- do delta_outbox.perform_task_request("extend", {
-        "instances": instances, "workflow": workflow, "task": task, "third_party": third_party, "since": since, "until": until,
+        "instances": instances, "workflow": workflow, "task": task, "third_party": third_party,
+        "task_ids": task_ids, "role": role, "only_items": false, "since": since, "until": until,
         "to": to, "by_seconds": by_seconds, "reason": reason, "actor": actor, "dry_run": dry_run,
     }) -%}
 {%- endmacro %}

@@ -82,10 +82,12 @@ state in (__states__) and (state <> 'DEAD' or {{ delta_outbox.may_hold() }})
     kind, "__state__", "__request__", "__from_states__", "__is_named__", "__created__", "__now__"
 ) }}
 {% endfor -%}
-{% for kind in ["extend", "cancel"] -%}
+{% for kind in ["extend", "cancel", "assign"] -%}
 --- {{ kind }}_targets
 {{ delta_outbox.task_targets(kind, "__state__", "__request__", "__is_named__", "__started__", "__now__") }}
 {% endfor -%}
+--- item_holders
+{{ delta_outbox.item_holders() }}
 --- request_counts
 {{ delta_outbox.request_counts("__targets__") }}
 --- request_examples

@@ -5,21 +5,25 @@
         twin: python/delta_outbox/workflow_engine/task_requests.py::TaskRequest
 
         Arguments:
-            kind: extend or cancel
+            kind: extend, cancel or assign
             given: mapping, name of the argument to what came
             checked: mapping, takes what is meant
             problems: list, takes what is wrong
     -#}
     {%- do delta_outbox.check_ids("instances", given.instances, false, checked, problems) -%}
-    {%- for name in ["workflow", "task", "third_party"] -%}
+    {%- do delta_outbox.check_ids("task_ids", given.task_ids, false, checked, problems) -%}
+    {%- for name in ["workflow", "task", "third_party", "role"] -%}
         {%- do delta_outbox.check_part(name, given[name], checked, problems) -%}
     {%- endfor -%}
     {%- for name in ["since", "until", "to"] -%}
         {%- do delta_outbox.check_instant(name, given[name], checked, problems) -%}
     {%- endfor -%}
     {%- do delta_outbox.check_whole("by_seconds", given.by_seconds, 1, 1000000000, checked, problems) -%}
-    {%- if given.instances is none and given.workflow is none and given.third_party is none -%}
-        {%- do delta_outbox.refuse_argument("instances", "must be named, or a workflow, or a third party", none, problems) -%}
+    {%- set narrowing = [given.instances, given.task_ids, given.workflow, given.third_party, given.role] -%}
+    {%- if narrowing | select("none") | list | length == narrowing | length -%}
+        {%- do delta_outbox.refuse_argument(
+            "instances", "must be named, or `task_ids`, a workflow, a third party or a role", none, problems
+        ) -%}
     {%- endif -%}
     {%- if given.task is not none and given.workflow is none -%}
         {%- do delta_outbox.refuse_argument("workflow", "must be named with a task", none, problems) -%}
@@ -31,6 +35,17 @@
         {%- do delta_outbox.refuse_argument(
             "to", "or `by_seconds` must be given, one of them", none if given.to is none else "both", problems
         ) -%}
+    {%- endif -%}
+    {%- do delta_outbox.check_flag("only_items", given.only_items, checked, problems) -%}
+    {%- if kind == "assign" -%}
+        {%- if given.assignee is string and not given.assignee -%}
+            {%- do checked.update({"assignee": ""}) -%}
+        {%- else -%}
+            {%- do delta_outbox.check_line("assignee", given.assignee, 200, checked, problems) -%}
+        {%- endif -%}
+        {%- do delta_outbox.check_flag("only_unassigned", given.only_unassigned, checked, problems) -%}
+    {%- else -%}
+        {%- do checked.update({"assignee": none, "only_unassigned": false}) -%}
     {%- endif -%}
     {%- do delta_outbox.check_line("reason", given.reason, 500, checked, problems) -%}
     {%- do delta_outbox.check_line("actor", given.actor, 200, checked, problems) -%}

@@ -48,6 +48,7 @@
                     then 'refused'
                 when c.kind = 'kill' and s.state in ('PUBLISHED', 'DEAD') then 'refused'
                 when c.kind = 'extend' then {{ delta_outbox.status_of_extension("c", "s", applied) | indent(20) }}
+                when c.kind = 'assign' then {{ delta_outbox.status_of_assignment("c", "s") | indent(20) }}
                 when c.kind = 'complete' and c.version <= {{ applied }} then 'refused'
                 when c.kind = 'release' and coalesce(s.claim_id <> get_json_object(c.arguments, '$.claim_id'), true)
                     then 'refused'

@@ -12,6 +12,9 @@
         ({{ started }})
         and t.task = coalesce(r.task, t.task)
         and (r.third_party is null or r.third_party in (t.third_party, t.destination))
+        and (r.task_ids is null or array_contains(r.task_ids, t.task_id))
+        and (r.role is null or coalesce(array_contains(split(t.roles, '[|]'), r.role), false))
+        and (not r.only_items or t.category = 'to_do')
     {%- endset -%}
     with deliveries as (
         {{ delta_outbox.task_deliveries(state) | indent(8) }}

@@ -9,7 +9,7 @@
         twin: python/delta_outbox/workflow_engine/execution/tasks.py::NEVER
 
         Arguments:
-            kind: extend, or cancel, which kills the task at which an instance stands
+            kind: extend, assign, or cancel, which kills the task at which an instance stands
             state: relation, the projection at a version
             request: relation with the one row of `task_request_row`
             is_named: true if the request names its instances one by one
@@ -39,6 +39,9 @@
         to_json(named_struct(
             'from', date_format(expires_at, "{{ iso }}"), 'until', date_format(expires_then, "{{ iso }}")
         )) as arguments,
+        {%- elif kind == "assign" %}
+        assigned_to,
+        to_json(named_struct('to', assignee)) as arguments,
         {%- else %}
         to_json(named_struct('state', delivery_state)) as arguments,
         {%- endif %}
@@ -54,9 +57,28 @@
                 then concat('expires not before that, at ', date_format(expires_at, "{{ iso }}"))
             when expires_then <= {{ now }} then 'would have expired by then'
             when expires_then >= timestamp '2261-12-31 00:00:00' then 'would expire after the year 2261'
+            {%- elif kind == "assign" %}
+            when coalesce(held_by, '') <> 'todo' then 'is not open for an answer'
+            when expires_at <= {{ now }} then 'has expired'
+            when coalesce(assigned_to, '') = assignee
+                then if(assignee = '', 'is held by nobody already', concat('is held already by ', assignee))
+            when only_unassigned and assigned_to is not null then concat('is held by ', assigned_to)
             {%- else %}
             when coalesce(default_exit, '') = '' then 'has no default exit, so nothing would follow'
             {%- endif %}
         end as refusal
     from selected
+    {%- if kind == "assign" %}
+    cross join (select assignee, only_unassigned from {{ request }})
+    left join (
+        select
+            event_id as item_id,
+            arrival as item_arrival,
+            assigned_to
+        from ({{ delta_outbox.item_holders() | indent(8) }})
+    )
+        on
+            task_id = item_id
+            and arrival = item_arrival
+    {%- endif %}
 {%- endmacro %}

@@ -4,20 +4,30 @@ with items as (
     where category = 'to_do'
 ),
 
+holders as (
+    {{ delta_outbox.item_holders() | indent(4) }}
+),
+
 open_items as (
     select
-        *,
+        i.*,
         'open' as state,
-        cast(null as timestamp) as ended_at
-    from items
-    where delivery_state in ('PENDING', 'CLAIMED')
+        cast(null as timestamp) as ended_at,
+        h.assigned_to
+    from items as i
+    left join holders as h
+        on
+            i.task_id = h.event_id
+            and i.arrival = h.arrival
+    where i.delivery_state in ('PENDING', 'CLAIMED')
 ),
 
 ended_items as (
     select
         *,
         'ended' as state,
-        changed_at as ended_at
+        changed_at as ended_at,
+        cast(null as string) as assigned_to
     from items
     where
         delivery_state in ('PUBLISHED', 'DEAD')
@@ -46,6 +56,7 @@ final as (
         expires_at,
         held_by,
         held_since,
+        assigned_to,
         ended_at,
         cause,
         outcome,

@@ -14,6 +14,7 @@ from delta_outbox.lifecycle.states import OPEN_STATES
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from delta_outbox.store.store import Store
     from delta_outbox.workflow_engine.instances import Instances, TasksReport
     from delta_outbox.workflow_engine.task_requests import Selection
 
@@ -168,26 +169,41 @@ def _next_words(after: Mapping[str, Any] | None, instance: Mapping[str, Any]) ->
 
 def cancel(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     """End open instances by the default exit of their workflow; without --apply only show them."""
-    return _perform(
+    return perform_request(
         args,
         invocation,
-        lambda instances: instances.cancel(args.instances or None, **_selection(args)),
+        lambda outbox: _instances_of(outbox).cancel(args.instances or None, **task_selection(args)),
     )
 
 
 def extend(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     """Let open tasks expire later; without --apply only show them."""
-    return _perform(
+    return perform_request(
         args,
         invocation,
-        lambda instances: instances.extend(
-            args.instances or None, to=args.to, by_seconds=args.by_seconds, **_selection(args)
+        lambda outbox: _instances_of(outbox).extend(
+            args.instances or None, to=args.to, by_seconds=args.by_seconds, **task_selection(args)
         ),
     )
 
 
-def _selection(args: argparse.Namespace) -> Selection:
+def _instances_of(outbox: Store) -> Instances:
+    from delta_outbox.workflow_engine.instances import Instances
+
+    return Instances(outbox)
+
+
+def task_selection(args: argparse.Namespace, *, only_items: bool = False) -> Selection:
+    """Return which open tasks a command line is about, by whom, and why.
+
+    Args:
+        args: with the options that `_open_tasks` or `_open_items` of the parser adds.
+        only_items: no tasks of third parties.
+    """
     return {
+        "only_items": only_items,
+        "task_ids": args.task_ids or None,
+        "role": args.role,
         "workflow": args.workflow,
         "task": args.task,
         "third_party": args.third_party,
@@ -199,14 +215,18 @@ def _selection(args: argparse.Namespace) -> Selection:
     }
 
 
-def _perform(
-    args: argparse.Namespace, invocation: Invocation, ask: Callable[[Instances], TasksReport]
+def perform_request(
+    args: argparse.Namespace, invocation: Invocation, ask: Callable[[Store], TasksReport]
 ) -> Outcome:
-    """Show a request about open tasks; append it, and apply what waits, unless it is a dry run."""
-    from delta_outbox.workflow_engine.instances import Instances
+    """Show a request about open tasks; append it, and apply what waits, unless it is a dry run.
 
+    Args:
+        args: with dry_run.
+        invocation: opens the outbox.
+        ask: makes the request.
+    """
     with invocation.open() as outbox:
-        done = ask(Instances(outbox))
+        done = ask(outbox)
         outbox.refresh()
     document: dict[str, Any] = {"dry_run": args.dry_run, **done.as_dict()}
     return Outcome(
@@ -227,9 +247,13 @@ def report_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
 
     kind = document["kind"]
     done = DONE_BY[kind]
-    columns = [Column(name="workflow", rank=1), Column(name="instance"), Column(name="state")]
-    columns += [Column(name="task"), Column(name="third_party", rank=3)]
-    columns += [Column(name="expires_at", rank=2)]
+    if kind == "assign":
+        columns = [Column(name="task_id"), Column(name="instance", rank=1), Column(name="task")]
+        columns += [Column(name="assigned_to"), Column(name="expires_at", rank=2)]
+    else:
+        columns = [Column(name="workflow", rank=1), Column(name="instance"), Column(name="state")]
+        columns += [Column(name="task"), Column(name="third_party", rank=3)]
+        columns += [Column(name="expires_at", rank=2)]
     if kind == "extend":
         columns += [Column(name="expires_then")]
     rows, left_out = document[done], document["left_out"]
@@ -248,12 +272,14 @@ def report_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
 
 
 def _conclusion(kind: str, done: str, count: int, document: Mapping[str, Any]) -> str:
+    what = "items" if kind == "assign" else "instances"
     if not count:
         return f"Nothing to {kind}; nothing was written."
     if document["dry_run"]:
-        return f"A preview of {count} instances; nothing was written. Add --apply to {kind} them."
+        return f"A preview of {count} {what}; nothing was written. Add --apply to {kind} them."
     what_then = {
         "cancel": "each ends with its default exit as soon as a relay runs.",
         "extend": f"`outbox show {document['command_id']}` says what became of it.",
+        "assign": "it holds until another assignment comes after it.",
     }
-    return f"{count} instances are {done} by command {document['command_id']}; {what_then[kind]}"
+    return f"{count} {what} are {done} by command {document['command_id']}; {what_then[kind]}"

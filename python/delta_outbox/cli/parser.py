@@ -171,7 +171,7 @@ def build() -> argparse.ArgumentParser:
             "workflow", "Check and draw workflows of third-party calls; see what became of each."
         )
     )
-    _todo(command("todo", "Show what workflows wait for, and answer it."))
+    _todo(command("todo", "Show what workflows wait for, assign it, and answer it."))
     return parser
 
 
@@ -335,6 +335,11 @@ def _cancel(parser: argparse.ArgumentParser) -> None:
 
 def _extend(parser: argparse.ArgumentParser) -> None:
     _open_tasks(parser)
+    _later(parser)
+
+
+def _later(parser: argparse.ArgumentParser) -> None:
+    """Add when open tasks are to expire, and who asks for it."""
     when = parser.add_mutually_exclusive_group(required=True)
     when.add_argument(
         "--to",
@@ -360,9 +365,40 @@ def _open_tasks(parser: argparse.ArgumentParser) -> None:
         metavar="INSTANCE",
         help="business keys; if left out, all that the options select",
     )
+    parser.add_argument(
+        "--task-id",
+        dest="task_ids",
+        action="append",
+        metavar="ID",
+        help="that stand at the task of this identifier; may be given several times",
+    )
+    _at_tasks(parser)
+    parser.add_argument("--third-party", metavar="NAME", help="that stand at a task of this one")
+
+
+def _open_items(parser: argparse.ArgumentParser) -> None:
+    """Add what selects items that are open."""
+    parser.add_argument(
+        "task_ids",
+        nargs="*",
+        metavar="ID",
+        help="task identifiers; if left out, all that the options select",
+    )
+    parser.add_argument(
+        "--instance",
+        dest="instances",
+        action="append",
+        metavar="KEY",
+        help="only of this instance; may be given several times",
+    )
+    _at_tasks(parser)
+    parser.set_defaults(third_party=None)
+
+
+def _at_tasks(parser: argparse.ArgumentParser) -> None:
     _of_workflow(parser)
     parser.add_argument("--task", metavar="NAME", help="that stand at this task of the workflow")
-    parser.add_argument("--third-party", metavar="NAME", help="that stand at a task of this one")
+    parser.add_argument("--role", metavar="ROLE", help="that stand at an item that it may answer")
     _started_between(parser)
 
 
@@ -392,6 +428,9 @@ def _todo(parser: argparse.ArgumentParser) -> None:
     _of_workflow(listed)
     listed.add_argument("--role", metavar="ROLE", help="only what it may answer")
     listed.add_argument("--ended", action="store_true", help="what has ended instead")
+    held = listed.add_mutually_exclusive_group()
+    held.add_argument("--assigned-to", metavar="WHO", help="only what this person takes care of")
+    held.add_argument("--unassigned", action="store_true", help="only what nobody takes care of")
     _limit(listed)
     shown = action("show", "Show what an item is about, and what an answer must look like.")
     shown.add_argument("id", metavar="ID", help="the task identifier")
@@ -404,6 +443,19 @@ def _todo(parser: argparse.ArgumentParser) -> None:
         "--outcome", metavar="NAME", help="refuse the answer if it means another outcome"
     )
     _by_whom(complete)
+    assign = action("assign", "Say who takes care of items; a preview unless --apply.")
+    _open_items(assign)
+    to = assign.add_mutually_exclusive_group(required=True)
+    to.add_argument("--to", metavar="WHO", help="the person")
+    to.add_argument("--take", action="store_true", help="the actor, if nobody else does so far")
+    to.add_argument("--release", action="store_true", help="nobody any more")
+    assign.add_argument(
+        "--unassigned", action="store_true", help="leave alone what somebody else takes care of"
+    )
+    _who_and_why(assign, dry_run_by_default=True)
+    extend = action("extend", "Let items expire later; a preview unless --apply.")
+    _open_items(extend)
+    _later(extend)
 
 
 def _explain_rule(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,6 @@
-"""`outbox todo list | show | complete`: what waits for somebody, and answers to it."""
+"""`outbox todo list | show | complete | assign | extend`: what waits for somebody, who takes care of
+it, and answers to it.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,15 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from delta_outbox.cli.instances import perform_request, task_selection
 from delta_outbox.cli.outcome import Invocation, Outcome
 from delta_outbox.core.errors import WrongUsage
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from delta_outbox.store.store import Store
+    from delta_outbox.workflow_engine.instances import TasksReport
 
 MOST_READ: Final = (
     4 * 1024 * 1024
@@ -32,7 +38,13 @@ def list_(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     with invocation.open() as outbox:
         outbox.refresh()
         rows, more = items(
-            outbox, workflow=args.workflow, role=args.role, ended=args.ended, limit=args.limit
+            outbox,
+            workflow=args.workflow,
+            role=args.role,
+            ended=args.ended,
+            assigned_to=args.assigned_to,
+            unassigned=args.unassigned,
+            limit=args.limit,
         )
     document: dict[str, Any] = {"items": rows, "more": more}
     return Outcome(document=document, text=lambda: list_text(document))
@@ -54,6 +66,7 @@ def list_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
         Column(name="task_id"),
         Column(name="title"),
         Column(name="roles", rank=1),
+        Column(name="assigned_to", rank=2),
         Column(name="workflow", rank=5),
         Column(name="instance", rank=4),
         Column(name="opened_at", rank=3),
@@ -120,6 +133,38 @@ def complete(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     return Outcome(document=done.as_dict(), text=text)
 
 
+def assign(args: argparse.Namespace, invocation: Invocation) -> Outcome:
+    """Say who takes care of items; without --apply only show them."""
+
+    def ask(outbox: Store) -> TasksReport:
+        from delta_outbox.workflow_engine.items import Items
+
+        return Items(outbox).assign(
+            args.instances,
+            to=args.actor if args.take else args.to,
+            only_unassigned=args.unassigned or args.take,
+            **task_selection(args, only_items=True),
+        )
+
+    return perform_request(args, invocation, ask)
+
+
+def extend(args: argparse.Namespace, invocation: Invocation) -> Outcome:
+    """Let items expire later; without --apply only show them."""
+
+    def ask(outbox: Store) -> TasksReport:
+        from delta_outbox.workflow_engine.instances import Instances
+
+        return Instances(outbox).extend(
+            args.instances,
+            to=args.to,
+            by_seconds=args.by_seconds,
+            **task_selection(args, only_items=True),
+        )
+
+    return perform_request(args, invocation, ask)
+
+
 def _data(args: argparse.Namespace) -> Mapping[str, Any]:
     """Return the answer that the command line gives."""
     if args.data is not None:
@@ -174,4 +219,6 @@ _COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace, Invocation], Outcome
     "list": list_,
     "show": show,
     "complete": complete,
+    "assign": assign,
+    "extend": extend,
 }

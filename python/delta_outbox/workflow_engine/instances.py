@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 
-DONE_BY: Final = {"cancel": "cancelled", "extend": "extended"}
+DONE_BY: Final = {"cancel": "cancelled", "extend": "extended", "assign": "assigned"}
 """What is said of tasks after a request of a kind."""
 
 
@@ -47,7 +47,7 @@ class TasksReport:
     """What a request about open tasks is about.
 
     Args:
-        kind: extend or cancel.
+        kind: extend, cancel or assign.
         tasks: what it gets: the instances, each with the task at which it stands.
         left_out: what it does not get; the column refusal says why.
         command_id: of the command; None if nothing was written.
@@ -120,7 +120,7 @@ class Instances:
             UnknownInstance: one that is named does not exist; nothing was written.
             SeveralInstances: a name stands for instances of several workflows.
         """
-        return self._perform(task_request("cancel", instances=instances, **selected))
+        return self.perform(task_request("cancel", instances=instances, **selected))
 
     def extend(
         self,
@@ -145,10 +145,19 @@ class Instances:
             SeveralInstances: a name stands for instances of several workflows.
         """
         given = {"instances": instances, "to": to, "by_seconds": by_seconds, **selected}
-        return self._perform(task_request("extend", **given))
+        return self.perform(task_request("extend", **given))
 
-    def _perform(self, request: TaskRequest) -> TasksReport:
-        """Expand a request, and append it unless it is a dry run."""
+    def perform(self, request: TaskRequest) -> TasksReport:
+        """Expand a request, and append it unless it is a dry run.
+
+        Args:
+            request: checked.
+
+        Raises:
+            WrongUsage: it is about more tasks than one request may be.
+            UnknownInstance: one that is named does not exist; nothing was written.
+            SeveralInstances: a name stands for instances of several workflows.
+        """
         self._outbox.refresh(planned_by=self._outbox.worker_id)
         targets = Targets.of(self._outbox, request)
         found = targets.documents()
@@ -167,17 +176,23 @@ class Instances:
         )
 
     def _without_task(self, request: TaskRequest, found: Sequence[Row]) -> list[dict[str, Any]]:
-        """Return the instances that a request names, and that have no open task."""
+        """Return the tasks and instances that a request names, and that it finds open no more."""
+        ids = {one["task_id"] for one in found}
+        unknown = [
+            {"task_id": one, "instance": None, "refusal": "is no open task that is meant"}
+            for one in request.task_ids or ()
+            if one not in ids
+        ]
         names = request.instances or ()
         if not names:
-            return []
+            return unknown
         rows, _ = views.instances(
             self._outbox, instances=names, workflow=request.workflow, limit=MAX_IDS
         )
         named = [self._named(one, rows) for one in names]
         keys = {one["instance_key"] for one in found}
         columns = ("workflow", "instance", "instance_key", "state", "task", "task_id")
-        return [
+        return unknown + [
             {**{name: one[name] for name in (*columns, "started_at")}, "refusal": _why_none(one)}
             for one in named
             if one["instance_key"] not in keys

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from delta_outbox.core.errors import BadSettings, OutboxError, WrongUsage
 from delta_outbox.core.instants import iso_text
@@ -34,7 +34,9 @@ from delta_outbox.workflow_engine.item_decisions import (
     NoSuchItem,
     canonical,
 )
+from delta_outbox.workflow_engine.instances import Instances, TasksReport
 from delta_outbox.workflow_engine.task_reader import Place, TaskReader, literals
+from delta_outbox.workflow_engine.task_requests import Selection, task_request
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -94,6 +96,7 @@ class WaitingItem:
         roles: who may answer.
         opened_at: when it was opened.
         expires_at: when it expires; None: never.
+        assigned_to: who takes care of it; None: nobody yet.
     """
 
     task_id: str
@@ -104,14 +107,16 @@ class WaitingItem:
     roles: tuple[str, ...]
     opened_at: datetime
     expires_at: datetime | None
+    assigned_to: str | None
 
     @classmethod
-    def of(cls, found: _Delivery, roles: Iterable[str]) -> WaitingItem:
+    def of(cls, found: _Delivery, roles: Iterable[str], *, assigned_to: str | None) -> WaitingItem:
         """Return an item that is open.
 
         Args:
             found: where it stands.
             roles: who may answer.
+            assigned_to: who takes care of it.
         """
         return cls(
             task_id=found.task.task_id,
@@ -122,6 +127,7 @@ class WaitingItem:
             roles=tuple(sorted(roles)),
             opened_at=found.task.created_at,
             expires_at=found.expires_at,
+            assigned_to=assigned_to,
         )
 
 
@@ -258,6 +264,7 @@ class Items:
             "due_at": found.task.due_at and iso_text(found.task.due_at),
             "expires_at": found.expires_at and iso_text(found.expires_at),
             "roles": sorted(task.roles),
+            "assigned_to": self.holders([task_id]).get(task_id),
             "read_model": self._decisions.read_model(found.task),
             "outcomes": [str(one) for one in type(task).outcomes()],
             "contract": task.contract.model_json_schema(),
@@ -281,7 +288,56 @@ class Items:
             f"and event_type in ({literals(types)})"
         )
         found = self._items(self._standing(is_open, limit=limit))
-        return [WaitingItem.of(one, self._decisions.task(one.task).roles) for one in found.values()]
+        holders = self.holders([*found])
+        return [
+            WaitingItem.of(
+                one, self._decisions.task(one.task).roles, assigned_to=holders.get(task_id)
+            )
+            for task_id, one in found.items()
+        ]
+
+    def holders(self, task_ids: Sequence[str]) -> dict[str, str]:
+        """Return who takes care of items: by identifier, without those that nobody holds. It is
+        read from the command log, so an assignment of a moment ago counts.
+
+        Args:
+            task_ids: of items.
+        """
+        if not task_ids:
+            return {}
+        outbox = self._outbox
+        rows = outbox.spark.sql(
+            f"select event_id, assigned_to from ({outbox.statements.fill('item_holders')}) "
+            f"where event_id in ({literals(task_ids)}) and assigned_to is not null"
+        ).collect()
+        return {row["event_id"]: row["assigned_to"] for row in rows}
+
+    def assign(
+        self,
+        instances: Sequence[str] | None = None,
+        *,
+        to: str | None,
+        only_unassigned: bool = False,
+        **selected: Unpack[Selection],
+    ) -> TasksReport:
+        """Say who takes care of open items, or that nobody does any more. It holds as soon as this
+        returns, until another assignment comes after it in the command log. To take care of an item
+        is a courtesy: whoever else has its role may answer it all the same.
+
+        Args:
+            instances: only items of these, by their business keys; any if left out.
+            to: the person; None to give the items back.
+            only_unassigned: leave alone what somebody else holds, as whoever takes an item wants.
+            selected: as `Selection` says; something must say which items are meant.
+
+        Raises:
+            WrongUsage: arguments break rules, or nothing says which items are meant.
+            UnknownInstance: one that is named does not exist; nothing was written.
+            SeveralInstances: a name stands for instances of several workflows.
+        """
+        given = {"instances": instances, "assignee": to or "", **selected, "only_items": True}
+        request = task_request("assign", only_unassigned=only_unassigned, **given)
+        return Instances(self._outbox).perform(request)
 
     def complete(
         self,

@@ -32,8 +32,10 @@ _REQUEST: Final = "outbox_task_request"
 _ROW: Final = pa.schema(
     [
         *((name, pa.string()) for name in ("kind", "command_id", "actor", "reason")),
-        *((name, pa.string()) for name in ("workflow", "task", "third_party")),
+        *((name, pa.string()) for name in ("workflow", "task", "third_party", "role", "assignee")),
         ("instances", pa.list_(pa.string())),
+        ("task_ids", pa.list_(pa.string())),
+        *((name, pa.bool_()) for name in ("only_items", "only_unassigned")),
         ("extend_to", pa.timestamp("us", tz="UTC")),
         ("extend_by_seconds", pa.int32()),
     ]
@@ -45,15 +47,18 @@ _OF_TASK: Final = ("event_id", "arrival", "destination", "lifecycle", "arguments
 
 _SHOWN: Final = (
     *("workflow", "instance", "instance_key", "state", "task", "third_party", "started_at"),
-    *("expires_at", "expires_then", "refusal"),
+    *("expires_at", "expires_then", "assigned_to", "refusal"),
 )
-_KIND_OF_COMMAND: Final = {"extend": "extend", "cancel": "kill"}
+_KIND_OF_COMMAND: Final = {"extend": "extend", "cancel": "kill", "assign": "assign"}
 
 
 class Selection(TypedDict):
     """Which open tasks are meant, by whom, and why. All that is given must hold.
 
     workflow, task, third_party: only open tasks of these.
+    task_ids: only the tasks of these identifiers.
+    role: only items that it may answer.
+    only_items: no tasks of third parties.
     since, until: only of instances that were started at the first instant or later, and before the
         second.
     actor, reason: who asks, and why, one line each.
@@ -63,6 +68,9 @@ class Selection(TypedDict):
     workflow: NotRequired[str | None]
     task: NotRequired[str | None]
     third_party: NotRequired[str | None]
+    task_ids: NotRequired[Sequence[str] | None]
+    role: NotRequired[str | None]
+    only_items: NotRequired[bool]
     since: NotRequired[datetime | None]
     until: NotRequired[datetime | None]
     actor: str
@@ -76,17 +84,22 @@ class TaskRequest:
     """What an operator asks of open tasks, checked.
 
     Args:
-        kind: extend, or cancel, which kills the task at which an instance stands.
+        kind: extend, assign, or cancel, which kills the task at which an instance stands.
         actor: who asks.
         reason: why, in the actor's words.
         instances: only of these; None for any.
         workflow: only of this one; None for any.
         task: only this one of the workflow; None for any.
         third_party: only of this one; None for any.
+        task_ids: only of these identifiers; None for any.
+        role: only items that it may answer; None for any.
+        only_items: no tasks of third parties.
         since: only of instances started at this instant or later.
         until: only of instances started before this instant.
         to: when they expire then; None where it is counted from when they do.
         by_seconds: by how much they expire later; None where `to` says when.
+        assignee: who is to hold the items, empty for nobody; None if nobody is asked to.
+        only_unassigned: leave alone what somebody else holds.
         dry_run: show what would be asked for, and write nothing.
     """
 
@@ -97,10 +110,15 @@ class TaskRequest:
     workflow: str | None = None
     task: str | None = None
     third_party: str | None = None
+    task_ids: tuple[str, ...] | None = None
+    role: str | None = None
+    only_items: bool = False
     since: datetime | None = None
     until: datetime | None = None
     to: datetime | None = None
     by_seconds: int | None = None
+    assignee: str | None = None
+    only_unassigned: bool = False
     dry_run: bool = True
 
     @property
@@ -121,10 +139,15 @@ def task_request(
     workflow: object = None,
     task: object = None,
     third_party: object = None,
+    task_ids: object = None,
+    role: object = None,
+    only_items: object = False,
     since: object = None,
     until: object = None,
     to: object = None,
     by_seconds: object = None,
+    assignee: object = None,
+    only_unassigned: object = False,
     actor: object = None,
     reason: object = None,
     dry_run: object = True,
@@ -132,15 +155,20 @@ def task_request(
     """Check a request about open tasks.
 
     Args:
-        kind: extend or cancel.
+        kind: extend, cancel or assign.
         instances: business keys, or keys among those of all workflows.
         workflow: only of this one.
         task: only this one of the workflow.
         third_party: only of this one.
+        task_ids: only of these identifiers.
+        role: only items that it may answer.
+        only_items: no tasks of third parties.
         since: of instances started at this instant or later; a datetime with an offset.
         until: of instances started before this instant.
         to: when they expire then; of `extend` only.
         by_seconds: by how much they expire later, instead of `to`.
+        assignee: who is to hold the items, one line; empty for nobody; of `assign` only.
+        only_unassigned: leave alone what somebody else holds; of `assign` only.
         actor: who asks, one line.
         reason: why, one line.
         dry_run: only show it.
@@ -151,16 +179,20 @@ def task_request(
     given = Arguments()
     checked: dict[str, Any] = {
         "instances": given.ids("instances", instances),
+        "task_ids": given.ids("task_ids", task_ids),
         "workflow": given.part("workflow", workflow),
         "task": given.part("task", task),
         "third_party": given.part("third_party", third_party),
+        "role": given.part("role", role),
         "since": given.instant("since", since),
         "until": given.instant("until", until),
         "to": given.instant("to", to),
         "by_seconds": given.whole("by_seconds", by_seconds, 1, LONGEST),
     }
-    if instances is None and workflow is None and third_party is None:
-        given.refuse("instances", "must be named, or a workflow, or a third party", None)
+    if all(one is None for one in (instances, task_ids, workflow, third_party, role)):
+        given.refuse(
+            "instances", "must be named, or `task_ids`, a workflow, a third party or a role", None
+        )
     if task is not None and workflow is None:
         given.refuse("workflow", "must be named with a task", None)
     if checked["since"] and checked["until"] and checked["until"] <= checked["since"]:
@@ -168,13 +200,18 @@ def task_request(
     if kind == "extend" and (to is None) == (by_seconds is None):
         came = "both" if to is not None else None
         given.refuse("to", "or `by_seconds` must be given, one of them", came)
+    checked["only_items"] = given.flag("only_items", only_items)
+    if kind == "assign":
+        is_nobody = assignee == ""
+        checked["assignee"] = "" if is_nobody else given.line("assignee", assignee, MAX_ACTOR)
+        checked["only_unassigned"] = given.flag("only_unassigned", only_unassigned)
     checked |= {
         "reason": given.line("reason", reason, MAX_TEXT),
         "actor": given.line("actor", actor, MAX_ACTOR),
         "dry_run": given.flag("dry_run", dry_run),
     }
     if given.problems:
-        raise WrongUsage(f"workflow {kind}: {'; '.join(given.problems)}.")
+        raise WrongUsage(f"{kind}: {'; '.join(given.problems)}.")
     return TaskRequest(kind=kind, **checked)
 
 
@@ -218,7 +255,7 @@ class Targets:
         rows = rows_of(outbox.spark.sql(text).limit(MOST_TASKS + 1))
         if len(rows) > MOST_TASKS:
             raise WrongUsage(
-                f"workflow {request.kind}: more than {MOST_TASKS} instances are meant.",
+                f"{request.kind}: more than {MOST_TASKS} tasks are meant.",
                 remedy="Narrow it with --since and --until, and ask part after part.",
             )
         rows.sort(key=lambda row: (str(row["started_at"]), str(row["instance_key"])))
@@ -260,7 +297,12 @@ def _open_request(outbox: Store, request: TaskRequest, command_id: str) -> None:
         "workflow": request.workflow,
         "task": request.task,
         "third_party": request.third_party,
+        "role": request.role,
+        "assignee": request.assignee,
         "instances": None if request.instances is None else list(request.instances),
+        "task_ids": None if request.task_ids is None else list(request.task_ids),
+        "only_items": request.only_items,
+        "only_unassigned": request.only_unassigned,
         "extend_to": request.to,
         "extend_by_seconds": request.by_seconds,
     }

@@ -28,6 +28,8 @@ def items(
     workflow: str | None = None,
     role: str | None = None,
     ended: bool = False,
+    assigned_to: str | None = None,
+    unassigned: bool = False,
     limit: int = DEFAULT_LIMIT,
 ) -> tuple[Rows, bool]:
     """Return items, and whether there are more. Open ones come in the order in which they expire,
@@ -38,6 +40,8 @@ def items(
         workflow: only of this one.
         role: only those that it may answer.
         ended: those that have ended, and not those that are open.
+        assigned_to: only those that this person takes care of.
+        unassigned: only those that nobody takes care of.
         limit: rows at most.
     """
     from pyspark.sql import functions as F  # noqa: N812
@@ -49,6 +53,10 @@ def items(
         found = found.where(F.col("workflow") == F.lit(workflow))
     if role is not None:
         found = found.where(F.array_contains(F.split("roles", r"\|"), role))
+    if assigned_to is not None:
+        found = found.where(F.col("assigned_to") == F.lit(assigned_to))
+    if unassigned:
+        found = found.where(F.col("assigned_to").isNull())
     first = F.col("ended_at").desc() if ended else F.col("expires_at").asc_nulls_last()
     return _limited(found.orderBy(first, "opened_at", "task_id"), limit)
 

@@ -1,5 +1,5 @@
-"""Open tasks that operators let expire later, and instances that they cancel: by Python, by the
-command line and by dbt.
+"""Open tasks that operators let expire later, instances that they cancel, and items that somebody
+takes care of: by Python, by the command line and by dbt.
 """
 
 from __future__ import annotations
@@ -333,3 +333,95 @@ def test_one_selection_for_python_command_and_dbt(
     again = instances.extend(["s1"], by_seconds=5, **WHO)
     assert again.left_out[0]["refusal"].startswith("is cancelled already by command ")
     outbox.close()
+
+
+def holder(store: Store, task_id: str) -> object:
+    """Return who takes care of an item, as the view says it after a refresh."""
+    store.refresh()
+    (row,) = store.rows(
+        f"select assigned_to from {store.tables['todo_items']} where task_id = '{task_id}'"
+    )
+    return row["assigned_to"]
+
+
+def test_the_last_assignment_in_the_log_says_who_takes_care(store: Store) -> None:
+    """A preview writes nothing. An assignment holds at once, until another one comes after it in
+    the command log, whatever their clocks said; it is no transition. Who takes an item leaves alone
+    what somebody else holds. Anybody else may answer the item, and then nobody holds it any more.
+    """
+    started(store, h1="asked", h2="called")
+    outbox = opened(store)
+    items = Items(outbox, folder=AUTHOR)
+    named: dict[str, Any] = {"task_ids": ["ask-h1", "call-h2", "ask-none"], **WHO}
+    preview = items.assign(to="ann", **named)
+    assert (["ask-h1"], None) == ([one["task_id"] for one in preview.tasks], preview.command_id)
+    assert {"ask-none", "call-h2"} == {one["task_id"] for one in preview.left_out}
+    assert {} == items.holders(["ask-h1"])
+    before = steps(store, "ask-h1")
+    ours: dict[str, Any] = {"task_ids": ["ask-h1"], "dry_run": False, **WHO}
+    done = items.assign(to="ann", **ours)
+    assert {"ask-h1": "ann"} == items.holders(["ask-h1", "call-h2"])
+    assert ["ann"] == [one.assigned_to for one in items.waiting() if one.task_id == "ask-h1"]
+    assert ("done", "ann") == (status(outbox, done.command_id), items.show("ask-h1")["assigned_to"])
+    taken = items.assign(to="bob", only_unassigned=True, **ours)
+    assert ["is held by ann"] == [one["refusal"] for one in taken.left_out]
+    items.assign(to="bob", **ours)
+    long_ago = datetime.now(UTC) - HOUR
+    assert "bob" == holder(store, "ask-h1")
+    commanded(store, "ask-h1", "assign", '{"to": "cleo"}', at=long_ago)
+    refused = commanded(store, "ask-h1", "assign", '{"for": "dan"}', at=long_ago)
+    assert ("cleo", "refused") == (holder(store, "ask-h1"), status(outbox, refused))
+    again = items.assign(to="cleo", **ours)
+    assert ["is held already by cleo"] == [one["refusal"] for one in again.left_out]
+    items.assign(to=None, **ours)
+    assert ({}, None) == (items.holders(["ask-h1"]), holder(store, "ask-h1"))
+    items.assign(to="ann", only_unassigned=True, **ours)
+    assert ("ann", before) == (holder(store, "ask-h1"), steps(store, "ask-h1"))
+    answer = items.complete("ask-h1", {"case": "h1"}, actor="bob", reason="ann is ill")
+    assert ("done", None) == (answer.status, holder(store, "ask-h1"))
+    late = items.assign(to="bob", **ours)
+    assert ["is no open task that is meant"] == [one["refusal"] for one in late.left_out]
+
+
+@pytest.mark.rest
+def test_one_selection_for_items_too(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    """Items are assigned, listed and let expire later by the command line as by dbt: the same are
+    meant, and tasks of third parties never are.
+    """
+    since = datetime.now(UTC)
+    started(store, i1="asked", i2="asked", i3="waiting", i4="called")
+    by = ["--actor", WHO["actor"], "--reason", WHO["reason"]]
+    bulk = ["--role", "clerk", "--since", since.isoformat(), *by]
+    with store.commands():
+        code, document = by_cli(capsys, "todo", "assign", "--to", "ann", *bulk)
+        assert (0, None) == (code, document["command_id"])
+        assert {"ask-i1", "ask-i2", "wait-i3"} == {one["task_id"] for one in document["assigned"]}
+        code, document = by_cli(capsys, "todo", "assign", "ask-i1", "--take", *by, "--apply")
+        assert (0, 1) == (code, document["instances"])
+        code, document = by_cli(capsys, "todo", "list", "--assigned-to", "ann")
+        assert ["ask-i1"] == [one["task_id"] for one in document["items"]]
+        code, document = by_cli(capsys, "todo", "assign", "--to", "bob", "--unassigned", *bulk)
+        assert ["is held by ann"] == [one["refusal"] for one in document["left_out"]]
+        later = ["--since", since.isoformat(), "--by", "60", *by]
+        code, document = by_cli(capsys, "todo", "extend", "--workflow", "called", *later)
+        assert (0, []) == (code, document["extended"])
+        code, document = by_cli(capsys, "todo", "extend", "ask-i1", "--by", "60", *by, "--apply")
+        assert ["ask-i1"] == [one["task_id"] for one in document["extended"]]
+    args = {"to": "bob", "role": "clerk", "since": since.isoformat(), **WHO, "dry_run": False}
+    check_result(
+        run_dbt(
+            [
+                *("run-operation", "assign_items", "--no-populate-cache"),
+                *("--args", json.dumps({**args, "only_unassigned": True})),
+            ],
+            home=store.home,
+            schema=SCHEMA,
+        )
+    )
+    held = {name: holder(store, name) for name in ("ask-i1", "ask-i2", "wait-i3")}
+    assert {"ask-i1": "ann", "ask-i2": "bob", "wait-i3": "bob"} == held
+    with store.commands():
+        code, document = by_cli(capsys, "todo", "assign", "ask-i1", "--release", *by, "--apply")
+        assert 0 == code
+        code, document = by_cli(capsys, "todo", "list", "--unassigned", "--workflow", "asked")
+        assert "ask-i1" in {one["task_id"] for one in document["items"]}

@@ -18,8 +18,12 @@ from delta_outbox.workflow_engine.task_requests import task_request
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 WHO = {"actor": "ann", "reason": "the bank is closed"}
-SELECTED = ("instances", "workflow", "task", "third_party", "since", "until")
-NAMES = {"cancel": SELECTED, "extend": (*SELECTED, "to", "by_seconds")}
+SELECTED = ("instances", "task_ids", "workflow", "task", "third_party", "role", "since", "until")
+NAMES = {
+    "cancel": SELECTED,
+    "extend": (*SELECTED, "to", "by_seconds"),
+    "assign": (*SELECTED, "only_items", "assignee", "only_unassigned"),
+}
 MACROS = Macros("requests", "policies")
 
 
@@ -28,14 +32,14 @@ def by_python(kind: str, arguments: dict[str, Any]) -> tuple[dict[str, Any], lis
     try:
         request = task_request(kind, **arguments)
     except WrongUsage as error:
-        problems = str(error).removeprefix(f"workflow {kind}: ").removesuffix(".")
+        problems = str(error).removeprefix(f"{kind}: ").removesuffix(".")
         return {}, problems.split("; `")
     checked = asdict(request)
     del checked["kind"]
     for name in ("since", "until", "to"):
         checked[name] = None if checked[name] is None else micros(checked[name])
-    if checked["instances"] is not None:
-        checked["instances"] = list(checked["instances"])
+    for name in ("instances", "task_ids"):
+        checked[name] = None if checked[name] is None else list(checked[name])
     return checked, []
 
 
@@ -43,7 +47,9 @@ def by_dbt(kind: str, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[s
     """Return what the macro makes of arguments, or its problems."""
     checked: dict[str, Any] = {}
     problems: list[str] = []
-    given_ = dict.fromkeys((*NAMES["extend"], "actor", "reason")) | {"dry_run": True} | arguments
+    names = ("to", "by_seconds", "assignee", "actor", "reason")
+    flags = {"dry_run": True, "only_items": False, "only_unassigned": False}
+    given_ = dict.fromkeys((*SELECTED, *names)) | flags | arguments
     MACROS.check_task_request(kind, given_, checked, problems)
     return ({}, "; ".join(problems).split("; `")) if problems else (checked, [])
 
@@ -54,6 +60,9 @@ GOOD: list[tuple[str, dict[str, Any]]] = [
     ("cancel", {"third_party": "bank", "since": NOON, "until": NOON + timedelta(seconds=1)}),
     ("extend", {"third_party": "bank", "by_seconds": 1}),
     ("extend", {"workflow": "orders", "to": NOON}),
+    ("extend", {"task_ids": ["ask-1"], "by_seconds": 1}),
+    ("assign", {"task_ids": ["ask-1"], "assignee": " ann "}),
+    ("assign", {"role": "support", "assignee": "", "only_items": True}),
 ]
 
 # Each with the argument that is named first.
@@ -73,6 +82,14 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("extend", {"workflow": "orders", "by_seconds": True}, "by_seconds"),
     ("extend", {"workflow": "orders", "by_seconds": 1.5}, "by_seconds"),
     ("extend", {"workflow": "orders", "by_seconds": 1_000_000_001}, "by_seconds"),
+    ("assign", {"assignee": "ann"}, "instances"),
+    ("assign", {"task_ids": [], "assignee": "ann"}, "task_ids"),
+    ("assign", {"role": "", "assignee": "ann"}, "role"),
+    ("assign", {"role": "support", "only_items": 1, "assignee": "ann"}, "only_items"),
+    ("assign", {"role": "support"}, "assignee"),
+    ("assign", {"role": "support", "assignee": " "}, "assignee"),
+    ("assign", {"role": "support", "assignee": "a\nb"}, "assignee"),
+    ("assign", {"role": "support", "assignee": "ann", "only_unassigned": 1}, "only_unassigned"),
 ]
 
 

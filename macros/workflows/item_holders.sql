@@ -1,0 +1,24 @@
+{% macro item_holders() -%}
+    {#-
+        Who holds items: of the assignments of an item, the last in the command log says so. One that names nobody gives it back; what
+        somebody has written by hand without naming anybody, or nobody, is passed over.
+
+        Columns: event_id, arrival, assigned_to; null where the item was given back.
+    -#}
+    select
+        a.event_id,
+        a.arrival,
+        nullif(max_by(a.assignee, struct(a.version, a.command_id)), '') as assigned_to
+    from (
+        select
+            c.event_id,
+            c.arrival,
+            c.command_id,
+            c._metadata.row_commit_version as version,
+            {{ delta_outbox.assignee_of("c") }} as assignee
+        from {{ source("outbox", "outbox_commands") }} as c
+        where c.kind = 'assign'
+    ) as a
+    where a.assignee is not null
+    group by a.event_id, a.arrival
+{%- endmacro %}

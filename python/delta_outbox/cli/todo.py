@@ -1,5 +1,5 @@
-"""`outbox todo list | show | complete | assign | extend`: what waits for somebody, who takes care of
-it, and answers to it.
+"""`outbox todo list | show | complete | assign | extend`: what waits for somebody, who takes care
+of it, and answers to it.
 """
 
 from __future__ import annotations

@@ -238,6 +238,10 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "Whoever answers is told by JSON Schema what an answer looks like.",
         "Use types that JSON has: texts, numbers, lists, models of them.",
     ),
+    "not_by_no_to_dos": (
+        "Four eyes compare who has answered two items of one instance; nobody answers other tasks.",
+        "Write a tuple of other To-Do classes of the same workflow: `not_by = (Approve,)`.",
+    ),
     "due_out_of_range": (
         "A reminder comes after some time, and within years.",
         "It must be more than 0 and at most ten years.",

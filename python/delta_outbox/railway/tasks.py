@@ -351,6 +351,8 @@ class ToDo(Task[StartT, OutcomeT], Generic[StartT, OutcomeT, ContractT, ReadT]):
     """When somebody should be reminded."""
     told_apart_by: str | None = None
     """On a loop: the field of the contract by which answers to different visits differ."""
+    not_by: tuple[type[ToDo[Any, Any, Any, Any]], ...] = ()
+    """Four eyes: whoever has answered one of these for an instance may not answer this one."""
 
     @abstractmethod
     def read_model(self, trigger: Trigger[StartT]) -> ReadT:

@@ -89,6 +89,14 @@ class ItemDecisions:
             if isinstance(found := self._tasks[one], ToDo) and role in (None, *found.roles)
         ]
 
+    def not_by(self, event: TaskEvent) -> Sequence[str]:
+        """Return the names of the tasks whose answerers may not answer an item.
+
+        Args:
+            event: of the item.
+        """
+        return [one.task_name() for one in self.task(event).not_by]
+
     def read_model(self, event: TaskEvent) -> Mapping[str, Any]:
         """Return all that whoever answers may see, as values of JSON.
 

@@ -28,13 +28,14 @@ from delta_outbox.railway.modules import project_folder
 from delta_outbox.store.completions import KIND, completion_arguments
 from delta_outbox.store.extensions import KIND as EXTEND
 from delta_outbox.store.extensions import deadline_at_its_place
-from delta_outbox.workflow_engine.derivation.events import TaskEvent
+from delta_outbox.workflow_engine.derivation.events import TaskEvent, task_type
+from delta_outbox.workflow_engine.four_eyes import another_person
+from delta_outbox.workflow_engine.instances import Instances, TasksReport
 from delta_outbox.workflow_engine.item_decisions import (
     ItemDecisions,
     NoSuchItem,
     canonical,
 )
-from delta_outbox.workflow_engine.instances import Instances, TasksReport
 from delta_outbox.workflow_engine.task_reader import Place, TaskReader, literals
 from delta_outbox.workflow_engine.task_requests import Selection, task_request
 
@@ -199,6 +200,7 @@ class _Answer:
     """A completion in the command log."""
 
     command_id: str
+    actor: str
     at: datetime
     outcome: str
     content: str
@@ -364,6 +366,7 @@ class Items:
             BadAnswer: the data breaks the contract, or is about another item.
             UnexpectedOutcome: the answer means another outcome.
             UndecidedAnswer: the author's code has failed.
+            SamePerson: somebody else must answer it (`not_by` of its class).
             AnsweredAlready: another answer counts.
             AnsweredTooLate: the item has expired, or was cancelled.
         """
@@ -403,11 +406,20 @@ class Items:
             )
         stands = self._found(ids)
         winners = self._winners(stands.values())
+        open_ = [one for name, one in stands.items() if name not in winners]
+        before = self._answered_before(open_)
         results: dict[str, Completion | OutboxError] = {}
         written: dict[str, _Written] = {}
         for one in answers:
             try:
                 made = self._made(one, stands.get(one.task_id), winners.get(one.task_id))
+                if isinstance(made, _Written):
+                    another_person(
+                        one.task_id,
+                        who[0],
+                        not_by=self._decisions.not_by(made.found.task),
+                        answered=before.get(made.found.task.key, {}),
+                    )
             except OutboxError as error:
                 results[one.task_id] = error
             else:
@@ -450,6 +462,28 @@ class Items:
             content=content,
             arguments=completion_arguments(decided, its_data, content),
         )
+
+    def _answered_before(
+        self, found: Collection[_Delivery]
+    ) -> Mapping[str, Mapping[str, Collection[str]]]:
+        """Return who has answered the items that `not_by` of others names: by the key of the
+        instance, then by the name of the task. For items without `not_by` nothing is read.
+        """
+        named = {one.task.key: self._decisions.not_by(one.task) for one in found}
+        asked = {key for key, names in named.items() if names}
+        if not asked:
+            return {}
+        types = {task_type(one.task.workflow, it) for one in found for it in named[one.task.key]}
+        ended = (
+            f"state = '{State.PUBLISHED}' and reason = '{Reason.COMPLETED}' and not ambiguous "
+            f"and event_type in ({literals(types)}) and ordering_key in ({literals(asked)})"
+        )
+        earlier = self._items(self._standing(ended))
+        persons: dict[str, dict[str, set[str]]] = {}
+        for task_id, answer in self._winners(earlier.values()).items():
+            task = earlier[task_id].task
+            persons.setdefault(task.key, {}).setdefault(task.place.task, set()).add(answer.actor)
+        return persons
 
     def _ended(self, written: Mapping[str, _Written]) -> dict[str, Completion | OutboxError]:
         """Return what came of the answers that are in the command log now."""
@@ -565,7 +599,7 @@ class Items:
         if not asked:
             return {}
         rows = self._outbox.spark.sql(
-            "select c.command_id, c.kind, c.event_id, c.requested_at, c.arguments, "
+            "select c.command_id, c.kind, c.event_id, c.requested_at, c.arguments, c.actor, "
             f"{deadline_at_its_place('c', 'c.lease')} as deadline from ("
             "select k.*, i.lease from ("
             "select *, _metadata.row_commit_version as _commit_version "
@@ -664,6 +698,7 @@ def _answer(row: Mapping[str, Any]) -> _Answer | None:
         return None
     return _Answer(
         command_id=row["command_id"],
+        actor=row["actor"],
         at=row["requested_at"],
         outcome=body["outcome"],
         content=str(body.get("content", "")),

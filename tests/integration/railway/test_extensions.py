@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -30,10 +31,17 @@ from delta_outbox.runtime.dbt import check_result, run_dbt
 from delta_outbox.store.apply_commands import Commands
 from delta_outbox.store.completions import completion_arguments
 from delta_outbox.workflow_engine.execution.tasks import Tasks
+from delta_outbox.workflow_engine.four_eyes import SamePerson
 from delta_outbox.workflow_engine.hosts.call import Setup
 from delta_outbox.workflow_engine.hosts.pool import HostPool
 from delta_outbox.workflow_engine.instances import Instances, UnknownInstance
-from delta_outbox.workflow_engine.items import AnsweredAlready, AnsweredTooLate, Items
+from delta_outbox.workflow_engine.items import (
+    AnsweredAlready,
+    AnsweredTooLate,
+    Completion,
+    GivenAnswer,
+    Items,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -337,7 +345,8 @@ def test_one_selection_for_python_command_and_dbt(
 
 def holder(store: Store, task_id: str) -> object:
     """Return who takes care of an item, as the view says it after a refresh."""
-    store.refresh()
+    with closing(opened(store)) as outbox:
+        outbox.refresh()
     (row,) = store.rows(
         f"select assigned_to from {store.tables['todo_items']} where task_id = '{task_id}'"
     )
@@ -369,7 +378,7 @@ def test_the_last_assignment_in_the_log_says_who_takes_care(store: Store) -> Non
     long_ago = datetime.now(UTC) - HOUR
     assert "bob" == holder(store, "ask-h1")
     commanded(store, "ask-h1", "assign", '{"to": "cleo"}', at=long_ago)
-    refused = commanded(store, "ask-h1", "assign", '{"for": "dan"}', at=long_ago)
+    refused = commanded(store, "ask-h1", "assign", '{"for": "dan"}', at=long_ago - HOUR)
     assert ("cleo", "refused") == (holder(store, "ask-h1"), status(outbox, refused))
     again = items.assign(to="cleo", **ours)
     assert ["is held already by cleo"] == [one["refusal"] for one in again.left_out]
@@ -381,6 +390,28 @@ def test_the_last_assignment_in_the_log_says_who_takes_care(store: Store) -> Non
     assert ("done", None) == (answer.status, holder(store, "ask-h1"))
     late = items.assign(to="bob", **ours)
     assert ["is no open task that is meant"] == [one["refusal"] for one in late.left_out]
+
+
+@pytest.mark.rest
+def test_four_eyes_are_those_of_two_persons(store: Store) -> None:
+    """Who has answered a task that `not_by` of another one names cannot answer that one for the
+    same instance, and nothing is written then; somebody else can, and so can they for another.
+    """
+    started(store, j1="proposed", j2="proposed")
+    items = Items(opened(store), folder=AUTHOR)
+    why = {"reason": "it was looked at"}
+    items.complete("propose-j1", {"case": "j1"}, actor="ann", **why)
+    items.complete("propose-j2", {"case": "j2"}, actor="bob", **why)
+    relayed(store)
+    answers = [GivenAnswer(task_id=f"approve-{name}", data={"case": name}) for name in ("j1", "j2")]
+    refused, done = items.complete_many(answers, actor="Ann", **why)
+    assert isinstance(refused, SamePerson)
+    assert isinstance(done, Completion)
+    written = store.rows(
+        f"select event_id from {store.tables.commands} where event_id like 'approve-j%'"
+    )
+    assert ["approve-j2"] == [row["event_id"] for row in written]
+    assert "yes" == items.complete("approve-j1", {"case": "j1"}, actor="cleo", **why).outcome
 
 
 @pytest.mark.rest

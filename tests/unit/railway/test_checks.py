@@ -267,6 +267,7 @@ CASES = {
         "check",
         "its contract cannot be told to others: ",
     ),
+    "not_by_no_to_dos": (graph(change(Check, not_by=(Tell,))), "check", "other To-Do classes"),
     "due_out_of_range": (graph(change(Check, due=NOWHERE)), "check", "due is 0 seconds"),
     "due_after_expiry": (
         graph(change(Check, due=timedelta(days=1))),

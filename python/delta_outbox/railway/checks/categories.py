@@ -202,6 +202,13 @@ def to_dos(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Finding]:
                 f"its contract cannot be told to others: {str(error).splitlines()[0]}.",
                 "Use types that JSON has: texts, numbers, lists, models of them.",
             )
+    others = [one for one in workflow.tasks if one is not task and issubclass(one, ToDo)]
+    if not isinstance(task.not_by, tuple) or not all(one in others for one in task.not_by):
+        yield (
+            "not_by_no_to_dos",
+            "`not_by` must be a tuple of other To-Do classes of this workflow.",
+            "Write `not_by = (Approve,)`; a third party answers for nobody.",
+        )
     if task.due is not None:
         yield from span("due", task.due)
         expires = getattr(task, "expires", None)

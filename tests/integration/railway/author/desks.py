@@ -76,6 +76,25 @@ class Wait(ToDo[Case, Said, Answer, Answer]):
         return Decided(outcome=Said.YES)
 
 
+class Propose(Ask):
+    """Somebody proposes something."""
+
+    identifier = "propose-{case}"
+
+    def correlate(self, data: Answer) -> str:
+        return f"propose-{data.case}"
+
+
+class Approve(Ask):
+    """Somebody else approves it."""
+
+    identifier = "approve-{case}"
+    not_by = (Propose,)
+
+    def correlate(self, data: Answer) -> str:
+        return f"approve-{data.case}"
+
+
 class Call(Idempotent[Case, Said]):
     """A bank is called that has no time."""
 
@@ -118,6 +137,18 @@ waiting = Workflow(
     routes=(route(Wait, {Said.YES: done, Said.GONE: gone}),),
     default_exit=None,
 )
+proposed = Workflow(
+    name="proposed",
+    starts_on="case.proposed",
+    start=Case,
+    instance="{case}",
+    first=Propose,
+    routes=(
+        route(Propose, {Said.YES: Approve, Said.GONE: gone}),
+        route(Approve, {Said.YES: done, Said.GONE: gone}),
+    ),
+    default_exit=gone,
+)
 called = Workflow(
     name="called",
     starts_on="case.called",
@@ -132,4 +163,4 @@ called = Workflow(
 def provide(settings: Mapping[str, Any]) -> list[Task[Any, Any]]:
     """Return the tasks."""
     del settings
-    return [Ask(), Wait(), Call()]
+    return [Ask(), Wait(), Propose(), Approve(), Call()]

@@ -1,0 +1,39 @@
+"""Four eyes: whoever has answered one item of an instance may not answer another one of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from delta_outbox.core.errors import OutboxError
+
+
+class SamePerson(OutboxError):
+    """Four eyes are asked for, and this person has answered before; nothing was written."""
+
+    code = "SAME_PERSON"
+    remedy = "Let somebody else answer it who has its role."
+
+
+def another_person(
+    task_id: str, actor: str, *, not_by: Collection[str], answered: Mapping[str, Collection[str]]
+) -> None:
+    """Demand that none of the named tasks was answered by the person who answers now. Persons are
+    compared by their names, capitals aside: they come from keys, tokens and command lines, which
+    write one name in several ways.
+
+    Args:
+        task_id: of the item.
+        actor: who answers it.
+        not_by: names of the tasks whose answerers may not (`ToDo.not_by`).
+        answered: by name of a task of the instance, who has answered it, each visit of it.
+
+    Raises:
+        SamePerson: this person has answered one of them.
+    """
+    person = actor.strip().casefold()
+    for task in sorted(not_by):
+        if person in {one.strip().casefold() for one in answered.get(task, ())}:
+            raise SamePerson(
+                f"{task_id}: another person than {actor!r} must answer it, who has answered "
+                f"{task!r} of the same instance (`not_by`)."
+            )

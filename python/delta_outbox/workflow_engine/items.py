@@ -637,6 +637,17 @@ class Items:
             logger.info("command_appended", extra=told)
 
 
+def orphans(items: Iterable[WaitingItem], roles: Collection[str]) -> list[WaitingItem]:
+    """Return the items that nobody can answer, in their order: those none of whose roles anybody
+    has.
+
+    Args:
+        items: that are open.
+        roles: that people and third parties have, by their keys or tokens.
+    """
+    return [one for one in items if not set(one.roles) & set(roles)]
+
+
 def _place(found: _Delivery) -> str:
     """Return an item, its arrival and lifecycle, and when its claim ends, as a row of SQL."""
     lease = "cast(null as timestamp)" if found.until is None else instant_literal(found.until)

@@ -4,6 +4,7 @@
 - derivation: what follows a start event, and the ending of a task
 - derived_events: writes what follows, each event once (`DerivedEvents.step`)
 - execution: runs the tasks that a relay has claimed
+- four_eyes: who may not answer an item (`another_person`)
 - hosts: the processes in which calls run
 - instances: what has become of an instance, how it is ended or waits longer (`Instances`)
 - item_decisions: what the code of authors says about items

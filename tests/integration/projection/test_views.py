@@ -55,7 +55,7 @@ CONTRACT: Mapping[str, tuple[str, ...]] = {
 }
 OF_WORKFLOWS: Mapping[str, tuple[str, ...]] = {
     "workflow_instances": ("workflow", "instance", "version", "state", "task", "next_at", "exit"),
-    "todo_items": ("task_id", "instance", "state", "due_at", "expires_at", "held_by", "outcome"),
+    "todo_items": ("task_id", "state", "due_at", "expires_at", "held_by", "assigned_to", "outcome"),
     "task_attempts": ("task_id", "instance", "attempt", "result", "known", "outcome", "error"),
     "uncertain_outcomes": ("task_id", "instance", "third_party", "ended_at", "outcome"),
     "faults_by_third_party": ("third_party", "day", "attempts", "failed", "refused", "unsure"),

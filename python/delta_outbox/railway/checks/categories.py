@@ -203,7 +203,8 @@ def to_dos(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Finding]:
                 "Use types that JSON has: texts, numbers, lists, models of them.",
             )
     others = [one for one in workflow.tasks if one is not task and issubclass(one, ToDo)]
-    if not isinstance(task.not_by, tuple) or not all(one in others for one in task.not_by):
+    not_by: object = getattr(task, "not_by", ())
+    if not isinstance(not_by, tuple) or not all(one in others for one in not_by):
         yield (
             "not_by_no_to_dos",
             "`not_by` must be a tuple of other To-Do classes of this workflow.",

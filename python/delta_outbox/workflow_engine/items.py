@@ -108,7 +108,7 @@ class WaitingItem:
     roles: tuple[str, ...]
     opened_at: datetime
     expires_at: datetime | None
-    assigned_to: str | None
+    assigned_to: str | None = None
 
     @classmethod
     def of(cls, found: _Delivery, roles: Iterable[str], *, assigned_to: str | None) -> WaitingItem:

@@ -1,4 +1,4 @@
-"""`outbox todo list | show | complete`: what waits for somebody, and answers to it."""
+"""`outbox todo`: what waits for somebody, answers to it, and the server of both."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from delta_outbox.cli import todo_server
 from delta_outbox.cli.outcome import Invocation, Outcome
 from delta_outbox.core.errors import WrongUsage
 
@@ -174,4 +175,5 @@ _COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace, Invocation], Outcome
     "list": list_,
     "show": show,
     "complete": complete,
+    **todo_server.COMMANDS,
 }

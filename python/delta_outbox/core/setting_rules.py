@@ -127,7 +127,7 @@ def _text(sentence: str, pattern: str, *, is_secret: bool = False) -> Rule:
     return Rule(
         sentence=sentence,
         accept=lambda value: isinstance(value, str) and compiled.fullmatch(value) is not None,
-        convert=str,
+        convert=lambda value: value,  # it may say where it came from
         is_secret=is_secret,
     )
 

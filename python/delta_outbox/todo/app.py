@@ -16,6 +16,7 @@ from delta_outbox.core.settings import TodoSettings
 from delta_outbox.todo.credentials import Credentials
 from delta_outbox.todo.desk import Desk
 from delta_outbox.todo.failures import failure
+from delta_outbox.todo.limits import check_headers
 from delta_outbox.todo.openapi import contract_schemas
 from delta_outbox.todo.rates import Rates
 from delta_outbox.todo.routes import api
@@ -58,6 +59,7 @@ async def _with_headers(
     request: Request, call_next: Callable[[Request], Awaitable[Response]]
 ) -> Response:
     try:
+        check_headers(request.headers.raw)
         response = await call_next(request)
     except Exception as error:  # noqa: BLE001 - whatever it is has one answer
         response = await _failed(request, error)

@@ -11,7 +11,7 @@ from delta_outbox.core.redaction import describe
 from delta_outbox.todo.credentials import Unrecognised
 from delta_outbox.todo.desk import BadQuestion, NoSuchItem
 from delta_outbox.todo.item_thread import NotInTime
-from delta_outbox.todo.limits import NoJson, NotJsonType, TooLarge, TooSlow
+from delta_outbox.todo.limits import HeadersTooLarge, NoJson, NotJsonType, TooLarge, TooSlow
 from delta_outbox.todo.routes import TooMany
 from delta_outbox.workflow_engine.item_decisions import BadAnswer, UndecidedAnswer
 from delta_outbox.workflow_engine.items import AnsweredAlready, AnsweredTooLate, UnexpectedOutcome
@@ -31,6 +31,7 @@ STATUSES: Final[Mapping[type[OutboxError], int]] = {
     NoJson: 422,
     UnexpectedOutcome: 422,
     TooMany: 429,
+    HeadersTooLarge: 431,
     NotInTime: 503,
 }
 INTERNAL: Final = 500

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Protocol
 
 from pydantic_core import from_json
@@ -12,6 +12,7 @@ from delta_outbox.core.errors import OutboxError
 from delta_outbox.railway.nesting import MOST_LEVELS, levels_of
 
 MOST_BODY: Final = 1024**2  # bytes
+MOST_HEADERS: Final = 16 * 1024  # bytes of the headers together
 BODY_SECONDS: Final = 10.0  # until all of a body is there
 
 
@@ -20,6 +21,13 @@ class TooLarge(OutboxError):
 
     code = "TOO_LARGE"
     remedy = f"Send at most {MOST_BODY} bytes."
+
+
+class HeadersTooLarge(OutboxError):
+    """The headers have more bytes than those of a request may have."""
+
+    code = "HEADERS_TOO_LARGE"
+    remedy = f"Send at most {MOST_HEADERS} bytes of headers."
 
 
 class TooSlow(OutboxError):
@@ -52,6 +60,19 @@ class Incoming(Protocol):
 
     def stream(self) -> Any:
         """Yield its body in pieces."""
+
+
+def check_headers(headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Demand that headers are small. The server reads larger ones, if they arrive at once.
+
+    Args:
+        headers: names and values.
+
+    Raises:
+        HeadersTooLarge: they have more than `MOST_HEADERS` bytes.
+    """
+    if sum(len(name) + len(value) for name, value in headers) > MOST_HEADERS:
+        raise HeadersTooLarge("The headers are too large.")
 
 
 async def object_of(request: Incoming) -> dict[str, Any]:

@@ -21,9 +21,9 @@ from delta_outbox.todo.app import create_app
 from delta_outbox.todo.credentials import Credentials, KeyRing
 from delta_outbox.todo.desk import Desk
 from delta_outbox.todo.item_thread import ItemThread, KeySource, OpenOutbox
+from delta_outbox.todo.limits import MOST_HEADERS
 from delta_outbox.todo.tokens import token_reader
 
-MOST_HEADERS: Final = 16 * 1024  # bytes of the first line and the headers together
 MOST_AT_ONCE: Final = 1000  # connections; more are answered 503
 KEEP_ALIVE_SECONDS: Final = 5
 STOP_INTERVAL: Final = 0.1  # seconds between two looks whether it was told to end
@@ -88,13 +88,14 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        made = socket.socket(family, kind, protocol)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind(address)
     except OSError as error:
-        why = error.strerror or "it is no address of this machine"
-        raise NotListening(f"{host}, port {port}: {why}.") from None
-    with made:
+        raise NotListening(f"{host}: {error.strerror}.") from None
+    with socket.socket(family, kind, protocol) as made:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            made.bind(address)
+        except OSError as error:
+            raise NotListening(f"{host}, port {port}: {error.strerror}.") from None
         yield made
 
 

@@ -46,6 +46,12 @@ _ASKED: Final = (400, 401, 404, 422, 429, 500, 503)
 _ANSWERED: Final = tuple(_SAID)
 
 
+IdempotencyKey = Annotated[
+    str | None, Header(max_length=MOST_KEY, pattern=r"^[!-~]([ -~]*[!-~])?$")
+]
+"""Printable characters of ASCII, which is what proxies let through."""
+
+
 class TooMany(OutboxError):
     """Somebody asks more often than the settings allow."""
 
@@ -217,7 +223,7 @@ class _Types:
             task_id: str,
             request: Request,
             person: Annotated[Person, self._who],
-            idempotency_key: Annotated[str | None, Header(max_length=MOST_KEY)] = None,
+            idempotency_key: IdempotencyKey = None,
         ) -> dict[str, Any]:
             if not person.may_answer(task_id, type_.roles):
                 raise NoSuchItem
@@ -233,7 +239,7 @@ class _Types:
         async def answered(
             request: Request,
             person: Annotated[Person, self._who],
-            idempotency_key: Annotated[str | None, Header(max_length=MOST_KEY)] = None,
+            idempotency_key: IdempotencyKey = None,
         ) -> dict[str, Any]:
             if not person.may_answer("", type_.roles):
                 raise NoSuchItem

@@ -264,7 +264,7 @@ def office(
     thread = ItemThread(opening, answer_seconds=settings.answer_seconds)
     thread.start()
     ring = KeyRing(lambda: keys)
-    ring.look()
+    ring.start()
     desk = Desk(thread, clock=SystemClock())
     app = create_app(desk, settings, credentials=Credentials(ring, tokens))
     stop, places = threading.Event(), queue.Queue[str]()
@@ -279,4 +279,5 @@ def office(
         finally:
             stop.set()
             serving.join()
+            ring.stop()
             thread.stop()

@@ -70,7 +70,8 @@ class Hurry(Ask):
 
     identifier = "hurry-{case}"
     roles = frozenset({"courier"})
-    expires = timedelta(minutes=2)
+    due = None
+    expires = timedelta(minutes=3)
 
     def correlate(self, data: Answer) -> str:
         return f"hurry-{data.case}"

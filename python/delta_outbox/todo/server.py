@@ -7,7 +7,7 @@ import contextlib
 import ipaddress
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Final
 
@@ -23,6 +23,7 @@ from delta_outbox.todo.desk import Desk
 from delta_outbox.todo.item_thread import ItemThread, KeySource, OpenOutbox
 from delta_outbox.todo.limits import MOST_HEADERS
 from delta_outbox.todo.tokens import token_reader
+from delta_outbox.workflow_engine.items import ItemType
 
 MOST_AT_ONCE: Final = 1000  # connections; more are answered 503
 KEEP_ALIVE_SECONDS: Final = 5
@@ -57,6 +58,24 @@ def check_listening(settings: TodoSettings) -> None:
         remedy="Give `tls_certificate` and `tls_key`; or say `behind_proxy = true` if whoever "
         "stands before it speaks TLS with the world.",
     )
+
+
+def check_types(types: Sequence[ItemType]) -> None:
+    """Demand that strangers cannot stop the server by an answer.
+
+    Args:
+        types: of items.
+
+    Raises:
+        BadSettings: a contract has patterns of Python's engine.
+    """
+    slow = [f"{one.workflow}.{one.task}" for one in types if one.has_slow_patterns]
+    if slow:
+        raise BadSettings(
+            f"The contracts of items must have no patterns of Python's engine. Got: "
+            f"{', '.join(slow)}.",
+            remedy="Give patterns as text, and leave `regex_engine` as it is.",
+        )
 
 
 def is_loopback(host: str) -> bool:
@@ -134,6 +153,7 @@ def serve(
         running.callback(thread.stop)
         ring.start()
         running.callback(ring.stop)
+        check_types(thread.types)
         desk = Desk(thread, clock=clock)
         app = create_app(desk, settings, credentials=Credentials(ring, tokens))
         asyncio.run(run(app, settings, listener, stop, say))

@@ -62,6 +62,18 @@ class UndecidedAnswer(OutboxError):
     remedy = "Mend `read_model`, `correlate` or `decide` of the task."
 
 
+def has_slow_patterns(contract: type[BaseModel]) -> bool:
+    """Say whether a contract has patterns that Python's engine judges, which may take for ever and
+    lets nothing else run meanwhile; pydantic's own takes linear time.
+
+    Args:
+        contract: a model.
+    """
+    # Of a compiled pattern, or of a model with `regex_engine="python-re"`.
+    schema = repr(contract.__pydantic_core_schema__)
+    return "'python-re'" in schema or "re.compile(" in schema
+
+
 class NoSuchItem(Exception):
     """The code has no such To-Do task."""
 

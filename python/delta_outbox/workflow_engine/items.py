@@ -33,6 +33,7 @@ from delta_outbox.workflow_engine.item_decisions import (
     ItemDecisions,
     NoSuchItem,
     canonical,
+    has_slow_patterns,
 )
 from delta_outbox.workflow_engine.task_reader import Place, TaskReader, literals
 
@@ -98,6 +99,7 @@ class ItemType:
         roles: who may answer.
         outcomes: what an answer may come to.
         contract: what an answer must look like, as a JSON Schema.
+        has_slow_patterns: a text of some thousand characters may stop whoever judges it.
     """
 
     workflow: str
@@ -106,6 +108,7 @@ class ItemType:
     roles: tuple[str, ...]
     outcomes: tuple[str, ...]
     contract: Mapping[str, Any]
+    has_slow_patterns: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -350,6 +353,7 @@ class Items:
                 roles=tuple(sorted(task.roles)),
                 outcomes=tuple(str(one) for one in type(task).outcomes()),
                 contract=task.contract.model_json_schema(),
+                has_slow_patterns=has_slow_patterns(task.contract),
             )
             for workflow, task in self._decisions.to_dos()
         ]

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Annotated
 
 import httpx
 import pytest
+from pydantic import BaseModel, ConfigDict, Field
 from tests.unit.todo.memory_items import office
 
 from delta_outbox.core.errors import BadSettings
 from delta_outbox.core.settings import TodoSettings
 from delta_outbox.runtime.settings_file import load_settings
 from delta_outbox.todo.rates import MOST_KNOWN, Rates
-from delta_outbox.todo.server import NotListening, check_listening, listening
+from delta_outbox.todo.server import NotListening, check_listening, check_types, listening
+from delta_outbox.workflow_engine.item_decisions import has_slow_patterns
+from delta_outbox.workflow_engine.items import ItemType
 
 
 def test_a_bucket_fills_again() -> None:
@@ -63,6 +69,42 @@ def test_keys_do_not_pass_networks_as_plain_text(
     else:
         with pytest.raises(BadSettings, match="todo"):
             check_listening(made)
+
+
+class Linear(BaseModel):
+    text: str = Field(pattern="^(a+)+$")
+
+
+class Engine(BaseModel):
+    model_config = ConfigDict(regex_engine="python-re")
+
+    text: str = Field(pattern="^(a+)+$")
+
+
+class Compiled(BaseModel):
+    text: Annotated[str, Field(pattern=re.compile("^(a+)+$"))]
+
+
+class Nested(BaseModel):
+    engines: list[Engine] = []
+
+
+@pytest.mark.parametrize(
+    ("contract", "is_slow"), [(Linear, False), (Engine, True), (Compiled, True), (Nested, True)]
+)
+def test_no_answer_stops_the_server(contract: type[BaseModel], is_slow: bool) -> None:
+    """A contract whose patterns Python's engine would judge is not served."""
+    type_ = ItemType(
+        workflow="orders",
+        task="review",
+        title="Review",
+        roles=(),
+        outcomes=(),
+        contract={},
+        has_slow_patterns=has_slow_patterns(contract),
+    )
+    with pytest.raises(BadSettings, match="orders.review") if is_slow else nullcontext():
+        check_types([type_])
 
 
 def test_a_taken_port_is_said() -> None:

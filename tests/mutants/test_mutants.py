@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).resolve().parent
-REPOSITORY = HERE.parents[1]
-PATCHES = sorted(HERE.glob("*.patch"))
+pytestmark = pytest.mark.rest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.rest
 def test_unit_tests_notice_what_is_theirs() -> None:
     """With each fault in the code a unit test fails, and says by an assertion what is wrong."""
     done = subprocess.run(
@@ -26,22 +25,6 @@ def test_unit_tests_notice_what_is_theirs() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_table_names_every_fault() -> None:
-    """docs/mutants.md has one line per patch, with its fault and a test of those it names."""
-    lines = (REPOSITORY / "docs" / "mutants.md").read_text().splitlines()
-    rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("| [")]
-    links = [f"[{patch.stem}](../tests/mutants/{patch.name})" for patch in PATCHES]
-    assert links == [link for link, *_ in rows]
-    for patch, (_, told, noticed_by, kind) in zip(PATCHES, rows, strict=True):
-        fault, check, *_ = patch.read_text().splitlines()
-        tests = check.removeprefix("check: ").split()
-        assert fault == f"fault: {told}"
-        assert noticed_by.strip("`").startswith(tuple(test.partition("[")[0] for test in tests))
-        pure = tests[0].startswith(("tests/unit/", "tests/railway/"))
-        assert ("unit" if pure else "Spark") == kind
-
-
-@pytest.mark.rest
 def test_a_selection_keeps_the_other_lines(tmp_path: Path) -> None:
     """Who tries some mutants renews their lines of the table; the lines of others that exist
     stay.
@@ -64,7 +47,6 @@ def test_a_selection_keeps_the_other_lines(tmp_path: Path) -> None:
     assert line.format(other) == second
 
 
-@pytest.mark.rest
 def test_a_fault_that_nothing_notices_fails_the_run(tmp_path: Path) -> None:
     """A patch without effect is missed, and one that does not fit is told."""
     harmless = (

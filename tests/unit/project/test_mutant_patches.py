@@ -1,4 +1,6 @@
-"""The deliberate faults keep up with the code; whether each is noticed is tried elsewhere."""
+"""Deliberate faults keep up with the code and their table; whether they are noticed is tried
+elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -22,3 +24,18 @@ def test_every_patch_applies(patch: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_table_names_every_fault() -> None:
+    """docs/mutants.md has one line per patch, with its fault and a test of those it names."""
+    lines = (REPOSITORY / "docs" / "mutants.md").read_text().splitlines()
+    rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("| [")]
+    links = [f"[{patch.stem}](../tests/mutants/{patch.name})" for patch in PATCHES]
+    assert links == [link for link, *_ in rows]
+    for patch, (_, told, noticed_by, kind) in zip(PATCHES, rows, strict=True):
+        fault, check, *_ = patch.read_text().splitlines()
+        tests = check.removeprefix("check: ").split()
+        assert fault == f"fault: {told}"
+        assert noticed_by.strip("`").startswith(tuple(test.partition("[")[0] for test in tests))
+        pure = tests[0].startswith(("tests/unit/", "tests/railway/"))
+        assert ("unit" if pure else "Spark") == kind

@@ -176,7 +176,7 @@ def test_two_servers_are_one(shop: Shop) -> None:
     code, _ = shop.house.run("todo", "keys", "revoke", name)
     assert 0 == code
     for client in (one, other):
-        wait_for(lambda c=client: c.get("/items", headers=clerk).status_code == 401, limit=10)
+        wait_for(partial(_is_refused, client, clerk), limit=10)
     code, keys = shop.house.run("todo", "keys", "list")
     assert (0, ["bob"]) == (code, [key["person"] for key in keys["keys"]])
     server = shop.servers[0]
@@ -223,6 +223,10 @@ def test_one_outcome_around_the_expiry(shop: Shop) -> None:
     assert 0 == shop.house.run("relay", "--drain")[0]
     shown = shop.shown("hurry-h1")
     assert ("ended", *(won or {"nothing"})) == (shown["state"], shown["outcome"])
+
+
+def _is_refused(client: httpx.Client, who: dict[str, str]) -> bool:
+    return client.get("/items", headers=who).status_code == 401
 
 
 def _told(found: httpx.Response) -> tuple[str, bool]:

@@ -70,7 +70,7 @@ class Notice(BaseModel):
     paid: bool
 
 
-TYPES = {
+TYPES: dict[tuple[str, str], tuple[type[BaseModel], tuple[str, ...]]] = {
     ("orders", "review"): (Review, ("support",)),
     ("orders", "payment"): (Notice, ("provider",)),
 }

@@ -67,7 +67,8 @@ def together(*calls: Coroutine[Any, Any, Any]) -> list[Any]:
 
 def held(opening: Opening, first: str) -> tuple[threading.Event, Callable[[str], None]]:
     """Return an event that lets the first call of a kind go on, and what makes it wait."""
-    may_go, waited = threading.Event(), []
+    may_go = threading.Event()
+    waited: list[str] = []
 
     def fails(what: str) -> None:
         if what.startswith(first) and not waited:

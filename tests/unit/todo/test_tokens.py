@@ -34,6 +34,7 @@ from delta_outbox.todo.tokens import (
 
 KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 OTHER = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+SHARED = b"secret" * 6  # 36 bytes, which base64 needs no padding for
 CURVE = ec.generate_private_key(ec.SECP256R1())
 PEM = KEY.public_key().public_bytes(
     serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
@@ -63,7 +64,7 @@ def settings(place: Path, **changed: Any) -> TodoSettings:
 def place(tmp_path: Path) -> Path:
     """Return a file with the keys of the issuer, and one with a shared secret among them."""
     file = tmp_path / "jwks.json"
-    shared = {"kty": "oct", "kid": "shared", "k": "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LTEyMw"}
+    shared = {"kty": "oct", "kid": "shared", "k": base64.urlsafe_b64encode(SHARED).decode()}
     file.write_text(json.dumps({"keys": [jwk(KEY, "k1"), curve_jwk("k2"), shared]}))
     return file
 
@@ -129,8 +130,7 @@ def test_forged_tokens_are_not_believed(read: Read) -> None:
     start = f"{part({'alg': 'HS256', 'kid': 'k1', 'typ': 'JWT'})}.{body}"
     confused = f"{start}.{part(hmac.new(PEM, start.encode(), hashlib.sha256).digest())}"
     shared = f"{part({'alg': 'HS256', 'kid': 'shared'})}.{body}"
-    secret = b"secret-secret-secret-secret-123"
-    known = f"{shared}.{part(hmac.new(secret, shared.encode(), hashlib.sha256).digest())}"
+    known = f"{shared}.{part(hmac.new(SHARED, shared.encode(), hashlib.sha256).digest())}"
     good = signed()
     head, _, signature = good.split(".")
     other_body = part({"exp": int(time.time()) + 60, **CLAIMS, "sub": "root"})

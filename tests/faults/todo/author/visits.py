@@ -51,7 +51,7 @@ class Ask(ToDo[Case, Said, Answer, Shown]):
     identifier = "ask-{case}"
     roles = frozenset({"clerk"})
     contract = Answer
-    due = timedelta(minutes=30)
+    due: timedelta | None = timedelta(minutes=30)
     expires = timedelta(hours=1)
     when_expired = Said.NOTHING
 

@@ -11,8 +11,8 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from delta_outbox import __version__
 from delta_outbox.core.settings import TodoSettings
+from delta_outbox.core.version import __version__
 from delta_outbox.todo.credentials import Credentials
 from delta_outbox.todo.desk import Desk
 from delta_outbox.todo.failures import failure

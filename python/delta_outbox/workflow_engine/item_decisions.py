@@ -206,7 +206,7 @@ class ItemDecisions:
         except Exception as error:
             raise _failed(f"{where}.contract", error) from error
         try:
-            about = within(DECISION_LIMIT, lambda: task.correlate(answer))
+            about: object = within(DECISION_LIMIT, lambda: task.correlate(answer))
         except Exception as error:
             raise _failed(f"{where}.correlate", error) from error
         if not isinstance(about, str) or len(about.encode()) > MAX_ID_BYTES:

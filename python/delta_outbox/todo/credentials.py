@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -20,6 +21,7 @@ from delta_outbox.todo.tokens import BadToken, TokenReader
 logger = logging.getLogger(__name__)
 
 POLL_SECONDS: Final = 2.0  # between two looks whether keys were added or revoked
+CATCH_UP_INTERVAL: Final = 0.1  # seconds between two looks whether that was done
 MOST_AGE: Final = 10.0  # seconds; keys that were read longer ago let in nobody
 
 
@@ -83,8 +85,19 @@ class KeyRing:
             NotInTime: nobody knows whether it counts still.
         """
         if self._monotonic() - self._read_at > MOST_AGE:
-            raise NotInTime
+            raise NotInTime("nobody knows which keys count")
         return person_of(token, self._keys)
+
+    async def caught_up(self, seconds: float) -> None:
+        """Wait until the keys that are known may let somebody in.
+
+        Args:
+            seconds: at most; who comes then is told that nobody knows.
+        """
+        for _ in range(math.ceil(seconds / CATCH_UP_INTERVAL)):
+            if self._monotonic() - self._read_at <= MOST_AGE:
+                return
+            await asyncio.sleep(CATCH_UP_INTERVAL)
 
     def _poll(self) -> None:
         while not self._end.wait(POLL_SECONDS):
@@ -100,11 +113,15 @@ class Credentials:
     Args:
         keys: API keys.
         tokens: reads JWTs; None: none are believed.
+        patience: seconds that somebody waits where keys could not be read for long.
     """
 
-    def __init__(self, keys: KeyRing, tokens: TokenReader | None) -> None:
+    def __init__(
+        self, keys: KeyRing, tokens: TokenReader | None, *, patience: float = MOST_AGE
+    ) -> None:
         self._keys = keys
         self._tokens = tokens
+        self._patience = patience
 
     async def person(self, token: str) -> Person:
         """Return who has sent a token.
@@ -118,6 +135,7 @@ class Credentials:
         """
         found: Person | None = None
         if looks_like_key(token):
+            await self._keys.caught_up(self._patience)
             found = self._keys.person(token)
         elif self._tokens is not None:
             with contextlib.suppress(BadToken):

@@ -72,6 +72,8 @@ def failure(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
         told["outcome"] = error.outcome
     if isinstance(error, AnsweredTooLate):
         told["remedy"] = "Nothing is to be done; the answer is on record."
+    if isinstance(error, NotInTime):
+        logger.warning("not_in_time", extra={"why": error.why})
     if isinstance(error, NotInTime | TooMany):
         headers["Retry-After"] = str(error.retry_after)
     if isinstance(error, Unrecognised):

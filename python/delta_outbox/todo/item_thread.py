@@ -37,15 +37,20 @@ BY: Final = {"actor": "outbox todo serve", "reason": "answered at the To-Do serv
 
 
 class NotInTime(OutboxError):
-    """The outbox has not answered in time; whether an answer is on record is not known."""
+    """The outbox has not answered in time; whether an answer is on record is not known.
+
+    Args:
+        why: for the log.
+    """
 
     code = "NOT_IN_TIME"
     retryable = True
     remedy = "Send the same request again: it is told what has become of it."
     retry_after: Final = 2  # seconds
 
-    def __init__(self) -> None:
+    def __init__(self, why: str) -> None:
         super().__init__("The outbox has not answered in time.")
+        self.why = why
 
 
 class ItemSource(Protocol):
@@ -188,7 +193,7 @@ class ItemThread:
             NotInTime: the outbox is not open.
         """
         if self.outbox is None:
-            raise NotInTime
+            raise NotInTime("the outbox is not open")
         return await asyncio.to_thread(self.outbox.items.correlated, workflow, task, data)
 
     async def _asked(self, question: tuple[str, str]) -> Any:
@@ -204,14 +209,14 @@ class ItemThread:
 
     def _check_room(self) -> None:
         if len(self._answers) + len(self._questions) >= MOST_QUEUED:
-            raise NotInTime
+            raise NotInTime("too many wait")
 
     async def _awaited(self, future: Future[T]) -> T:
         try:
             # What is not begun by then is cancelled, and never written.
             return await asyncio.wait_for(asyncio.wrap_future(future), self._answer_seconds)
         except TimeoutError:
-            raise NotInTime from None
+            raise NotInTime("it takes longer") from None
 
     def _run(self) -> None:
         while not self._is_ending:
@@ -310,4 +315,6 @@ def _is_lost(error: Exception) -> bool:
 
 def _told(error: Exception) -> Exception:
     """Return what those who wait are told of an error."""
-    return NotInTime() if _is_lost(error) or getattr(error, "retryable", False) else error
+    if _is_lost(error) or getattr(error, "retryable", False):
+        return NotInTime(describe(error))
+    return error

@@ -28,7 +28,7 @@ from delta_outbox.todo.people import Person
 from delta_outbox.todo.rates import Rates
 from delta_outbox.workflow_engine.items import ItemType
 
-_SAID: Final = {
+_MEANINGS: Final = {
     400: "The request breaks a rule.",
     401: "Nobody is recognised.",
     404: "There is no such item for you.",
@@ -43,7 +43,7 @@ _SAID: Final = {
     503: "Not known yet; send the same again after Retry-After.",
 }
 _ASKED: Final = (400, 401, 404, 422, 429, 500, 503)
-_ANSWERED: Final = tuple(_SAID)
+_ANSWERED: Final = tuple(_MEANINGS)
 
 
 IdempotencyKey = Annotated[
@@ -66,7 +66,7 @@ class TooMany(OutboxError):
 
 
 def _answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    return {status: {"model": Failure, "description": _SAID[status]} for status in statuses}
+    return {status: {"model": Failure, "description": _MEANINGS[status]} for status in statuses}
 
 
 def api(desk: Desk, credentials: Credentials, rates: Rates) -> APIRouter:

@@ -155,7 +155,8 @@ def serve(
         running.callback(ring.stop)
         check_types(thread.types)
         desk = Desk(thread, clock=clock)
-        app = create_app(desk, settings, credentials=Credentials(ring, tokens))
+        credentials = Credentials(ring, tokens, patience=settings.answer_seconds)
+        app = create_app(desk, settings, credentials=credentials)
         asyncio.run(run(app, settings, listener, stop, say))
 
 
@@ -197,10 +198,10 @@ async def run(
     scheme = "https" if settings.tls_certificate else "http"
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
-    said = False
+    is_known = False
     while not serving.done():
-        if server.started and not said:
-            said = True
+        if server.started and not is_known:
+            is_known = True
             say(f"{scheme}://{shown}:{port}")
         if stop.is_set():
             server.should_exit = True

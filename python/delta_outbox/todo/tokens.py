@@ -68,7 +68,7 @@ class JwkSet:
                 with contextlib.suppress(OSError, ValueError, jwt.PyJWTError):
                     self._keys, self._read_at = self._fetch(), now
             if self._monotonic() - self._read_at > 2 * KEEP_SECONDS:
-                raise NotInTime
+                raise NotInTime("the keys of the issuer are out of reach")
             if not self._has(name):
                 raise BadToken("its key is unknown")
             return self._keys[name] if name is not None else next(iter(self._keys.values()))

@@ -201,8 +201,8 @@ class ItemDecisions:
             answer = within(DECISION_LIMIT, lambda: task.contract.model_validate(data))
         except ValidationError as error:
             problems = _problems(error)
-            said = "; ".join(f"{one.pointer or '/'}: {one.rule}" for one in problems)
-            raise BadAnswer(f"{where}: {said}.", problems) from None
+            told = "; ".join(f"{one.pointer or '/'}: {one.rule}" for one in problems)
+            raise BadAnswer(f"{where}: {told}.", problems) from None
         except Exception as error:
             raise _failed(f"{where}.contract", error) from error
         try:

@@ -74,7 +74,7 @@ class Shop:
 
     def serve(self, **environment: str) -> httpx.Client:
         """Start a server, and return a client of it."""
-        server = self.house.start("todo", "serve", **environment)
+        server = self.house.start("todo", "serve", "-v", **environment)
         self.servers.append(server)
 
         def address() -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import threading
@@ -11,7 +12,7 @@ from unittest import mock
 
 import pytest
 
-from delta_outbox.todo.credentials import MOST_AGE, KeyRing
+from delta_outbox.todo.credentials import MOST_AGE, Credentials, KeyRing
 from delta_outbox.todo.item_thread import KeySource, NotInTime
 from delta_outbox.todo.keys import Key, looks_like_key, new_key, person_of
 from delta_outbox.todo.people import Person
@@ -93,6 +94,30 @@ def test_a_revoked_key_is_refused() -> None:
     now[0] += 0.1
     with pytest.raises(NotInTime):
         ring.person(token)
+
+
+def test_who_comes_while_keys_are_read_waits() -> None:
+    """Where keys could not be read for long, whoever asks waits for the next look, but not for
+    ever.
+    """
+    source, now = Source(), [100.0]
+    key, token = made()
+    source.keys = {key.id: key}
+    ring = KeyRing(source.get, monotonic=lambda: now[0])
+
+    async def asked(patience: float, *, is_read: bool) -> Person:
+        async def meanwhile() -> None:
+            await asyncio.sleep(0)
+            if is_read:
+                ring.look()
+
+        credentials = Credentials(ring, None, patience=patience)
+        found, _ = await asyncio.gather(credentials.person(token), meanwhile())
+        return found
+
+    with pytest.raises(NotInTime):
+        asyncio.run(asked(0.3, is_read=False))
+    assert "ann" == asyncio.run(asked(60, is_read=True)).name
 
 
 def test_a_thread_looks_for_changes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,9 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from tests.integration.outboxes import Store, check_lives, delivered, events
 
-from delta_outbox.lifecycle.claims import Claim
+from delta_outbox.lifecycle.claims import Claim, make_claim, new_claim_id
 from delta_outbox.lifecycle.endings import EndOfClaim
+from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.results import Delivered
 from delta_outbox.lifecycle.results_by_column import Results
 from delta_outbox.relay import Mode, Relay, Summary
@@ -153,16 +154,23 @@ def test_a_lost_claim_is_not_published(
 @pytest.mark.rest
 @pytest.mark.parametrize("batch_size", [1, 10])
 def test_what_others_have_claimed_is_left_alone(
-    store: Store, tmp_path: Path, batch_size: int
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch_size: int
 ) -> None:
     """What another worker has claimed, and what comes after it in its keys, is claimed by nobody
     else until that claim has ended, whether a window holds all that is open or the first of it.
+    The lease of that claim is longer than the test may take on any machine.
     """
     folder, name = tmp_path / "to", f"taken-{batch_size}"
     given = events(name, 60, keys=20)
     other = store.outbox(tmp_path / "other")
     relay = store.outbox(folder, batch_size=batch_size)
     other.append(given).raise_if_rejected()
+    hour = PolicySet.from_csv("event_type,destination,lease_seconds\n*,default,3600\n")
+    monkeypatch.setattr(
+        other,
+        "new_claim",
+        lambda of: make_claim(of, policies=hour, now=other.clock.now(), claim_id=new_claim_id()),
+    )
     claim = other.claim(12)
     assert claim is not None
     taken = claim.deliveries

@@ -1,0 +1,499 @@
+"""The pages: who signs in lists, looks and answers; who has a link answers one item."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Protocol
+from urllib.parse import parse_qs, urlencode
+
+from fastapi import APIRouter, Request
+from fastapi.responses import RedirectResponse, Response
+
+from delta_outbox.core.errors import OutboxError
+from delta_outbox.core.redaction import describe
+from delta_outbox.todo.credentials import Unrecognised
+from delta_outbox.todo.desk import BadQuestion, Desk, ItemDetail, ItemFilters, NoSuchItem
+from delta_outbox.todo.pages import wording
+from delta_outbox.todo.pages.fields import human
+from delta_outbox.todo.pages.form import PREFIX, Form, Texts, sentence
+from delta_outbox.todo.pages.links import PATH as LINK_PATH
+from delta_outbox.todo.pages.links import Links
+from delta_outbox.todo.pages.rendering import STATIC, Templates, anchor
+from delta_outbox.todo.pages.sessions import COOKIE, LIFE, Session, Sessions
+from delta_outbox.todo.people import Person
+from delta_outbox.workflow_engine.item_decisions import BadAnswer, UndecidedAnswer
+from delta_outbox.workflow_engine.items import AnsweredAlready, AnsweredTooLate
+
+if TYPE_CHECKING:
+    from delta_outbox.core.clock import Clock
+
+logger: Final = logging.getLogger(__name__)
+
+MOST_BYTES: Final = 1024 * 1024  # of a form
+MOST_FIELDS: Final = 1000  # of a form
+HOME: Final = "/todo"
+SIGN_IN: Final = "/todo/sign-in"
+BY_LINK: Final = "by link"  # the name of who answers by a link
+
+_HEADERS: Final = {
+    "Cache-Control": "no-store",  # so that "back" asks again, and shows the truth
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; "
+        "base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "Referrer-Policy": "no-referrer",  # the address of a link is a secret
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+_UNDECIDED: Final = wording.Told(
+    look="bad",
+    heading="Your answer could not be decided",
+    text="Something is wrong on our side. Your answer is not on record, and what you have typed is "
+    "still here. Tell whoever runs this service.",
+)
+_UNKNOWN: Final = wording.Told(
+    look="bad",
+    heading="Your answer is not confirmed yet",
+    text="Send it once more, as it is: it counts once, and then you are told what came of it.",
+)
+_CONTINUE: Final = wording.Note(
+    heading="One moment", text="If this page stays, go on by yourself.", next="", link="Continue"
+)
+_NOT_SENT: Final = wording.Note(
+    heading="Nothing was sent",
+    text="This form is too old, too large or not from here, or you have signed out meanwhile.",
+    link="Go on",
+)
+_BAD_ADDRESS: Final = wording.Note(
+    heading="This address is not right",
+    text="Something in it cannot be understood.",
+    link="Go to your items",
+)
+_TRY_AGAIN: Final = wording.Note(
+    heading="This does not work at the moment",
+    text="Something is wrong on our side. Try again in a minute.",
+)
+# The same for what is none, what is another's, and what is over for who has a link.
+_NOT_FOUND: Final = wording.Note(
+    heading="There is nothing here", text="The address is wrong, or what it led to is closed."
+)
+
+
+class Keys(Protocol):
+    """Recognises people by their keys."""
+
+    async def person(self, token: str) -> Person:
+        """Return whose key it is, or raise Unrecognised."""
+
+    async def person_of_digest(self, digest: str) -> Person:
+        """Return whose key has this SHA-256, in hexadecimal digits, or raise Unrecognised."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Visit:
+    """A request, and who makes it."""
+
+    request: Request
+    session: Session
+    person: Person | None
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        return self.request.query_params
+
+    @property
+    def address(self) -> str:
+        return f"{self.request.url.path}?{self.request.url.query}".rstrip("?")
+
+    @property
+    def is_link(self) -> bool:
+        return self.request.url.path == LINK_PATH
+
+
+class _NotSent(Exception):
+    """A form is not taken: it was not made for this session, or is none."""
+
+
+_Handler = Callable[["Pages", _Visit], Awaitable[Response]]
+
+
+class Pages:
+    """The pages over a desk. They need no JavaScript, and keep nothing but a signed cookie.
+
+    Args:
+        desk: the items.
+        keys: recognise people.
+        secret: of the settings, `[todo] link_secret`, at least 32 characters; servers beside each
+            other have the same.
+        is_secure: browsers reach the pages by TLS, and send the cookie no other way.
+        clock: the time.
+
+    Raises:
+        BadSettings: the secret is too short.
+    """
+
+    def __init__(
+        self, desk: Desk, keys: Keys, *, secret: str, is_secure: bool, clock: Clock
+    ) -> None:
+        self._desk = desk
+        self._keys = keys
+        self._sessions = Sessions(secret)
+        self._links = Links(secret)
+        self._is_secure = is_secure
+        self._clock = clock
+        self._templates = Templates()
+
+    def router(self) -> APIRouter:
+        """Return the routes, all below /todo."""
+        router = APIRouter(include_in_schema=False)
+        for path, method, handler in (
+            (HOME, "GET", Pages._list),
+            (SIGN_IN, "GET", Pages._sign_in_page),
+            (SIGN_IN, "POST", Pages._sign_in),
+            ("/todo/sign-out", "POST", Pages._sign_out),
+            (wording.ITEM_PATH, "GET", Pages._item),
+            (wording.ITEM_PATH, "POST", Pages._answer),
+            (LINK_PATH, "GET", Pages._by_link),
+            (LINK_PATH, "POST", Pages._answer_by_link),
+        ):
+            router.add_api_route(path, self._served(handler), methods=[method])
+        router.add_api_route("/todo/static/{name}", _static, methods=["GET"])
+        return router
+
+    def _served(self, handler: _Handler) -> Callable[[Request], Awaitable[Response]]:
+        """Return a route: whatever goes wrong is a page, without a trace."""
+
+        async def serve(request: Request) -> Response:
+            if _comes_from_elsewhere(request):
+                return self._note(None, 200, _CONTINUE)
+            visit = await self._visit(request)
+            try:
+                return await handler(self, visit)
+            except NoSuchItem:
+                return self._note(visit, 404, _NOT_FOUND)
+            except _NotSent:
+                is_of_item = request.url.path in (wording.ITEM_PATH, LINK_PATH)
+                note = replace(_NOT_SENT, next=visit.address if is_of_item else HOME)
+                return self._note(visit, 403, note)
+            except BadQuestion:
+                return self._note(visit, 400, _BAD_ADDRESS)
+            except OutboxError as error:
+                logger.warning("page_failed", extra={"error": error.code})
+                return self._note(visit, 503 if error.retryable else 500, _TRY_AGAIN)
+            except Exception as error:  # noqa: BLE001 - who looks at a page gets one
+                logger.error("page_failed", extra={"error": describe(error)})
+                return self._note(visit, 500, _TRY_AGAIN)
+
+        return serve
+
+    async def _visit(self, request: Request) -> _Visit:
+        now = self._clock.now()
+        session = self._sessions.read(request.cookies.get(COOKIE, ""), now)
+        person = None
+        if session is not None and session.key:
+            try:
+                person = await self._keys.person_of_digest(session.key)
+            except Unrecognised:
+                session = None
+        return _Visit(request=request, session=session or self._sessions.begin(now), person=person)
+
+    # Signing in and out
+
+    async def _sign_in_page(self, visit: _Visit) -> Response:
+        if visit.person is not None:
+            return self._to(visit, HOME)
+        return self._page(visit, "sign_in.html", next=_own_page(visit.query.get("next", "")))
+
+    async def _sign_in(self, visit: _Visit) -> Response:
+        sent = await self._sent(visit)
+        key, aim = sent.get("key", [""])[0].strip(), _own_page(sent.get("next", [""])[0])
+        try:
+            await self._keys.person(key)
+        except Unrecognised:
+            problem = "This key is not known here. Look whether all of it is there."
+            return self._page(visit, "sign_in.html", status=403, next=aim, problem=problem)
+        digest = hashlib.sha256(key.encode()).hexdigest()
+        # A session of its own: who knew the one before knows nothing of this one.
+        session = self._sessions.begin(self._clock.now(), key=digest)
+        return self._to(visit, aim, session)
+
+    async def _sign_out(self, visit: _Visit) -> Response:
+        await self._sent(visit)
+        return self._to(visit, SIGN_IN, self._sessions.begin(self._clock.now()))
+
+    # Items
+
+    async def _list(self, visit: _Visit) -> Response:
+        if visit.person is None:
+            return self._to_sign_in(visit)
+        asked = {name: visit.query.get(name, "") for name in ("text", "workflow", "task", "role")}
+        filters = ItemFilters(
+            text=asked["text"],
+            workflow=asked["workflow"],
+            task=asked["task"],
+            role=asked["role"],
+        )
+        number = visit.query.get("page", "1")
+        if not number.isdecimal() or len(number) > 6:
+            raise BadQuestion(f"`page` must be a number from 1. Got: {len(number)} characters.")
+        page = await self._desk.items(visit.person, filters, int(number))
+        own = [one for one in self._desk.types if not visit.person.roles.isdisjoint(one.roles)]
+        roles = {role for one in own for role in one.roles} & visit.person.roles
+        choices = {
+            "workflow": {one.workflow for one in own},
+            "task": {one.task for one in own},
+            "role": roles,
+        }
+
+        def at(place: int) -> str:
+            given = {name: text for name, text in asked.items() if text}
+            return f"{HOME}?{urlencode({**given, 'page': place})}"
+
+        more = ", and more that expire later" if page.is_cut else ""
+        return self._page(
+            visit,
+            "list.html",
+            groups=list(wording.groups(page.items, self._clock.now())),
+            count=f"{page.total} open{more}"
+            + (f", page {page.page} of {page.pages}" if page.pages > 1 else ""),
+            filters=filters,
+            is_filtered=any(asked.values()),
+            selects=[
+                (name, name.capitalize(), asked[name], sorted(options))
+                for name, options in choices.items()
+                if len(options) > 1
+            ],
+            before=at(page.page - 1) if page.page > 1 else "",
+            after=at(page.page + 1) if page.page < page.pages else "",
+        )
+
+    async def _item(self, visit: _Visit) -> Response:
+        if visit.person is None:
+            return self._to_sign_in(visit)
+        item = await self._desk.item(visit.person, visit.query.get("id", ""))
+        return self._show(visit, item)
+
+    async def _answer(self, visit: _Visit) -> Response:
+        sent = await self._sent(visit)
+        if visit.person is None:
+            raise _NotSent
+        item = await self._desk.item(visit.person, visit.query.get("id", ""))
+        return await self._answered(visit, visit.person, item, sent)
+
+    # Links
+
+    async def _by_link(self, visit: _Visit) -> Response:
+        person = self._linked(visit)
+        item = await self._desk.item(person, visit.query["id"])
+        receipt = visit.session.receipt(visit.query["id"])
+        if receipt is not None:
+            told = wording.told(item.document, receipt)
+            assert told is not None
+            return self._note(visit, 200, wording.Note(heading=told.heading, text=told.text))
+        if not item.is_open:
+            raise NoSuchItem
+        return self._show(visit, item)
+
+    async def _answer_by_link(self, visit: _Visit) -> Response:
+        person = self._linked(visit)
+        sent = await self._sent(visit)
+        item = await self._desk.item(person, visit.query["id"])
+        return await self._answered(visit, person, item, sent)
+
+    def _linked(self, visit: _Visit) -> Person:
+        """Return who a link makes of somebody.
+
+        Raises:
+            NoSuchItem: it opens nothing.
+        """
+        task_id, until, signature = (
+            visit.query.get(name, "") for name in ("id", "until", "signature")
+        )
+        if not self._links.opens(task_id, until, signature, now=self._clock.now()):
+            raise NoSuchItem
+        return Person(name=BY_LINK, only=task_id)
+
+    # Answers
+
+    async def _answered(
+        self, visit: _Visit, person: Person, item: ItemDetail, sent: Texts
+    ) -> Response:
+        task_id = item.document["task_id"]
+        form = Form(item.document["contract"])
+        filled = form.read(sent)
+        problems: Mapping[str, str] = filled.problems
+        if problems and not item.is_open:
+            return self._to(visit, visit.address)
+        key = sent.get("answer", [""])[0]
+        if not problems:
+            try:
+                done = await self._desk.answer(person, task_id, filled.data, key or None)
+            except AnsweredAlready as error:
+                came = "faster", error.outcome
+            except AnsweredTooLate:
+                came = "late", ""
+            except BadAnswer as error:
+                problems = _by_field(form, error) or {"": "The answer does not fit this item."}
+            except UndecidedAnswer:
+                return self._show(visit, item, status=500, sent=sent, told=_UNDECIDED)
+            except OutboxError as error:
+                if not error.retryable:
+                    raise
+                # With the same key: sent again, it is the same answer.
+                return self._show(visit, item, status=503, sent=sent, told=_UNKNOWN, key=key)
+            else:
+                came = "answered", done.outcome
+        if problems:
+            return self._show(visit, item, status=422, sent=sent, problems=problems)
+        return self._to(visit, visit.address, visit.session.with_receipt(task_id, *came))
+
+    def _show(
+        self,
+        visit: _Visit,
+        item: ItemDetail,
+        *,
+        status: int = 200,
+        sent: Texts | None = None,
+        problems: Mapping[str, str] | None = None,
+        told: wording.Told | None = None,
+        key: str = "",
+    ) -> Response:
+        """Return the page of an item, with its form if it waits for an answer."""
+        document = item.document
+        told = told or wording.told(document, visit.session.receipt(document["task_id"]))
+        form = Form(document["contract"]) if told is None or sent is not None else None
+        shown: dict[str, str] = {}
+        summary: list[tuple[str, str]] = []
+        for pointer, said in (problems or {}).items():
+            one = form.field_at(pointer) if form else None
+            if one is not None:
+                shown[one.pointer] = said
+            named = f"{one.title}{' ' if one.title.endswith('?') else ': '}{said}" if one else said
+            summary.append((anchor(one) if one else "", named))
+        return self._page(
+            visit,
+            "item.html",
+            status=status,
+            heading=document.get("title") or document["task"],
+            about=wording.about(document, self._clock.now()),
+            kept=None
+            if visit.is_link
+            else f"{document['instance']} · {human(document['workflow'])}",
+            read_model=document["read_model"],
+            told=told,
+            form=form,
+            texts=form.defaults() if form and sent is None else sent or {},
+            problems=shown,
+            summary=summary,
+            action=visit.address,
+            answer=key or uuid.uuid4().hex,
+        )
+
+    # What every page has
+
+    async def _sent(self, visit: _Visit) -> Texts:
+        """Return the fields of a form that was made for this session.
+
+        Raises:
+            _NotSent: it was not.
+        """
+        kind = visit.request.headers.get("content-type", "").partition(";")[0].strip()
+        body = bytearray()
+        async for part in visit.request.stream():
+            body += part
+            if len(body) > MOST_BYTES:
+                raise _NotSent
+        try:
+            sent = parse_qs(
+                body.decode("ascii"),
+                keep_blank_values=True,
+                errors="strict",
+                max_num_fields=MOST_FIELDS,
+            )
+        except ValueError:
+            raise _NotSent from None
+        token = sent.get("token", [""])[0]
+        is_form = kind == "application/x-www-form-urlencoded"
+        if not is_form or not self._sessions.is_token(token, visit.session):
+            raise _NotSent
+        return {
+            name: texts
+            for name, texts in sent.items()
+            if name in ("key", "next", "answer") or name.startswith(PREFIX)
+        }
+
+    def _page(
+        self, visit: _Visit | None, template: str, *, status: int = 200, **shown: Any
+    ) -> Response:
+        """Return a page; a browser without a session gets one with it."""
+        token = "" if visit is None else self._sessions.token(visit.session)
+        # Who has a link is nobody here, also in a browser that somebody has signed in with.
+        person = None if visit is None or visit.is_link else visit.person
+        text = self._templates.render(template, token=token, person=person, **shown)
+        response = Response(text, status, dict(_HEADERS), "text/html; charset=utf-8")
+        if status == 503:
+            response.headers["Retry-After"] = "2"
+        if visit is not None:
+            self._keep(visit, response, visit.session)
+        return response
+
+    def _to(self, visit: _Visit, address: str, session: Session | None = None) -> Response:
+        response = RedirectResponse(address, 303, dict(_HEADERS))
+        self._keep(visit, response, session or visit.session)
+        return response
+
+    def _to_sign_in(self, visit: _Visit) -> Response:
+        return self._to(visit, f"{SIGN_IN}?{urlencode({'next': visit.address})}")
+
+    def _keep(self, visit: _Visit, response: Response, session: Session) -> None:
+        text = self._sessions.text(session)
+        if text != visit.request.cookies.get(COOKIE):
+            response.set_cookie(
+                COOKIE,
+                text,
+                max_age=int(LIFE.total_seconds()),
+                path=HOME,
+                secure=self._is_secure,
+                httponly=True,
+                samesite="strict",
+            )
+
+    def _note(self, visit: _Visit | None, status: int, note: wording.Note) -> Response:
+        return self._page(visit, "note.html", status=status, note=note)
+
+
+def _by_field(form: Form, error: BadAnswer) -> dict[str, str]:
+    """Return what is wrong with an answer: what its field asks for, and the rule that it breaks."""
+    found: dict[str, str] = {}
+    for one in error.problems:
+        field = form.field_at(one.pointer)
+        asked = f"{sentence(field)} " if field is not None and field.rule else ""
+        found.setdefault(one.pointer, f"{asked}What you gave does not fit: {one.rule}.")
+    return found
+
+
+async def _static(name: str) -> Response:
+    if name not in STATIC:
+        return Response(status_code=404, headers=dict(_HEADERS))
+    kind, content = STATIC[name]
+    headers = {**_HEADERS, "Cache-Control": "public, max-age=31536000, immutable"}
+    return Response(content, 200, headers, kind)
+
+
+def _comes_from_elsewhere(request: Request) -> bool:
+    """Say whether another site has led here. The browser keeps the cookie back then, so a page
+    that leads to itself comes first: else who is signed in would be asked for the key again.
+    """
+    is_from_elsewhere = request.headers.get("sec-fetch-site") == "cross-site"
+    return is_from_elsewhere and request.method == "GET" and COOKIE not in request.cookies
+
+
+def _own_page(address: str) -> str:
+    """Return an address that leads to a page of ours, whatever was asked for."""
+    is_own = address.startswith((f"{HOME}?", f"{wording.ITEM_PATH}?"))
+    return address if is_own and address.isprintable() else HOME

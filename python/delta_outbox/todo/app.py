@@ -18,6 +18,7 @@ from delta_outbox.todo.desk import Desk
 from delta_outbox.todo.failures import failure
 from delta_outbox.todo.limits import check_headers
 from delta_outbox.todo.openapi import contract_schemas
+from delta_outbox.todo.pages.router import Pages
 from delta_outbox.todo.rates import Rates
 from delta_outbox.todo.routes import api
 
@@ -30,7 +31,7 @@ _HEADERS: Final = {
 
 
 def create_app(desk: Desk, settings: TodoSettings, *, credentials: Credentials) -> FastAPI:
-    """Return the application. Routers are included here; the API's is below `/items`, `/answers`.
+    """Return the application. The API is below `/items` and `/answers`, the pages below `/todo`.
 
     Args:
         desk: the items.
@@ -47,6 +48,7 @@ def create_app(desk: Desk, settings: TodoSettings, *, credentials: Credentials) 
         app.add_exception_handler(status, _no_such_place)
     app.add_exception_handler(RequestValidationError, _bad_request)
     app.include_router(api(desk, credentials, Rates(settings.rate_per_second)))
+    app.include_router(Pages(desk, settings, credentials=credentials).router())
 
     @app.get("/healthz", include_in_schema=False)
     async def healthz() -> dict[str, str]:

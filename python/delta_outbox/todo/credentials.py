@@ -84,9 +84,24 @@ class KeyRing:
         Raises:
             NotInTime: nobody knows whether it counts still.
         """
+        return person_of(token, self._current())
+
+    def holder(self, key_id: str) -> Person | None:
+        """Return whom the key of an id stands for, None if it does not count.
+
+        Args:
+            key_id: of a key that somebody has shown before.
+
+        Raises:
+            NotInTime: nobody knows whether it counts still.
+        """
+        key = self._current().get(key_id)
+        return key and key.holder
+
+    def _current(self) -> Mapping[str, Key]:
         if self._monotonic() - self._read_at > MOST_AGE:
             raise NotInTime("nobody knows which keys count")
-        return person_of(token, self._keys)
+        return self._keys
 
     async def caught_up(self, seconds: float) -> None:
         """Wait until the keys that are known may let somebody in.
@@ -140,6 +155,21 @@ class Credentials:
         elif self._tokens is not None:
             with contextlib.suppress(BadToken):
                 found = await asyncio.to_thread(self._tokens.person, token)
+        if found is None:
+            raise Unrecognised
+        return found
+
+    def holder(self, key_id: str) -> Person:
+        """Return whom an API key stands for that somebody has shown before.
+
+        Args:
+            key_id: its id.
+
+        Raises:
+            Unrecognised: it does not count any more.
+            NotInTime: nobody can say now.
+        """
+        found = self._keys.holder(key_id)
         if found is None:
             raise Unrecognised
         return found

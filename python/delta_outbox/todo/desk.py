@@ -179,7 +179,7 @@ class Desk:
 
     def __init__(self, thread: ItemThread, *, clock: Clock) -> None:
         self._thread = thread
-        self._clock = clock
+        self.clock = clock
 
     @property
     def types(self) -> Sequence[ItemType]:
@@ -312,7 +312,7 @@ class Desk:
             opened_at=item.opened_at,
             due_at=item.due_at,
             expires_at=item.expires_at,
-            is_overdue=item.due_at is not None and item.due_at <= self._clock.now(),
+            is_overdue=item.due_at is not None and item.due_at <= self.clock.now(),
         )
 
 

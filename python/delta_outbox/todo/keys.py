@@ -39,6 +39,11 @@ class Key:
     added_at: str
     added_by: str
 
+    @property
+    def holder(self) -> Person:
+        """Return whom it stands for."""
+        return Person(name=self.person, roles=frozenset(self.roles))
+
     def kept(self) -> dict[str, object]:
         """Return what is written down of it."""
         return {**self.shown(), "sha256": self.sha256}
@@ -100,6 +105,16 @@ def looks_like_key(token: str) -> bool:
     return token.startswith(f"{PREFIX}_")
 
 
+def id_of(token: str) -> str | None:
+    """Return the id that a token names, of a key that there may be; None if it is none of a key.
+
+    Args:
+        token: that somebody has sent.
+    """
+    found = _TOKEN.fullmatch(token)
+    return found[1] if found else None
+
+
 def person_of(token: str, keys: Mapping[str, Key]) -> Person | None:
     """Return whom a token stands for; None if it is no key, or none any more.
 
@@ -116,7 +131,7 @@ def person_of(token: str, keys: Mapping[str, Key]) -> Person | None:
     is_right = hmac.compare_digest(_hash(secret), key.sha256 if key else _NOBODY)
     if key is None or found is None or not is_right:
         return None
-    return Person(name=key.person, roles=frozenset(key.roles))
+    return key.holder
 
 
 def _hash(secret: str) -> str:

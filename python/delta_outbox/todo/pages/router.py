@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
+import secrets
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final
 from urllib.parse import parse_qs, urlencode
 
 from fastapi import APIRouter, Request
@@ -15,21 +15,20 @@ from fastapi.responses import RedirectResponse, Response
 
 from delta_outbox.core.errors import OutboxError
 from delta_outbox.core.redaction import describe
-from delta_outbox.todo.credentials import Unrecognised
+from delta_outbox.core.settings import TodoSettings
+from delta_outbox.todo import keys
+from delta_outbox.todo.credentials import Credentials, Unrecognised
 from delta_outbox.todo.desk import BadQuestion, Desk, ItemDetail, ItemFilters, NoSuchItem
 from delta_outbox.todo.pages import wording
 from delta_outbox.todo.pages.fields import human
 from delta_outbox.todo.pages.form import PREFIX, Form, Texts, sentence
+from delta_outbox.todo.pages.links import LEAST_SECRET, Links
 from delta_outbox.todo.pages.links import PATH as LINK_PATH
-from delta_outbox.todo.pages.links import Links
 from delta_outbox.todo.pages.rendering import STATIC, Templates, anchor
 from delta_outbox.todo.pages.sessions import COOKIE, LIFE, Session, Sessions
 from delta_outbox.todo.people import Person
 from delta_outbox.workflow_engine.item_decisions import BadAnswer, UndecidedAnswer
 from delta_outbox.workflow_engine.items import AnsweredAlready, AnsweredTooLate
-
-if TYPE_CHECKING:
-    from delta_outbox.core.clock import Clock
 
 logger: Final = logging.getLogger(__name__)
 
@@ -84,23 +83,13 @@ _NOT_FOUND: Final = wording.Note(
 )
 
 
-class Keys(Protocol):
-    """Recognises people by their keys."""
-
-    async def person(self, token: str) -> Person:
-        """Return whose key it is, or raise Unrecognised."""
-
-    async def person_of_digest(self, digest: str) -> Person:
-        """Return whose key has this SHA-256, in hexadecimal digits, or raise Unrecognised."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Visit:
     """A request, and who makes it."""
 
     request: Request
     session: Session
-    person: Person | None
+    person: Person | None = None
 
     @property
     def query(self) -> Mapping[str, str]:
@@ -127,25 +116,22 @@ class Pages:
 
     Args:
         desk: the items.
-        keys: recognise people.
-        secret: of the settings, `[todo] link_secret`, at least 32 characters; servers beside each
-            other have the same.
-        is_secure: browsers reach the pages by TLS, and send the cookie no other way.
-        clock: the time.
+        settings: `[todo]`. Without `link_secret` there are no links, and everybody signs in anew
+            when the server was started again.
+        credentials: recognise people by their API keys.
 
     Raises:
-        BadSettings: the secret is too short.
+        BadSettings: `link_secret` is too short.
     """
 
-    def __init__(
-        self, desk: Desk, keys: Keys, *, secret: str, is_secure: bool, clock: Clock
-    ) -> None:
+    def __init__(self, desk: Desk, settings: TodoSettings, *, credentials: Credentials) -> None:
+        secret = settings.link_secret or secrets.token_urlsafe(LEAST_SECRET)
         self._desk = desk
-        self._keys = keys
+        self._credentials = credentials
         self._sessions = Sessions(secret)
         self._links = Links(secret)
-        self._is_secure = is_secure
-        self._clock = clock
+        self._is_secure = bool(settings.tls_certificate) or settings.behind_proxy
+        self._clock = desk.clock
         self._templates = Templates()
 
     def router(self) -> APIRouter:
@@ -171,8 +157,9 @@ class Pages:
         async def serve(request: Request) -> Response:
             if _comes_from_elsewhere(request):
                 return self._note(None, 200, _CONTINUE)
-            visit = await self._visit(request)
+            visit = _Visit(request=request, session=self._sessions.begin(self._clock.now()))
             try:
+                visit = self._recognised(visit)
                 return await handler(self, visit)
             except NoSuchItem:
                 return self._note(visit, 404, _NOT_FOUND)
@@ -191,16 +178,19 @@ class Pages:
 
         return serve
 
-    async def _visit(self, request: Request) -> _Visit:
-        now = self._clock.now()
-        session = self._sessions.read(request.cookies.get(COOKIE, ""), now)
-        person = None
-        if session is not None and session.key:
-            try:
-                person = await self._keys.person_of_digest(session.key)
-            except Unrecognised:
-                session = None
-        return _Visit(request=request, session=session or self._sessions.begin(now), person=person)
+    def _recognised(self, visit: _Visit) -> _Visit:
+        """Return a visit with its session, if there is one, and whoever has signed in with it."""
+        text = visit.request.cookies.get(COOKIE, "")
+        session = self._sessions.read(text, self._clock.now())
+        if session is None:
+            return visit
+        if not session.key:
+            return replace(visit, session=session)
+        try:
+            person = self._credentials.holder(session.key)
+        except Unrecognised:
+            return visit
+        return replace(visit, session=session, person=person)
 
     # Signing in and out
 
@@ -212,14 +202,16 @@ class Pages:
     async def _sign_in(self, visit: _Visit) -> Response:
         sent = await self._sent(visit)
         key, aim = sent.get("key", [""])[0].strip(), _own_page(sent.get("next", [""])[0])
+        key_id = keys.id_of(key)
         try:
-            await self._keys.person(key)
+            if key_id is None:  # a JWT is not for a person to type
+                raise Unrecognised
+            await self._credentials.person(key)
         except Unrecognised:
             problem = "This key is not known here. Look whether all of it is there."
             return self._page(visit, "sign_in.html", status=403, next=aim, problem=problem)
-        digest = hashlib.sha256(key.encode()).hexdigest()
         # A session of its own: who knew the one before knows nothing of this one.
-        session = self._sessions.begin(self._clock.now(), key=digest)
+        session = self._sessions.begin(self._clock.now(), key=key_id)
         return self._to(visit, aim, session)
 
     async def _sign_out(self, visit: _Visit) -> Response:
@@ -428,9 +420,15 @@ class Pages:
         }
 
     def _page(
-        self, visit: _Visit | None, template: str, *, status: int = 200, **shown: Any
+        self,
+        visit: _Visit | None,
+        template: str,
+        *,
+        status: int = 200,
+        keeps: bool = True,
+        **shown: Any,
     ) -> Response:
-        """Return a page; a browser without a session gets one with it."""
+        """Return a page. If its session is to be kept, a browser without one gets it."""
         token = "" if visit is None else self._sessions.token(visit.session)
         # Who has a link is nobody here, also in a browser that somebody has signed in with.
         person = None if visit is None or visit.is_link else visit.person
@@ -438,13 +436,14 @@ class Pages:
         response = Response(text, status, dict(_HEADERS), "text/html; charset=utf-8")
         if status == 503:
             response.headers["Retry-After"] = "2"
-        if visit is not None:
+        if visit is not None and keeps:
             self._keep(visit, response, visit.session)
         return response
 
     def _to(self, visit: _Visit, address: str, session: Session | None = None) -> Response:
         response = RedirectResponse(address, 303, dict(_HEADERS))
-        self._keep(visit, response, session or visit.session)
+        if session is not None:
+            self._keep(visit, response, session)
         return response
 
     def _to_sign_in(self, visit: _Visit) -> Response:
@@ -464,7 +463,8 @@ class Pages:
             )
 
     def _note(self, visit: _Visit | None, status: int, note: wording.Note) -> Response:
-        return self._page(visit, "note.html", status=status, note=note)
+        # A session that could not be read now, or was not sent from elsewhere, stays as it is.
+        return self._page(visit, "note.html", status=status, keeps=False, note=note)
 
 
 def _by_field(form: Form, error: BadAnswer) -> dict[str, str]:

@@ -39,8 +39,7 @@ class Session:
     Args:
         name: of the session, random.
         began_at: seconds since 1970.
-        key: names the key that somebody has signed in with, and cannot be used as one; empty if
-            nobody has.
+        key: the id of the API key that somebody has signed in with; empty if nobody has.
         receipts: of answers, the newest first.
     """
 
@@ -90,7 +89,7 @@ class Sessions:
 
         Args:
             now: the moment, with its zone.
-            key: that somebody has signed in with.
+                key: the id of the API key that somebody has signed in with.
         """
         return Session(name=secrets.token_urlsafe(16), began_at=int(now.timestamp()), key=key)
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from delta_outbox.core.errors import OutboxError
 from delta_outbox.core.instants import iso_text
 from delta_outbox.workflow_engine.item_decisions import BadAnswer, Problem
 from delta_outbox.workflow_engine.items import (
@@ -163,10 +162,3 @@ class PlainItems:
             status="done",
             repeated=repeated,
         )
-
-
-class NotConfirmed(OutboxError):
-    """An answer of which nothing is known in time."""
-
-    code = "NOT_IN_TIME"
-    retryable = True

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
+import asyncio
+import queue
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Literal
 
-from fastapi import FastAPI
 from pydantic import BaseModel, Field
+from tests.unit.todo.memory_items import MemoryKeys
 from tests.unit.todo.pages.plain_items import PlainItems
 
 from delta_outbox.core.clock import SystemClock
-from delta_outbox.todo.credentials import Unrecognised
+from delta_outbox.core.settings import TodoSettings
+from delta_outbox.todo.app import create_app
+from delta_outbox.todo.credentials import Credentials, KeyRing
 from delta_outbox.todo.desk import Desk
 from delta_outbox.todo.pages.links import Links
-from delta_outbox.todo.pages.router import Pages
-from delta_outbox.todo.people import Person
+from delta_outbox.todo.server import listening, run
 
 SECRET = "a secret of tests, which is long enough"
-KEY, OTHER_KEY = "key-of-ada", "key-of-bob"
 EVIL = "<script>document.title = 'taken'</script><img src=x onerror=\"document.title='taken'\">"
 
 
@@ -46,39 +50,41 @@ class Choice(BaseModel):
     choice: Literal["continue", "cancel"] = Field(title="How shall we go on?")
 
 
-class PlainKeys:
-    """Keys of people, as the credentials of a server know them."""
-
-    def __init__(self) -> None:
-        self.people = {
-            KEY: Person(name="Ada", roles=frozenset({"support", "billing"})),
-            OTHER_KEY: Person(name="Bob", roles=frozenset({"warehouse"})),
-        }
-
-    async def person(self, token: str) -> Person:
-        if token not in self.people:
-            raise Unrecognised
-        return self.people[token]
-
-    async def person_of_digest(self, digest: str) -> Person:
-        for key, person in self.people.items():
-            if hashlib.sha256(key.encode()).hexdigest() == digest:
-                return person
-        raise Unrecognised
-
-
 class Site:
-    """Pages with some items."""
+    """Pages with some items, and two people with keys.
 
-    def __init__(self) -> None:
+    Args:
+        settings: `[todo]`.
+    """
+
+    def __init__(self, settings: TodoSettings | None = None) -> None:
+        self.settings = settings or TodoSettings(link_secret=SECRET)
         self.clock = SystemClock()
         self.items = PlainItems()
-        self.keys = PlainKeys()
+        self.keys = MemoryKeys()
+        self.key = self.keys.add("Ada", "support", "billing")
+        self.other_key = self.keys.add("Bob", "support", "billing")
         self.links = Links(SECRET)
-        desk: Any = Desk(self.items, clock=self.clock)
-        pages = Pages(desk, self.keys, secret=SECRET, is_secure=False, clock=self.clock)
-        self.app = FastAPI(openapi_url=None)
-        self.app.include_router(pages.router())
+        self.ring = KeyRing(lambda: self.keys)
+
+    @contextmanager
+    def served(self) -> Iterator[str]:
+        """Serve the pages for a block, and yield their address."""
+        desk = Desk(self.items, clock=self.clock)  # type: ignore[arg-type]
+        app = create_app(desk, self.settings, credentials=Credentials(self.ring, None))
+        stop, places = threading.Event(), queue.Queue[str]()
+        with listening("127.0.0.1", 0) as listener:
+            serving = threading.Thread(
+                target=lambda: asyncio.run(run(app, self.settings, listener, stop, places.put))
+            )
+            self.ring.start()
+            serving.start()
+            try:
+                yield places.get(timeout=30)
+            finally:
+                stop.set()
+                serving.join()
+                self.ring.stop()
 
     def fill(self) -> None:
         """Open the items that are shown."""

@@ -89,7 +89,7 @@ class Sessions:
 
         Args:
             now: the moment, with its zone.
-                key: the id of the API key that somebody has signed in with.
+            key: the id of the API key that somebody has signed in with.
         """
         return Session(name=secrets.token_urlsafe(16), began_at=int(now.timestamp()), key=key)
 

@@ -406,6 +406,11 @@ def _todo(parser: argparse.ArgumentParser) -> None:
         "--outcome", metavar="NAME", help="refuse the answer if it means another outcome"
     )
     _by_whom(complete)
+    link = action("link", "Make a signed link to one item, for somebody without a key.")
+    link.add_argument("id", metavar="ID", help="the task identifier")
+    link.add_argument(
+        "--until", type=arguments.instant, metavar="TIME", help="(default: until the item is over)"
+    )
     serve = action("serve", "Let people and third parties answer items over HTTP.")
     serve.add_argument(
         "--port",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from delta_outbox.cli import todo_server
+from delta_outbox.cli import todo_link, todo_server
 from delta_outbox.cli.outcome import Invocation, Outcome
 from delta_outbox.core.errors import WrongUsage
 
@@ -175,5 +175,6 @@ _COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace, Invocation], Outcome
     "list": list_,
     "show": show,
     "complete": complete,
+    "link": todo_link.link,
     **todo_server.COMMANDS,
 }

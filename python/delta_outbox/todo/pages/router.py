@@ -135,7 +135,7 @@ class Pages:
         self._templates = Templates()
 
     def router(self) -> APIRouter:
-        """Return the routes, all below /todo."""
+        """Return the routes: all below /todo, and the way there."""
         router = APIRouter(include_in_schema=False)
         for path, method, handler in (
             (HOME, "GET", Pages._list),
@@ -148,6 +148,7 @@ class Pages:
             (LINK_PATH, "POST", Pages._answer_by_link),
         ):
             router.add_api_route(path, self._served(handler), methods=[method])
+        router.add_api_route("/", _way_in, methods=["GET"])
         router.add_api_route("/todo/static/{name}", _static, methods=["GET"])
         return router
 
@@ -361,11 +362,11 @@ class Pages:
         form = Form(document["contract"]) if told is None or sent is not None else None
         shown: dict[str, str] = {}
         summary: list[tuple[str, str]] = []
-        for pointer, said in (problems or {}).items():
+        for pointer, text in (problems or {}).items():
             one = form.field_at(pointer) if form else None
             if one is not None:
-                shown[one.pointer] = said
-            named = f"{one.title}{' ' if one.title.endswith('?') else ': '}{said}" if one else said
+                shown[one.pointer] = text
+            named = f"{one.title}{' ' if one.title.endswith('?') else ': '}{text}" if one else text
             summary.append((anchor(one) if one else "", named))
         return self._page(
             visit,
@@ -475,6 +476,10 @@ def _by_field(form: Form, error: BadAnswer) -> dict[str, str]:
         asked = f"{sentence(field)} " if field is not None and field.rule else ""
         found.setdefault(one.pointer, f"{asked}What you gave does not fit: {one.rule}.")
     return found
+
+
+async def _way_in() -> Response:
+    return RedirectResponse(HOME, 303, dict(_HEADERS))
 
 
 async def _static(name: str) -> Response:

@@ -50,6 +50,11 @@ class PlainItems:
     trouble: list[Exception] = field(default_factory=list)
     counted: list[tuple[str, str | None, Mapping[str, Any]]] = field(default_factory=list)
 
+    def forget(self) -> None:
+        """Forget all that was."""
+        for held in (self.items, self.trouble, self.counted):
+            held.clear()
+
     def add(
         self,
         task_id: str,

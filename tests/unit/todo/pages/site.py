@@ -87,7 +87,8 @@ class Site:
                 self.ring.stop()
 
     def fill(self) -> None:
-        """Open the items that are shown."""
+        """Open the items that are shown, and no others."""
+        self.items.forget()
         now = datetime.now(UTC).replace(microsecond=0)
         hour, day = timedelta(hours=1), timedelta(days=1)
         case = {

@@ -96,7 +96,7 @@ class KeyRing:
             NotInTime: nobody knows whether it counts still.
         """
         key = self._current().get(key_id)
-        return key and key.holder
+        return None if key is None else key.holder
 
     def _current(self) -> Mapping[str, Key]:
         if self._monotonic() - self._read_at > MOST_AGE:

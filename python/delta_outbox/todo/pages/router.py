@@ -247,13 +247,15 @@ class Pages:
             given = {name: text for name, text in asked.items() if text}
             return f"{HOME}?{urlencode({**given, 'page': place})}"
 
-        more = ", and more that expire later" if page.is_cut else ""
+        # A list may be a second old: who has just answered is not asked again.
+        items = [one for one in page.items if visit.session.receipt(one.task_id) is None]
+        count = f"{page.total - len(page.items) + len(items)} open"
+        count += ", and more that expire later" if page.is_cut else ""
         return self._page(
             visit,
             "list.html",
-            groups=list(wording.groups(page.items, self._clock.now())),
-            count=f"{page.total} open{more}"
-            + (f", page {page.page} of {page.pages}" if page.pages > 1 else ""),
+            groups=list(wording.groups(items, self._clock.now())),
+            count=count + (f", page {page.page} of {page.pages}" if page.pages > 1 else ""),
             filters=filters,
             is_filtered=any(asked.values()),
             selects=[

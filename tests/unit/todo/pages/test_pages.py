@@ -209,6 +209,15 @@ def test_an_answer_counts_and_the_page_says_so(site: Site, ada: Client) -> None:
     assert [("refund-A-1002", "Ada", {"choice": "cancel"})] == site.items.counted
 
 
+def test_who_has_answered_is_not_asked_again(site: Site, ada: Client) -> None:
+    """A list that was read a moment too early leaves out what this browser has answered."""
+    send(ada, ITEM, CANCEL)
+    site.items.items["refund-A-1002"].outcome = None
+    page = ada.get("/todo").text
+    assert "4 open" in page
+    assert "refund-A-1002" not in page
+
+
 def test_the_same_form_twice_is_one_answer(site: Site, ada: Client) -> None:
     """A form that is sent again, by a second click or after "back", is a repeat."""
     page = ada.get(ITEM).text

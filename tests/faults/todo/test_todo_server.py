@@ -31,8 +31,9 @@ from delta_outbox.runtime.session import using_server
 pytestmark = pytest.mark.rest
 
 AUTHOR = Path(__file__).with_name("author")
-CASES = ("first", "killed", "many", "same")
+CASES = ("first", "killed", "linked", "many", "page", "same")
 HURRY = 50  # answers at once around the expiry
+SECRET = "a secret of tests, which is long enough"
 ANSWER_SECONDS = 60  # the machine of a test may be busy
 ADDRESS = re.compile(r"Answering at (http://127\.0\.0\.1:\d+) \(process (\d+)\)")
 
@@ -103,7 +104,8 @@ def shop(
     house = House(root=home.root, environment={**plain_environment, "OUTBOX_HOME": str(home.root)})
     house.settings(
         'type = "jsonl"\npath = "delivered"\n\n[workflows]\nmodules = ["visits"]\n\n'
-        f"[todo]\nport = 0\nanswer_seconds = {ANSWER_SECONDS}\nrate_per_second = 1000"
+        f"[todo]\nport = 0\nanswer_seconds = {ANSWER_SECONDS}\nrate_per_second = 1000\n"
+        f'link_secret = "{SECRET}"'
     )
     (home.root.parent / "dbt_project.yml").write_text("name: shop\n")
     shutil.copy(AUTHOR / "visits.py", home.root.parent)
@@ -227,6 +229,49 @@ def test_one_outcome_around_the_expiry(shop: Shop) -> None:
 
 def _is_refused(client: httpx.Client, who: dict[str, str]) -> bool:
     return client.get("/items", headers=who).status_code == 401
+
+
+def test_pages_of_two_servers_are_one(shop: Shop) -> None:
+    """Who signs in at one server is signed in at the other, and answers by a form what the item
+    asks for; a link opens its item at both, until it is over.
+    """
+    code, added = shop.house.run("todo", "keys", "add", "--person", "eve", "--role", "clerk")
+    assert 0 == code
+    one, other = shop.serve(), shop.serve()
+    page = one.get("/todo", follow_redirects=True)
+    sent = {"token": _hidden(page), "key": added["key"]}
+    wait_for(lambda: one.post("/todo/sign-in", data=sent).status_code == 303, limit=10)
+    other.cookies = one.cookies
+    wait_for(lambda: other.get("/todo").status_code == 200, limit=10)
+    assert "item?id=ask-page" in other.get("/todo").text
+    item = other.get("/todo/item?id=ask-page")
+    assert "Filled in for you: Case" in item.text
+    given = {"token": _hidden(item), "answer": _hidden(item, "answer"), "data/case": "page"}
+    broken = other.post("/todo/item?id=ask-page", data=given)
+    assert (422, True) == (broken.status_code, "Choose one of these." in broken.text)
+    given |= {"data/agreed": "true"}
+    for server in (one, other):
+        told = server.post("/todo/item?id=ask-page", data=given, follow_redirects=True)
+        assert "Thank you, your answer counts" in told.text, told.text
+    assert "yes" == shop.shown("ask-page")["outcome"]
+
+    code, made = shop.house.run("todo", "link", "ask-linked")
+    assert 0 == code
+    customer = httpx.Client(base_url=one.base_url, timeout=2 * ANSWER_SECONDS)
+    item = customer.get(made["path"])
+    sent = {"token": _hidden(item), "answer": _hidden(item, "answer"), "data/case": "linked"}
+    sent |= {"data/agreed": "false"}
+    told = customer.post(made["path"], data=sent, follow_redirects=True)
+    assert "Thank you, your answer counts" in told.text, told.text
+    assert "no" == shop.shown("ask-linked")["outcome"]
+    another = httpx.Client(base_url=other.base_url, timeout=2 * ANSWER_SECONDS)
+    wait_for(lambda: another.get(made["path"]).status_code == 404, limit=10)
+
+
+def _hidden(page: httpx.Response, name: str = "token") -> str:
+    found = re.search(rf'name="{name}" value="([^"]+)"', page.text)
+    assert found is not None, page.text
+    return found[1]
 
 
 def _told(found: httpx.Response) -> tuple[str, bool]:

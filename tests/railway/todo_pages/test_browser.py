@@ -144,6 +144,7 @@ def test_a_person_answers_an_item(
                 "code": "ABC",
                 "note": "Two lines,\nthe second one.",
                 "refund": None,
+                "order": "A-1001",
             },
         )
     ] == site.items.counted
@@ -216,7 +217,7 @@ def test_the_keyboard_is_enough(site: Site, opened: Callable[..., Page]) -> None
     until("Send answer")
     keys.press("Enter")
     expect(page.get_by_role("status")).to_contain_text("Thank you, your answer counts")
-    assert [("refund-A-1002", "Ada", {"choice": "cancel"})] == site.items.counted
+    assert [("refund-A-1002", "Ada", {"choice": "cancel", "order": "A-1001"})] == site.items.counted
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -329,7 +330,9 @@ def test_a_customer_answers_by_a_link(
     expect(page.get_by_role("button", name="Send answer")).to_have_count(0)
     other.goto(link)
     expect(other.get_by_role("heading", name="There is nothing here")).to_be_visible()
-    assert [("product-A-1005", "by link", {"choice": "continue"})] == site.items.counted
+    assert [
+        ("product-A-1005", "by link", {"choice": "continue", "order": "A-1005"})
+    ] == site.items.counted
 
 
 def test_search_filters_and_pages(site: Site, opened: Callable[..., Page]) -> None:

@@ -66,9 +66,23 @@ class Form:
         ]
         return max(holders, key=lambda one: len(one.pointer), default=None)
 
-    def defaults(self) -> dict[str, Sequence[str]]:
-        """Return what the fields hold before anybody fills them in."""
-        return self.texts({})
+    def known(self, read_model: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what a read model says of an answer: the values whose names and types are those
+        of fields. A contract must say which item an answer is about, and so does the read model.
+
+        Args:
+            read_model: of the item.
+        """
+        found: dict[str, Any] = {}
+        for one in self.fields:
+            value = read_model.get(one.key, MISSING)
+            if value is MISSING or value is None or one.kind in (Kind.GROUP, Kind.JSON, Kind.FIXED):
+                continue
+            problems: dict[str, str] = {}
+            read = _value(one, {name_of(one): _texts(one, value)}, problems)
+            if not problems and json_text(read) == json_text(value):
+                found[one.key] = value
+        return found
 
     def texts(self, data: Mapping[str, Any]) -> dict[str, Sequence[str]]:
         """Return what the fields hold that stand for an answer.
@@ -91,6 +105,18 @@ class Form:
             problems.setdefault("", "Give an object of JSON.")
             data = {}
         return Filled(data=data, problems=problems)
+
+
+def is_filled_in_by(one: Field, known: Mapping[str, Any]) -> bool:
+    """Say whether a field is most likely as it should be: the contract demands it, and the read
+    model knows it.
+
+    Args:
+        one: a field of the answer itself.
+        known: of the read model.
+    """
+    is_plain = one.kind in (Kind.TEXT, Kind.INTEGER)
+    return is_plain and one.key in known and one.required and one.default is MISSING
 
 
 def name_of(one: Field) -> str:

@@ -21,7 +21,7 @@ from delta_outbox.todo.credentials import Credentials, Unrecognised
 from delta_outbox.todo.desk import BadQuestion, Desk, ItemDetail, ItemFilters, NoSuchItem
 from delta_outbox.todo.pages import wording
 from delta_outbox.todo.pages.fields import human
-from delta_outbox.todo.pages.form import PREFIX, Form, Texts, sentence
+from delta_outbox.todo.pages.form import PREFIX, Form, Texts, is_filled_in_by, sentence
 from delta_outbox.todo.pages.links import LEAST_SECRET, Links
 from delta_outbox.todo.pages.links import PATH as LINK_PATH
 from delta_outbox.todo.pages.rendering import STATIC, Templates, anchor
@@ -362,6 +362,9 @@ class Pages:
         document = item.document
         told = told or wording.told(document, visit.session.receipt(document["task_id"]))
         form = Form(document["contract"]) if told is None or sent is not None else None
+        fields = form.fields if form else ()
+        known = form.known(document["read_model"]) if form else {}
+        filled_in = [one for one in fields if is_filled_in_by(one, known)]
         shown: dict[str, str] = {}
         summary: list[tuple[str, str]] = []
         for pointer, text in (problems or {}).items():
@@ -381,8 +384,9 @@ class Pages:
             else f"{document['instance']} · {human(document['workflow'])}",
             read_model=document["read_model"],
             told=told,
-            form=form,
-            texts=form.defaults() if form and sent is None else sent or {},
+            fields=[one for one in fields if one not in filled_in],
+            filled_in=filled_in,
+            texts=form.texts(known) if form and sent is None else sent or {},
             problems=shown,
             summary=summary,
             action=visit.address,

@@ -42,12 +42,14 @@ class Review(BaseModel):
     code: str = Field(pattern="^[A-Z]{3}$", title="Code of the case", max_length=3)
     note: str = Field(default="", max_length=2000, description="The customer does not see it.")
     refund: Money | None = None
+    order: str
 
 
 class Choice(BaseModel):
     """The answer of a customer."""
 
     choice: Literal["continue", "cancel"] = Field(title="How shall we go on?")
+    order: str = Field(min_length=1)
 
 
 class Site:
@@ -111,7 +113,7 @@ class Site:
         self.items.add(
             "review-A-0977",
             Review,
-            {"customer": EVIL},
+            {"customer": EVIL, "order": EVIL},
             opened_at=opened,
             instance=EVIL,
             due_at=now - 20 * hour,
@@ -151,7 +153,7 @@ class Site:
         self.items.add(
             "product-A-1005",
             Choice,
-            {"missing_product": "Kettle, blue", "order_without_it": "28.00 EUR"},
+            {"order": "A-1005", "missing_product": "Kettle, blue", "order_without_it": "28.00 EUR"},
             opened_at=opened,
             instance="A-1005",
             task="continue_without_missing_product",

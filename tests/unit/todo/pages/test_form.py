@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from delta_outbox.todo.pages.fields import Kind
-from delta_outbox.todo.pages.form import Form
+from delta_outbox.todo.pages.form import Form, is_filled_in_by
 
 # A browser sends a line break as two characters, and the form makes one of them.
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\r"), max_size=30)
@@ -165,7 +165,8 @@ def test_no_contract_and_no_text_breaks_a_form(schema: Any, texts: list[str]) ->
     problem of a field.
     """
     form = Form(schema if isinstance(schema, dict) else {"properties": schema, "type": "object"})
-    form.defaults()
+    form.texts({})
+    form.known({"a": texts, "": schema})
     filled = form.read({f"data{one.pointer}": texts for one in form.all_fields()})
     assert isinstance(filled.data, dict)
     assert {*filled.problems} <= {one.pointer for one in form.all_fields()} | {""}
@@ -290,6 +291,27 @@ def test_a_problem_says_what_to_do(pointer: str, text: str, said: str) -> None:
     """What is wrong is said of the field where it is wrong, and of no other."""
     filled = Form(SCHEMA).read({**GOOD, f"data{pointer}": [text]})
     assert {pointer: said} == filled.problems
+
+
+def test_a_read_model_fills_in_what_it_knows() -> None:
+    """Values of the read model stand in the fields of their names, if they are of their types."""
+
+    class Answer(BaseModel):
+        order: str
+        attempt: int
+        note: str = "none"
+        choice: Literal["a", "b"]
+        inner: Address
+
+    form = Form(Answer.model_json_schema())
+    known = form.known(
+        {"order": "A-1", "attempt": "first", "note": "old", "choice": "c", "inner": {}, "more": 1}
+    )
+    assert {"order": "A-1", "note": "old"} == known
+    assert ["A-1"] == form.texts(known)["data/order"]
+    assert ["order"] == [one.key for one in form.fields if is_filled_in_by(one, known)]
+    assert {"attempt": 3} == form.known({"attempt": 3, "order": None})
+    assert {} == form.known({"attempt": True, "order": 3})
 
 
 def test_a_deep_problem_is_shown_at_the_nearest_field() -> None:

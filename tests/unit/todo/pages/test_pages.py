@@ -20,8 +20,8 @@ from delta_outbox.todo.pages.sessions import COOKIE, LIFE, Sessions
 from delta_outbox.workflow_engine.item_decisions import UndecidedAnswer
 
 ITEM = "/todo/item?id=refund-A-1002"
-CONTINUE = {"data/choice": '"continue"'}
-CANCEL = {"data/choice": '"cancel"'}
+CONTINUE = {"data/choice": '"continue"', "data/order": "A-1"}
+CANCEL = {"data/choice": '"cancel"', "data/order": "A-1"}
 
 
 @pytest.fixture(scope="module")
@@ -206,7 +206,20 @@ def test_an_answer_counts_and_the_page_says_so(site: Site, ada: Client) -> None:
     assert "Thank you, your answer counts" == heading(page.text)
     assert "The outcome is: Cancel." in page.text
     assert '<form class="card answer"' not in page.text
-    assert [("refund-A-1002", "Ada", {"choice": "cancel"})] == site.items.counted
+    assert [("refund-A-1002", "Ada", {"choice": "cancel", "order": "A-1"})] == site.items.counted
+
+
+def test_what_the_item_says_is_filled_in(ada: Client) -> None:
+    """What the contract asks for to find the item is known, and nobody types it; it can be seen,
+    and is shown at once where it is wrong.
+    """
+    page = ada.get(ITEM).text
+    assert "<details>" in page
+    assert "Filled in for you: Order</summary>" in page
+    assert re.search(r'name="data/order"[^>]*>\nA-1001</textarea>', page)
+    wrong = send(ada, ITEM, {**CANCEL, "data/order": ""}).text
+    assert "<details open>" in wrong
+    assert "Order: Give at least 1 character." in wrong
 
 
 def test_who_has_answered_is_not_asked_again(site: Site, ada: Client) -> None:
@@ -357,7 +370,9 @@ def test_a_link_opens_one_item_and_ends_with_it(site: Site, address: str, browse
     told = send(browser, link, CONTINUE)
     assert "Thank you, your answer counts" == heading(told.text)
     assert "Thank you, your answer counts" == heading(browser.get(link).text)
-    assert [("product-A-1005", "by link", {"choice": "continue"})] == site.items.counted
+    assert [
+        ("product-A-1005", "by link", {"choice": "continue", "order": "A-1"})
+    ] == site.items.counted
     with another(address) as other:
         ended = other.get(link)
         assert (404, "There is nothing here") == (ended.status_code, heading(ended.text))

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from delta_outbox.todo.pages.fields import MISSING, Field, Kind, fields_of_schema, json_text
+from delta_outbox.todo.pages.contract_reader import fields_of_schema
+from delta_outbox.todo.pages.fields import MISSING, Field, Kind, json_text
 
 PREFIX: Final = "data"  # of the names of fields in the browser; their pointers follow
 MOST_DIGITS: Final = 400  # of a number

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-import secrets
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final
-from urllib.parse import parse_qs, urlencode
+from dataclasses import replace
+from typing import Final
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
@@ -21,94 +20,26 @@ from delta_outbox.todo.credentials import Credentials, Unrecognised
 from delta_outbox.todo.desk import BadQuestion, Desk, ItemDetail, ItemFilters, NoSuchItem
 from delta_outbox.todo.pages import wording
 from delta_outbox.todo.pages.fields import human
-from delta_outbox.todo.pages.form import PREFIX, Form, Texts, is_filled_in_by, sentence
-from delta_outbox.todo.pages.links import LEAST_SECRET, Links
+from delta_outbox.todo.pages.form import Form, Texts, is_filled_in_by, sentence
 from delta_outbox.todo.pages.links import PATH as LINK_PATH
-from delta_outbox.todo.pages.rendering import STATIC, Templates, anchor
-from delta_outbox.todo.pages.sessions import COOKIE, LIFE, Session, Sessions
+from delta_outbox.todo.pages.rendering import STATIC, anchor
+from delta_outbox.todo.pages.visits import (
+    HEADERS,
+    SIGN_IN,
+    NotSent,
+    Visit,
+    Visits,
+    comes_from_elsewhere,
+)
 from delta_outbox.todo.people import Person
 from delta_outbox.workflow_engine.item_decisions import BadAnswer, UndecidedAnswer
 from delta_outbox.workflow_engine.items import AnsweredAlready, AnsweredTooLate
 
 logger: Final = logging.getLogger(__name__)
 
-MOST_BYTES: Final = 1024 * 1024  # of a form
-MOST_FIELDS: Final = 1000  # of a form
-HOME: Final = "/todo"
-SIGN_IN: Final = "/todo/sign-in"
 BY_LINK: Final = "by link"  # the name of who answers by a link
 
-_HEADERS: Final = {
-    "Cache-Control": "no-store",  # so that "back" asks again, and shows the truth
-    "Content-Security-Policy": (
-        "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; "
-        "base-uri 'none'; frame-ancestors 'none'"
-    ),
-    "Referrer-Policy": "no-referrer",  # the address of a link is a secret
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-}
-
-_UNDECIDED: Final = wording.Told(
-    look="bad",
-    heading="Your answer could not be decided",
-    text="Something is wrong on our side. Your answer is not on record, and what you have typed is "
-    "still here. Tell whoever runs this service.",
-)
-_UNKNOWN: Final = wording.Told(
-    look="bad",
-    heading="Your answer is not confirmed yet",
-    text="Send it once more, as it is: it counts once, and then you are told what came of it.",
-)
-_CONTINUE: Final = wording.Note(
-    heading="One moment", text="If this page stays, go on by yourself.", next="", link="Continue"
-)
-_NOT_SENT: Final = wording.Note(
-    heading="Nothing was sent",
-    text="This form is too old, too large or not from here, or you have signed out meanwhile.",
-    link="Go on",
-)
-_BAD_ADDRESS: Final = wording.Note(
-    heading="This address is not right",
-    text="Something in it cannot be understood.",
-    link="Go to your items",
-)
-_TRY_AGAIN: Final = wording.Note(
-    heading="This does not work at the moment",
-    text="Something is wrong on our side. Try again in a minute.",
-)
-# The same for what is none, what is another's, and what is over for who has a link.
-_NOT_FOUND: Final = wording.Note(
-    heading="There is nothing here", text="The address is wrong, or what it led to is closed."
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Visit:
-    """A request, and who makes it."""
-
-    request: Request
-    session: Session
-    person: Person | None = None
-
-    @property
-    def query(self) -> Mapping[str, str]:
-        return self.request.query_params
-
-    @property
-    def address(self) -> str:
-        return f"{self.request.url.path}?{self.request.url.query}".rstrip("?")
-
-    @property
-    def is_link(self) -> bool:
-        return self.request.url.path == LINK_PATH
-
-
-class _NotSent(Exception):
-    """A form is not taken: it was not made for this session, or is none."""
-
-
-_Handler = Callable[["Pages", _Visit], Awaitable[Response]]
+_Handler = Callable[["Pages", Visit], Awaitable[Response]]
 
 
 class Pages:
@@ -125,20 +56,16 @@ class Pages:
     """
 
     def __init__(self, desk: Desk, settings: TodoSettings, *, credentials: Credentials) -> None:
-        secret = settings.link_secret or secrets.token_urlsafe(LEAST_SECRET)
         self._desk = desk
         self._credentials = credentials
-        self._sessions = Sessions(secret)
-        self._links = Links(secret)
-        self._is_secure = bool(settings.tls_certificate) or settings.behind_proxy
         self._clock = desk.clock
-        self._templates = Templates()
+        self._visits = Visits(settings, credentials=credentials, clock=desk.clock)
 
     def router(self) -> APIRouter:
         """Return the routes: all below /todo, and the way there."""
         router = APIRouter(include_in_schema=False)
         for path, method, handler in (
-            (HOME, "GET", Pages._list),
+            (wording.HOME, "GET", Pages._list),
             (SIGN_IN, "GET", Pages._sign_in_page),
             (SIGN_IN, "POST", Pages._sign_in),
             ("/todo/sign-out", "POST", Pages._sign_out),
@@ -156,52 +83,38 @@ class Pages:
         """Return a route: whatever goes wrong is a page, without a trace."""
 
         async def serve(request: Request) -> Response:
-            if _comes_from_elsewhere(request):
-                return self._note(None, 200, _CONTINUE)
-            visit = _Visit(request=request, session=self._sessions.begin(self._clock.now()))
+            if comes_from_elsewhere(request):
+                return self._visits.note(None, 200, wording.CONTINUE)
+            visit = self._visits.visit(request)
             try:
-                visit = self._recognised(visit)
+                visit = self._visits.recognised(visit)
                 return await handler(self, visit)
             except NoSuchItem:
-                return self._note(visit, 404, _NOT_FOUND)
-            except _NotSent:
+                return self._visits.note(visit, 404, wording.NOT_FOUND)
+            except NotSent:
                 is_of_item = request.url.path in (wording.ITEM_PATH, LINK_PATH)
-                note = replace(_NOT_SENT, next=visit.address if is_of_item else HOME)
-                return self._note(visit, 403, note)
+                note = replace(wording.NOT_SENT, next=visit.address if is_of_item else wording.HOME)
+                return self._visits.note(visit, 403, note)
             except BadQuestion:
-                return self._note(visit, 400, _BAD_ADDRESS)
+                return self._visits.note(visit, 400, wording.BAD_ADDRESS)
             except OutboxError as error:
                 logger.warning("page_failed", extra={"error": error.code})
-                return self._note(visit, 503 if error.retryable else 500, _TRY_AGAIN)
+                return self._visits.note(visit, 503 if error.retryable else 500, wording.TRY_AGAIN)
             except Exception as error:  # noqa: BLE001 - who looks at a page gets one
                 logger.error("page_failed", extra={"error": describe(error)})
-                return self._note(visit, 500, _TRY_AGAIN)
+                return self._visits.note(visit, 500, wording.TRY_AGAIN)
 
         return serve
 
-    def _recognised(self, visit: _Visit) -> _Visit:
-        """Return a visit with its session, if there is one, and whoever has signed in with it."""
-        text = visit.request.cookies.get(COOKIE, "")
-        session = self._sessions.read(text, self._clock.now())
-        if session is None:
-            return visit
-        if not session.key:
-            return replace(visit, session=session)
-        try:
-            person = self._credentials.holder(session.key)
-        except Unrecognised:
-            return visit
-        return replace(visit, session=session, person=person)
-
     # Signing in and out
 
-    async def _sign_in_page(self, visit: _Visit) -> Response:
+    async def _sign_in_page(self, visit: Visit) -> Response:
         if visit.person is not None:
-            return self._to(visit, HOME)
-        return self._page(visit, "sign_in.html", next=_own_page(visit.query.get("next", "")))
+            return self._visits.to(visit, wording.HOME)
+        return self._visits.page(visit, "sign_in.html", next=_own_page(visit.query.get("next", "")))
 
-    async def _sign_in(self, visit: _Visit) -> Response:
-        sent = await self._sent(visit)
+    async def _sign_in(self, visit: Visit) -> Response:
+        sent = await self._visits.sent(visit)
         key, aim = sent.get("key", [""])[0].strip(), _own_page(sent.get("next", [""])[0])
         key_id = keys.id_of(key)
         try:
@@ -210,20 +123,20 @@ class Pages:
             await self._credentials.person(key)
         except Unrecognised:
             problem = "This key is not known here. Look whether all of it is there."
-            return self._page(visit, "sign_in.html", status=403, next=aim, problem=problem)
+            return self._visits.page(visit, "sign_in.html", status=403, next=aim, problem=problem)
         # A session of its own: who knew the one before knows nothing of this one.
-        session = self._sessions.begin(self._clock.now(), key=key_id)
-        return self._to(visit, aim, session)
+        session = self._visits.sessions.begin(self._clock.now(), key=key_id)
+        return self._visits.to(visit, aim, session)
 
-    async def _sign_out(self, visit: _Visit) -> Response:
-        await self._sent(visit)
-        return self._to(visit, SIGN_IN, self._sessions.begin(self._clock.now()))
+    async def _sign_out(self, visit: Visit) -> Response:
+        await self._visits.sent(visit)
+        return self._visits.to(visit, SIGN_IN, self._visits.sessions.begin(self._clock.now()))
 
     # Items
 
-    async def _list(self, visit: _Visit) -> Response:
+    async def _list(self, visit: Visit) -> Response:
         if visit.person is None:
-            return self._to_sign_in(visit)
+            return self._visits.to_sign_in(visit)
         asked = {name: visit.query.get(name, "") for name in ("text", "workflow", "task", "role")}
         filters = ItemFilters(
             text=asked["text"],
@@ -245,13 +158,13 @@ class Pages:
 
         def at(place: int) -> str:
             given = {name: text for name, text in asked.items() if text}
-            return f"{HOME}?{urlencode({**given, 'page': place})}"
+            return f"{wording.HOME}?{urlencode({**given, 'page': place})}"
 
         # A list may be a second old: who has just answered is not asked again.
         items = [one for one in page.items if visit.session.receipt(one.task_id) is None]
         count = f"{page.total - len(page.items) + len(items)} open"
         count += ", and more that expire later" if page.is_cut else ""
-        return self._page(
+        return self._visits.page(
             visit,
             "list.html",
             groups=list(wording.groups(items, self._clock.now())),
@@ -267,40 +180,40 @@ class Pages:
             after=at(page.page + 1) if page.page < page.pages else "",
         )
 
-    async def _item(self, visit: _Visit) -> Response:
+    async def _item(self, visit: Visit) -> Response:
         if visit.person is None:
-            return self._to_sign_in(visit)
+            return self._visits.to_sign_in(visit)
         item = await self._desk.item(visit.person, visit.query.get("id", ""))
         return self._show(visit, item)
 
-    async def _answer(self, visit: _Visit) -> Response:
-        sent = await self._sent(visit)
+    async def _answer(self, visit: Visit) -> Response:
+        sent = await self._visits.sent(visit)
         if visit.person is None:
-            raise _NotSent
+            raise NotSent
         item = await self._desk.item(visit.person, visit.query.get("id", ""))
         return await self._answered(visit, visit.person, item, sent)
 
     # Links
 
-    async def _by_link(self, visit: _Visit) -> Response:
+    async def _by_link(self, visit: Visit) -> Response:
         person = self._linked(visit)
         item = await self._desk.item(person, visit.query["id"])
         receipt = visit.session.receipt(visit.query["id"])
         if receipt is not None:
             told = wording.told(item.document, receipt)
             assert told is not None
-            return self._note(visit, 200, wording.Note(heading=told.heading, text=told.text))
+            return self._visits.note(visit, 200, wording.Note(heading=told.heading, text=told.text))
         if not item.is_open:
             raise NoSuchItem
         return self._show(visit, item)
 
-    async def _answer_by_link(self, visit: _Visit) -> Response:
+    async def _answer_by_link(self, visit: Visit) -> Response:
         person = self._linked(visit)
-        sent = await self._sent(visit)
+        sent = await self._visits.sent(visit)
         item = await self._desk.item(person, visit.query["id"])
         return await self._answered(visit, person, item, sent)
 
-    def _linked(self, visit: _Visit) -> Person:
+    def _linked(self, visit: Visit) -> Person:
         """Return who a link makes of somebody.
 
         Raises:
@@ -309,21 +222,21 @@ class Pages:
         task_id, until, signature = (
             visit.query.get(name, "") for name in ("id", "until", "signature")
         )
-        if not self._links.opens(task_id, until, signature, now=self._clock.now()):
+        if not self._visits.links.opens(task_id, until, signature, now=self._clock.now()):
             raise NoSuchItem
         return Person(name=BY_LINK, only=task_id)
 
     # Answers
 
     async def _answered(
-        self, visit: _Visit, person: Person, item: ItemDetail, sent: Texts
+        self, visit: Visit, person: Person, item: ItemDetail, sent: Texts
     ) -> Response:
         task_id = item.document["task_id"]
         form = Form(item.document["contract"])
         filled = form.read(sent)
         problems: Mapping[str, str] = filled.problems
         if problems and not item.is_open:
-            return self._to(visit, visit.address)
+            return self._visits.to(visit, visit.address)
         key = sent.get("answer", [""])[0]
         if not problems:
             try:
@@ -335,21 +248,21 @@ class Pages:
             except BadAnswer as error:
                 problems = _by_field(form, error) or {"": "The answer does not fit this item."}
             except UndecidedAnswer:
-                return self._show(visit, item, status=500, sent=sent, told=_UNDECIDED)
+                return self._show(visit, item, status=500, sent=sent, told=wording.UNDECIDED)
             except OutboxError as error:
                 if not error.retryable:
                     raise
                 # With the same key: sent again, it is the same answer.
-                return self._show(visit, item, status=503, sent=sent, told=_UNKNOWN, key=key)
+                return self._show(visit, item, status=503, sent=sent, told=wording.UNKNOWN, key=key)
             else:
                 came = "answered", done.outcome
         if problems:
             return self._show(visit, item, status=422, sent=sent, problems=problems)
-        return self._to(visit, visit.address, visit.session.with_receipt(task_id, *came))
+        return self._visits.to(visit, visit.address, visit.session.with_receipt(task_id, *came))
 
     def _show(
         self,
-        visit: _Visit,
+        visit: Visit,
         item: ItemDetail,
         *,
         status: int = 200,
@@ -373,7 +286,7 @@ class Pages:
                 shown[one.pointer] = text
             named = f"{one.title}{' ' if one.title.endswith('?') else ': '}{text}" if one else text
             summary.append((anchor(one) if one else "", named))
-        return self._page(
+        return self._visits.page(
             visit,
             "item.html",
             status=status,
@@ -393,86 +306,6 @@ class Pages:
             answer=key or uuid.uuid4().hex,
         )
 
-    # What every page has
-
-    async def _sent(self, visit: _Visit) -> Texts:
-        """Return the fields of a form that was made for this session.
-
-        Raises:
-            _NotSent: it was not.
-        """
-        kind = visit.request.headers.get("content-type", "").partition(";")[0].strip()
-        body = bytearray()
-        async for part in visit.request.stream():
-            body += part
-            if len(body) > MOST_BYTES:
-                raise _NotSent
-        try:
-            sent = parse_qs(
-                body.decode("ascii"),
-                keep_blank_values=True,
-                errors="strict",
-                max_num_fields=MOST_FIELDS,
-            )
-        except ValueError:
-            raise _NotSent from None
-        token = sent.get("token", [""])[0]
-        is_form = kind == "application/x-www-form-urlencoded"
-        if not is_form or not self._sessions.is_token(token, visit.session):
-            raise _NotSent
-        return {
-            name: texts
-            for name, texts in sent.items()
-            if name in ("key", "next", "answer") or name.startswith(PREFIX)
-        }
-
-    def _page(
-        self,
-        visit: _Visit | None,
-        template: str,
-        *,
-        status: int = 200,
-        keeps: bool = True,
-        **shown: Any,
-    ) -> Response:
-        """Return a page. If its session is to be kept, a browser without one gets it."""
-        token = "" if visit is None else self._sessions.token(visit.session)
-        # Who has a link is nobody here, also in a browser that somebody has signed in with.
-        person = None if visit is None or visit.is_link else visit.person
-        text = self._templates.render(template, token=token, person=person, **shown)
-        response = Response(text, status, dict(_HEADERS), "text/html; charset=utf-8")
-        if status == 503:
-            response.headers["Retry-After"] = "2"
-        if visit is not None and keeps:
-            self._keep(visit, response, visit.session)
-        return response
-
-    def _to(self, visit: _Visit, address: str, session: Session | None = None) -> Response:
-        response = RedirectResponse(address, 303, dict(_HEADERS))
-        if session is not None:
-            self._keep(visit, response, session)
-        return response
-
-    def _to_sign_in(self, visit: _Visit) -> Response:
-        return self._to(visit, f"{SIGN_IN}?{urlencode({'next': visit.address})}")
-
-    def _keep(self, visit: _Visit, response: Response, session: Session) -> None:
-        text = self._sessions.text(session)
-        if text != visit.request.cookies.get(COOKIE):
-            response.set_cookie(
-                COOKIE,
-                text,
-                max_age=int(LIFE.total_seconds()),
-                path=HOME,
-                secure=self._is_secure,
-                httponly=True,
-                samesite="strict",
-            )
-
-    def _note(self, visit: _Visit | None, status: int, note: wording.Note) -> Response:
-        # A session that could not be read now, or was not sent from elsewhere, stays as it is.
-        return self._page(visit, "note.html", status=status, keeps=False, note=note)
-
 
 def _by_field(form: Form, error: BadAnswer) -> dict[str, str]:
     """Return what is wrong with an answer: what its field asks for, and the rule that it breaks."""
@@ -485,26 +318,18 @@ def _by_field(form: Form, error: BadAnswer) -> dict[str, str]:
 
 
 async def _way_in() -> Response:
-    return RedirectResponse(HOME, 303, dict(_HEADERS))
+    return RedirectResponse(wording.HOME, 303, dict(HEADERS))
 
 
 async def _static(name: str) -> Response:
     if name not in STATIC:
-        return Response(status_code=404, headers=dict(_HEADERS))
+        return Response(status_code=404, headers=dict(HEADERS))
     kind, content = STATIC[name]
-    headers = {**_HEADERS, "Cache-Control": "public, max-age=31536000, immutable"}
+    headers = {**HEADERS, "Cache-Control": "public, max-age=31536000, immutable"}
     return Response(content, 200, headers, kind)
-
-
-def _comes_from_elsewhere(request: Request) -> bool:
-    """Say whether another site has led here. The browser keeps the cookie back then, so a page
-    that leads to itself comes first: else who is signed in would be asked for the key again.
-    """
-    is_from_elsewhere = request.headers.get("sec-fetch-site") == "cross-site"
-    return is_from_elsewhere and request.method == "GET" and COOKIE not in request.cookies
 
 
 def _own_page(address: str) -> str:
     """Return an address that leads to a page of ours, whatever was asked for."""
-    is_own = address.startswith((f"{HOME}?", f"{wording.ITEM_PATH}?"))
-    return address if is_own and address.isprintable() else HOME
+    is_own = address.startswith((f"{wording.HOME}?", f"{wording.ITEM_PATH}?"))
+    return address if is_own and address.isprintable() else wording.HOME

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from delta_outbox.todo.desk import ItemSummary
     from delta_outbox.todo.pages.sessions import Receipt
 
+HOME: Final = "/todo"
 ITEM_PATH: Final = "/todo/item"
 OVERDUE: Final = "Overdue"
 
@@ -66,8 +67,42 @@ class Note:
 
     heading: str
     text: str
-    next: str = "/todo"
+    next: str = HOME
     link: str = ""
+
+
+UNDECIDED: Final = Told(
+    look="bad",
+    heading="Your answer could not be decided",
+    text="Something is wrong on our side. Your answer is not on record, and what you have typed is "
+    "still here. Tell whoever runs this service.",
+)
+UNKNOWN: Final = Told(
+    look="bad",
+    heading="Your answer is not confirmed yet",
+    text="Send it once more, as it is: it counts once, and then you are told what came of it.",
+)
+CONTINUE: Final = Note(
+    heading="One moment", text="If this page stays, go on by yourself.", next="", link="Continue"
+)
+NOT_SENT: Final = Note(
+    heading="Nothing was sent",
+    text="This form is too old, too large or not from here, or you have signed out meanwhile.",
+    link="Go on",
+)
+BAD_ADDRESS: Final = Note(
+    heading="This address is not right",
+    text="Something in it cannot be understood.",
+    link="Go to your items",
+)
+TRY_AGAIN: Final = Note(
+    heading="This does not work at the moment",
+    text="Something is wrong on our side. Try again in a minute.",
+)
+# The same for what is none, what is another's, and what is over for who has a link.
+NOT_FOUND: Final = Note(
+    heading="There is nothing here", text="The address is wrong, or what it led to is closed."
+)
 
 
 def moment(at: datetime) -> str:

@@ -15,8 +15,8 @@ from tests.unit.todo.pages.site import EVIL, SECRET, Choice, Site
 
 from delta_outbox.core.settings import TodoSettings
 from delta_outbox.todo.item_thread import NotInTime
-from delta_outbox.todo.pages.router import MOST_BYTES
 from delta_outbox.todo.pages.sessions import COOKIE, LIFE, Sessions
+from delta_outbox.todo.pages.visits import MOST_BYTES
 from delta_outbox.workflow_engine.item_decisions import UndecidedAnswer
 
 ITEM = "/todo/item?id=refund-A-1002"

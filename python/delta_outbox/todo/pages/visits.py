@@ -97,7 +97,14 @@ class Visits:
         return Visit(request=request, session=self.sessions.begin(self._clock.now()))
 
     def recognised(self, visit: Visit) -> Visit:
-        """Return a visit with its session, if there is one, and whoever has signed in with it."""
+        """Return a visit with its session, if there is one, and whoever has signed in with it.
+
+        Args:
+            visit: by somebody who is not known.
+
+        Raises:
+            NotInTime: nobody can say now which keys count.
+        """
         text = visit.request.cookies.get(COOKIE, "")
         session = self.sessions.read(text, self._clock.now())
         if session is None:
@@ -112,6 +119,9 @@ class Visits:
 
     async def sent(self, visit: Visit) -> Texts:
         """Return the fields of a form that was made for this session.
+
+        Args:
+            visit: that has brought it.
 
         Raises:
             NotSent: it was not.
@@ -150,7 +160,15 @@ class Visits:
         keeps: bool = True,
         **shown: Any,
     ) -> Response:
-        """Return a page. If its session is to be kept, a browser without one gets it."""
+        """Return a page.
+
+        Args:
+            visit: that is answered; None: by whom must not be asked now.
+            template: its name.
+            status: of HTTP.
+            keeps: a browser without a session gets the one of the page.
+            shown: what the template shows.
+        """
         token = "" if visit is None else self.sessions.token(visit.session)
         # Who has a link is nobody here, also in a browser that somebody has signed in with.
         person = None if visit is None or visit.is_link else visit.person

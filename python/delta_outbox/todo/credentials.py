@@ -159,7 +159,7 @@ class Credentials:
             raise Unrecognised
         return found
 
-    def holder(self, key_id: str) -> Person:
+    async def holder(self, key_id: str) -> Person:
         """Return whom an API key stands for that somebody has shown before.
 
         Args:
@@ -169,6 +169,7 @@ class Credentials:
             Unrecognised: it does not count any more.
             NotInTime: nobody can say now.
         """
+        await self._keys.caught_up(self._patience)
         found = self._keys.holder(key_id)
         if found is None:
             raise Unrecognised

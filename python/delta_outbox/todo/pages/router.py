@@ -87,7 +87,7 @@ class Pages:
                 return self._visits.note(None, 200, wording.CONTINUE)
             visit = self._visits.visit(request)
             try:
-                visit = self._visits.recognised(visit)
+                visit = await self._visits.recognised(visit)
                 return await handler(self, visit)
             except NoSuchItem:
                 return self._visits.note(visit, 404, wording.NOT_FOUND)

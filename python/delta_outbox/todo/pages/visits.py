@@ -96,7 +96,7 @@ class Visits:
         """
         return Visit(request=request, session=self.sessions.begin(self._clock.now()))
 
-    def recognised(self, visit: Visit) -> Visit:
+    async def recognised(self, visit: Visit) -> Visit:
         """Return a visit with its session, if there is one, and whoever has signed in with it.
 
         Args:
@@ -112,7 +112,7 @@ class Visits:
         if not session.key:
             return replace(visit, session=session)
         try:
-            person = self._credentials.holder(session.key)
+            person = await self._credentials.holder(session.key)
         except Unrecognised:
             return visit
         return replace(visit, session=session, person=person)

@@ -286,7 +286,7 @@ def test_problems_stand_beside_their_fields(site: Site, ada: Client) -> None:
 
 def test_what_is_not_confirmed_is_sent_again_as_the_same_answer(site: Site, ada: Client) -> None:
     """Where nothing is known in time, the form stays, and sent again it is the same answer."""
-    site.items.trouble.append(NotInTime())
+    site.items.trouble.append(NotInTime("a test says so"))
     page = ada.get(ITEM).text
     told = send(ada, ITEM, CANCEL, page)
     assert (503, "Your answer is not confirmed yet") == (told.status_code, heading(told.text))
@@ -440,7 +440,7 @@ def test_nobody_is_signed_out_where_keys_are_unknown(
     """While nobody can say which keys count, pages ask for patience, and sessions stay."""
 
     def fail(_: str) -> None:
-        raise NotInTime
+        raise NotInTime("a test says so")
 
     with monkeypatch.context() as patched:
         patched.setattr(site.ring, "holder", fail)

@@ -87,9 +87,11 @@ def item(task: str, order: str, visit: int = 1) -> WaitingItem:
         workflow="order_creation",
         instance=order,
         task=task,
+        title=task,
         visit=visit,
         roles=(),
         opened_at=NOW,
+        due_at=None,
         expires_at=NOW + timedelta(minutes=2),
     )
 

@@ -253,10 +253,12 @@ def _serve(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _actions(parser: argparse.ArgumentParser) -> Callable[[str, str], argparse.ArgumentParser]:
+def _actions(
+    parser: argparse.ArgumentParser, *, dest: str = "action"
+) -> Callable[[str, str], argparse.ArgumentParser]:
     """Return what adds an action to a command."""
     actions = parser.add_subparsers(
-        title="actions", dest="action", metavar="ACTION", required=True, parser_class=_Parser
+        title="actions", dest=dest, metavar="ACTION", required=True, parser_class=_Parser
     )
 
     def action(name: str, sentence: str) -> argparse.ArgumentParser:
@@ -456,6 +458,33 @@ def _todo(parser: argparse.ArgumentParser) -> None:
     extend = action("extend", "Let items expire later; a preview unless --apply.")
     _open_items(extend)
     _later(extend)
+    link = action("link", "Make a signed link to one item, for somebody without a key.")
+    link.add_argument("id", metavar="ID", help="the task identifier")
+    link.add_argument(
+        "--until", type=arguments.instant, metavar="TIME", help="(default: until the item is over)"
+    )
+    serve = action("serve", "Let people and third parties answer items over HTTP.")
+    serve.add_argument(
+        "--port",
+        type=arguments.port,
+        metavar="PORT",
+        help="where it listens (default: `[todo] port`, which is 8765)",
+    )
+    _keys(action("keys", "Say who may talk to the server of items."))
+
+
+def _keys(parser: argparse.ArgumentParser) -> None:
+    action = _actions(parser, dest="keys_action")
+    add = action("add", "Add an API key, which is shown once.")
+    add.add_argument("--person", required=True, metavar="NAME", help="whom it stands for")
+    add.add_argument(
+        "--role", required=True, action="append", metavar="ROLE", help="of that person; repeatable"
+    )
+    _by_whom(add)
+    action("list", "List the keys that count, without their secrets.")
+    revoke = action("revoke", "Revoke an API key.")
+    revoke.add_argument("id", metavar="ID", help="of the key")
+    _by_whom(revoke)
 
 
 def _explain_rule(parser: argparse.ArgumentParser) -> None:

@@ -1,6 +1,4 @@
-"""`outbox todo list | show | complete | assign | extend`: what waits for somebody, who takes care
-of it, and answers to it.
-"""
+"""`outbox todo`: what waits for somebody, who takes care of it, answers to it, and their server."""
 
 from __future__ import annotations
 
@@ -11,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from delta_outbox.cli import todo_link, todo_server
 from delta_outbox.cli.instances import perform_request, task_selection
 from delta_outbox.cli.outcome import Invocation, Outcome
 from delta_outbox.core.errors import WrongUsage
@@ -221,4 +220,6 @@ _COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace, Invocation], Outcome
     "complete": complete,
     "assign": assign,
     "extend": extend,
+    "link": todo_link.link,
+    **todo_server.COMMANDS,
 }

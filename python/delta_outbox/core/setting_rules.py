@@ -16,11 +16,13 @@ class Rule:
         sentence: what the value must be, after its name.
         accept: whether it is.
         convert: to the type that is kept.
+        is_secret: what came is not shown.
     """
 
     sentence: str
     accept: Callable[[object], bool]
     convert: Callable[[Any], object]
+    is_secret: bool = False
 
 
 def whole(low: int, high: int) -> Rule:
@@ -116,4 +118,49 @@ WORKFLOWS: Final[Mapping[str, Rule]] = {
         convert=tuple,
     ),
     "hosts": whole(1, 256),
+}
+
+
+def _text(sentence: str, pattern: str, *, is_secret: bool = False) -> Rule:
+    """Return the rule of a text that matches a pattern as a whole."""
+    compiled = re.compile(pattern, re.DOTALL)
+    return Rule(
+        sentence=sentence,
+        accept=lambda value: isinstance(value, str) and compiled.fullmatch(value) is not None,
+        convert=lambda value: value,  # it may say where it came from
+        is_secret=is_secret,
+    )
+
+
+JWT_ALGORITHMS: Final = (
+    *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    *("ES256", "ES384", "ES512", "EdDSA"),
+)
+"""With a public key. One with a shared secret would take the public key for that secret."""
+_FILE: Final = _text("must be the path of a file", r".+")
+
+TODO: Final[Mapping[str, Rule]] = {
+    "host": _text("must be an address or a name of this machine", r"[A-Za-z0-9.:_-]{1,253}"),
+    "port": whole(0, 65_535),
+    "tls_certificate": _FILE,
+    "tls_key": _FILE,
+    "behind_proxy": TRUTH,
+    "answer_seconds": seconds(1, 300),
+    "rate_per_second": number(0.1, 10_000, of="requests"),
+    "jwks": _text(
+        "must be a file, or an address with https (http only to 127.0.0.1 and localhost)",
+        r"https://.+|http://(127\.0\.0\.1|localhost)(:\d+)?/.*|(?![a-z]+://).+",
+    ),
+    "issuer": _text("must be the `iss` of the tokens, a text", r".+"),
+    "audience": _text("must be the `aud` of the tokens, a text", r".+"),
+    "algorithms": Rule(
+        sentence=f"must be a list of algorithms among {', '.join(JWT_ALGORITHMS)}",
+        accept=lambda value: (
+            isinstance(value, list) and value != [] and all(one in JWT_ALGORITHMS for one in value)
+        ),
+        convert=tuple,
+    ),
+    "person_claim": _text("must be the name of a claim", r".+"),
+    "roles_claim": _text("must be the name of a claim", r".+"),
+    "link_secret": _text("must be a text of at least 32 characters", r".{32,}", is_secret=True),
 }

@@ -193,6 +193,26 @@ class WorkflowSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TodoSettings:
+    """Where `outbox todo serve` listens, whom it believes, and how long it lets people wait."""
+
+    host: str = "127.0.0.1"
+    port: int = 8765  # 0: a free one
+    tls_certificate: str | None = None  # files in PEM; relative paths start at the home
+    tls_key: str | None = None
+    behind_proxy: bool = False  # whoever stands before it speaks TLS with the world
+    answer_seconds: float = 10.0  # that a request waits until its answer is on record
+    rate_per_second: float = 20.0  # requests of one person; twice as many at once
+    jwks: str | None = None  # keys of those who issue JWTs: a file, or an address
+    issuer: str | None = None
+    audience: str | None = None
+    algorithms: tuple[str, ...] = ("RS256", "ES256")
+    person_claim: str = "sub"  # a dot leads into an object: `realm_access.roles`
+    roles_claim: str = "roles"
+    link_secret: str | None = field(default=None, repr=False)  # signs links to single items
+
+
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """All settings, and the file they came from (None: the defaults)."""
 
@@ -204,6 +224,7 @@ class Settings:
     )
     workflows: WorkflowSettings = field(default_factory=WorkflowSettings)
     third_parties: Mapping[str, ThirdPartySettings] = field(default_factory=dict)
+    todo: TodoSettings = field(default_factory=TodoSettings)
     source: Path | None = None
 
     @property

@@ -20,7 +20,7 @@ from typing import Any, Final, NoReturn
 from delta_outbox.core.errors import BadSettings
 from delta_outbox.core.reserved_names import RESERVED_DESTINATIONS
 from delta_outbox.core.secrets import literal_secrets
-from delta_outbox.core.setting_rules import APPEND, LIMITS, RELAY, STORAGE, WORKFLOWS, Rule
+from delta_outbox.core.setting_rules import APPEND, LIMITS, RELAY, STORAGE, TODO, WORKFLOWS, Rule
 from delta_outbox.core.settings import (
     AppendSettings,
     DestinationLimits,
@@ -31,6 +31,7 @@ from delta_outbox.core.settings import (
     Settings,
     StorageSettings,
     ThirdPartySettings,
+    TodoSettings,
     Unset,
     WorkflowSettings,
     dotted,
@@ -155,6 +156,8 @@ def _warn_of_readers(file: Path, settings: Settings) -> None:
         for where, table in tables.items()
         for name in literal_secrets(table.as_written())
     ]
+    if literal_secrets({"link_secret": settings.todo.link_secret}):
+        names.append("todo.link_secret")
     with contextlib.suppress(OSError):
         if names and stat.S_IMODE(file.stat().st_mode) & 0o044:
             logger.warning(
@@ -172,7 +175,10 @@ class _Reader:
 
     def settings(self, document: Mapping[str, object]) -> Settings:
         """Check and convert the whole document."""
-        sections = ("relay", "append", "storage", "publishers", "workflows", "third_parties")
+        sections = (
+            *("relay", "append", "storage", "publishers"),
+            *("workflows", "third_parties", "todo"),
+        )
         self._known("", document, sections)
         publishers = self._publishers(document)
         return Settings(
@@ -182,6 +188,7 @@ class _Reader:
             publishers=publishers,
             workflows=WorkflowSettings(**self._section("workflows", document, WORKFLOWS)),
             third_parties=self._third_parties(document, publishers),
+            todo=self._todo(document),
             source=self.source,
         )
 
@@ -201,9 +208,17 @@ class _Reader:
             filled = self._filled(where, value)
             if not rules[key].accept(filled):
                 # What came is shown as it stands in the file: a reference stays a reference.
-                self._refuse(f"`{where}` {rules[key].sentence}. Got: {_shown(value)}.")
+                came = _kind(value) if rules[key].is_secret else _shown(value)
+                self._refuse(f"`{where}` {rules[key].sentence}. Got: {came}.")
             values[key] = rules[key].convert(filled)
         return values
+
+    def _todo(self, document: Mapping[str, object]) -> TodoSettings:
+        values = self._section("todo", document, TODO)
+        for name in ("tls_certificate", "tls_key", "jwks"):
+            if name in values and "://" not in values[name]:
+                values[name] = self._below_home(f"todo.{name}", values[name])
+        return TodoSettings(**values)
 
     def _publishers(self, document: Mapping[str, object]) -> dict[str, PublisherSettings]:
         tables = self._table("publishers", document.get("publishers", {}))

@@ -23,16 +23,21 @@ KIND: Final = "complete"
 _INSTANT: Final = pa.timestamp("us", tz="UTC")
 
 
-def completion_arguments(outcome: str, data: Mapping[str, Any], content: str) -> str:
+def completion_arguments(
+    outcome: str, data: Mapping[str, Any], content: str, key: str | None = None
+) -> str:
     """Return what a command says of an answer, as JSON.
 
     Args:
         outcome: that was decided.
         data: that belongs to it.
         content: stands for what was answered, so that a repeat is known.
+        key: stands for the request, so that a repeat with other words is known; None: nothing does.
     """
     body = json.dumps(data, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
     answer = {"outcome": outcome, "data": body, "content": content}
+    if key is not None:
+        answer["key"] = key
     return json.dumps(answer, ensure_ascii=False)
 
 

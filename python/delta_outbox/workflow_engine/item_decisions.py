@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +26,22 @@ from delta_outbox.workflow_engine.hosts.call import MOST_DATA
 
 logger: Final = logging.getLogger(__name__)
 
+MOST_PROBLEMS: Final = 50  # that are told of one answer
+MOST_POINTER: Final = 200  # characters; what is no field has the name that came
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """Where an answer breaks its contract. Nothing of what was given is in it.
+
+    Args:
+        pointer: to the value, as RFC 6901 has it; empty for the whole answer.
+        rule: that it breaks.
+    """
+
+    pointer: str
+    rule: str
+
 
 class BadAnswer(OutboxError):
     """The data is not what the contract of the item asks for; nothing was written."""
@@ -32,12 +49,29 @@ class BadAnswer(OutboxError):
     code = "BAD_ANSWER"
     remedy = "Give the data as the contract of the item has it: `outbox todo show ID`."
 
+    def __init__(self, message: str, problems: Sequence[Problem] = ()) -> None:
+        """Keep the message, and what is wrong where."""
+        super().__init__(message)
+        self.problems = tuple(problems)
+
 
 class UndecidedAnswer(OutboxError):
     """The code that decides about answers has failed; the item stays open."""
 
     code = "UNDECIDED_ANSWER"
     remedy = "Mend `read_model`, `correlate` or `decide` of the task."
+
+
+def has_slow_patterns(contract: type[BaseModel]) -> bool:
+    """Say whether a contract has patterns that Python's engine judges, which may take for ever and
+    lets nothing else run meanwhile; pydantic's own takes linear time.
+
+    Args:
+        contract: a model.
+    """
+    # Of a compiled pattern, or of a model with `regex_engine="python-re"`.
+    schema = repr(contract.__pydantic_core_schema__)
+    return "'python-re'" in schema or "re.compile(" in schema
 
 
 class NoSuchItem(Exception):
@@ -76,6 +110,16 @@ class ItemDecisions:
                 return found
         raise NoSuchItem
 
+    def to_dos(self) -> Sequence[tuple[str, ToDo[Any, Any, Any, Any]]]:
+        """Return the To-Do tasks with the names of their workflows, in the order of both names."""
+        found = [
+            (name, self._tasks[one])
+            for name, workflow in self._workflows.items()
+            for one in workflow.tasks
+        ]
+        to_dos = [(name, task) for name, task in found if isinstance(task, ToDo)]
+        return sorted(to_dos, key=lambda pair: (pair[0], pair[1].task_name()))
+
     def event_types(self, role: str | None) -> Sequence[str]:
         """Return the event types of items.
 
@@ -83,10 +127,9 @@ class ItemDecisions:
             role: only of those that it may answer; of all if None.
         """
         return [
-            task_type(name, one.task_name())
-            for name, workflow in self._workflows.items()
-            for one in workflow.tasks
-            if isinstance(found := self._tasks[one], ToDo) and role in (None, *found.roles)
+            task_type(name, task.task_name())
+            for name, task in self.to_dos()
+            if role in (None, *task.roles)
         ]
 
     def not_by(self, event: TaskEvent) -> Sequence[str]:
@@ -122,15 +165,7 @@ class ItemDecisions:
             UndecidedAnswer: the code fails, or decides what it cannot.
         """
         task = self.task(event)
-        try:
-            answer = within(DECISION_LIMIT, lambda: task.contract.model_validate(data))
-        except ValidationError as error:
-            raise BadAnswer(f"{event.task_id}: {_problems(error)}.") from None
-        except Exception as error:
-            raise self._failed(event, "contract", error) from error
-        about = self._asked(event, "correlate", task.correlate, answer)
-        if not isinstance(about, str) or len(about.encode()) > MAX_ID_BYTES:
-            raise self._failed(event, "correlate", WrongValue("it returned no identifier"))
+        answer, about = self._read(event.workflow, task, data)
         if about != event.task_id:
             raise BadAnswer(f"{event.task_id}: the data is about another item.")
         item: Item[Any] = Item(
@@ -145,6 +180,46 @@ class ItemDecisions:
         except WrongValue as error:
             raise self._failed(event, "decide", error) from None
         return found["outcome"], found["data"]
+
+    def correlated(self, workflow: str, task: str, data: Mapping[str, Any]) -> str:
+        """Return the identifier of the item that an answer is about.
+
+        Args:
+            workflow: whose.
+            task: its name in the workflow.
+            data: the answer.
+
+        Raises:
+            NoSuchItem: the code has no such To-Do task.
+            BadAnswer: the data breaks the contract.
+            UndecidedAnswer: the code fails.
+        """
+        canonical(data)
+        for name, one in self.to_dos():
+            if (name, one.task_name()) == (workflow, task):
+                return self._read(workflow, one, data)[1]
+        raise NoSuchItem
+
+    def _read(
+        self, workflow: str, task: ToDo[Any, Any, Any, Any], data: Mapping[str, Any]
+    ) -> tuple[BaseModel, str]:
+        """Return an answer, and the identifier of the item that it is about."""
+        where = f"{workflow}.{task.task_name()}"
+        try:
+            answer = within(DECISION_LIMIT, lambda: task.contract.model_validate(data))
+        except ValidationError as error:
+            problems = _problems(error)
+            told = "; ".join(f"{one.pointer or '/'}: {one.rule}" for one in problems)
+            raise BadAnswer(f"{where}: {told}.", problems) from None
+        except Exception as error:
+            raise _failed(f"{where}.contract", error) from error
+        try:
+            about: object = within(DECISION_LIMIT, lambda: task.correlate(answer))
+        except Exception as error:
+            raise _failed(f"{where}.correlate", error) from error
+        if not isinstance(about, str) or len(about.encode()) > MAX_ID_BYTES:
+            raise _failed(f"{where}.correlate", WrongValue("it returned no identifier"))
+        return answer, about
 
     def _shown(self, event: TaskEvent) -> BaseModel:
         task = self.task(event)
@@ -175,12 +250,14 @@ class ItemDecisions:
             raise self._failed(event, function, error) from error
 
     def _failed(self, event: TaskEvent, function: str, error: Exception) -> UndecidedAnswer:
-        """Return what is said of an error of authors' code: its text only if it is ours."""
-        logger.warning("item_undecided", extra={"error": describe(error)})
-        why = str(error) if isinstance(error, WrongValue) else type(error).__name__
-        return UndecidedAnswer(
-            f"{event.task_id}: {event.workflow}.{event.place.task}.{function}: {why}."
-        )
+        return _failed(f"{event.task_id}: {event.workflow}.{event.place.task}.{function}", error)
+
+
+def _failed(where: str, error: Exception) -> UndecidedAnswer:
+    """Return what is said of an error of authors' code: its text only if it is ours."""
+    logger.warning("item_undecided", extra={"error": describe(error)})
+    why = str(error) if isinstance(error, WrongValue) else type(error).__name__
+    return UndecidedAnswer(f"{where}: {why}.")
 
 
 def canonical(data: Mapping[str, Any]) -> str:
@@ -206,9 +283,18 @@ def canonical(data: Mapping[str, Any]) -> str:
     return text
 
 
-def _problems(error: ValidationError) -> str:
+def _problems(error: ValidationError) -> list[Problem]:
     """Return what is wrong, without what was given."""
-    return "; ".join(
-        f"/{'/'.join(map(str, one['loc']))}: {one['type'].replace('_', ' ')}"
-        for one in error.errors(include_url=False, include_context=False, include_input=False)
-    )
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    return [
+        Problem(
+            pointer="".join(f"/{_escaped(part)}" for part in one["loc"])[:MOST_POINTER],
+            rule=one["type"].replace("_", " "),
+        )
+        for one in found[:MOST_PROBLEMS]
+    ]
+
+
+def _escaped(part: int | str) -> str:
+    """Return a part of a JSON pointer."""
+    return str(part).replace("~", "~0").replace("/", "~1")

@@ -10,7 +10,7 @@ import hashlib
 import json
 import logging
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import cached_property
@@ -35,6 +35,7 @@ from delta_outbox.workflow_engine.item_decisions import (
     ItemDecisions,
     NoSuchItem,
     canonical,
+    has_slow_patterns,
 )
 from delta_outbox.workflow_engine.task_reader import Place, TaskReader, literals
 from delta_outbox.workflow_engine.task_requests import Selection, task_request
@@ -42,6 +43,7 @@ from delta_outbox.workflow_engine.task_requests import Selection, task_request
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from delta_outbox.railway.tasks import ToDo
     from delta_outbox.store.store import Store
 
 logger = logging.getLogger(__name__)
@@ -68,6 +70,11 @@ class AnsweredAlready(OutboxError):
     exit_code = 1
     remedy = "Nothing is to be done; `outbox todo show ID` says what came of the item."
 
+    def __init__(self, *, task_id: str, outcome: str) -> None:
+        """Name the item and the outcome that counts."""
+        super().__init__(f"{task_id}: somebody was faster, with the outcome {outcome!r}.")
+        self.outcome = outcome
+
 
 class AnsweredTooLate(OutboxError):
     """The item is over without an answer: this one changes nothing any more, and is on record."""
@@ -85,6 +92,29 @@ class UnexpectedOutcome(OutboxError):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ItemType:
+    """A To-Do task of a workflow, of which there may be many items.
+
+    Args:
+        workflow: its name.
+        task: its name in the workflow.
+        title: its name for people.
+        roles: who may answer.
+        outcomes: what an answer may come to.
+        contract: what an answer must look like, as a JSON Schema.
+        has_slow_patterns: a text of some thousand characters may stop whoever judges it.
+    """
+
+    workflow: str
+    task: str
+    title: str
+    roles: tuple[str, ...]
+    outcomes: tuple[str, ...]
+    contract: Mapping[str, Any]
+    has_slow_patterns: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class WaitingItem:
     """An item that is open.
 
@@ -93,9 +123,11 @@ class WaitingItem:
         workflow: whose.
         instance: business key of the instance.
         task: its name in the workflow.
+        title: its name for people.
         visit: of the task.
         roles: who may answer.
         opened_at: when it was opened.
+        due_at: when somebody should be reminded; None: never.
         expires_at: when it expires; None: never.
         assigned_to: who takes care of it; None: nobody yet.
     """
@@ -104,19 +136,27 @@ class WaitingItem:
     workflow: str
     instance: str
     task: str
+    title: str
     visit: int
     roles: tuple[str, ...]
     opened_at: datetime
+    due_at: datetime | None
     expires_at: datetime | None
     assigned_to: str | None = None
 
     @classmethod
-    def of(cls, found: _Delivery, roles: Iterable[str], *, assigned_to: str | None) -> WaitingItem:
+    def of(
+        cls,
+        found: _Delivery,
+        task: ToDo[Any, Any, Any, Any],
+        *,
+        assigned_to: str | None = None,
+    ) -> WaitingItem:
         """Return an item that is open.
 
         Args:
             found: where it stands.
-            roles: who may answer.
+            task: as its author has declared it.
             assigned_to: who takes care of it.
         """
         return cls(
@@ -124,9 +164,11 @@ class WaitingItem:
             workflow=found.task.workflow,
             instance=found.task.instance,
             task=found.task.place.task,
+            title=task.business_name(),
             visit=found.task.place.visit,
-            roles=tuple(sorted(roles)),
+            roles=tuple(sorted(task.roles)),
             opened_at=found.task.created_at,
+            due_at=found.task.due_at,
             expires_at=found.expires_at,
             assigned_to=assigned_to,
         )
@@ -140,11 +182,18 @@ class GivenAnswer:
         task_id: of the item.
         data: as its contract asks for it.
         outcome: that is expected; if the answer means another one, it is refused.
+        actor: who answers, one line; None: whoever the call names.
+        key: stands for the request: an answer to the same item with the same key is a repeat,
+            whatever its data.
+        allowed: says of the item whether it may be answered; if not, it is as if there were none.
     """
 
     task_id: str
     data: Mapping[str, Any]
     outcome: str | None = None
+    actor: str | None = None
+    key: str | None = None
+    allowed: Callable[[WaitingItem], bool] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,6 +239,11 @@ class _Delivery:
         return self.until or self.task.expires_at if self.task.expires_at else None
 
     @property
+    def is_over(self) -> bool:
+        """Say whether it has ended."""
+        return self.state in (State.PUBLISHED, State.DEAD)
+
+    @property
     def is_between_claims(self) -> bool:
         """Say whether an extension may have released it, and nobody has claimed it anew yet."""
         return self.state is State.PENDING and self.reason == Reason.RELEASED
@@ -204,6 +258,11 @@ class _Answer:
     at: datetime
     outcome: str
     content: str
+    key: str | None
+
+    def is_repeated_by(self, content: str, key: str | None) -> bool:
+        """Say whether an answer says the same again, or is the same request."""
+        return content == self.content or (key is not None and key == self.key)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,7 +271,9 @@ class _Written:
 
     found: _Delivery
     command_id: str
+    actor: str
     content: str
+    key: str | None
     arguments: str
 
 
@@ -259,6 +320,7 @@ class Items:
             "workflow": found.task.workflow,
             "instance": found.task.instance,
             "task": found.task.place.task,
+            "title": task.business_name(),
             "visit": found.task.place.visit,
             "state": self._state_of(found),
             "outcome": found.outcome,
@@ -292,9 +354,7 @@ class Items:
         found = self._items(self._standing(is_open, limit=limit))
         holders = self.holders([*found])
         return [
-            WaitingItem.of(
-                one, self._decisions.task(one.task).roles, assigned_to=holders.get(task_id)
-            )
+            WaitingItem.of(one, self._decisions.task(one.task), assigned_to=holders.get(task_id))
             for task_id, one in found.items()
         ]
 
@@ -341,6 +401,43 @@ class Items:
         request = task_request("assign", only_unassigned=only_unassigned, **given)
         return Instances(self._outbox).perform(request)
 
+    def types(self) -> list[ItemType]:
+        """Return the types of items, by workflow and task.
+
+        Raises:
+            BadSettings: no module of workflows is named.
+        """
+        return [
+            ItemType(
+                workflow=workflow,
+                task=task.task_name(),
+                title=task.business_name(),
+                roles=tuple(sorted(task.roles)),
+                outcomes=tuple(str(one) for one in type(task).outcomes()),
+                contract=task.contract.model_json_schema(),
+                has_slow_patterns=has_slow_patterns(task.contract),
+            )
+            for workflow, task in self._decisions.to_dos()
+        ]
+
+    def correlated(self, workflow: str, task: str, data: Mapping[str, Any]) -> str:
+        """Return the identifier of the item that an answer is about, as its author says.
+
+        Args:
+            workflow: whose.
+            task: its name in the workflow.
+            data: the answer.
+
+        Raises:
+            UnknownItem: there is no such task.
+            BadAnswer: the data breaks the contract.
+            UndecidedAnswer: the author's code has failed.
+        """
+        try:
+            return self._decisions.correlated(workflow, task, data)
+        except NoSuchItem:
+            raise UnknownItem(f"There is no To-Do task {workflow}.{task}.") from None
+
     def complete(
         self,
         task_id: str,
@@ -383,57 +480,62 @@ class Items:
         than to answer one.
 
         Args:
-            answers: to different items, at most 1,000.
-            actor: who answers, one line.
+            answers: at most 1,000. Of several to one item the first that may be is written, and
+                decides what the others are told.
+            actor: who answers where an answer names nobody else, one line.
             reason: why, one line.
 
         Returns:
             For each answer, in their order, what `complete` would return or raise.
 
         Raises:
-            WrongUsage: actor or reason break a rule, two answers are for one item, or there are
-                too many.
+            WrongUsage: an actor or the reason breaks a rule, or there are too many.
         """
         given = Arguments()
-        who = given.line("actor", actor, MAX_ACTOR), given.line("reason", reason, MAX_TEXT)
+        why = given.line("reason", reason, MAX_TEXT)
+        actors = [given.line("actor", one.actor or actor, MAX_ACTOR) for one in answers]
+        if len(answers) > MOST_ANSWERS:
+            given.refuse("answers", f"must be at most {MOST_ANSWERS}", len(answers))
         if given.problems:
-            raise WrongUsage(f"todo complete: {'; '.join(given.problems)}.")
-        ids = [one.task_id for one in answers]
-        if len(set(ids)) < len(ids) or len(ids) > MOST_ANSWERS:
-            raise WrongUsage(
-                f"todo complete: the answers must be for at most {MOST_ANSWERS} items, and no two "
-                f"for one. Got: {len(ids)} answers for {len(set(ids))} items."
-            )
+            raise WrongUsage(f"todo complete: {'; '.join(dict.fromkeys(given.problems))}.")
+        ids = list(dict.fromkeys(one.task_id for one in answers))
         stands = self._found(ids)
         winners = self._winners(stands.values())
         open_ = [one for name, one in stands.items() if name not in winners]
         before = self._answered_before(open_)
-        results: dict[str, Completion | OutboxError] = {}
-        written: dict[str, _Written] = {}
-        for one in answers:
+        results: dict[int, Completion | OutboxError] = {}
+        written: dict[int, _Written] = {}
+        for place, (one, who) in enumerate(zip(answers, actors, strict=True)):
             try:
-                made = self._made(one, stands.get(one.task_id), winners.get(one.task_id))
+                made = self._made(one, who, stands.get(one.task_id), winners.get(one.task_id))
                 if isinstance(made, _Written):
                     another_person(
                         one.task_id,
-                        who[0],
+                        who,
                         not_by=self._decisions.not_by(made.found.task),
                         answered=before.get(made.found.task.key, {}),
                     )
             except OutboxError as error:
-                results[one.task_id] = error
+                results[place] = error
             else:
                 if isinstance(made, Completion):
-                    results[one.task_id] = made
+                    results[place] = made
                 else:
-                    written[one.task_id] = made
+                    written[place] = made
         if written:
-            self._append([*written.values()], *who)
-            results |= self._ended(written)
-        return [results[one] for one in ids]
+            # Of several to one open item the first is written, and the others are judged by what
+            # came of it. If that was late, so are they, and go on record too.
+            turn = _first_of_each(written)
+            self._append([*turn.values()], why)
+            results |= self._ended(turn, written)
+            late = {place: one for place, one in written.items() if place not in results}
+            if late:
+                self._append([*late.values()], why)
+                results |= self._ended(late, late)
+        return [results[place] for place in range(len(answers))]
 
     def _made(
-        self, given: GivenAnswer, found: _Delivery | None, winner: _Answer | None
+        self, given: GivenAnswer, actor: str, found: _Delivery | None, winner: _Answer | None
     ) -> Completion | _Written:
         """Return the command that an answer becomes, or the answer that it repeats.
 
@@ -442,7 +544,7 @@ class Items:
         """
         task_id = given.task_id
         content = hashlib.sha256(canonical(given.data).encode()).hexdigest()
-        if found is None:
+        if found is None or not self._is_allowed(given, found):
             raise UnknownItem(f"There is no item {task_id!r}.")
         if found.state is State.PENDING and not found.attempts:
             raise UnknownItem(
@@ -450,7 +552,7 @@ class Items:
                 remedy="A relay opens it within seconds; run `outbox relay` if there is none.",
             )
         if winner is not None:
-            return self._repeated(found, winner, content)
+            return _repeated(found, winner, content, given.key)
         decided, its_data = self._decisions.decided(found.task, given.data)
         if given.outcome is not None and given.outcome != decided:
             raise UnexpectedOutcome(
@@ -459,8 +561,10 @@ class Items:
         return _Written(
             found=found,
             command_id=uuid.uuid4().hex,
+            actor=actor,
             content=content,
-            arguments=completion_arguments(decided, its_data, content),
+            key=given.key,
+            arguments=completion_arguments(decided, its_data, content, given.key),
         )
 
     def _answered_before(
@@ -485,45 +589,53 @@ class Items:
             persons.setdefault(task.key, {}).setdefault(task.place.task, set()).add(answer.actor)
         return persons
 
-    def _ended(self, written: Mapping[str, _Written]) -> dict[str, Completion | OutboxError]:
-        """Return what came of the answers that are in the command log now."""
+    def _is_allowed(self, given: GivenAnswer, found: _Delivery) -> bool:
+        if given.allowed is None:
+            return True
+        return given.allowed(WaitingItem.of(found, self._decisions.task(found.task)))
+
+    def _ended(
+        self, turn: Mapping[int, _Written], written: Mapping[int, _Written]
+    ) -> dict[int, Completion | OutboxError]:
+        """Return what came of answers, by their places.
+
+        Args:
+            turn: those that are in the command log now.
+            written: these, and others to the same items, of which those are left out that must be
+                written to know.
+        """
+        ids = list(dict.fromkeys(one.found.task.task_id for one in turn.values()))
         now = self._outbox.clock.now()
-        untils = [one.found.until for one in written.values() if one.found.until is not None]
+        untils = [one.found.until for one in turn.values() if one.found.until is not None]
         if any(now >= until for until in untils):
             # Somebody may be ending it as expired: whoever is first in the log of transitions.
             self._outbox.apply_commands()
-        stands = self._found([*written])
+        stands = self._found(ids)
         if any(one.is_between_claims for one in stands.values()):
             self._outbox.apply_commands()
-            stands = self._found([*written])
+            stands = self._found(ids)
         winners = self._winners(stands.values())
         are_over = self._outbox.apply_commands_if_alone() > 0
-        results: dict[str, Completion | OutboxError] = {}
-        for task_id, ours in written.items():
+        results: dict[int, Completion | OutboxError] = {}
+        for place, ours in written.items():
+            task_id = ours.found.task.task_id
             found, winner = stands[task_id], winners.get(task_id)
             if winner is None:
-                why = _why_over(found, self._outbox.clock.now())
-                results[task_id] = AnsweredTooLate(f"{task_id} is over: {why}.")
+                if place in turn:
+                    why = _why_over(found, self._outbox.clock.now())
+                    results[place] = AnsweredTooLate(f"{task_id} is over: {why}.")
             elif winner.command_id == ours.command_id:
                 is_over = are_over or found.state is State.PUBLISHED
-                results[task_id] = _counted(winner, task_id, is_over=is_over)
+                results[place] = _counted(winner, task_id, is_over=is_over)
             else:
                 try:
-                    results[task_id] = self._repeated(found, winner, ours.content)
+                    results[place] = _repeated(found, winner, ours.content, ours.key)
                 except AnsweredAlready as error:
-                    results[task_id] = error
+                    results[place] = error
         return results
 
-    def _repeated(self, found: _Delivery, winner: _Answer, content: str) -> Completion:
-        task_id = found.task.task_id
-        if winner.content != content:
-            raise AnsweredAlready(
-                f"{task_id}: somebody was faster, with the outcome {winner.outcome!r}."
-            )
-        return _counted(winner, task_id, is_over=found.state is State.PUBLISHED, repeated=True)
-
     def _state_of(self, found: _Delivery) -> str:
-        if found.state in (State.PUBLISHED, State.DEAD):
+        if found.is_over:
             return "ended"
         if found.is_held:
             return "answered" if self._winners([found]) else "open"
@@ -616,7 +728,7 @@ class Items:
         winners = {name: _winner(asked[name], its) for name, its in commands.items()}
         return {name: one for name, one in winners.items() if one is not None}
 
-    def _append(self, written: Sequence[_Written], actor: str, reason: str) -> None:
+    def _append(self, written: Sequence[_Written], reason: str) -> None:
         rows = [
             {
                 "command_id": one.command_id,
@@ -626,7 +738,7 @@ class Items:
                 "destination": TO_DO,
                 "lifecycle": one.found.lifecycle,
                 "arguments": one.arguments,
-                "actor": actor,
+                "actor": one.actor,
                 "reason": reason,
             }
             for one in written
@@ -682,6 +794,34 @@ def _winner(found: _Delivery, commands: Iterable[Mapping[str, Any]]) -> _Answer 
     return None
 
 
+def _first_of_each(written: Mapping[int, _Written]) -> dict[int, _Written]:
+    """Return, of the answers to each open item, the first; and all to those that are over.
+
+    Args:
+        written: by their places.
+    """
+    first: dict[str, int] = {}
+    for place, one in written.items():
+        first.setdefault(one.found.task.task_id, place)
+    return {
+        place: one
+        for place, one in written.items()
+        if first[one.found.task.task_id] == place or one.found.is_over
+    }
+
+
+def _repeated(found: _Delivery, winner: _Answer, content: str, key: str | None) -> Completion:
+    """Return the answer that counts, if another one repeats it.
+
+    Raises:
+        AnsweredAlready: it does not.
+    """
+    task_id = found.task.task_id
+    if not winner.is_repeated_by(content, key):
+        raise AnsweredAlready(task_id=task_id, outcome=winner.outcome)
+    return _counted(winner, task_id, is_over=found.state is State.PUBLISHED, repeated=True)
+
+
 def _counted(winner: _Answer, task_id: str, *, is_over: bool, repeated: bool = False) -> Completion:
     return Completion(
         task_id=task_id,
@@ -713,4 +853,5 @@ def _answer(row: Mapping[str, Any]) -> _Answer | None:
         at=row["requested_at"],
         outcome=body["outcome"],
         content=str(body.get("content", "")),
+        key=body.get("key"),
     )

@@ -15,7 +15,6 @@ from tests.unit.macro_namespace import Macros
 from tests.unit.workflow_engine.hosts.ledger import Ledger, ledger
 
 from delta_outbox.core.clock import SystemClock
-from delta_outbox.core.errors import WrongUsage
 from delta_outbox.core.settings import (
     PublisherSettings,
     Settings,
@@ -305,12 +304,18 @@ def test_many_items_are_answered_at_once(store: Store, books: Ledger, tmp_path: 
         GivenAnswer(task_id="review-many3", data={"parcel": "many3", "send": False}),
     ]
     who = {"actor": "ann", "reason": "it fits"}
-    with pytest.raises(WrongUsage, match="no two for one"):
-        items.complete_many([answers[0], answers[0]], **who)
-    first, unknown, bad, last = items.complete_many(answers, **who)
+    other = replace(answers[0], data={"parcel": "many1", "send": False})
+    strange = replace(answers[0], allowed=lambda item: "nobody" in item.roles)
+    first, unknown, bad, last, same, loser, forbidden = items.complete_many(
+        [*answers, answers[0], replace(other, actor="bob"), strange], **who
+    )
+    assert isinstance(first, Completion)
+    assert replace(first, repeated=True) == same
+    assert isinstance(loser, AnsweredAlready)
+    assert ("send", UnknownItem) == (loser.outcome, type(forbidden))
+    assert str(unknown).replace("review-nowhere", "review-many1") == str(forbidden)
     assert isinstance(unknown, UnknownItem)
     assert isinstance(bad, BadAnswer)
-    assert isinstance(first, Completion)
     assert isinstance(last, Completion)
     assert ("send", "keep", "done") == (first.outcome, last.outcome, first.status)
     commands = store.spark.sql(

@@ -1,0 +1,344 @@
+"""What people may do with items, whatever protocol they speak: list, look, answer."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from delta_outbox.core.errors import OutboxError
+from delta_outbox.core.instants import iso_text
+from delta_outbox.todo.item_thread import MOST_LISTED
+from delta_outbox.todo.people import Person
+from delta_outbox.workflow_engine.items import (
+    Completion,
+    GivenAnswer,
+    ItemType,
+    UnknownItem,
+    WaitingItem,
+)
+
+if TYPE_CHECKING:
+    from delta_outbox.core.clock import Clock
+    from delta_outbox.todo.item_thread import ItemThread
+
+PAGE: Final = 50  # items
+MOST_ON_PAGE: Final = 200
+MOST_KEY: Final = 200  # characters of an Idempotency-Key
+
+
+class NoSuchItem(OutboxError):
+    """There is no such item for whoever asks: it is none, or another role's."""
+
+    code = "NOT_FOUND"
+    remedy = "List the items that you may answer."
+
+    def __init__(self) -> None:
+        super().__init__("There is no such item for you.")
+
+
+class BadQuestion(OutboxError):
+    """A list was asked for with a filter, a page or a key that breaks a rule."""
+
+    code = "BAD_REQUEST"
+    remedy = "Correct the request."
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemFilters:
+    """Which items to list; what is None or empty does not matter.
+
+    Args:
+        workflow: its name.
+        task: its name in the workflow.
+        role: that may answer.
+        text: a part of the identifier, of the instance or of the title, in any case.
+        overdue: only those whose due date has passed.
+    """
+
+    workflow: str | None = None
+    task: str | None = None
+    role: str | None = None
+    text: str = ""
+    overdue: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemSummary:
+    """An open item in a list.
+
+    Args:
+        task_id: the task identifier.
+        workflow: whose.
+        instance: business key of the instance.
+        task: its name in the workflow.
+        title: its name for people.
+        visit: of the task.
+        roles: that may answer.
+        opened_at: when it was opened.
+        due_at: when somebody is reminded; None: never.
+        expires_at: when it expires; None: never.
+        is_overdue: its due date has passed.
+    """
+
+    task_id: str
+    workflow: str
+    instance: str
+    task: str
+    title: str
+    visit: int
+    roles: tuple[str, ...]
+    opened_at: datetime
+    due_at: datetime | None
+    expires_at: datetime | None
+    is_overdue: bool
+
+    def as_dict(self) -> dict[str, object]:
+        """Return it as values of JSON; instants are ISO 8601 in UTC."""
+        return {
+            "task_id": self.task_id,
+            "workflow": self.workflow,
+            "instance": self.instance,
+            "task": self.task,
+            "title": self.title,
+            "visit": self.visit,
+            "roles": list(self.roles),
+            "opened_at": iso_text(self.opened_at),
+            "due_at": self.due_at and iso_text(self.due_at),
+            "expires_at": self.expires_at and iso_text(self.expires_at),
+            "is_overdue": self.is_overdue,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemPage:
+    """A page of open items: by due date, else by the date of expiry, those without one last.
+
+    Args:
+        items: of the page.
+        page: its number, from 1.
+        pages: how many there are, at least 1.
+        total: items on all pages.
+        is_cut: more items are open than are listed; those are left out that expire last.
+    """
+
+    items: tuple[ItemSummary, ...]
+    page: int
+    pages: int
+    total: int
+    is_cut: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemDetail:
+    """One item, open or not.
+
+    Args:
+        document: as `Items.show` returns it: task_id, workflow, instance, task, title, visit,
+            state, outcome, opened_at, due_at, expires_at, roles, read_model, outcomes, contract.
+    """
+
+    document: Mapping[str, Any]
+
+    @property
+    def is_open(self) -> bool:
+        """Say whether it can be answered."""
+        return bool(self.document["state"] == "open")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answered:
+    """An answer that is on record and counts.
+
+    Args:
+        task_id: of the item.
+        outcome: that was decided.
+        is_repeat: the same answer was on record already.
+    """
+
+    task_id: str
+    outcome: str
+    is_repeat: bool
+
+
+class Desk:
+    """The items of one outbox, for those who answer them. Its methods are coroutines of one loop.
+
+    What is wrong is an OutboxError: `NoSuchItem` for what is none and for what is not theirs,
+    `BadQuestion`, and of an answer what `Items.complete` raises (`BadAnswer` with its problems,
+    `AnsweredAlready` with the outcome that won, `AnsweredTooLate`, `UndecidedAnswer`). `NotInTime`
+    means that nothing is known yet: the same request, later, gets the true answer.
+
+    Args:
+        thread: asks the outbox.
+        clock: the time.
+    """
+
+    def __init__(self, thread: ItemThread, *, clock: Clock) -> None:
+        self._thread = thread
+        self.clock = clock
+
+    @property
+    def types(self) -> Sequence[ItemType]:
+        """Return the types of items, by workflow and task."""
+        return self._thread.types
+
+    async def items(
+        self, person: Person, filters: ItemFilters, page: int = 1, size: int = PAGE
+    ) -> ItemPage:
+        """Return a page of the open items that a person may answer; it is at most a second old.
+
+        Args:
+            person: who asks.
+            filters: which of them.
+            page: its number, from 1; one beyond the last is the last.
+            size: items on a page.
+
+        Raises:
+            BadQuestion: a number breaks a rule.
+        """
+        if page < 1 or not 1 <= size <= MOST_ON_PAGE:
+            raise BadQuestion(
+                f"`page` must be 1 or more, and `limit` from 1 to {MOST_ON_PAGE}. "
+                f"Got: {page} and {size}."
+            )
+        if person.only is not None:
+            return ItemPage(items=(), page=1, pages=1, total=0, is_cut=False)
+        asked = {role for one in self.types for role in one.roles} & person.roles
+        listed = [await self._thread.waiting(role) for role in sorted(asked)]
+        found = {one.task_id: self._summary(one) for items in listed for one in items}
+        kept = sorted((one for one in found.values() if _fits(one, filters)), key=_order)
+        pages = max(1, math.ceil(len(kept) / size))
+        page = min(page, pages)
+        return ItemPage(
+            items=tuple(kept[(page - 1) * size : page * size]),
+            page=page,
+            pages=pages,
+            total=len(kept),
+            is_cut=any(len(items) >= MOST_LISTED for items in listed),
+        )
+
+    async def item(self, person: Person, task_id: str) -> ItemDetail:
+        """Return an item: its read model, its contract, and what has come of it.
+
+        Args:
+            person: who asks.
+            task_id: the task identifier.
+
+        Raises:
+            NoSuchItem: there is none for this person.
+            UndecidedAnswer: the author's `read_model` has failed.
+            NotInTime: the outbox has not answered in time.
+        """
+        try:
+            document = await self._thread.shown(task_id)
+        except UnknownItem:
+            raise NoSuchItem from None
+        if not person.may_answer(task_id, document["roles"]):
+            raise NoSuchItem
+        return ItemDetail(document=document)
+
+    async def answer(
+        self,
+        person: Person,
+        task_id: str,
+        data: Mapping[str, Any],
+        idempotency_key: str | None = None,
+        *,
+        of: tuple[str, str] | None = None,
+    ) -> Answered:
+        """Answer an item. The answer is on record when this returns, and is the one that counts.
+
+        Args:
+            person: who answers.
+            task_id: the task identifier.
+            data: the answer.
+            idempotency_key: a second answer of this person with the same key is a repeat of the
+                first, whatever its data; without one, or with another, only the same data is.
+            of: workflow and task that the item must be of; None: any.
+
+        Raises:
+            NoSuchItem: there is none for this person.
+            BadQuestion: the key breaks a rule.
+            BadAnswer: the data breaks the contract, or is about another item.
+            UndecidedAnswer: the author's code has failed; nothing was written.
+            AnsweredAlready: another answer counts.
+            AnsweredTooLate: the item is over.
+            NotInTime: the answer may be on record or not.
+        """
+
+        def allowed(item: WaitingItem) -> bool:
+            is_its_type = of in (None, (item.workflow, item.task))
+            return is_its_type and person.may_answer(item.task_id, item.roles)
+
+        given = GivenAnswer(
+            task_id=task_id,
+            data=data,
+            actor=person.name,
+            key=_key(person, idempotency_key),
+            allowed=allowed,
+        )
+        try:
+            done: Completion = await self._thread.answer(given)
+        except UnknownItem:
+            raise NoSuchItem from None
+        return Answered(task_id=done.task_id, outcome=done.outcome, is_repeat=done.repeated)
+
+    async def correlated(self, type_: ItemType, data: Mapping[str, Any]) -> str:
+        """Return the identifier of the item that an answer is about, as its author says.
+
+        Args:
+            type_: of the item.
+            data: the answer.
+
+        Raises:
+            BadAnswer: the data breaks the contract.
+            UndecidedAnswer: the author's code has failed.
+        """
+        return await self._thread.correlated(type_.workflow, type_.task, data)
+
+    def _summary(self, item: WaitingItem) -> ItemSummary:
+        return ItemSummary(
+            task_id=item.task_id,
+            workflow=item.workflow,
+            instance=item.instance,
+            task=item.task,
+            title=item.title,
+            visit=item.visit,
+            roles=item.roles,
+            opened_at=item.opened_at,
+            due_at=item.due_at,
+            expires_at=item.expires_at,
+            is_overdue=item.due_at is not None and item.due_at <= self.clock.now(),
+        )
+
+
+def _key(person: Person, key: str | None) -> str | None:
+    """Return what stands for an Idempotency-Key in the command log: it is a person's own."""
+    if key is None:
+        return None
+    if not 0 < len(key) <= MOST_KEY or not key.isprintable():
+        raise BadQuestion(
+            f"`Idempotency-Key` must be one printable line of 1 to {MOST_KEY} characters. "
+            f"Got: {len(key)} characters."
+        )
+    return hashlib.sha256(f"{person.name}\n{key}".encode()).hexdigest()
+
+
+def _fits(item: ItemSummary, filters: ItemFilters) -> bool:
+    text = filters.text.casefold()
+    return (
+        filters.workflow in (None, "", item.workflow)
+        and filters.task in (None, "", item.task)
+        and (not filters.role or filters.role in item.roles)
+        and (item.is_overdue or not filters.overdue)
+        and any(text in one.casefold() for one in (item.task_id, item.instance, item.title))
+    )
+
+
+def _order(item: ItemSummary) -> tuple[bool, datetime, datetime, str]:
+    first = item.due_at or item.expires_at
+    return (first is None, first or item.opened_at, item.opened_at, item.task_id)

@@ -1,0 +1,320 @@
+"""The thread that owns the session of a To-Do server: it batches answers, and reads for many."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeVar
+
+from delta_outbox.core.errors import OutboxError, ServerUnreachable
+from delta_outbox.core.redaction import describe
+from delta_outbox.todo.keys import Key
+from delta_outbox.workflow_engine.items import (
+    MOST_ANSWERS,
+    Completion,
+    GivenAnswer,
+    ItemType,
+    WaitingItem,
+)
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+CACHE_SECONDS: Final = 1.0  # how old what is shown may be, beside the time that reading it takes
+MOST_QUEUED: Final = 10_000  # questions and answers that wait
+REOPEN_SECONDS: Final = 1.0  # between two attempts to reach the outbox
+MOST_LISTED: Final = 1000  # open items of one role, those that expire first
+BY: Final = {"actor": "outbox todo serve", "reason": "answered at the To-Do server"}
+
+
+class NotInTime(OutboxError):
+    """The outbox has not answered in time; whether an answer is on record is not known.
+
+    Args:
+        why: for the log.
+    """
+
+    code = "NOT_IN_TIME"
+    retryable = True
+    remedy = "Send the same request again: it is told what has become of it."
+    retry_after: Final = 2  # seconds
+
+    def __init__(self, why: str) -> None:
+        super().__init__("The outbox has not answered in time.")
+        self.why = why
+
+
+class ItemSource(Protocol):
+    """What is asked of `Items`."""
+
+    def types(self) -> Sequence[ItemType]:
+        """Return the types of items."""
+
+    def show(self, task_id: str) -> Mapping[str, Any]:
+        """Return one item."""
+
+    def waiting(self, *, role: str | None = None, limit: int = ...) -> Sequence[WaitingItem]:
+        """Return the items that are open."""
+
+    def correlated(self, workflow: str, task: str, data: Mapping[str, Any]) -> str:
+        """Return the identifier of the item that an answer is about."""
+
+    def complete_many(
+        self, answers: Sequence[GivenAnswer], *, actor: str, reason: str
+    ) -> Sequence[Completion | OutboxError]:
+        """Answer items."""
+
+
+class KeySource(Protocol):
+    """What is asked of `KeyLog`."""
+
+    def current(self) -> Mapping[str, Key]:
+        """Return the keys that count."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenOutbox:
+    """An outbox that is open.
+
+    Args:
+        items: its items.
+        keys: its API keys.
+    """
+
+    items: ItemSource
+    keys: KeySource
+
+
+class ItemThread:
+    """Asks an outbox, one question after the other. Its coroutines are of one event loop.
+
+    Answers that come while others are written go together in the next append. Of several who ask
+    the same, one question is asked.
+
+    Args:
+        opened: opens the outbox; called anew where it was lost.
+        answer_seconds: how long anybody waits.
+    """
+
+    def __init__(
+        self, opened: Callable[[], AbstractContextManager[OpenOutbox]], *, answer_seconds: float
+    ) -> None:
+        self._opened = opened
+        self._answer_seconds = answer_seconds
+        self._answers: deque[tuple[GivenAnswer, Future[Completion]]] = deque()
+        self._questions: dict[tuple[str, str], list[Future[Any]]] = {}
+        self._known: dict[tuple[str, str], tuple[float, Any]] = {}
+        self._changed = threading.Condition()
+        self._is_ending = False
+        self._began: Future[None] = Future()
+        self._thread = threading.Thread(target=self._run, name="items", daemon=True)
+        self.types: Sequence[ItemType] = ()
+        self.outbox: OpenOutbox | None = None
+
+    def start(self) -> None:
+        """Open the outbox, and return when that is done.
+
+        Raises:
+            OutboxError: it cannot be opened.
+        """
+        self._thread.start()
+        self._began.result()
+
+    def stop(self) -> None:
+        """End after what is being written, and close the outbox."""
+        with self._changed:
+            self._is_ending = True
+            self._changed.notify_all()
+        self._thread.join()
+
+    async def waiting(self, role: str) -> Sequence[WaitingItem]:
+        """Return the open items of a role, at most a second old.
+
+        Args:
+            role: that may answer.
+
+        Raises:
+            NotInTime: the outbox has not answered in time.
+        """
+        found: Sequence[WaitingItem] = await self._asked(("waiting", role))
+        return found
+
+    async def shown(self, task_id: str) -> Mapping[str, Any]:
+        """Return an item, at most a second old.
+
+        Args:
+            task_id: the task identifier.
+
+        Raises:
+            UnknownItem: there is none.
+            UndecidedAnswer: the author's code has failed.
+            NotInTime: the outbox has not answered in time.
+        """
+        found: Mapping[str, Any] = await self._asked(("show", task_id))
+        return found
+
+    async def answer(self, given: GivenAnswer) -> Completion:
+        """Answer an item; the answer is on record when this returns.
+
+        Args:
+            given: the answer.
+
+        Raises:
+            OutboxError: as `Items.complete` does.
+            NotInTime: the answer may be on record or not.
+        """
+        future: Future[Completion] = Future()
+        with self._changed:
+            self._check_room()
+            self._answers.append((given, future))
+            self._changed.notify_all()
+        return await self._awaited(future)
+
+    async def correlated(self, workflow: str, task: str, data: Mapping[str, Any]) -> str:
+        """Return the identifier of the item that an answer is about. Only the author's code is
+        asked, in a thread of its own.
+
+        Args:
+            workflow: whose.
+            task: its name in the workflow.
+            data: the answer.
+
+        Raises:
+            OutboxError: as `Items.correlated` does.
+            NotInTime: the outbox is not open.
+        """
+        if self.outbox is None:
+            raise NotInTime("the outbox is not open")
+        return await asyncio.to_thread(self.outbox.items.correlated, workflow, task, data)
+
+    async def _asked(self, question: tuple[str, str]) -> Any:
+        future: Future[Any] = Future()
+        with self._changed:
+            at, found = self._known.get(question, (float("-inf"), None))
+            if time.monotonic() - at <= CACHE_SECONDS:
+                return found
+            self._check_room()
+            self._questions.setdefault(question, []).append(future)
+            self._changed.notify_all()
+        return await self._awaited(future)
+
+    def _check_room(self) -> None:
+        if len(self._answers) + len(self._questions) >= MOST_QUEUED:
+            raise NotInTime("too many wait")
+
+    async def _awaited(self, future: Future[T]) -> T:
+        try:
+            # What is not begun by then is cancelled, and never written.
+            return await asyncio.wait_for(asyncio.wrap_future(future), self._answer_seconds)
+        except TimeoutError:
+            raise NotInTime("it takes longer") from None
+
+    def _run(self) -> None:
+        while not self._is_ending:
+            try:
+                with self._opened() as outbox:
+                    self.types, self.outbox = outbox.items.types(), outbox
+                    if not self._began.done():
+                        self._began.set_result(None)
+                    try:
+                        while self._serve(outbox.items):
+                            pass
+                    finally:
+                        self.outbox = None
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is tried again
+                if not self._began.done():
+                    self._began.set_exception(error)
+                    return
+                logger.warning("items_unreachable", extra={"error": describe(error)})
+                with self._changed:
+                    self._changed.wait_for(lambda: self._is_ending, REOPEN_SECONDS)
+
+    def _serve(self, items: ItemSource) -> bool:
+        """Do what has waited longest of each kind; return whether there may be more."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._answers or self._questions or self._is_ending)
+            most = min(len(self._answers), MOST_ANSWERS)
+            taken = [self._answers.popleft() for _ in range(most)]
+            question = next(iter(self._questions), None)
+            asking = self._questions.pop(question) if question else []
+            is_over = self._is_ending and not taken and not asking
+        begun = [pair for pair in taken if pair[1].set_running_or_notify_cancel()]
+        if begun:
+            self._write(items, begun)
+        if question is not None:
+            self._read(items, question, asking)
+        return not is_over
+
+    def _write(
+        self, items: ItemSource, begun: Sequence[tuple[GivenAnswer, Future[Completion]]]
+    ) -> None:
+        try:
+            results = items.complete_many([given for given, _ in begun], **BY)
+        except Exception as error:
+            if not isinstance(error, OutboxError) and len(begun) > 1:
+                # One of them may be the reason. What is on record is recognised as a repeat.
+                for pair in begun:
+                    with contextlib.suppress(Exception):
+                        self._write(items, [pair])
+                return
+            for _, future in begun:
+                future.set_exception(_told(error))
+            if _is_lost(error):
+                raise
+            logger.error("answers_failed", extra={"error": describe(error)})
+            return
+        finally:
+            with self._changed:
+                self._known.clear()  # who has answered sees the item gone
+        for (_, future), result in zip(begun, results, strict=True):
+            if isinstance(result, OutboxError):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
+
+    def _read(
+        self, items: ItemSource, question: tuple[str, str], asking: Sequence[Future[Any]]
+    ) -> None:
+        waiting = [future for future in asking if future.set_running_or_notify_cancel()]
+        if not waiting:
+            return
+        kind, name = question
+        at = time.monotonic()
+        try:
+            found: Any = (
+                items.show(name) if kind == "show" else items.waiting(role=name, limit=MOST_LISTED)
+            )
+        except Exception as error:
+            for future in waiting:
+                future.set_exception(_told(error))
+            if _is_lost(error):
+                raise
+            return
+        with self._changed:
+            fresh = {
+                one: kept for one, kept in self._known.items() if at - kept[0] <= CACHE_SECONDS
+            }
+            self._known = {**fresh, question: (at, found)}
+        for future in waiting:
+            future.set_result(found)
+
+
+def _is_lost(error: Exception) -> bool:
+    """Say whether the outbox is to be opened anew: its server has gone, or nobody knows."""
+    return isinstance(error, ServerUnreachable) or not isinstance(error, OutboxError)
+
+
+def _told(error: Exception) -> Exception:
+    """Return what those who wait are told of an error."""
+    if _is_lost(error) or getattr(error, "retryable", False):
+        return NotInTime(describe(error))
+    return error

@@ -1,0 +1,32 @@
+"""Who asks, and which items that person may see and answer."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Person:
+    """Somebody, or a system, that was recognised.
+
+    Args:
+        name: one line, as commands record it.
+        roles: that the person has.
+        only: the one item that a signed link opens, whatever the roles; None: those of the roles.
+    """
+
+    name: str
+    roles: frozenset[str] = frozenset()
+    only: str | None = None
+
+    def may_answer(self, task_id: str, roles: Collection[str]) -> bool:
+        """Say whether the person may see and answer an item.
+
+        Args:
+            task_id: of the item.
+            roles: that may answer it.
+        """
+        if self.only is not None:
+            return self.only == task_id
+        return not self.roles.isdisjoint(roles)

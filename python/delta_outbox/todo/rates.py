@@ -1,0 +1,44 @@
+"""How many requests somebody may make: a token bucket for each person."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final
+
+MOST_KNOWN: Final = 10_000  # persons; who was not seen for longest starts with a full bucket
+
+
+class Rates:
+    """Counts the requests of each person.
+
+    Args:
+        per_second: requests; twice as many may come at once.
+        monotonic: seconds.
+    """
+
+    def __init__(
+        self, per_second: float, *, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._per_second = per_second
+        self._most = max(1.0, 2 * per_second)
+        self._monotonic = monotonic
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def wait(self, name: str) -> int:
+        """Count a request; return for how many seconds whoever makes it must wait, 0 if it is one
+        that may be made.
+
+        Args:
+            name: of the person.
+        """
+        now = self._monotonic()
+        at, left = self._left.pop(name, (now, self._most))
+        left = min(self._most, left + (now - at) * self._per_second)
+        is_free = left >= 1
+        self._left[name] = (now, left - 1 if is_free else left)
+        if len(self._left) > MOST_KNOWN:
+            self._left.popitem(last=False)
+        return 0 if is_free else math.ceil((1 - left) / self._per_second)

@@ -1,0 +1,269 @@
+"""The API: for each type of items, lists, items, answers."""
+
+# Without postponed annotations: FastAPI reads those of functions made here.
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request
+from fastapi.responses import JSONResponse
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from delta_outbox.core.errors import OutboxError
+from delta_outbox.todo.credentials import Credentials, Unrecognised
+from delta_outbox.todo.desk import (
+    MOST_KEY,
+    MOST_ON_PAGE,
+    PAGE,
+    Answered,
+    Desk,
+    ItemFilters,
+    ItemPage,
+    NoSuchItem,
+)
+from delta_outbox.todo.documents import Detail, Failure, Page, Told
+from delta_outbox.todo.limits import object_of
+from delta_outbox.todo.openapi import contract_reference
+from delta_outbox.todo.people import Person
+from delta_outbox.todo.rates import Rates
+from delta_outbox.workflow_engine.items import ItemType
+
+_MEANINGS: Final = {
+    400: "The request breaks a rule.",
+    401: "Nobody is recognised.",
+    404: "There is no such item for you.",
+    408: "The body has not arrived in time.",
+    409: "Another answer counts; its outcome is named.",
+    410: "Too late; the answer is on record, and changes nothing.",
+    413: "The body is too large.",
+    415: "The body is no JSON.",
+    422: "The answer breaks the contract.",
+    429: "Too many requests; see Retry-After.",
+    500: "The item cannot be decided now; it stays open.",
+    503: "Not known yet; send the same again after Retry-After.",
+}
+_ASKED: Final = (400, 401, 404, 422, 429, 500, 503)
+_ANSWERED: Final = tuple(_MEANINGS)
+
+
+IdempotencyKey = Annotated[
+    str | None, Header(max_length=MOST_KEY, pattern=r"^[!-~]([ -~]*[!-~])?$")
+]
+"""Printable characters of ASCII, which is what proxies let through."""
+
+
+class TooMany(OutboxError):
+    """Somebody asks more often than the settings allow."""
+
+    code = "TOO_MANY_REQUESTS"
+    retryable = True
+    remedy = "Ask less often; `[todo] rate_per_second` is the limit."
+
+    def __init__(self, retry_after: int) -> None:
+        """Keep after how many seconds the next request may come."""
+        super().__init__("You ask too often.")
+        self.retry_after = retry_after
+
+
+def _answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    return {status: {"model": Failure, "description": _MEANINGS[status]} for status in statuses}
+
+
+def api(desk: Desk, credentials: Credentials, rates: Rates) -> APIRouter:
+    """Return the routes of the API.
+
+    Args:
+        desk: the items.
+        credentials: recognises people.
+        rates: how often each may ask.
+    """
+    bearer = HTTPBearer(auto_error=False, description="An API key, or a JWT.")
+
+    async def recognised(
+        sent: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)],
+    ) -> Person:
+        if sent is None:
+            raise Unrecognised
+        person = await credentials.person(sent.credentials)
+        wait = rates.wait(person.name)
+        if wait:
+            raise TooMany(wait)
+        return person
+
+    routes = APIRouter()
+    _Types(desk, recognised).add_to(routes)
+
+    @routes.get("/openapi.json", include_in_schema=False)
+    async def openapi(
+        request: Request, person: Annotated[Person, Depends(recognised)]
+    ) -> JSONResponse:
+        app: FastAPI = request.app
+        return JSONResponse(app.openapi())
+
+    async def nothing(person: Annotated[Person, Depends(recognised)]) -> None:
+        raise NoSuchItem
+
+    # What is no type is as what is no item: whoever has no key learns of neither.
+    for place in ("/items/{rest:path}", "/answers/{rest:path}"):
+        routes.add_api_route(place, nothing, methods=["GET", "POST"], include_in_schema=False)
+    return routes
+
+
+class _Types:
+    """Adds the routes of each type of items."""
+
+    def __init__(self, desk: Desk, recognised: Any) -> None:
+        self._desk = desk
+        self._who = Depends(recognised)
+
+    def add_to(self, routes: APIRouter) -> None:
+        routes.add_api_route(
+            "/items",
+            self._list(None),
+            methods=["GET"],
+            summary="List the open items that you may answer",
+            operation_id="list_items",
+            response_model=Page,
+            responses=_answers(*(one for one in _ASKED if one != 404)),
+        )
+        for type_ in self._desk.types:
+            self._add(routes, type_)
+
+    def _add(self, routes: APIRouter, type_: ItemType) -> None:
+        place, name = f"{type_.workflow}/{type_.task}", f"{type_.workflow}_{type_.task}"
+        tag: dict[str, Any] = {"tags": [type_.title]}
+        body = {
+            "requestBody": {
+                "required": True,
+                "content": {"application/json": {"schema": contract_reference(type_)}},
+            }
+        }
+        routes.add_api_route(
+            f"/items/{place}",
+            self._list(type_),
+            methods=["GET"],
+            summary="List those that are open",
+            operation_id=f"list_{name}",
+            response_model=Page,
+            responses=_answers(*_ASKED),
+            **tag,
+        )
+        routes.add_api_route(
+            f"/items/{place}/{{task_id:path}}/answer",
+            self._answer(type_),
+            methods=["POST"],
+            summary="Answer one",
+            operation_id=f"answer_{name}",
+            response_model=Told,
+            responses=_answers(*_ANSWERED),
+            openapi_extra=body,
+            **tag,
+        )
+        routes.add_api_route(
+            f"/items/{place}/{{task_id:path}}",
+            self._show(type_),
+            methods=["GET"],
+            summary="Look at one",
+            operation_id=f"show_{name}",
+            response_model=Detail,
+            responses=_answers(*_ASKED),
+            **tag,
+        )
+        routes.add_api_route(
+            f"/answers/{place}",
+            self._correlated(type_),
+            methods=["POST"],
+            summary="Answer the one that the data is about",
+            operation_id=f"correlate_{name}",
+            response_model=Told,
+            responses=_answers(*_ANSWERED),
+            openapi_extra=body,
+            **tag,
+        )
+
+    def _list(self, type_: ItemType | None) -> Any:
+        desk = self._desk
+
+        async def listed(
+            person: Annotated[Person, self._who],
+            role: Annotated[str | None, Query(max_length=100)] = None,
+            text: Annotated[str, Query(max_length=200)] = "",
+            overdue: bool = False,
+            page: Annotated[int, Query(ge=1, le=100_000)] = 1,
+            limit: Annotated[int, Query(ge=1, le=MOST_ON_PAGE)] = PAGE,
+        ) -> dict[str, Any]:
+            filters = ItemFilters(
+                workflow=type_.workflow if type_ else None,
+                task=type_.task if type_ else None,
+                role=role,
+                text=text,
+                overdue=overdue,
+            )
+            if type_ is not None and not person.may_answer("", type_.roles):
+                raise NoSuchItem
+            return _page(await desk.items(person, filters, page, limit))
+
+        return listed
+
+    def _show(self, type_: ItemType) -> Any:
+        desk = self._desk
+
+        async def shown(task_id: str, person: Annotated[Person, self._who]) -> Mapping[str, Any]:
+            document = (await desk.item(person, task_id)).document
+            if (type_.workflow, type_.task) != (document["workflow"], document["task"]):
+                raise NoSuchItem
+            return document
+
+        return shown
+
+    def _answer(self, type_: ItemType) -> Any:
+        desk = self._desk
+
+        async def answered(
+            task_id: str,
+            request: Request,
+            person: Annotated[Person, self._who],
+            idempotency_key: IdempotencyKey = None,
+        ) -> dict[str, Any]:
+            if not person.may_answer(task_id, type_.roles):
+                raise NoSuchItem
+            data = await object_of(request)
+            of = (type_.workflow, type_.task)
+            return _told(await desk.answer(person, task_id, data, idempotency_key, of=of))
+
+        return answered
+
+    def _correlated(self, type_: ItemType) -> Any:
+        desk = self._desk
+
+        async def answered(
+            request: Request,
+            person: Annotated[Person, self._who],
+            idempotency_key: IdempotencyKey = None,
+        ) -> dict[str, Any]:
+            if not person.may_answer("", type_.roles):
+                raise NoSuchItem
+            data = await object_of(request)
+            task_id = await desk.correlated(type_, data)
+            of = (type_.workflow, type_.task)
+            return _told(await desk.answer(person, task_id, data, idempotency_key, of=of))
+
+        return answered
+
+
+def _page(found: ItemPage) -> dict[str, Any]:
+    return {
+        "items": [one.as_dict() for one in found.items],
+        "page": found.page,
+        "pages": found.pages,
+        "total": found.total,
+        "is_cut": found.is_cut,
+    }
+
+
+def _told(answered: Answered) -> dict[str, Any]:
+    return {
+        "task_id": answered.task_id,
+        "outcome": answered.outcome,
+        "is_repeat": answered.is_repeat,
+    }

@@ -1,0 +1,283 @@
+"""Items in memory, as `Items` answers about them, behind a real server of them on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import queue
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+import httpx
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from delta_outbox.core.clock import SystemClock
+from delta_outbox.core.errors import OutboxError
+from delta_outbox.core.instants import iso_text
+from delta_outbox.core.settings import TodoSettings
+from delta_outbox.todo.app import create_app
+from delta_outbox.todo.credentials import Credentials, KeyRing
+from delta_outbox.todo.desk import Desk
+from delta_outbox.todo.item_thread import ItemThread, OpenOutbox
+from delta_outbox.todo.keys import Key, new_key
+from delta_outbox.todo.server import listening, run
+from delta_outbox.todo.tokens import TokenReader
+from delta_outbox.workflow_engine.item_decisions import BadAnswer, Problem, canonical
+from delta_outbox.workflow_engine.items import (
+    AnsweredAlready,
+    AnsweredTooLate,
+    Completion,
+    GivenAnswer,
+    ItemType,
+    UnknownItem,
+    WaitingItem,
+)
+
+
+class Size(StrEnum):
+    SMALL = "small"
+    LARGE = "large"
+
+
+class Parcel(BaseModel):
+    """What is sent."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    number: int = Field(ge=1, le=1_000_000)
+    size: Size = Size.SMALL
+
+
+class Review(BaseModel):
+    """What a person decides about an order."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    order: str = Field(pattern=r"^(a+)+$|^o[0-9]{1,6}$", max_length=60)
+    send: bool
+    parcels: list[Parcel] = Field(default=[], max_length=5)
+
+
+class Notice(BaseModel):
+    """What a payment provider says."""
+
+    order: str = Field(min_length=1, max_length=60)
+    paid: bool
+
+
+TYPES: dict[tuple[str, str], tuple[type[BaseModel], tuple[str, ...]]] = {
+    ("orders", "review"): (Review, ("support",)),
+    ("orders", "payment"): (Notice, ("provider",)),
+}
+
+
+def item(
+    task_id: str, *, task: str = "review", due: timedelta | None = None, minutes: int = 60
+) -> WaitingItem:
+    """Return an open item of an order that its identifier ends with."""
+    now = SystemClock().now()
+    return WaitingItem(
+        task_id=task_id,
+        workflow="orders",
+        instance=task_id.rsplit("-", 1)[-1],
+        task=task,
+        title=f"Do the {task}",
+        visit=1,
+        roles=TYPES["orders", task][1],
+        opened_at=now,
+        due_at=None if due is None else now + due,
+        expires_at=now + timedelta(minutes=minutes),
+    )
+
+
+@dataclass
+class MemoryItems:
+    """Answers as `Items` does, of what is in memory. The first answer to an item counts."""
+
+    open: dict[str, WaitingItem] = field(default_factory=dict)
+    late: set[str] = field(default_factory=set)
+    answers: dict[str, tuple[str, str, str | None]] = field(default_factory=dict)
+    recorded: list[tuple[str, str]] = field(default_factory=list)  # item and actor
+    calls: list[str] = field(default_factory=list)
+    fails: Callable[[str], None] = lambda _: None  # may raise, or wait
+
+    def add(self, *items: WaitingItem) -> None:
+        self.open |= {one.task_id: one for one in items}
+
+    def types(self) -> Sequence[ItemType]:
+        return [
+            ItemType(
+                workflow=workflow,
+                task=task,
+                title=f"Do the {task}",
+                roles=roles,
+                outcomes=("yes", "no"),
+                contract=contract.model_json_schema(),
+            )
+            for (workflow, task), (contract, roles) in TYPES.items()
+        ]
+
+    def show(self, task_id: str) -> Mapping[str, Any]:
+        self._called("show")
+        found = self.open.get(task_id)
+        if found is None:
+            raise UnknownItem(f"There is no item {task_id!r}.")
+        answer = self.answers.get(task_id)
+        return {
+            "task_id": task_id,
+            "workflow": found.workflow,
+            "instance": found.instance,
+            "task": found.task,
+            "title": found.title,
+            "visit": found.visit,
+            "state": "ended" if answer or task_id in self.late else "open",
+            "outcome": answer and answer[0],
+            "opened_at": iso_text(found.opened_at),
+            "due_at": found.due_at and iso_text(found.due_at),
+            "expires_at": found.expires_at and iso_text(found.expires_at),
+            "roles": list(found.roles),
+            "read_model": {"order": found.instance},
+            "outcomes": ["yes", "no"],
+            "contract": TYPES[found.workflow, found.task][0].model_json_schema(),
+        }
+
+    def waiting(self, *, role: str | None = None, limit: int = 1000) -> Sequence[WaitingItem]:
+        self._called("waiting")
+        return [
+            one
+            for one in self.open.values()
+            if role in (None, *one.roles) and one.task_id not in {*self.answers, *self.late}
+        ][:limit]
+
+    def correlated(self, workflow: str, task: str, data: Mapping[str, Any]) -> str:
+        read: Any = _read(TYPES[workflow, task][0], data)
+        return f"{task}-{read.order}"
+
+    def complete_many(
+        self, answers: Sequence[GivenAnswer], *, actor: str, reason: str
+    ) -> list[Completion | OutboxError]:
+        self._called(f"complete {len(answers)}")
+        return [self._complete(one) for one in answers]
+
+    def _called(self, what: str) -> None:
+        self.calls.append(what)
+        self.fails(what)
+
+    def _complete(self, given: GivenAnswer) -> Completion | OutboxError:
+        found = self.open.get(given.task_id)
+        if found is None or (given.allowed and not given.allowed(found)):
+            return UnknownItem(f"There is no item {given.task_id!r}.")
+        content = hashlib.sha256(canonical(given.data).encode()).hexdigest()
+        winner = self.answers.get(given.task_id)
+        if winner is not None:
+            outcome, its_content, its_key = winner
+            if content != its_content and (given.key is None or given.key != its_key):
+                return AnsweredAlready(task_id=given.task_id, outcome=outcome)
+            return _counted(given.task_id, outcome, repeated=True)
+        try:
+            read: Any = _read(TYPES[found.workflow, found.task][0], given.data)
+        except BadAnswer as error:
+            return error
+        self.recorded.append((given.task_id, given.actor or ""))
+        if given.task_id in self.late:
+            return AnsweredTooLate(f"{given.task_id} is over: it has expired.")
+        outcome = "yes" if getattr(read, "send", None) or getattr(read, "paid", None) else "no"
+        self.answers[given.task_id] = (outcome, content, given.key)
+        return _counted(given.task_id, outcome)
+
+
+def _read(contract: type[BaseModel], data: Mapping[str, Any]) -> BaseModel:
+    try:
+        return contract.model_validate(data)
+    except ValidationError as error:
+        problems = [
+            Problem(pointer="".join(f"/{part}" for part in one["loc"]), rule=one["type"])
+            for one in error.errors()
+        ]
+        raise BadAnswer("The answer breaks the contract.", problems) from None
+
+
+def _counted(task_id: str, outcome: str, *, repeated: bool = False) -> Completion:
+    return Completion(
+        task_id=task_id, outcome=outcome, command_id="c", status="done", repeated=repeated
+    )
+
+
+@dataclass
+class MemoryKeys:
+    """Keys in memory, as `KeyLog` has them."""
+
+    keys: dict[str, Key] = field(default_factory=dict)
+
+    def add(self, person: str, *roles: str) -> str:
+        key, token = new_key(person=person, roles=roles, at="2026-11-28T12:00:00Z", by="tests")
+        self.keys[key.id] = key
+        return token
+
+    def current(self) -> Mapping[str, Key]:
+        return dict(self.keys)
+
+
+@dataclass
+class Office:
+    """A server of items in memory, and a client of it."""
+
+    items: MemoryItems
+    keys: MemoryKeys
+    ring: KeyRing
+    thread: ItemThread
+    client: httpx.Client
+    opened: list[int]
+
+    def key(self, person: str = "ann", *roles: str) -> dict[str, str]:
+        """Return the headers of somebody with roles (`support` if left out)."""
+        token = self.keys.add(person, *(roles or ("support",)))
+        self.ring.look()
+        return {"Authorization": f"Bearer {token}"}
+
+
+@contextmanager
+def office(
+    settings: TodoSettings | None = None, *, tokens: TokenReader | None = None
+) -> Iterator[Office]:
+    """Open an office for a block.
+
+    Args:
+        settings: `[todo]`; of a server that is never in a hurry if left out.
+        tokens: reads JWTs.
+    """
+    settings = settings or TodoSettings(rate_per_second=10_000)
+    items, keys, opened = MemoryItems(), MemoryKeys(), []
+    here = threading.current_thread()
+
+    @contextmanager
+    def opening() -> Iterator[OpenOutbox]:
+        assert threading.current_thread() is not here
+        opened.append(1)
+        yield OpenOutbox(items=items, keys=keys)
+
+    thread = ItemThread(opening, answer_seconds=settings.answer_seconds)
+    thread.start()
+    ring = KeyRing(lambda: keys)
+    ring.start()
+    desk = Desk(thread, clock=SystemClock())
+    app = create_app(desk, settings, credentials=Credentials(ring, tokens))
+    stop, places = threading.Event(), queue.Queue[str]()
+    with listening("127.0.0.1", 0) as listener:
+        serving = threading.Thread(
+            target=lambda: asyncio.run(run(app, settings, listener, stop, places.put))
+        )
+        serving.start()
+        try:
+            with httpx.Client(base_url=places.get(timeout=30), timeout=30) as client:
+                yield Office(items, keys, ring, thread, client, opened)
+        finally:
+            stop.set()
+            serving.join()
+            ring.stop()
+            thread.stop()

@@ -552,7 +552,8 @@ class Items:
                 remedy="A relay opens it within seconds; run `outbox relay` if there is none.",
             )
         if winner is not None:
-            return _repeated(found, winner, content, given.key)
+            is_over = found.state is State.PUBLISHED
+            return _repeated(task_id, winner, content, given.key, is_over=is_over)
         decided, its_data = self._decisions.decided(found.task, given.data)
         if given.outcome is not None and given.outcome != decided:
             raise UnexpectedOutcome(
@@ -624,12 +625,15 @@ class Items:
                 if place in turn:
                     why = _why_over(found, self._outbox.clock.now())
                     results[place] = AnsweredTooLate(f"{task_id} is over: {why}.")
-            elif winner.command_id == ours.command_id:
-                is_over = are_over or found.state is State.PUBLISHED
+                continue
+            is_over = are_over or found.state is State.PUBLISHED
+            if winner.command_id == ours.command_id:
                 results[place] = _counted(winner, task_id, is_over=is_over)
             else:
                 try:
-                    results[place] = _repeated(found, winner, ours.content, ours.key)
+                    results[place] = _repeated(
+                        task_id, winner, ours.content, ours.key, is_over=is_over
+                    )
                 except AnsweredAlready as error:
                     results[place] = error
         return results
@@ -810,16 +814,17 @@ def _first_of_each(written: Mapping[int, _Written]) -> dict[int, _Written]:
     }
 
 
-def _repeated(found: _Delivery, winner: _Answer, content: str, key: str | None) -> Completion:
+def _repeated(
+    task_id: str, winner: _Answer, content: str, key: str | None, *, is_over: bool
+) -> Completion:
     """Return the answer that counts, if another one repeats it.
 
     Raises:
         AnsweredAlready: it does not.
     """
-    task_id = found.task.task_id
     if not winner.is_repeated_by(content, key):
         raise AnsweredAlready(task_id=task_id, outcome=winner.outcome)
-    return _counted(winner, task_id, is_over=found.state is State.PUBLISHED, repeated=True)
+    return _counted(winner, task_id, is_over=is_over, repeated=True)
 
 
 def _counted(winner: _Answer, task_id: str, *, is_over: bool, repeated: bool = False) -> Completion:

@@ -215,7 +215,7 @@ def test_an_evil_pattern_holds_up_nobody(desk: Office) -> None:
     began = time.monotonic()
     found = answer(desk, desk.key(), {"order": "a" * 58 + "!", "send": True})
     assert 422 == found.status_code
-    assert time.monotonic() - began < 0.5
+    assert time.monotonic() - began < 20  # seconds; Python's engine would take years
 
 
 def test_who_asks_too_often_waits() -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis.generation.modes import GenerationMode
 from schemathesis.specs.openapi.checks import negative_data_rejection
 from tests.unit.todo.memory_items import item, office
 
-EXAMPLES = 8  # requests of each kind to each operation
+pytestmark = pytest.mark.rest
+
+EXAMPLES = 20  # requests of each kind to each operation
 
 
 def test_the_document_is_true() -> None:

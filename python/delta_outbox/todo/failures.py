@@ -13,6 +13,7 @@ from delta_outbox.todo.desk import BadQuestion, NoSuchItem
 from delta_outbox.todo.item_thread import NotInTime
 from delta_outbox.todo.limits import HeadersTooLarge, NoJson, NotJsonType, TooLarge, TooSlow
 from delta_outbox.todo.routes import TooMany
+from delta_outbox.workflow_engine.four_eyes import SamePerson
 from delta_outbox.workflow_engine.item_decisions import BadAnswer, UndecidedAnswer
 from delta_outbox.workflow_engine.items import AnsweredAlready, AnsweredTooLate, UnexpectedOutcome
 
@@ -21,6 +22,7 @@ logger = logging.getLogger(__name__)
 STATUSES: Final[Mapping[type[OutboxError], int]] = {
     BadQuestion: 400,
     Unrecognised: 401,
+    SamePerson: 403,
     NoSuchItem: 404,
     TooSlow: 408,
     AnsweredAlready: 409,

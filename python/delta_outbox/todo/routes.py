@@ -31,6 +31,7 @@ from delta_outbox.workflow_engine.items import ItemType
 _MEANINGS: Final = {
     400: "The request breaks a rule.",
     401: "Nobody is recognised.",
+    403: "You have answered another item of the instance; somebody else must answer this one.",
     404: "There is no such item for you.",
     408: "The body has not arrived in time.",
     409: "Another answer counts; its outcome is named.",

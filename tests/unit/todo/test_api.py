@@ -15,6 +15,7 @@ from tests.unit.todo.memory_items import Office, item, office
 from delta_outbox.core.errors import SequenceTaken
 from delta_outbox.core.settings import TodoSettings
 from delta_outbox.todo.limits import MOST_BODY
+from delta_outbox.workflow_engine.four_eyes import SamePerson
 from delta_outbox.workflow_engine.item_decisions import UndecidedAnswer
 
 REVIEW = "/items/orders/review"
@@ -265,6 +266,19 @@ def test_an_outbox_in_trouble_is_not_the_callers_fault(desk: Office) -> None:
 
     desk.items.fails = fails
     assert 503 == answer(desk, desk.key()).status_code
+
+
+def test_four_eyes_are_told(desk: Office) -> None:
+    """Who has answered another item of the instance is refused, and nothing is written."""
+
+    def fails(what: str) -> None:
+        if what.startswith("complete"):
+            raise SamePerson("review-o1: another person must answer it.")
+
+    desk.items.fails = fails
+    told = answer(desk, desk.key())
+    assert (403, "SAME_PERSON") == (told.status_code, told.json()["error"]["code"])
+    assert not desk.items.recorded
 
 
 def test_code_that_fails_is_no_answer(desk: Office, caplog: pytest.LogCaptureFixture) -> None:

@@ -32,6 +32,7 @@ from delta_outbox.todo.pages.visits import (
     comes_from_elsewhere,
 )
 from delta_outbox.todo.people import Person
+from delta_outbox.workflow_engine.four_eyes import SamePerson
 from delta_outbox.workflow_engine.item_decisions import BadAnswer, UndecidedAnswer
 from delta_outbox.workflow_engine.items import AnsweredAlready, AnsweredTooLate
 
@@ -247,6 +248,8 @@ class Pages:
                 came = "late", ""
             except BadAnswer as error:
                 problems = _by_field(form, error) or {"": "The answer does not fit this item."}
+            except SamePerson:
+                return self._show(visit, item, status=403, sent=sent, told=wording.SAME_PERSON)
             except UndecidedAnswer:
                 return self._show(visit, item, status=500, sent=sent, told=wording.UNDECIDED)
             except OutboxError as error:

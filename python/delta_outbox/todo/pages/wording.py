@@ -77,6 +77,12 @@ UNDECIDED: Final = Told(
     text="Something is wrong on our side. Your answer is not on record, and what you have typed is "
     "still here. Tell whoever runs this service.",
 )
+SAME_PERSON: Final = Told(
+    look="bad",
+    heading="Somebody else must answer this",
+    text="You have answered another item of the same case, and two people must look at it. Your "
+    "answer is not on record.",
+)
 UNKNOWN: Final = Told(
     look="bad",
     heading="Your answer is not confirmed yet",

@@ -17,6 +17,7 @@ from delta_outbox.core.settings import TodoSettings
 from delta_outbox.todo.item_thread import NotInTime
 from delta_outbox.todo.pages.sessions import COOKIE, LIFE, Sessions
 from delta_outbox.todo.pages.visits import MOST_BYTES
+from delta_outbox.workflow_engine.four_eyes import SamePerson
 from delta_outbox.workflow_engine.item_decisions import UndecidedAnswer
 
 ITEM = "/todo/item?id=refund-A-1002"
@@ -293,6 +294,15 @@ def test_what_is_not_confirmed_is_sent_again_as_the_same_answer(site: Site, ada:
     assert told.headers["retry-after"]
     assert hidden(page, "answer") == hidden(told.text, "answer")
     assert re.search(r'value="&#34;cancel&#34;" checked', told.text)
+
+
+def test_who_has_answered_before_is_told_that_another_must(site: Site, ada: Client) -> None:
+    """Where four eyes are asked for, the page says so, and keeps what was typed."""
+    site.items.trouble.append(SamePerson("a test says so"))
+    told = send(ada, ITEM, CANCEL)
+    assert (403, "Somebody else must answer this") == (told.status_code, heading(told.text))
+    assert re.search(r'value="&#34;cancel&#34;" checked', told.text)
+    assert not site.items.counted
 
 
 @pytest.mark.parametrize("trouble", [UndecidedAnswer("secret"), RuntimeError("secret")])

@@ -14,9 +14,11 @@ def waiting(name: str, *roles: str) -> WaitingItem:
         workflow="orders",
         instance="1",
         task="ask",
+        title="Ask",
         visit=1,
         roles=roles,
         opened_at=NOW,
+        due_at=None,
         expires_at=None,
         assigned_to="ann",
     )

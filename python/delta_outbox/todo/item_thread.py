@@ -69,9 +69,12 @@ class ItemSource(Protocol):
         """Return the identifier of the item that an answer is about."""
 
     def complete_many(
-        self, answers: Sequence[GivenAnswer], *, actor: str, reason: str
+        self, answers: Sequence[GivenAnswer], *, actor: str, reason: str, end_items: bool
     ) -> Sequence[Completion | OutboxError]:
         """Answer items."""
+
+    def end_answered(self) -> bool:
+        """End the items whose answers are on record."""
 
 
 class KeySource(Protocol):
@@ -250,6 +253,7 @@ class ItemThread:
         begun = [pair for pair in taken if pair[1].set_running_or_notify_cancel()]
         if begun:
             self._write(items, begun)
+            self._end(items)
         if question is not None:
             self._read(items, question, asking)
         return not is_over
@@ -258,7 +262,7 @@ class ItemThread:
         self, items: ItemSource, begun: Sequence[tuple[GivenAnswer, Future[Completion]]]
     ) -> None:
         try:
-            results = items.complete_many([given for given, _ in begun], **BY)
+            results = items.complete_many([given for given, _ in begun], **BY, end_items=False)
         except Exception as error:
             if not isinstance(error, OutboxError) and len(begun) > 1:
                 # One of them may be the reason. What is on record is recognised as a repeat.
@@ -280,6 +284,20 @@ class ItemThread:
                 future.set_exception(result)
             else:
                 future.set_result(result)
+
+    def _end(self, items: ItemSource) -> None:
+        """End what is answered, after whoever has answered was told: nobody waits for that. What
+        is left undone here, the next answer, command or relay does.
+        """
+        try:
+            items.end_answered()
+        except Exception as error:
+            logger.warning("items_not_ended", extra={"error": describe(error)})
+            if _is_lost(error):
+                raise
+        finally:
+            with self._changed:
+                self._known.clear()
 
     def _read(
         self, items: ItemSource, question: tuple[str, str], asking: Sequence[Future[Any]]

@@ -474,7 +474,7 @@ class Items:
         return done
 
     def complete_many(
-        self, answers: Sequence[GivenAnswer], *, actor: str, reason: str
+        self, answers: Sequence[GivenAnswer], *, actor: str, reason: str, end_items: bool = True
     ) -> list[Completion | OutboxError]:
         """Answer several items, each as `complete` does, with one append: that costs hardly more
         than to answer one.
@@ -484,6 +484,8 @@ class Items:
                 decides what the others are told.
             actor: who answers where an answer names nobody else, one line.
             reason: why, one line.
+            end_items: end the items as well, where no relay is alive. Who waits for the answer need
+                not wait for that: `end_answered` does it afterwards.
 
         Returns:
             For each answer, in their order, what `complete` would return or raise.
@@ -527,12 +529,18 @@ class Items:
             # came of it. If that was late, so are they, and go on record too.
             turn = _first_of_each(written)
             self._append([*turn.values()], why)
-            results |= self._ended(turn, written)
+            results |= self._ended(turn, written, end_items=end_items)
             late = {place: one for place, one in written.items() if place not in results}
             if late:
                 self._append([*late.values()], why)
-                results |= self._ended(late, late)
+                results |= self._ended(late, late, end_items=end_items)
         return [results[place] for place in range(len(answers))]
+
+    def end_answered(self) -> bool:
+        """End the items whose answers are on record, where no relay is alive to do it; return
+        whether any has ended.
+        """
+        return self._outbox.apply_commands_if_alone() > 0
 
     def _made(
         self, given: GivenAnswer, actor: str, found: _Delivery | None, winner: _Answer | None
@@ -596,7 +604,7 @@ class Items:
         return given.allowed(WaitingItem.of(found, self._decisions.task(found.task)))
 
     def _ended(
-        self, turn: Mapping[int, _Written], written: Mapping[int, _Written]
+        self, turn: Mapping[int, _Written], written: Mapping[int, _Written], *, end_items: bool
     ) -> dict[int, Completion | OutboxError]:
         """Return what came of answers, by their places.
 
@@ -604,6 +612,7 @@ class Items:
             turn: those that are in the command log now.
             written: these, and others to the same items, of which those are left out that must be
                 written to know.
+            end_items: end the items as well, where no relay is alive.
         """
         ids = list(dict.fromkeys(one.found.task.task_id for one in turn.values()))
         now = self._outbox.clock.now()
@@ -616,7 +625,7 @@ class Items:
             self._outbox.apply_commands()
             stands = self._found(ids)
         winners = self._winners(stands.values())
-        are_over = self._outbox.apply_commands_if_alone() > 0
+        are_over = end_items and self.end_answered()
         results: dict[int, Completion | OutboxError] = {}
         for place, ours in written.items():
             task_id = ours.found.task.task_id

@@ -159,10 +159,15 @@ class MemoryItems:
         return f"{task}-{read.order}"
 
     def complete_many(
-        self, answers: Sequence[GivenAnswer], *, actor: str, reason: str
+        self, answers: Sequence[GivenAnswer], *, actor: str, reason: str, end_items: bool
     ) -> list[Completion | OutboxError]:
         self._called(f"complete {len(answers)}")
         return [self._complete(one) for one in answers]
+
+    def end_answered(self) -> bool:
+        """End what is answered."""
+        self._called("end")
+        return False
 
     def _called(self, what: str) -> None:
         self.calls.append(what)

@@ -97,7 +97,7 @@ def test_answers_that_wait_go_together() -> None:
 
         *told, _ = together(*map(answering, range(30)), go_on())
     assert all(isinstance(one, Completion) for one in told)
-    assert ["complete 1", "complete 29"] == opening.items.calls
+    assert ["complete 1", "end", "complete 29", "end"] == opening.items.calls
 
 
 def test_many_readers_cost_one_question() -> None:
@@ -117,7 +117,7 @@ def test_many_readers_cost_one_question() -> None:
         *before, after = asyncio.run(asked())
     assert {2} == {len(one) for one in before}
     assert ["review-o2"] == [one.task_id for one in after]
-    assert ["waiting", "complete 1", "waiting"] == opening.items.calls
+    assert ["waiting", "complete 1", "end", "waiting"] == opening.items.calls
 
 
 def test_one_bad_answer_spoils_no_other() -> None:
@@ -196,3 +196,15 @@ def test_the_end_waits_for_what_is_written() -> None:
 
         told, _ = together(thread.answer(review("o1")), ending())
     assert isinstance(told, Completion)
+
+
+def test_nobody_waits_for_the_end_of_an_item() -> None:
+    """Who answers is told as soon as the answer is on record, before the item is ended."""
+    opening = Opening()
+    opening.items.add(item("review-o1"))
+    may_go, _ = held(opening, "end")
+    with running(opening) as thread:
+        told = asyncio.run(asyncio.wait_for(thread.answer(review("o1")), 20))
+        assert isinstance(told, Completion)
+        may_go.set()
+    assert ["complete 1", "end"] == opening.items.calls

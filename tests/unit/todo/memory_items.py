@@ -256,7 +256,7 @@ def office(
         settings: `[todo]`; of a server that is never in a hurry if left out.
         tokens: reads JWTs.
     """
-    settings = settings or TodoSettings(rate_per_second=10_000)
+    settings = settings or TodoSettings(rate_per_second=10_000, answer_seconds=60)
     items, keys, opened = MemoryItems(), MemoryKeys(), []
     here = threading.current_thread()
 
@@ -271,7 +271,9 @@ def office(
     ring = KeyRing(lambda: keys)
     ring.start()
     desk = Desk(thread, clock=SystemClock())
-    app = create_app(desk, settings, credentials=Credentials(ring, tokens))
+    app = create_app(
+        desk, settings, credentials=Credentials(ring, tokens, patience=settings.answer_seconds)
+    )
     stop, places = threading.Event(), queue.Queue[str]()
     with listening("127.0.0.1", 0) as listener:
         serving = threading.Thread(

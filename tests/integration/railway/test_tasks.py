@@ -348,7 +348,7 @@ def test_an_item_waits_for_an_answer(store: Store, books: Ledger, tmp_path: Path
     outbox = store.open(replace(SETTINGS, workflows=WorkflowSettings(modules=("parcels",))))
     items = Items(outbox, folder=AUTHOR)
     who = {"actor": "ann", "reason": "it fits"}
-    with pytest.raises(BadAnswer, match=r"review-heavy: /send: missing\."):
+    with pytest.raises(BadAnswer, match=r"parcels\.review: /send: missing\."):
         items.complete("review-heavy", {"parcel": "heavy"}, **who)
     with pytest.raises(BadAnswer, match="is about another item"):
         items.complete("review-heavy", {"parcel": "light", "send": True}, **who)

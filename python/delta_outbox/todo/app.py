@@ -9,6 +9,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse
+from fastapi.telemetry import TelemetryConfig
 from starlette.exceptions import HTTPException
 
 from delta_outbox.core.settings import TodoSettings
@@ -23,10 +24,13 @@ from delta_outbox.todo.rates import Rates
 from delta_outbox.todo.routes import api
 
 TITLE: Final = "To-Do items"
+# Where a process is traced, FastAPI would put addresses into spans, links with their signatures
+# among them, and the words of errors into logs; and an exporter that fails would fail requests.
+_SILENT: Final[TelemetryConfig] = {"tracing": False, "metrics": False, "logs": False}
 _HEADERS: Final = {
-    "Cache-Control": "no-store",
+    "Cache-Control": "no-store",  # so that "back" asks again, and shows the truth
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "no-referrer",  # the address of a link is a secret
 }
 
 
@@ -40,7 +44,14 @@ def create_app(desk: Desk, settings: TodoSettings, *, credentials: Credentials) 
             raises `Unrecognised`.
     """
     # Pages that show the document would load scripts of others; what is seen needs a key.
-    app = FastAPI(title=TITLE, version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
+    app = FastAPI(
+        title=TITLE,
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        telemetry=_SILENT,
+    )
     _describe(app, desk)
     app.middleware("http")(_with_headers)
     app.add_exception_handler(Exception, _failed)

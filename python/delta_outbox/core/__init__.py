@@ -10,6 +10,7 @@
 - hashing: finds a text that is there twice among many
 - horizon: which days of the event log are asked for the id of a new event
 - instants: to and from microseconds since 1970
+- json_pointers: their parts
 - literals: any value as an SQL literal
 - redaction: makes texts of errors printable, short, and free of secrets
 - reserved_names: how names begin that belong to workflows

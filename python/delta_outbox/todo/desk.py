@@ -67,33 +67,13 @@ class ItemFilters:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ItemSummary:
+class ItemSummary(WaitingItem):
     """An open item in a list.
 
     Args:
-        task_id: the task identifier.
-        workflow: whose.
-        instance: business key of the instance.
-        task: its name in the workflow.
-        title: its name for people.
-        visit: of the task.
-        roles: that may answer.
-        opened_at: when it was opened.
-        due_at: when somebody is reminded; None: never.
-        expires_at: when it expires; None: never.
         is_overdue: its due date has passed.
     """
 
-    task_id: str
-    workflow: str
-    instance: str
-    task: str
-    title: str
-    visit: int
-    roles: tuple[str, ...]
-    opened_at: datetime
-    due_at: datetime | None
-    expires_at: datetime | None
     is_overdue: bool
 
     def as_dict(self) -> dict[str, object]:
@@ -301,19 +281,8 @@ class Desk:
         return await self._thread.correlated(type_.workflow, type_.task, data)
 
     def _summary(self, item: WaitingItem) -> ItemSummary:
-        return ItemSummary(
-            task_id=item.task_id,
-            workflow=item.workflow,
-            instance=item.instance,
-            task=item.task,
-            title=item.title,
-            visit=item.visit,
-            roles=item.roles,
-            opened_at=item.opened_at,
-            due_at=item.due_at,
-            expires_at=item.expires_at,
-            is_overdue=item.due_at is not None and item.due_at <= self.clock.now(),
-        )
+        is_overdue = item.due_at is not None and item.due_at <= self.clock.now()
+        return ItemSummary(**vars(item), is_overdue=is_overdue)
 
 
 def _key(person: Person, key: str | None) -> str | None:

@@ -69,7 +69,7 @@ class ItemSource(Protocol):
         """Return the identifier of the item that an answer is about."""
 
     def complete_many(
-        self, answers: Sequence[GivenAnswer], *, actor: str, reason: str, end_items: bool
+        self, answers: Sequence[GivenAnswer], *, actor: str, reason: str
     ) -> Sequence[Completion | OutboxError]:
         """Answer items."""
 
@@ -262,7 +262,7 @@ class ItemThread:
         self, items: ItemSource, begun: Sequence[tuple[GivenAnswer, Future[Completion]]]
     ) -> None:
         try:
-            results = items.complete_many([given for given, _ in begun], **BY, end_items=False)
+            results = items.complete_many([given for given, _ in begun], **BY)
         except Exception as error:
             if not isinstance(error, OutboxError) and len(begun) > 1:
                 # One of them may be the reason. What is on record is recognised as a repeat.
@@ -295,9 +295,6 @@ class ItemThread:
             logger.warning("items_not_ended", extra={"error": describe(error)})
             if _is_lost(error):
                 raise
-        finally:
-            with self._changed:
-                self._known.clear()
 
     def _read(
         self, items: ItemSource, question: tuple[str, str], asking: Sequence[Future[Any]]
@@ -333,6 +330,6 @@ def _is_lost(error: Exception) -> bool:
 
 def _told(error: Exception) -> Exception:
     """Return what those who wait are told of an error."""
-    if _is_lost(error) or getattr(error, "retryable", False):
-        return NotInTime(describe(error))
-    return error
+    if isinstance(error, OutboxError) and not (_is_lost(error) or error.retryable):
+        return error
+    return NotInTime(describe(error))

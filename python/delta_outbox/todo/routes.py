@@ -218,38 +218,42 @@ class _Types:
         return shown
 
     def _answer(self, type_: ItemType) -> Any:
-        desk = self._desk
-
         async def answered(
             task_id: str,
             request: Request,
             person: Annotated[Person, self._who],
             idempotency_key: IdempotencyKey = None,
         ) -> dict[str, Any]:
-            if not person.may_answer(task_id, type_.roles):
-                raise NoSuchItem
-            data = await object_of(request)
-            of = (type_.workflow, type_.task)
-            return _told(await desk.answer(person, task_id, data, idempotency_key, of=of))
+            return await self._answered(type_, task_id, request, person, idempotency_key)
 
         return answered
 
     def _correlated(self, type_: ItemType) -> Any:
-        desk = self._desk
-
         async def answered(
             request: Request,
             person: Annotated[Person, self._who],
             idempotency_key: IdempotencyKey = None,
         ) -> dict[str, Any]:
-            if not person.may_answer("", type_.roles):
-                raise NoSuchItem
-            data = await object_of(request)
-            task_id = await desk.correlated(type_, data)
-            of = (type_.workflow, type_.task)
-            return _told(await desk.answer(person, task_id, data, idempotency_key, of=of))
+            return await self._answered(type_, None, request, person, idempotency_key)
 
         return answered
+
+    async def _answered(
+        self,
+        type_: ItemType,
+        task_id: str | None,
+        request: Request,
+        person: Person,
+        idempotency_key: str | None,
+    ) -> dict[str, Any]:
+        """Answer an item of a type; where none is named, the one that the data is about."""
+        if not person.may_answer(task_id or "", type_.roles):
+            raise NoSuchItem
+        data = await object_of(request)
+        if task_id is None:
+            task_id = await self._desk.correlated(type_, data)
+        of = (type_.workflow, type_.task)
+        return _told(await self._desk.answer(person, task_id, data, idempotency_key, of=of))
 
 
 def _page(found: ItemPage) -> dict[str, Any]:

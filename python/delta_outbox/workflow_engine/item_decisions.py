@@ -12,6 +12,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 
 from delta_outbox.core.errors import OutboxError
+from delta_outbox.core.json_pointers import step
 from delta_outbox.core.redaction import describe
 from delta_outbox.core.settings import MAX_ID_BYTES, SecretMapping
 from delta_outbox.railway.author_decisions import DECISION_LIMIT, within
@@ -102,9 +103,12 @@ class ItemDecisions:
         Raises:
             NoSuchItem: the code has none, or it is no To-Do.
         """
-        workflow = self._workflows.get(event.workflow)
-        for one in workflow.tasks if workflow else ():
-            if one.task_name() == event.place.task and issubclass(one, ToDo):
+        return self._to_do(event.workflow, event.place.task)
+
+    def _to_do(self, workflow: str, task: str) -> ToDo[Any, Any, Any, Any]:
+        its = self._workflows.get(workflow)
+        for one in its.tasks if its else ():
+            if one.task_name() == task and issubclass(one, ToDo):
                 found = self._tasks[one]
                 assert isinstance(found, ToDo)
                 return found
@@ -195,10 +199,7 @@ class ItemDecisions:
             UndecidedAnswer: the code fails.
         """
         canonical(data)
-        for name, one in self.to_dos():
-            if (name, one.task_name()) == (workflow, task):
-                return self._read(workflow, one, data)[1]
-        raise NoSuchItem
+        return self._read(workflow, self._to_do(workflow, task), data)[1]
 
     def _read(
         self, workflow: str, task: ToDo[Any, Any, Any, Any], data: Mapping[str, Any]
@@ -288,13 +289,8 @@ def _problems(error: ValidationError) -> list[Problem]:
     found = error.errors(include_url=False, include_context=False, include_input=False)
     return [
         Problem(
-            pointer="".join(f"/{_escaped(part)}" for part in one["loc"])[:MOST_POINTER],
+            pointer="".join(map(step, one["loc"]))[:MOST_POINTER],
             rule=one["type"].replace("_", " "),
         )
         for one in found[:MOST_PROBLEMS]
     ]
-
-
-def _escaped(part: int | str) -> str:
-    """Return a part of a JSON pointer."""
-    return str(part).replace("~", "~0").replace("/", "~1")

@@ -284,10 +284,15 @@ class Items:
         outbox: with `[workflows] modules` in its settings.
         folder: that the modules are found from; if left out, the nearest folder with a
             dbt_project.yml, from the working folder upwards.
+        ends_items: whether answering an item ends it too, where no relay is alive. A server tells
+            first that the answer is on record, and calls `end_answered` then.
     """
 
-    def __init__(self, outbox: Store, *, folder: Path | None = None) -> None:
+    def __init__(
+        self, outbox: Store, *, folder: Path | None = None, ends_items: bool = True
+    ) -> None:
         self._outbox = outbox
+        self._ends_items = ends_items
         self._folder = folder or project_folder(Path.cwd())
         self._reader = TaskReader(outbox.spark, outbox.tables, clock=outbox.clock)
         self._known: Mapping[Place, TaskEvent] = {}
@@ -474,7 +479,7 @@ class Items:
         return done
 
     def complete_many(
-        self, answers: Sequence[GivenAnswer], *, actor: str, reason: str, end_items: bool = True
+        self, answers: Sequence[GivenAnswer], *, actor: str, reason: str
     ) -> list[Completion | OutboxError]:
         """Answer several items, each as `complete` does, with one append: that costs hardly more
         than to answer one.
@@ -484,8 +489,6 @@ class Items:
                 decides what the others are told.
             actor: who answers where an answer names nobody else, one line.
             reason: why, one line.
-            end_items: end the items as well, where no relay is alive. Who waits for the answer need
-                not wait for that: `end_answered` does it afterwards.
 
         Returns:
             For each answer, in their order, what `complete` would return or raise.
@@ -529,11 +532,11 @@ class Items:
             # came of it. If that was late, so are they, and go on record too.
             turn = _first_of_each(written)
             self._append([*turn.values()], why)
-            results |= self._ended(turn, written, end_items=end_items)
+            results |= self._ended(turn, written)
             late = {place: one for place, one in written.items() if place not in results}
             if late:
                 self._append([*late.values()], why)
-                results |= self._ended(late, late, end_items=end_items)
+                results |= self._ended(late, late)
         return [results[place] for place in range(len(answers))]
 
     def end_answered(self) -> bool:
@@ -604,7 +607,7 @@ class Items:
         return given.allowed(WaitingItem.of(found, self._decisions.task(found.task)))
 
     def _ended(
-        self, turn: Mapping[int, _Written], written: Mapping[int, _Written], *, end_items: bool
+        self, turn: Mapping[int, _Written], written: Mapping[int, _Written]
     ) -> dict[int, Completion | OutboxError]:
         """Return what came of answers, by their places.
 
@@ -612,7 +615,6 @@ class Items:
             turn: those that are in the command log now.
             written: these, and others to the same items, of which those are left out that must be
                 written to know.
-            end_items: end the items as well, where no relay is alive.
         """
         ids = list(dict.fromkeys(one.found.task.task_id for one in turn.values()))
         now = self._outbox.clock.now()
@@ -625,7 +627,7 @@ class Items:
             self._outbox.apply_commands()
             stands = self._found(ids)
         winners = self._winners(stands.values())
-        are_over = end_items and self.end_answered()
+        are_over = self._ends_items and self.end_answered()
         results: dict[int, Completion | OutboxError] = {}
         for place, ours in written.items():
             task_id = ours.found.task.task_id

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,6 +13,7 @@ from typing import Any
 
 import httpx
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from tests.unit.todo.serving import serving
 
 from delta_outbox.core.clock import SystemClock
 from delta_outbox.core.errors import OutboxError
@@ -25,7 +24,6 @@ from delta_outbox.todo.credentials import Credentials, KeyRing
 from delta_outbox.todo.desk import Desk
 from delta_outbox.todo.item_thread import ItemThread, OpenOutbox
 from delta_outbox.todo.keys import Key, new_key
-from delta_outbox.todo.server import listening, run
 from delta_outbox.todo.tokens import TokenReader
 from delta_outbox.workflow_engine.item_decisions import BadAnswer, Problem, canonical
 from delta_outbox.workflow_engine.items import (
@@ -159,7 +157,7 @@ class MemoryItems:
         return f"{task}-{read.order}"
 
     def complete_many(
-        self, answers: Sequence[GivenAnswer], *, actor: str, reason: str, end_items: bool
+        self, answers: Sequence[GivenAnswer], *, actor: str, reason: str
     ) -> list[Completion | OutboxError]:
         self._called(f"complete {len(answers)}")
         return [self._complete(one) for one in answers]
@@ -274,17 +272,12 @@ def office(
     app = create_app(
         desk, settings, credentials=Credentials(ring, tokens, patience=settings.answer_seconds)
     )
-    stop, places = threading.Event(), queue.Queue[str]()
-    with listening("127.0.0.1", 0) as listener:
-        serving = threading.Thread(
-            target=lambda: asyncio.run(run(app, settings, listener, stop, places.put))
-        )
-        serving.start()
-        try:
-            with httpx.Client(base_url=places.get(timeout=30), timeout=30) as client:
-                yield Office(items, keys, ring, thread, client, opened)
-        finally:
-            stop.set()
-            serving.join()
-            ring.stop()
-            thread.stop()
+    try:
+        with (
+            serving(app, settings) as address,
+            httpx.Client(base_url=address, timeout=30) as client,
+        ):
+            yield Office(items, keys, ring, thread, client, opened)
+    finally:
+        ring.stop()
+        thread.stop()

@@ -9,6 +9,7 @@ from typing import Any, Final
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
+from delta_outbox.core.json_pointers import key_of, step
 from delta_outbox.todo.pages.fields import (
     INPUTS,
     MISSING,
@@ -131,8 +132,7 @@ class _Reader:
             return None
         found: Any = self._root
         for part in reference[2:].split("/"):
-            name = part.replace("~1", "/").replace("~0", "~")
-            found = found.get(name) if isinstance(found, Mapping) else None
+            found = found.get(key_of(part)) if isinstance(found, Mapping) else None
         return found if isinstance(found, Mapping) else None
 
     def _typed(self, own: Field, schema: Mapping[str, Any], above: tuple[str, ...]) -> Field:
@@ -188,7 +188,7 @@ class _Reader:
         fields = tuple(
             self.field(
                 one,
-                pointer=f"{own.pointer}/{_escaped(key)}",
+                pointer=own.pointer + step(key),
                 key=key,
                 required=key in required,
                 above=above,
@@ -196,10 +196,6 @@ class _Reader:
             for key, one in properties.items()
         )
         return replace(own, kind=Kind.GROUP, fields=fields)
-
-
-def _escaped(key: str) -> str:
-    return key.replace("~", "~0").replace("/", "~1")
 
 
 def _title(schema: Mapping[str, Any], key: str) -> str:

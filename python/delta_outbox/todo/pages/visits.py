@@ -14,6 +14,7 @@ from fastapi.responses import RedirectResponse, Response
 from delta_outbox.core.clock import Clock
 from delta_outbox.core.settings import TodoSettings
 from delta_outbox.todo.credentials import Credentials, Unrecognised
+from delta_outbox.todo.limits import TooLarge, TooSlow, body_of
 from delta_outbox.todo.pages.form import PREFIX, Texts
 from delta_outbox.todo.pages.links import LEAST_SECRET, Links
 from delta_outbox.todo.pages.links import PATH as LINK_PATH
@@ -22,18 +23,15 @@ from delta_outbox.todo.pages.sessions import COOKIE, LIFE, Session, Sessions
 from delta_outbox.todo.pages.wording import HOME, Note
 from delta_outbox.todo.people import Person
 
-MOST_BYTES: Final = 1024 * 1024  # of a form
 MOST_FIELDS: Final = 1000  # of a form
 SIGN_IN: Final = "/todo/sign-in"
 
+# Beside those that all answers of the server have (app.py).
 HEADERS: Final = {
-    "Cache-Control": "no-store",  # so that "back" asks again, and shows the truth
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; "
         "base-uri 'none'; frame-ancestors 'none'"
     ),
-    "Referrer-Policy": "no-referrer",  # the address of a link is a secret
-    "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
 
@@ -127,19 +125,15 @@ class Visits:
             NotSent: it was not.
         """
         kind = visit.request.headers.get("content-type", "").partition(";")[0].strip()
-        body = bytearray()
-        async for part in visit.request.stream():
-            body += part
-            if len(body) > MOST_BYTES:
-                raise NotSent
         try:
+            body = await body_of(visit.request)
             sent = parse_qs(
                 body.decode("ascii"),
                 keep_blank_values=True,
                 errors="strict",
                 max_num_fields=MOST_FIELDS,
             )
-        except ValueError:
+        except (TooLarge, TooSlow, ValueError):
             raise NotSent from None
         token = sent.get("token", [""])[0]
         is_form = kind == "application/x-www-form-urlencoded"

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import queue
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -13,6 +10,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 from tests.unit.todo.memory_items import MemoryKeys
 from tests.unit.todo.pages.plain_items import PlainItems
+from tests.unit.todo.serving import serving
 
 from delta_outbox.core.clock import SystemClock
 from delta_outbox.core.settings import TodoSettings
@@ -20,7 +18,6 @@ from delta_outbox.todo.app import create_app
 from delta_outbox.todo.credentials import Credentials, KeyRing
 from delta_outbox.todo.desk import Desk
 from delta_outbox.todo.pages.links import Links
-from delta_outbox.todo.server import listening, run
 
 SECRET = "a secret of tests, which is long enough"
 EVIL = "<script>document.title = 'taken'</script><img src=x onerror=\"document.title='taken'\">"
@@ -74,19 +71,12 @@ class Site:
         """Serve the pages for a block, and yield their address."""
         desk = Desk(self.items, clock=self.clock)  # type: ignore[arg-type]
         app = create_app(desk, self.settings, credentials=Credentials(self.ring, None))
-        stop, places = threading.Event(), queue.Queue[str]()
-        with listening("127.0.0.1", 0) as listener:
-            serving = threading.Thread(
-                target=lambda: asyncio.run(run(app, self.settings, listener, stop, places.put))
-            )
-            self.ring.start()
-            serving.start()
-            try:
-                yield places.get(timeout=30)
-            finally:
-                stop.set()
-                serving.join()
-                self.ring.stop()
+        self.ring.start()
+        try:
+            with serving(app, self.settings) as address:
+                yield address
+        finally:
+            self.ring.stop()
 
     def fill(self) -> None:
         """Open the items that are shown, and no others."""

@@ -15,8 +15,8 @@ from tests.unit.todo.pages.site import EVIL, SECRET, Choice, Site
 
 from delta_outbox.core.settings import TodoSettings
 from delta_outbox.todo.item_thread import NotInTime
+from delta_outbox.todo.limits import MOST_BODY
 from delta_outbox.todo.pages.sessions import COOKIE, LIFE, Sessions
-from delta_outbox.todo.pages.visits import MOST_BYTES
 from delta_outbox.workflow_engine.four_eyes import SamePerson
 from delta_outbox.workflow_engine.item_decisions import UndecidedAnswer
 
@@ -337,7 +337,7 @@ def test_a_form_is_a_form_of_a_browser(site: Site, ada: Client) -> None:
     for content, kind in (
         (b'{"token": "%b"}' % token.encode(), "application/json"),
         (b"token=%b&data/choice=%%ff" % token.encode(), "application/x-www-form-urlencoded"),
-        (b"token=%b&a=" % token.encode() + b"x" * MOST_BYTES, "application/x-www-form-urlencoded"),
+        (b"token=%b&a=" % token.encode() + b"x" * MOST_BODY, "application/x-www-form-urlencoded"),
         (b"token=%b" % token.encode() + b"&a=1" * 1001, "application/x-www-form-urlencoded"),
     ):
         told = ada.post(ITEM, content=content, headers={"content-type": kind})

@@ -60,7 +60,11 @@ class Shop:
         """Append that somebody is to be asked, and let a relay open the items."""
         file = self.house.root.parent / "asked.jsonl"
         lines = [
-            {"event_id": f"{kind}-{case}", "event_type": f"{kind}.asked", "payload": {"case": case}}
+            {
+                "event_id": f"start-{kind}-{case}",
+                "event_type": f"{kind}.asked",
+                "payload": {"case": case},
+            }
             for case in cases
         ]
         file.write_text("".join(f"{json.dumps(one)}\n" for one in lines))

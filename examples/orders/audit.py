@@ -168,6 +168,7 @@ class Story:
         given: answers that people have given, in order: task, order, data.
         told: what they were told: task id, task, order, outcome, refusal.
         silent: items that somebody has seen and means to leave unanswered: task, order.
+        left: orders with an item that the person at the keyboard may answer, or not.
         ends: by type of the events that were delivered, the orders.
         deaths: of relays, hosts and the demo: when, and how many calls of black boxes at most were
             under way in it.
@@ -177,6 +178,7 @@ class Story:
     given: Sequence[Mapping[str, Any]] = ()
     told: Sequence[Mapping[str, Any]] = ()
     silent: Sequence[Mapping[str, Any]] = ()
+    left: frozenset[str] = frozenset()
     ends: Mapping[str, Iterable[str]] = field(default_factory=dict)
     deaths: Sequence[Mapping[str, Any]] = ()
 
@@ -199,6 +201,7 @@ class Story:
             given=[one for one in people if "gives" in one],
             told=[{**one, **one["was_told"]} for one in people if "was_told" in one],
             silent=[one for one in people if "says_nothing" in one],
+            left=frozenset(one["order"] for one in people if "is_left" in one),
             ends=ends,
             deaths=list(deaths),
         )
@@ -250,7 +253,7 @@ def _ends(story: Story) -> Iterator[str]:
     """Every order ends, and in one way."""
     confirmed, cancelled = story.ended("order.confirmed"), story.ended("order.cancelled")
     for order in story.ordered:
-        if order not in confirmed | cancelled:
+        if order not in confirmed | cancelled | story.left:
             yield f"{order} has no end"
         if order in confirmed & cancelled:
             yield f"{order} was confirmed and cancelled"
@@ -271,7 +274,7 @@ def _money(ledgers: Ledgers, story: Story) -> Iterator[str]:
         yield f"{order} was confirmed, and its money was not taken"
     for order in sorted(cancelled & captured):
         yield f"{order} was cancelled, and its money was taken"
-    for order in sorted(captured - paid):
+    for order in sorted(captured - paid - story.left):
         yield f"the money of {order} was taken, and nobody has paid"
     for order, products in story.ordered.items():
         invoices = ledgers.invoicing.effects(f"create-invoice-{order}")
@@ -357,6 +360,8 @@ def _mails(ledgers: Ledgers, story: Story) -> Iterator[str]:
     for key in sorted(counted - sent - refused):
         yield f"nobody has sent {key}"
     for key in sorted(sent - declined):
+        if key.removeprefix("insufficient-funds-").rpartition("-")[0] in story.left:
+            continue
         yield f"{key} was sent, and no payment was refused"
 
 
@@ -380,6 +385,7 @@ def _reviews(ledgers: Ledgers, story: Story) -> Iterator[str]:
         if one["task"] == "receive_payment" and one["refusal"] == "ANSWERED_TOO_LATE"
     }
     reasons |= {one["order"] for one in story.silent if one["task"] == "receive_payment"}
+    reasons |= story.left
     asked_at = {one.key.removeprefix("customer-"): one.at for one in ledgers.terminal.ledger}
     reasons |= {  # those whose time to pay was over before anybody has looked
         one["order"]

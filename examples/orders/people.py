@@ -1,10 +1,10 @@
 """The people around the orders, as a process: `python people.py --folder FOLDER --seed N`.
 
 Customers decide, the payment provider tells who has paid, support finds out what nobody knows. They
-answer To-Do items through the Python API, many at a time. What each of them does follows from the
-seed: some pay at once, some twice, some late, some never. What they have answered, and what they
-were told, is written into a file of their own. Whoever is told that an order could not be undone
-does that by hand.
+answer To-Do items over HTTP, many at a time, each with a key of their own. What each of them does
+follows from the seed: some pay at once, some twice, some late, some never. The first payment is
+left to the person at the keyboard. What they have answered, and what they were told, is written
+into a file of their own. Whoever is told that an order could not be undone does that by hand.
 """
 
 from __future__ import annotations
@@ -15,18 +15,25 @@ import random
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 from ledger_files import Ledger, Tail, Writer, read_lines
-
-from delta_outbox import Completion, GivenAnswer, Items, OutboxError, WaitingItem, open_outbox
+from todo_client import OpenItem, TodoClient, Told
 
 PAUSE: Final = 2.0  # seconds, between two looks at what is open
+AT_ONCE: Final = 32  # answers
 
-BY: Final = {"actor": "demo", "reason": "orders demo"}
+ROLE_OF: Final = {
+    "continue_without_missing_product": "customer",
+    "waiting_for_user_on_payment": "customer",
+    "receive_payment": "payment-provider",
+    "customer_support_review": "support",
+}
+"""Who answers, by task."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +47,7 @@ class Plan:
         again: whether it is given a second time.
     """
 
-    item: WaitingItem
+    item: OpenItem
     data: Mapping[str, Any]
     at: datetime
     again: bool = False
@@ -57,7 +64,7 @@ class People:
     def __init__(self, ledgers: Path, seed: str) -> None:
         self._ledgers, self._seed = ledgers, seed
 
-    def plan(self, item: WaitingItem) -> Plan | None:
+    def plan(self, item: OpenItem) -> Plan | None:
         """Return what is answered to an item; None if nobody ever answers.
 
         Args:
@@ -84,7 +91,7 @@ class People:
                 return Plan(item=item, data={**order, "finding": "", "note": ""}, at=soon)
         raise ValueError(item.task)
 
-    def _pays(self, item: WaitingItem, soon: datetime, chance: random.Random) -> Plan | None:
+    def _pays(self, item: OpenItem, soon: datetime, chance: random.Random) -> Plan | None:
         does = chance.choices(
             ["pays", "pays twice", "cannot", "pays late", "never pays"], [70, 8, 16, 3, 3]
         )[0]
@@ -120,77 +127,90 @@ class Desk:
     def __init__(self, people: People, notes: Path) -> None:
         self._people, self._notes = people, Writer(notes)
         self._plans: dict[str, Plan] = {}
-        # Those that were answered, also before this process was started.
-        self._over = {one["task_id"] for one in read_lines(notes) if one.get("again") is False}
+        # What was done before this process was started.
+        known = list(read_lines(notes))
+        self._over = {one["task_id"] for one in known if one.get("again") is False}
+        self._given = {one["task_id"]: one["gives"] for one in known if "gives" in one}
+        left = [one["task_id"] for one in known if "is_left" in one]
+        self._left = left[0] if left else None
 
-    def see(self, waiting: list[WaitingItem]) -> None:
+    def see(self, waiting: list[OpenItem]) -> None:
         """Plan the answers to items that are new.
 
         Args:
             waiting: what is open.
         """
         for item in waiting:
-            if item.task_id not in self._over:
-                self._over.add(item.task_id)
-                plan = self._people.plan(item)
-                if plan is not None:
-                    self._plans[item.task_id] = plan
-                else:
-                    self._notes.write(
-                        says_nothing=True,
-                        task_id=item.task_id,
-                        task=item.task,
-                        order=item.instance,
-                    )
+            if item.task_id in self._over:
+                continue
+            self._over.add(item.task_id)
+            about = {"task_id": item.task_id, "task": item.task, "order": item.instance}
+            if self._left is None and item.task == "receive_payment":
+                self._left = item.task_id
+                self._notes.write(is_left=True, **about)
+            if item.task_id == self._left:
+                continue
+            plan = self._people.plan(item)
+            if plan is not None:
+                self._plans[item.task_id] = plan
+            else:
+                self._notes.write(says_nothing=True, **about)
 
-    def answer(self, items: Items, now: datetime) -> int:
-        """Give the answers that are due; return how many.
+    def answer(self, clients: Mapping[str, TodoClient], now: datetime) -> int:
+        """Give the answers that are due, and return how many. Those of which nobody knows what
+        came of them are given again the next time.
 
         Args:
-            items: of the outbox.
+            clients: of the server, by role.
             now: the time.
         """
-        due = {name: one for name, one in self._plans.items() if one.at <= now}
-        answers = [GivenAnswer(task_id=name, data=self._data(one)) for name, one in due.items()]
-        if not answers:
-            return 0
-        for one in answers:  # before anybody can know of it
-            item = due[one.task_id].item
-            self._notes.write(
-                gives=one.data,
-                task_id=one.task_id,
-                task=item.task,
-                order=item.instance,
-                opened=item.opened_at.timestamp(),
+        due = [one for one in self._plans.values() if one.at <= now]
+        for plan in due:  # before anybody can know of it
+            self._give(plan)
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            results = threads.map(
+                lambda plan: clients[ROLE_OF[plan.item.task]].answer(
+                    plan.item, self._given[plan.item.task_id]
+                ),
+                due,
             )
-        for one, result in zip(answers, items.complete_many(answers, **BY), strict=True):
-            plan = self._plans.pop(one.task_id)
-            self._notes.write(
-                was_told=told(result),
-                task_id=one.task_id,
-                task=plan.item.task,
-                order=plan.item.instance,
-                again=plan.again,
-            )
-            if plan.again:
-                self._plans[one.task_id] = Plan(item=plan.item, data=plan.data, at=now)
-        return len(answers)
+            for plan, result in zip(due, results, strict=True):
+                if result is not None:
+                    self._was_told(plan, result, now)
+        return len(due)
 
-    def _data(self, plan: Plan) -> Mapping[str, Any]:
-        if plan.item.task == "customer_support_review":
-            return self._people.finding(plan.item.instance)
-        return plan.data
+    def _give(self, plan: Plan) -> None:
+        item = plan.item
+        if item.task_id in self._given:
+            return
+        data = plan.data
+        if item.task == "customer_support_review":
+            data = self._people.finding(item.instance)
+        self._given[item.task_id] = data
+        self._notes.write(
+            gives=data,
+            task_id=item.task_id,
+            task=item.task,
+            order=item.instance,
+            opened=item.opened_at.timestamp(),
+        )
 
-
-def told(result: Completion | OutboxError) -> dict[str, Any]:
-    """Return what somebody was told about an answer, for the notes.
-
-    Args:
-        result: of the answer.
-    """
-    if isinstance(result, Completion):
-        return {"outcome": result.outcome, "repeated": result.repeated, "refusal": None}
-    return {"outcome": None, "repeated": False, "refusal": result.code}
+    def _was_told(self, plan: Plan, told: Told, now: datetime) -> None:
+        item = plan.item
+        self._notes.write(
+            was_told={
+                "outcome": told.outcome,
+                "repeated": told.is_repeat,
+                "refusal": told.refusal,
+            },
+            task_id=item.task_id,
+            task=item.task,
+            order=item.instance,
+            again=plan.again,
+        )
+        del self._plans[item.task_id]
+        if plan.again:
+            self._plans[item.task_id] = Plan(item=item, data=plan.data, at=now)
 
 
 class ByHand:
@@ -271,17 +291,21 @@ def main() -> None:
     parser.add_argument("--delivered", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--urls", type=json.loads, required=True, metavar="JSON")
     parser.add_argument("--seed", required=True)
+    parser.add_argument("--todo", required=True, metavar="URL", help="of the server of items")
+    parser.add_argument("--keys", type=Path, required=True, metavar="FILE", help="by role, JSON")
     given = parser.parse_args()
     notes = given.ledgers / "people.jsonl"
     desk = Desk(People(given.ledgers, given.seed), notes)
     by_hand = ByHand(given.delivered, given.ledgers, given.urls, notes=notes)
-    with open_outbox() as outbox:
-        items = Items(outbox)
-        while True:
-            by_hand.work()
-            desk.see(items.waiting())
-            if not desk.answer(items, datetime.now(UTC)):
-                time.sleep(PAUSE)
+    clients = {
+        role: TodoClient(given.todo, key, at_once=AT_ONCE)
+        for role, key in json.loads(given.keys.read_text()).items()
+    }
+    while True:
+        by_hand.work()
+        desk.see([item for client in clients.values() for item in client.waiting()])
+        if not desk.answer(clients, datetime.now(UTC)):
+            time.sleep(PAUSE)
 
 
 if __name__ == "__main__":

@@ -278,3 +278,18 @@ def test_a_death_explains_only_what_was_called_then(folder: Folder) -> None:
     assert folder.broken() == [
         "support was asked about 2 orders without a reason, and at most 1 calls were killed"
     ]
+
+
+def test_an_order_that_is_left_to_somebody_may_go_any_way(folder: Folder) -> None:
+    """Whether the person at the keyboard has paid, and whether at all, stands in no notes."""
+    folder.done("payments", "capture-o4", "o4")
+    folder.done("mail", "insufficient-funds-o4-1", ["c", "refused"])
+    folder.write("orders.jsonl", payload={"order_id": "o4", "products": []})
+    assert {
+        "o4 has no end",
+        "the money of o4 was taken, and nobody has paid",
+        "insufficient-funds-o4-1 was sent, and no payment was refused",
+    } <= {*folder.broken()}
+    folder.write("ledgers/people.jsonl", is_left=True, task_id="receive-payment-o4-1", order="o4")
+    assert not [one for one in folder.broken() if "has no end" in one or "nobody has paid" in one]
+    assert "insufficient-funds-o4-1" not in str(folder.broken())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -10,10 +11,9 @@ from typing import Any
 
 import pytest
 from ledger_files import Ledger, Tail, Writer
-from people import Desk, People
+from people import ROLE_OF, Desk, People
 from third_party import Behaviour, Conflict, ThirdParty
-
-from delta_outbox import Completion, OutboxError, WaitingItem
+from todo_client import OpenItem, Told
 
 HERE = Path(__file__).resolve().parent
 NOW = datetime(2026, 11, 28, tzinfo=UTC)
@@ -63,35 +63,32 @@ def test_what_goes_wrong_follows_from_the_seed_and_the_key(tmp_path: Path) -> No
     assert rejected == {key for key in keys if again[key] is Behaviour.REJECTS}
 
 
-class TooLate(OutboxError):
-    """As `Items` tells it."""
+class AnsweringServer:
+    """Takes answers as the server of items does, and keeps them."""
 
-    code = "ANSWERED_TOO_LATE"
+    def __init__(self, *results: Told | None) -> None:
+        self.results, self.taken = list(results), []  # type: list[Told | None], list[Any]
 
-
-class AnsweringItems:
-    """Takes answers as `Items` does, and writes down which."""
-
-    def __init__(self, *results: Any) -> None:
-        self.results, self.taken = list(results), []  # type: list[Any], list[str]
-
-    def complete_many(self, answers: Any, **_: Any) -> list[Any]:
-        self.taken += [one.task_id for one in answers]
-        return [self.results.pop(0) for _ in answers]
+    def answer(self, item: OpenItem, data: Any) -> Told | None:
+        self.taken.append((item.task_id, data))
+        return self.results.pop(0)
 
 
-def item(task: str, order: str, visit: int = 1) -> WaitingItem:
+def answers(desk: Desk, server: AnsweringServer, at: datetime) -> int:
+    """Let a desk answer what is due, and return how much that was."""
+    clients: Any = dict.fromkeys(ROLE_OF.values(), server)
+    return desk.answer(clients, at)
+
+
+def item(task: str, order: str, visit: int = 1) -> OpenItem:
     """Return an open item."""
-    return WaitingItem(
+    return OpenItem(
         task_id=f"{task}-{order}-{visit}",
         workflow="order_creation",
-        instance=order,
         task=task,
-        title=task,
+        instance=order,
         visit=visit,
-        roles=(),
         opened_at=NOW,
-        due_at=None,
         expires_at=NOW + timedelta(minutes=2),
     )
 
@@ -102,20 +99,53 @@ def test_what_people_give_and_are_told_is_written_down(tmp_path: Path) -> None:
     """
     people, notes = People(tmp_path, "7"), tmp_path / "people.jsonl"
     waiting = [item("customer_support_review", f"o{number}") for number in range(2)]
-    counted = Completion(
-        task_id="x", outcome="agreed_to_cancel", command_id="c", status="done", repeated=False
-    )
-    items: Any = AnsweringItems(counted, TooLate("too late"))
+    server = AnsweringServer(Told(outcome="agreed_to_cancel"), Told(refusal="ANSWERED_TOO_LATE"))
     desk = Desk(people, notes)
     desk.see(waiting)
-    assert desk.answer(items, NOW) == 0
-    assert desk.answer(items, NOW + timedelta(seconds=6)) == 2
+    assert answers(desk, server, NOW) == 0
+    assert answers(desk, server, NOW + timedelta(seconds=6)) == 2
     lines = list(Tail(notes).lines())
     assert ["gives" in one for one in lines] == [True, True, False, False]
-    assert [one["was_told"]["refusal"] for one in lines[2:]] == [None, "ANSWERED_TOO_LATE"]
+    assert {one["was_told"]["refusal"] for one in lines[2:]} == {None, "ANSWERED_TOO_LATE"}
     later = Desk(people, notes)
     later.see(waiting)
-    assert later.answer(items, NOW + timedelta(hours=1)) == 0
+    assert answers(later, server, NOW + timedelta(hours=1)) == 0
+
+
+def test_the_same_answer_is_given_until_somebody_knows(tmp_path: Path) -> None:
+    """Where nobody knows what came of an answer, it is given again as it was, also after a restart
+    and when the ledgers say something else by then.
+    """
+    people, notes = People(tmp_path, "7"), tmp_path / "people.jsonl"
+    waiting = [item("customer_support_review", "o1")]
+    server = AnsweringServer(None, None, Told(outcome="agreed_to_cancel", is_repeat=True))
+    desk, soon = Desk(people, notes), NOW + timedelta(seconds=6)
+    desk.see(waiting)
+    assert answers(desk, server, soon) == 1
+    Writer(tmp_path / "payments.jsonl").write(done="o1", key="capture-o1")
+    assert answers(desk, server, soon) == 1
+    later = Desk(people, notes)
+    later.see(waiting)
+    assert answers(later, server, soon) == 1
+    assert answers(later, server, soon) == 0
+    (given,) = {json.dumps(one) for one in server.taken}
+    assert "agreed_to_cancel" in given
+    assert len([one for one in Tail(notes).lines() if "gives" in one]) == 1
+
+
+def test_one_payment_is_left_to_the_person_at_the_keyboard(tmp_path: Path) -> None:
+    """The first payment that is waited for, and no other one, is answered by nobody here."""
+    people, notes = People(tmp_path, "7"), tmp_path / "people.jsonl"
+    waiting = [item("receive_payment", f"o{number}") for number in range(5)]
+    Desk(people, notes).see(waiting[:1])
+    server = AnsweringServer(*[Told(outcome="successful")] * 9)
+    desk = Desk(people, notes)
+    desk.see(waiting)
+    answers(desk, server, NOW + timedelta(hours=1))
+    assert "receive_payment-o0-1" not in {name for name, _ in server.taken}
+    assert server.taken
+    left = [one["order"] for one in Tail(notes).lines() if "is_left" in one]
+    assert left == ["o0"]
 
 
 def test_customers_differ(tmp_path: Path) -> None:
@@ -128,6 +158,7 @@ def test_customers_differ(tmp_path: Path) -> None:
     assert late
     assert said == {"succeeded", "insufficient_funds"}
     assert any(one.again for one in plans if one is not None)
+    Writer(notes).write(is_left=True, task_id="of another order")
     Desk(People(tmp_path, "7"), notes).see(waiting)
     silent = [one["task_id"] for one in Tail(notes).lines() if "says_nothing" in one]
     expected = [one.task_id for one, plan in zip(waiting, plans, strict=True) if plan is None]

@@ -1,4 +1,5 @@
-"""The processes of the demo: third parties, a relay, people. All of them end with the demo.
+"""The processes of the demo: third parties, a relay, a server of items, people. All of them end
+with the demo.
 
 What dies is started again, as whoever runs it for good would have it. What was being called then is
 written down: the audit asks whose call that may have cost.
@@ -15,7 +16,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
 import psutil
 from ledger_files import THIRD_PARTIES, Writer
@@ -25,7 +26,7 @@ from scripts.orders_demo.folder import HOSTS, Folder
 from delta_outbox.core.errors import OutboxError
 
 PATIENCE: Final = 60.0  # seconds, for a process to end
-MOST_DEATHS: Final = 20  # of relay and people, after which the demo gives up
+MOST_DEATHS: Final = 20  # of relay, server of items and people, after which the demo gives up
 HOST_MODULE: Final = "delta_outbox.workflow_engine.hosts.host"
 
 
@@ -51,7 +52,7 @@ def environment(folder: Folder) -> dict[str, str]:
     return {**kept, "OUTBOX_HOME": str(folder.home.root)}
 
 
-def outbox(folder: Folder, *words: str) -> dict[str, object]:
+def outbox(folder: Folder, *words: str) -> dict[str, Any]:
     """Run a command of the command line to its end, and return its document.
 
     Args:
@@ -77,7 +78,7 @@ def outbox(folder: Folder, *words: str) -> dict[str, object]:
         raise DemoFailed(f"`outbox {' '.join(words)}` ended with exit {done.returncode}: {log}.")
     if words[0] == "dbt":
         return {}
-    document: dict[str, object] = json.loads(done.stdout)
+    document: dict[str, Any] = json.loads(done.stdout)
     return document
 
 
@@ -97,6 +98,7 @@ class Children:
     folder: Folder
     seed: int
     urls: dict[str, str] = field(default_factory=dict)
+    todo: str = ""  # where the server of items listens
     deaths: int = 0
     _third_parties: list[subprocess.Popen[str]] = field(default_factory=list)
     _workers: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
@@ -116,7 +118,7 @@ class Children:
             self.urls[name] = f"http://127.0.0.1:{port}"
 
     def start_workers(self) -> None:
-        """Start a relay, and the people who answer items."""
+        """Start a relay, the server of items, and the people who answer them."""
         for name in self._words():
             self._workers[name] = self._start(name, self._words()[name])
 
@@ -143,7 +145,7 @@ class Children:
             self._workers[name] = self._start(name, self._words()[name])
 
     def end_workers(self) -> None:
-        """Let relay and people end in order."""
+        """Let relay, server of items and people end in order."""
         for one in self._workers.values():
             one.terminate()
         for name, one in self._workers.items():
@@ -166,7 +168,13 @@ class Children:
         people = ["people.py", "--seed", str(self.seed), "--urls", json.dumps(self.urls)]
         people += ["--ledgers", str(self.folder.ledgers)]
         people += ["--delivered", str(self.folder.home.delivered)]
-        return {"relay": ["-m", "delta_outbox.cli", "relay", "--continuous"], "people": people}
+        people += ["--todo", self.todo, "--keys", str(self.folder.keys)]
+        command = ["-m", "delta_outbox.cli"]
+        return {
+            "relay": [*command, "relay", "--continuous"],
+            "todo": [*command, "todo", "serve"],
+            "people": people,
+        }
 
     def _start(
         self, name: str, words: list[str], *, stdout: int = subprocess.DEVNULL

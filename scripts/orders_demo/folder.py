@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from scripts.orders_demo import EXAMPLE, ROOT
 from third_party import PRODUCTS
 
 from delta_outbox.core.errors import WrongUsage
+from delta_outbox.demo.ports import free_ports
 from delta_outbox.runtime.home import DEFAULT_NAME, Home
 
 MODULES: Final = (
@@ -36,6 +39,11 @@ refresh_seconds = 20
 [workflows]
 modules = ["orders_hurried"]
 hosts = {hosts}
+
+[todo]
+port = {port}
+rate_per_second = 1000
+link_secret = "{link_secret}"
 
 [publishers.default]
 type = "jsonl"
@@ -81,6 +89,11 @@ class Folder:
     def deaths(self) -> Path:
         """Return the file of what has died beside the demo."""
         return self.ledgers / "deaths.jsonl"
+
+    @property
+    def keys(self) -> Path:
+        """Return the file with the API keys of the people, by role."""
+        return self.root / "keys.json"
 
     @property
     def is_built(self) -> Path:
@@ -129,15 +142,29 @@ class Folder:
         self.orders.write_text("".join(f"{json.dumps(one)}\n" for one in self._orders(**asked)))
         known.write_text(json.dumps(asked))
 
-    def write_settings(self, urls: Mapping[str, str]) -> None:
-        """Write the settings of the outbox.
+    def write_settings(self, urls: Mapping[str, str]) -> str:
+        """Write the settings of the outbox, and return the address of its server of items.
 
         Args:
             urls: by third party, where it listens.
         """
-        parts = [SETTINGS.format(hosts=HOSTS)]
+        (port,) = free_ports(1)
+        parts = [SETTINGS.format(hosts=HOSTS, port=port, link_secret=secrets.token_urlsafe(32))]
         parts += [THIRD_PARTY.format(name=name, url=url) for name, url in urls.items()]
         self.home.write_settings("".join(parts))
+        return f"http://127.0.0.1:{port}"
+
+    def write_keys(self, keys: Mapping[str, str]) -> None:
+        """Write the API keys of the people, for this user alone.
+
+        Args:
+            keys: by role.
+        """
+        part = self.keys.with_suffix(".part")
+        part.unlink(missing_ok=True)
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            json.dump(keys, file)
+        part.replace(self.keys)
 
     def _orders(self, *, orders: int, seed: int) -> Iterator[dict[str, object]]:
         chance = random.Random(f"{seed}/orders")

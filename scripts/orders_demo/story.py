@@ -1,7 +1,8 @@
 """Many orders for real: through an outbox, third parties that misbehave, and people.
 
-It starts a Spark, third parties, a relay and people as processes of their own, appends the orders,
-waits until every one of them has come to its end, and draws what flowed where. Then it holds the
+It starts a Spark, third parties, a relay, a server of items and people as processes of their own,
+appends the orders, waits until every one of them has come to its end, and draws what flowed where.
+One payment is left to the person at the keyboard, with a link. Then it holds the
 ledgers of the third parties, and what the people were told, against what was promised to customers:
 the tables of the outbox have no part in that. Killed at any time, it goes on when it is run again.
 """
@@ -21,7 +22,7 @@ from typing import Any, Final
 
 from audit import Ledgers, Story, broken_promises
 from ledger_files import THIRD_PARTIES, Tail
-from people import new_events
+from people import ROLE_OF, new_events
 from scripts.orders_demo import ROOT
 from scripts.orders_demo.children import Children, DemoFailed, note_death, outbox
 from scripts.orders_demo.folder import HOSTS, Folder
@@ -38,10 +39,28 @@ SEED: Final = 20261128
 FOLDER: Final = ROOT / "orders-demo"
 LOOK_SECONDS: Final = 0.5  # between two looks at processes and ledgers
 TELL_SECONDS: Final = 10.0  # between two lines of progress
+LEFT_SECONDS: Final = 7 * 24 * 3600  # that the person at the keyboard has
 LONGEST: Final = 3600.0  # seconds, for all orders to come to their end
+
+ROLES: Final = sorted({*ROLE_OF.values()})
 
 DONE: Final = 0
 BROKEN: Final = 1
+
+
+@dataclass
+class LeftItem:
+    """An item that is left to the person at the keyboard.
+
+    Args:
+        task_id: the task identifier.
+        order: whose payment it is.
+        waits: it is open; None: nobody has looked yet.
+    """
+
+    task_id: str
+    order: str
+    waits: bool | None = None
 
 
 @dataclass
@@ -51,10 +70,13 @@ class Progress:
     Args:
         folder: of the demo.
         orders: how many.
+        left: the item that is left to the person at the keyboard, its order, and whether it still
+            waits; None: not known yet.
     """
 
     folder: Folder
     orders: int
+    left: LeftItem | None = None
     done: Counter[str] = field(default_factory=Counter)
     ends: dict[str, set[str]] = field(default_factory=dict)
     _ledgers: dict[str, Tail] = field(default_factory=dict)
@@ -66,13 +88,16 @@ class Progress:
             path = self.folder.ledgers / f"{name}.jsonl"
             for line in self._ledgers.setdefault(name, Tail(path)).lines():
                 self.done[name] += "was_told" in line or _counts(name, line)
+                if "is_left" in line:
+                    self.left = LeftItem(line["task_id"], line["order"])
                 if "undone" in line:
                     self.ends.setdefault("by hand", set()).add(line["undone"])
         for one in new_events(self.folder.home.delivered, self._delivered):
             order = json.loads(one["payload"])["order_id"]
             self.ends.setdefault(one["event_type"], set()).add(order)
         undone = self._of("order.compensated") | self._of("by hand")
-        return len(self.ended) == self.orders and self._of("order.cancelled") <= undone
+        over = {*self.ended, *([self.left.order] if self.left and self.left.waits else [])}
+        return len(over) == self.orders and self._of("order.cancelled") <= undone
 
     @property
     def ended(self) -> set[str]:
@@ -89,7 +114,8 @@ class Progress:
             "payments": "paid",
         }
         told = ", ".join(f"{self.done[name]:,} {word}" for name, word in words.items())
-        return f"{told}; {len(self.ended):,} of {self.orders:,} at their end"
+        left = ", one waits for you" if self.left and self.left.waits else ""
+        return f"{told}; {len(self.ended):,} of {self.orders:,} at their end{left}"
 
     def _of(self, event_type: str) -> set[str]:
         return self.ends.get(event_type, set())
@@ -131,18 +157,18 @@ class Demo:
         children = Children(self.folder, self.seed)
         try:
             self._prepare(children)
-            self._run_orders(children)
+            left = self._run_orders(children)
             self._build()
             self._draw()
         finally:
             children.end()
             outbox(self.folder, "down")
-        return self._audit()
+        return self._audit(left, at=children.todo)
 
     def _prepare(self, children: Children) -> None:
         with self.terminal.step("third parties", "starting them") as step:
             children.start_third_parties()
-            self.folder.write_settings(children.urls)
+            children.todo = self.folder.write_settings(children.urls)
             step.says = f"{len(children.urls)} processes, each with a ledger of its own"
         with self.terminal.step("outbox", "starting Spark, building with dbt") as step:
             outbox(self.folder, "up", "--max-wait", "600")
@@ -151,12 +177,15 @@ class Demo:
                 outbox(self.folder, "dbt", "deps")
                 outbox(self.folder, "dbt", "build")
                 self.folder.is_built.touch()
+            if not self.folder.keys.exists():
+                self.folder.write_keys({role: _new_key(self.folder, role) for role in ROLES})
             step.says = f"{self.folder.root}: logs, views, two workflows in force"
         with self.terminal.step("orders", "appending them") as step:
             report = outbox(self.folder, "append", str(self.folder.orders))
             step.says = f"{report['appended']:,} appended, {report['already_present']:,} there"
 
-    def _run_orders(self, children: Children) -> None:
+    def _run_orders(self, children: Children) -> LeftItem | None:
+        """Let the orders run to their ends; return the item that is left to the person."""
         progress = Progress(self.folder, self.orders)
         with self.terminal.step("workflows", "", spinner=False) as step:
             self.folder.is_running.touch()
@@ -165,6 +194,8 @@ class Demo:
             while not progress.look():
                 self.folder.is_running.touch()
                 children.look()
+                if progress.left and progress.left.waits is None:
+                    progress.left.waits = _extended(self.folder, progress.left)
                 now = time.monotonic()
                 if now - told >= TELL_SECONDS:
                     told = now
@@ -175,6 +206,7 @@ class Demo:
             children.end_workers()
             self.folder.is_running.unlink()
             step.says = progress.line()
+        return progress.left if progress.left and progress.left.waits else None
 
     def _build(self) -> None:
         with self.terminal.step("dbt build", "checking the invariants") as step:
@@ -204,7 +236,7 @@ class Demo:
         for one in drawn:
             self.terminal.flows(one)
 
-    def _audit(self) -> int:
+    def _audit(self, left: LeftItem | None, *, at: str) -> int:
         with self.terminal.step("audit", "reading the ledgers") as step:
             story = Story.of(self.folder.root)
             ledgers = Ledgers.of(self.folder.ledgers)
@@ -214,26 +246,51 @@ class Demo:
                 f"{len(story.told):,} answers of people, {story.killed} calls may have been killed"
             )
         self.terminal.verdict(found)
+        if left is not None:
+            link = f"{at}{outbox(self.folder, 'todo', 'link', left.task_id)['path']}"
+            self.terminal.left(left.order, link)
         reviewed = sorted(story.answers("customer_support_review"))
         self.terminal.where_to_look(
-            next_commands(self.folder, order=(reviewed or sorted(story.ordered))[0]),
+            next_commands(
+                self.folder,
+                order=left.order if left else (reviewed or sorted(story.ordered))[0],
+                serves=left is not None,
+            ),
             seconds=time.monotonic() - self.started,
         )
         return BROKEN if found else DONE
 
 
-def next_commands(folder: Folder, *, order: str) -> list[str]:
+def _new_key(folder: Folder, role: str) -> str:
+    """Return a new API key of those who have a role."""
+    return str(outbox(folder, "todo", "keys", "add", "--person", role, "--role", role)["key"])
+
+
+def _extended(folder: Folder, left: LeftItem) -> bool:
+    """Let an item expire much later; say whether it is open."""
+    words = ["todo", "extend", "--instance", left.order, "--task", "receive_payment"]
+    extended = outbox(folder, *words, "--by", str(LEFT_SECONDS), "--apply")["extended"]
+    return any(one["task_id"] == left.task_id for one in extended)
+
+
+def next_commands(folder: Folder, *, order: str, serves: bool) -> list[str]:
     """Return commands that show what the demo has left.
 
     Args:
         folder: of the demo.
         order: one that is worth looking at.
+        serves: an item waits for the person who reads this.
     """
     command = Path(sys.executable).with_name("outbox")
     query = "select * from {{ ref('delta_outbox', 'uncertain_outcomes') }}"
     return [
         f"cd {folder.root}",
         f"{command} up",
+        *(
+            [f"{command} todo serve    # until Ctrl-C: the link above leads to it"]
+            if serves
+            else []
+        ),
         f"{command} status",
         f"{command} workflow show {order}",
         f"{command} todo list --ended",

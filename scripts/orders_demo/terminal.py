@@ -1,4 +1,4 @@
-"""What the demo says beside its steps: what flowed where, and the verdict of the audit."""
+"""What the demo says beside its steps: what flowed where, the verdict, and what is left."""
 
 from __future__ import annotations
 
@@ -52,3 +52,20 @@ class OrdersTerminal(Terminal):
         for one in broken[:MOST_TOLD]:
             self.console.print(Text(f"  {one}", style="bold red"), soft_wrap=True)
         self.console.print(Text(f"  {len(broken):,} promises are broken.", style="bold red"))
+
+    def left(self, order: str, link: str) -> None:
+        """Print how the person at the keyboard answers what is left.
+
+        Args:
+            order: whose payment it is.
+            link: to the page of its item.
+        """
+        self.console.print()
+        self.console.print(
+            Text(
+                f"The payment of {order} is left to you. While `outbox todo serve` runs (below), "
+                "open the link and answer. Run the demo again: the order goes on from there."
+            ),
+            soft_wrap=True,
+        )
+        self.console.print(Text(f"  {link}", style="cyan"), soft_wrap=True, crop=False)

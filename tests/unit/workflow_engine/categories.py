@@ -1,6 +1,7 @@
 """A workflow for each category and compromise, and one that goes through several of them.
 
-What a task calls is a scripted third party (`scripted_parties.Party`).
+What a task calls is a scripted third party (`scripted_parties.Party`); or a client with its methods
+that asks one in another process, and is waited for where it is asked in an event loop.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from inspect import isawaitable
 from typing import Any, Literal
 
 from pydantic import BaseModel
@@ -103,7 +105,9 @@ class Keyed(Calls, Idempotent[Start, Came]):
     key_valid_for = timedelta(hours=24)
 
     async def attempt(self, trigger: Trigger[Start], task_id: str) -> Decided[Came]:
-        self.party.act(task_id, trigger.start.name, 1)
+        answer = self.party.act(task_id, trigger.start.name, 1)
+        if isawaitable(answer):
+            await answer
         return DONE
 
 

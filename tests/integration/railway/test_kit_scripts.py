@@ -71,10 +71,11 @@ def compare(play: Play, of_cases: Sequence[Case]) -> list[dict[str, Any]]:
 
 
 def test_scripts_come_to_what_the_kit_says(play: Play) -> None:
-    """Some scripts of each category, workers that die among them, end in the engine as in the kit:
-    the same calls, effects, reasons, outcomes and last event.
+    """Some scripts, of each category at least one, workers that die among them, end in the engine
+    as in the kit: the same calls, effects, reasons, outcomes and last event.
     """
-    found = compare(play, SOME)
+    found = compare(play, SOME[::5])
+    assert set(categories.SINGLE) == {task for task, _, _ in SOME[::5]}
     reasons = {one["passed"][0][1] for one in found}
     assert reasons == {"completed", "rejected", "exhausted", "expired", "uncertain"}
 

@@ -353,6 +353,8 @@ class ToDo(Task[StartT, OutcomeT], Generic[StartT, OutcomeT, ContractT, ReadT]):
     """On a loop: the field of the contract by which answers to different visits differ."""
     not_by: tuple[type[ToDo[Any, Any, Any, Any]], ...] = ()
     """Four eyes: whoever has answered one of these for an instance may not answer this one."""
+    topic: str | None = None
+    """The topic of Kafka by which answers may come, too."""
 
     @abstractmethod
     def read_model(self, trigger: Trigger[StartT]) -> ReadT:
@@ -363,8 +365,9 @@ class ToDo(Task[StartT, OutcomeT], Generic[StartT, OutcomeT, ContractT, ReadT]):
         """
 
     @abstractmethod
-    def correlate(self, data: ContractT) -> str:
-        """Return the identifier of the task that an answer is about.
+    def correlate(self, data: ContractT) -> str | None:
+        """Return the identifier of the task that an answer is about. None if it is about none of
+        ours, such as an event of a provider that tells more than was asked: it is passed over.
 
         Args:
             data: the answer.

@@ -32,6 +32,7 @@ from delta_outbox.workflow_engine.items import (
     Completion,
     GivenAnswer,
     ItemType,
+    KeyUsedAgain,
     UnknownItem,
     WaitingItem,
 )
@@ -68,6 +69,8 @@ class Notice(BaseModel):
     paid: bool
 
 
+ELSEWHERE = "elsewhere"  # an order of somebody else, which a provider tells us of all the same
+
 TYPES: dict[tuple[str, str], tuple[type[BaseModel], tuple[str, ...]]] = {
     ("orders", "review"): (Review, ("support",)),
     ("orders", "payment"): (Notice, ("provider",)),
@@ -103,6 +106,7 @@ class MemoryItems:
     recorded: list[tuple[str, str]] = field(default_factory=list)  # item and actor
     calls: list[str] = field(default_factory=list)
     fails: Callable[[str], None] = lambda _: None  # may raise, or wait
+    topics: dict[str, str] = field(default_factory=dict)  # by task
 
     def add(self, *items: WaitingItem) -> None:
         self.open |= {one.task_id: one for one in items}
@@ -116,6 +120,7 @@ class MemoryItems:
                 roles=roles,
                 outcomes=("yes", "no"),
                 contract=contract.model_json_schema(),
+                topic=self.topics.get(task),
             )
             for (workflow, task), (contract, roles) in TYPES.items()
         ]
@@ -152,9 +157,9 @@ class MemoryItems:
             if role in (None, *one.roles) and one.task_id not in {*self.answers, *self.late}
         ][:limit]
 
-    def correlated(self, workflow: str, task: str, data: Mapping[str, Any]) -> str:
+    def correlated(self, workflow: str, task: str, data: Mapping[str, Any]) -> str | None:
         read: Any = _read(TYPES[workflow, task][0], data)
-        return f"{task}-{read.order}"
+        return None if read.order == ELSEWHERE else f"{task}-{read.order}"
 
     def complete_many(
         self, answers: Sequence[GivenAnswer], *, actor: str, reason: str
@@ -179,8 +184,12 @@ class MemoryItems:
         winner = self.answers.get(given.task_id)
         if winner is not None:
             outcome, its_content, its_key = winner
-            if content != its_content and (given.key is None or given.key != its_key):
-                return AnsweredAlready(task_id=given.task_id, outcome=outcome)
+            is_same_key = given.key is not None and given.key == its_key
+            if content != its_content and not (is_same_key and given.is_message):
+                if given.is_message:
+                    self.recorded.append((given.task_id, given.actor or ""))
+                kind = KeyUsedAgain if is_same_key else AnsweredAlready
+                return kind(task_id=given.task_id, outcome=outcome)
             return _counted(given.task_id, outcome, repeated=True)
         try:
             read: Any = _read(TYPES[found.workflow, found.task][0], given.data)
@@ -269,10 +278,9 @@ def office(
     ring = KeyRing(lambda: keys)
     ring.start()
     desk = Desk(thread, clock=SystemClock())
-    app = create_app(
-        desk, settings, credentials=Credentials(ring, tokens, patience=settings.answer_seconds)
-    )
+    credentials = Credentials(ring, tokens, patience=settings.answer_seconds)
     try:
+        app = create_app(desk, settings, credentials=credentials)
         with (
             serving(app, settings) as address,
             httpx.Client(base_url=address, timeout=30) as client,

@@ -13,13 +13,9 @@ from delta_outbox.core.errors import OutboxError
 from delta_outbox.core.instants import iso_text
 from delta_outbox.todo.item_thread import MOST_LISTED
 from delta_outbox.todo.people import Person
-from delta_outbox.workflow_engine.items import (
-    Completion,
-    GivenAnswer,
-    ItemType,
-    UnknownItem,
-    WaitingItem,
-)
+from delta_outbox.workflow_engine.item_answers import Completion, GivenAnswer
+from delta_outbox.workflow_engine.item_deliveries import UnknownItem, WaitingItem
+from delta_outbox.workflow_engine.items import ItemType
 
 if TYPE_CHECKING:
     from delta_outbox.core.clock import Clock

@@ -14,8 +14,12 @@ from delta_outbox.todo.item_thread import NotInTime
 from delta_outbox.todo.limits import HeadersTooLarge, NoJson, NotJsonType, TooLarge, TooSlow
 from delta_outbox.todo.routes import TooMany
 from delta_outbox.workflow_engine.four_eyes import SamePerson
+from delta_outbox.workflow_engine.item_answers import (
+    AnsweredAlready,
+    AnsweredTooLate,
+    UnexpectedOutcome,
+)
 from delta_outbox.workflow_engine.item_decisions import BadAnswer, UndecidedAnswer
-from delta_outbox.workflow_engine.items import AnsweredAlready, AnsweredTooLate, UnexpectedOutcome
 
 logger = logging.getLogger(__name__)
 

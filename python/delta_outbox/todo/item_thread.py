@@ -17,13 +17,9 @@ from typing import Any, Final, Protocol, TypeVar
 from delta_outbox.core.errors import OutboxError, ServerUnreachable
 from delta_outbox.core.redaction import describe
 from delta_outbox.todo.keys import Key
-from delta_outbox.workflow_engine.items import (
-    MOST_ANSWERS,
-    Completion,
-    GivenAnswer,
-    ItemType,
-    WaitingItem,
-)
+from delta_outbox.workflow_engine.item_answers import MOST_ANSWERS, Completion, GivenAnswer
+from delta_outbox.workflow_engine.item_deliveries import WaitingItem
+from delta_outbox.workflow_engine.items import ItemType
 
 logger = logging.getLogger(__name__)
 

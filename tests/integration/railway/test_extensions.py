@@ -35,13 +35,13 @@ from delta_outbox.workflow_engine.four_eyes import SamePerson
 from delta_outbox.workflow_engine.hosts.call import Setup
 from delta_outbox.workflow_engine.hosts.pool import HostPool
 from delta_outbox.workflow_engine.instances import Instances, UnknownInstance
-from delta_outbox.workflow_engine.items import (
+from delta_outbox.workflow_engine.item_answers import (
     AnsweredAlready,
     AnsweredTooLate,
     Completion,
     GivenAnswer,
-    Items,
 )
+from delta_outbox.workflow_engine.items import Items
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -25,16 +25,15 @@ from delta_outbox.todo.desk import Desk
 from delta_outbox.todo.item_thread import ItemThread, OpenOutbox
 from delta_outbox.todo.keys import Key, new_key
 from delta_outbox.todo.tokens import TokenReader
-from delta_outbox.workflow_engine.item_decisions import BadAnswer, Problem, canonical
-from delta_outbox.workflow_engine.items import (
+from delta_outbox.workflow_engine.item_answers import (
     AnsweredAlready,
     AnsweredTooLate,
     Completion,
     GivenAnswer,
-    ItemType,
-    UnknownItem,
-    WaitingItem,
 )
+from delta_outbox.workflow_engine.item_decisions import BadAnswer, Problem, canonical
+from delta_outbox.workflow_engine.item_deliveries import UnknownItem, WaitingItem
+from delta_outbox.workflow_engine.items import ItemType
 
 
 class Size(StrEnum):

@@ -13,7 +13,7 @@ from tests.unit.todo.memory_items import MemoryItems, MemoryKeys, item
 
 from delta_outbox.core.errors import OutboxError, ServerUnreachable
 from delta_outbox.todo.item_thread import ItemThread, NotInTime, OpenOutbox
-from delta_outbox.workflow_engine.items import Completion, GivenAnswer
+from delta_outbox.workflow_engine.item_answers import Completion, GivenAnswer
 
 
 class Opening:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tests.unit.workflow_engine.derived_log import NOW
 
-from delta_outbox.workflow_engine.items import WaitingItem, orphans
+from delta_outbox.workflow_engine.item_deliveries import WaitingItem
+from delta_outbox.workflow_engine.items import orphans
 
 
 def waiting(name: str, *roles: str) -> WaitingItem:

@@ -33,8 +33,8 @@ from delta_outbox.todo.pages.visits import (
 )
 from delta_outbox.todo.people import Person
 from delta_outbox.workflow_engine.four_eyes import SamePerson
+from delta_outbox.workflow_engine.item_answers import AnsweredAlready, AnsweredTooLate
 from delta_outbox.workflow_engine.item_decisions import BadAnswer, UndecidedAnswer
-from delta_outbox.workflow_engine.items import AnsweredAlready, AnsweredTooLate
 
 logger: Final = logging.getLogger(__name__)
 

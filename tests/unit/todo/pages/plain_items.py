@@ -11,16 +11,15 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from delta_outbox.core.instants import iso_text
-from delta_outbox.workflow_engine.item_decisions import BadAnswer, Problem
-from delta_outbox.workflow_engine.items import (
+from delta_outbox.workflow_engine.item_answers import (
     AnsweredAlready,
     AnsweredTooLate,
     Completion,
     GivenAnswer,
-    ItemType,
-    UnknownItem,
-    WaitingItem,
 )
+from delta_outbox.workflow_engine.item_decisions import BadAnswer, Problem
+from delta_outbox.workflow_engine.item_deliveries import UnknownItem, WaitingItem
+from delta_outbox.workflow_engine.items import ItemType
 
 
 @dataclass

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from delta_outbox.workflow_engine.instances import Instances
     from delta_outbox.workflow_engine.item_answers import Completion, GivenAnswer
     from delta_outbox.workflow_engine.item_deliveries import WaitingItem
+    from delta_outbox.workflow_engine.item_holds import HoldRequest
     from delta_outbox.workflow_engine.items import Items
     from delta_outbox.workflow_engine.opening import task_runner
 
@@ -32,6 +33,7 @@ __all__ = [
     "Completion",
     "Event",
     "GivenAnswer",
+    "HoldRequest",
     "Instances",
     "Items",
     "Mode",
@@ -51,6 +53,7 @@ _HOMES = {
     "Completion": "workflow_engine.item_answers",
     "Event": "publishers.protocol",
     "GivenAnswer": "workflow_engine.item_answers",
+    "HoldRequest": "workflow_engine.item_holds",
     "Instances": "workflow_engine.instances",
     "Items": "workflow_engine.items",
     "Mode": "relay.summary",

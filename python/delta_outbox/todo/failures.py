@@ -20,6 +20,7 @@ from delta_outbox.workflow_engine.item_answers import (
     UnexpectedOutcome,
 )
 from delta_outbox.workflow_engine.item_decisions import BadAnswer, UndecidedAnswer
+from delta_outbox.workflow_engine.item_holds import HeldByAnother, NotOpen
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +31,9 @@ STATUSES: Final[Mapping[type[OutboxError], int]] = {
     NoSuchItem: 404,
     TooSlow: 408,
     AnsweredAlready: 409,
+    HeldByAnother: 409,
     AnsweredTooLate: 410,
+    NotOpen: 410,
     TooLarge: 413,
     NotJsonType: 415,
     BadAnswer: 422,
@@ -76,6 +79,10 @@ def failure(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
     if isinstance(error, AnsweredAlready):
         told["remedy"] = "Nothing is to be done."
         told["outcome"] = error.outcome
+    if isinstance(error, HeldByAnother):
+        told["assigned_to"] = error.holder
+    if isinstance(error, NotOpen):
+        told["remedy"] = "Nothing is to be done."
     if isinstance(error, AnsweredTooLate):
         told["remedy"] = "Nothing is to be done; the answer is on record."
     if isinstance(error, NotInTime):

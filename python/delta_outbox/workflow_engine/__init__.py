@@ -10,6 +10,8 @@
 - item_answers: which answers to items count, and what who answers is told (`Answers`)
 - item_decisions: what the code of authors says about items
 - item_deliveries: where items stand (`ItemDeliveries`)
+- item_history: what has happened to an item (`history`)
+- item_holds: who takes care of items, as the people who look at them say (`Holds`)
 - items: what people ask of items that wait for them (`Items`)
 - known_rows: which instances and identifiers the log has, or ever had
 - opening: what a relay is given (`task_runner`)

@@ -336,16 +336,30 @@ class Answers:
             found: where the items stand.
         """
         asked = {one.task.task_id: one for one in found if _may_be_answered(one)}
-        if not asked:
+        commands = self.commands(asked.values(), (KIND, EXTEND, "kill"))
+        winners = {name: winner(asked[name], its) for name, its in commands.items()}
+        return {name: one for name, one in winners.items() if one is not None}
+
+    def commands(
+        self, found: Collection[Delivery], kinds: Collection[str]
+    ) -> dict[str, list[Mapping[str, Any]]]:
+        """Return the commands about items, by identifier, in the order of the log; each with the
+        deadline at its place.
+
+        Args:
+            found: where the items stand.
+            kinds: of commands; extensions are among them.
+        """
+        if not found:
             return {}
         rows = self._outbox.spark.sql(
             "select c.command_id, c.kind, c.event_id, c.requested_at, c.arguments, c.actor, "
             f"{deadline_at_its_place('c', 'c.lease')} as deadline from ("
             "select k.*, i.lease from ("
             "select *, _metadata.row_commit_version as _commit_version "
-            f"from {self._outbox.tables.commands} where kind in ('{KIND}', '{EXTEND}', 'kill') "
-            f"and event_id in ({literals(asked)})) as k "
-            f"inner join (values {', '.join(map(_place, asked.values()))}) "
+            f"from {self._outbox.tables.commands} where kind in ({literals(kinds)}) "
+            f"and event_id in ({literals(one.task.task_id for one in found)})) as k "
+            f"inner join (values {', '.join(map(_place, found))}) "
             "as i (event_id, arrival, lifecycle, lease) on k.event_id = i.event_id "
             "and k.arrival = i.arrival and k.lifecycle = i.lifecycle) as c "
             "order by c._commit_version, c.command_id"
@@ -353,8 +367,7 @@ class Answers:
         commands: dict[str, list[Mapping[str, Any]]] = {}
         for row in rows.to_pylist():
             commands.setdefault(row["event_id"], []).append(row)
-        winners = {name: _winner(asked[name], its) for name, its in commands.items()}
-        return {name: one for name, one in winners.items() if one is not None}
+        return commands
 
     def _append(self, written: Sequence[_Written], reason: str) -> None:
         rows = [
@@ -391,18 +404,20 @@ def _may_be_answered(found: Delivery) -> bool:
     return found.until is not None
 
 
-def _winner(found: Delivery, commands: Iterable[Mapping[str, Any]]) -> Answer | None:
+def winner(found: Delivery, commands: Iterable[Mapping[str, Any]]) -> Answer | None:
     """Return the answer that ends an item, or has ended it; None if there is none (yet).
 
     Args:
         found: where the item stands.
-        commands: its completions, extensions and kills, in the order of the log.
+        commands: about it, in the order of the log.
     """
+    if not _may_be_answered(found):
+        return None
     for row in commands:
-        if row["kind"] == EXTEND:
-            continue
-        if row["kind"] != KIND:  # it was killed before anybody answered
+        if row["kind"] == "kill":  # before anybody answered
             return None
+        if row["kind"] != KIND:
+            continue
         answer = _answer(row)
         if answer is None or (found.until is not None and answer.at > row["deadline"]):
             continue

@@ -26,7 +26,7 @@ MOST_KEPT: Final = 1000  # tasks that are kept in memory
 
 _STANDING: Final = (
     *("event_id", "arrival", "lifecycle", "state", "claimed_by", "attempts"),
-    *("lease_expires_at", "created_at", "reason", "outcome"),
+    *("lease_expires_at", "created_at", "reason", "outcome", "changed_at"),
 )
 
 
@@ -111,6 +111,7 @@ class Delivery:
         until: when its claim ends; None where it is not held.
         reason: of its last transition.
         outcome: that it has ended with.
+        changed_at: when its last transition happened.
     """
 
     task: TaskEvent
@@ -122,6 +123,7 @@ class Delivery:
     until: datetime | None
     reason: str | None
     outcome: str | None
+    changed_at: datetime
 
     @property
     def expires_at(self) -> datetime | None:
@@ -238,6 +240,7 @@ class ItemDeliveries:
                 until=row["lease_expires_at"] if is_held else None,
                 reason=row["reason"],
                 outcome=row["outcome"],
+                changed_at=row["changed_at"],
             )
         return found
 

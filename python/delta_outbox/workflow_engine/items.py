@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -18,6 +18,7 @@ from delta_outbox.workflow_engine.item_answers import (
     Answers,
     Completion,
     GivenAnswer,
+    winner,
 )
 from delta_outbox.workflow_engine.item_decisions import NoSuchItem, has_slow_patterns
 from delta_outbox.workflow_engine.item_deliveries import (
@@ -26,6 +27,8 @@ from delta_outbox.workflow_engine.item_deliveries import (
     UnknownItem,
     WaitingItem,
 )
+from delta_outbox.workflow_engine.item_history import COMMANDS, history
+from delta_outbox.workflow_engine.item_holds import HoldRequest, Holds
 from delta_outbox.workflow_engine.task_reader import literals
 from delta_outbox.workflow_engine.task_requests import Selection, task_request
 
@@ -73,10 +76,12 @@ class Items:
         self._outbox = outbox
         self._deliveries = ItemDeliveries(outbox, folder or project_folder(Path.cwd()))
         self._answers = Answers(outbox, self._deliveries, ends_items=ends_items)
+        self._holds = Holds(outbox, self._deliveries, self._answers)
 
     def show(self, task_id: str) -> dict[str, Any]:
         """Return an item: what whoever answers may see, what an answer must look like, what it may
-        come to, and what has come of it. Instants are ISO 8601 in UTC.
+        come to, what has happened to it (see `Happening`), and what has come of it. Instants are
+        ISO 8601 in UTC.
 
         Args:
             task_id: the task identifier.
@@ -87,6 +92,8 @@ class Items:
         """
         found = self._deliveries.one(task_id)
         task = self._deliveries.decisions.task(found.task)
+        commands = self._answers.commands([found], COMMANDS).get(task_id, [])
+        answer = winner(found, commands)
         return {
             "task_id": task_id,
             "workflow": found.task.workflow,
@@ -94,13 +101,14 @@ class Items:
             "task": found.task.place.task,
             "title": task.business_name(),
             "visit": found.task.place.visit,
-            "state": self._state_of(found),
+            "state": _state_of(found, is_answered=answer is not None),
             "outcome": found.outcome,
             "opened_at": iso_text(found.task.created_at),
             "due_at": found.task.due_at and iso_text(found.task.due_at),
             "expires_at": found.expires_at and iso_text(found.expires_at),
             "roles": sorted(task.roles),
             "assigned_to": self.holders([task_id]).get(task_id),
+            "history": [asdict(one) for one in history(found, commands, answer)],
             "read_model": self._deliveries.decisions.read_model(found.task),
             "outcomes": [str(one) for one in type(task).outcomes()],
             "contract": task.contract.model_json_schema(),
@@ -139,14 +147,27 @@ class Items:
         Args:
             task_ids: of items.
         """
-        if not task_ids:
-            return {}
-        outbox = self._outbox
-        rows = outbox.spark.sql(
-            f"select event_id, assigned_to from ({outbox.statements.fill('item_holders')}) "
-            f"where event_id in ({literals(task_ids)}) and assigned_to is not null"
-        ).collect()
-        return {row["event_id"]: row["assigned_to"] for row in rows}
+        return self._holds.holders(task_ids)
+
+    def hold_many(
+        self, requests: Sequence[HoldRequest], *, reason: str
+    ) -> list[str | OutboxError | None]:
+        """Let people take items that they look at, and give them back, with one append. Who takes
+        an item leaves alone what somebody else holds. `assign` selects items, and hands them on.
+
+        Args:
+            requests: of several about one item each is judged by what came of the one before.
+            reason: why, one line.
+
+        Returns:
+            For each request, in their order, who holds the item then, None for nobody; or its
+            error: `UnknownItem`, `NotOpen` or `HeldByAnother`, of which nothing was written, or
+            `HeldByAnother` if somebody has taken the item in the same moment and holds it now.
+
+        Raises:
+            WrongUsage: a person or the reason breaks a rule.
+        """
+        return self._holds.change(requests, reason=reason)
 
     def assign(
         self,
@@ -273,20 +294,10 @@ class Items:
         """
         return self._answers.end_answered()
 
-    def _state_of(self, found: Delivery) -> str:
-        if found.is_over:
-            return "ended"
-        if found.is_held:
-            return "answered" if self._answers.winners([found]) else "open"
-        return "ending" if found.attempts else "opening"
 
-
-def orphans(items: Iterable[WaitingItem], roles: Collection[str]) -> list[WaitingItem]:
-    """Return the items that nobody can answer, in their order: those none of whose roles anybody
-    has.
-
-    Args:
-        items: that are open.
-        roles: that people and third parties have, by their keys or tokens.
-    """
-    return [one for one in items if not set(one.roles) & set(roles)]
+def _state_of(found: Delivery, *, is_answered: bool) -> str:
+    if found.is_over:
+        return "ended"
+    if found.is_held:
+        return "answered" if is_answered else "open"
+    return "ending" if found.attempts else "opening"

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from delta_outbox.relay.relay import Relay
     from delta_outbox.relay.summary import Mode, Summary
     from delta_outbox.workflow_engine.instances import Instances
-    from delta_outbox.workflow_engine.items import Completion, GivenAnswer, Items, WaitingItem
+    from delta_outbox.workflow_engine.item_answers import Completion, GivenAnswer
+    from delta_outbox.workflow_engine.item_deliveries import WaitingItem
+    from delta_outbox.workflow_engine.item_holds import HoldRequest
+    from delta_outbox.workflow_engine.items import Items
     from delta_outbox.workflow_engine.opening import task_runner
 
 __all__ = [
@@ -30,6 +33,7 @@ __all__ = [
     "Completion",
     "Event",
     "GivenAnswer",
+    "HoldRequest",
     "Instances",
     "Items",
     "Mode",
@@ -46,9 +50,10 @@ __all__ = [
 
 _HOMES = {
     "AppendReport": "producer.append",
-    "Completion": "workflow_engine.items",
+    "Completion": "workflow_engine.item_answers",
     "Event": "publishers.protocol",
-    "GivenAnswer": "workflow_engine.items",
+    "GivenAnswer": "workflow_engine.item_answers",
+    "HoldRequest": "workflow_engine.item_holds",
     "Instances": "workflow_engine.instances",
     "Items": "workflow_engine.items",
     "Mode": "relay.summary",
@@ -56,7 +61,7 @@ _HOMES = {
     "OutboxError": "core.errors",
     "Relay": "relay.relay",
     "Summary": "relay.summary",
-    "WaitingItem": "workflow_engine.items",
+    "WaitingItem": "workflow_engine.item_deliveries",
     "errors": "core",
     "open_outbox": "api",
     "task_runner": "workflow_engine.opening",

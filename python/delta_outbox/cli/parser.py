@@ -428,7 +428,17 @@ def _todo(parser: argparse.ArgumentParser) -> None:
     action = _actions(parser)
     listed = action("list", "List what waits for somebody, in the order in which it expires.")
     _of_workflow(listed)
-    listed.add_argument("--role", metavar="ROLE", help="only what it may answer")
+    role = listed.add_mutually_exclusive_group()
+    role.add_argument("--role", metavar="ROLE", help="only what it may answer")
+    role.add_argument(
+        "--orphans", action="store_true", help="only what nobody with an API key may answer"
+    )
+    listed.add_argument(
+        "--known-role",
+        action="append",
+        metavar="ROLE",
+        help="for --orphans: somebody has it by a JWT or by links; repeatable",
+    )
     listed.add_argument("--ended", action="store_true", help="what has ended instead")
     held = listed.add_mutually_exclusive_group()
     held.add_argument("--assigned-to", metavar="WHO", help="only what this person takes care of")

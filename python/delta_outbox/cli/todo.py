@@ -36,6 +36,7 @@ def list_(args: argparse.Namespace, invocation: Invocation) -> Outcome:
 
     with invocation.open() as outbox:
         outbox.refresh()
+        known = _roles(outbox, args.known_role or []) if args.orphans else None
         rows, more = items(
             outbox,
             workflow=args.workflow,
@@ -43,10 +44,22 @@ def list_(args: argparse.Namespace, invocation: Invocation) -> Outcome:
             ended=args.ended,
             assigned_to=args.assigned_to,
             unassigned=args.unassigned,
+            answerers=known,
             limit=args.limit,
         )
     document: dict[str, Any] = {"items": rows, "more": more}
+    if known is not None:
+        document["known_roles"] = known
     return Outcome(document=document, text=lambda: list_text(document))
+
+
+def _roles(outbox: Store, others: Iterable[str]) -> list[str]:
+    """Return the roles that anybody has by an API key, and others."""
+    from delta_outbox.todo.key_log import KeyLog
+
+    return sorted(
+        {role for key in KeyLog(outbox).current().values() for role in key.roles} | {*others}
+    )
 
 
 def list_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
@@ -58,8 +71,15 @@ def list_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
     from delta_outbox.cli.render import Column, Rows, sentence
 
     rows = document["items"]
+    known = document.get("known_roles")
+    if known is not None:
+        yield sentence(f"Roles that somebody has: {', '.join(known) or 'none'}.", style="dim")
     if not rows:
-        yield sentence("Nothing waits for anybody.")
+        yield sentence(
+            "Nothing waits for anybody."
+            if known is None
+            else "Nothing waits for a role that nobody has."
+        )
         return
     columns = [
         Column(name="task_id"),
@@ -94,15 +114,20 @@ def show_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
     Args:
         document: as `Items.show` returns it.
     """
-    from delta_outbox.cli.render import facts, sentence
+    from delta_outbox.cli.render import Column, Rows, facts, sentence
 
-    apart = ("read_model", "contract", "outcomes")
+    apart = ("read_model", "contract", "outcomes", "history")
     told = document.items()
     yield facts([pair for pair in told if pair[0] not in apart and pair[1] is not None])
     yield ""
     yield sentence("What it is about:", style="bold")
     yield facts(document["read_model"].items())
     yield ""
+    if document["history"]:
+        names = ("at", "what", "by", "to", "until", "outcome")
+        yield sentence("What has happened to it:", style="bold")
+        yield Rows(columns=[Column(name=name) for name in names], rows=document["history"])
+        yield ""
     yield sentence("What an answer looks like (JSON Schema):", style="bold")
     yield sentence(json.dumps(document["contract"], ensure_ascii=False, indent=2))
     yield ""

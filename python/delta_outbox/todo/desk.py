@@ -1,25 +1,22 @@
-"""What people may do with items, whatever protocol they speak: list, look, answer."""
+"""What people may do with items, whatever protocol they speak: list, look, take, answer."""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.core.errors import OutboxError
-from delta_outbox.core.instants import iso_text
 from delta_outbox.todo.item_thread import MOST_LISTED
 from delta_outbox.todo.people import Person
-from delta_outbox.workflow_engine.items import (
-    Completion,
-    GivenAnswer,
-    ItemType,
-    UnknownItem,
-    WaitingItem,
-)
+from delta_outbox.workflow_engine.four_eyes import is_same_person
+from delta_outbox.workflow_engine.item_answers import Completion, GivenAnswer
+from delta_outbox.workflow_engine.item_deliveries import UnknownItem, WaitingItem
+from delta_outbox.workflow_engine.item_holds import HoldRequest
+from delta_outbox.workflow_engine.items import ItemType
 
 if TYPE_CHECKING:
     from delta_outbox.core.clock import Clock
@@ -27,6 +24,7 @@ if TYPE_CHECKING:
 
 PAGE: Final = 50  # items
 MOST_ON_PAGE: Final = 200
+HELD_BY: Final = ("me", "nobody")
 MOST_KEY: Final = 200  # characters of an Idempotency-Key
 
 
@@ -57,6 +55,7 @@ class ItemFilters:
         role: that may answer.
         text: a part of the identifier, of the instance or of the title, in any case.
         overdue: only those whose due date has passed.
+        held_by: `me`: only those that whoever asks takes care of; `nobody`: those that nobody does.
     """
 
     workflow: str | None = None
@@ -64,6 +63,7 @@ class ItemFilters:
     role: str | None = None
     text: str = ""
     overdue: bool = False
+    held_by: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,22 +75,6 @@ class ItemSummary(WaitingItem):
     """
 
     is_overdue: bool
-
-    def as_dict(self) -> dict[str, object]:
-        """Return it as values of JSON; instants are ISO 8601 in UTC."""
-        return {
-            "task_id": self.task_id,
-            "workflow": self.workflow,
-            "instance": self.instance,
-            "task": self.task,
-            "title": self.title,
-            "visit": self.visit,
-            "roles": list(self.roles),
-            "opened_at": iso_text(self.opened_at),
-            "due_at": self.due_at and iso_text(self.due_at),
-            "expires_at": self.expires_at and iso_text(self.expires_at),
-            "is_overdue": self.is_overdue,
-        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +102,8 @@ class ItemDetail:
 
     Args:
         document: as `Items.show` returns it: task_id, workflow, instance, task, title, visit,
-            state, outcome, opened_at, due_at, expires_at, roles, read_model, outcomes, contract.
+            state, outcome, opened_at, due_at, expires_at, roles, assigned_to, history, read_model,
+            outcomes, contract.
     """
 
     document: Mapping[str, Any]
@@ -142,6 +127,19 @@ class Answered:
     task_id: str
     outcome: str
     is_repeat: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Held:
+    """Who takes care of an item now.
+
+    Args:
+        task_id: of the item.
+        assigned_to: the person; None: nobody.
+    """
+
+    task_id: str
+    assigned_to: str | None
 
 
 class Desk:
@@ -191,7 +189,7 @@ class Desk:
         asked = {role for one in self.types for role in one.roles} & person.roles
         listed = [await self._thread.waiting(role) for role in sorted(asked)]
         found = {one.task_id: self._summary(one) for items in listed for one in items}
-        kept = sorted((one for one in found.values() if _fits(one, filters)), key=_order)
+        kept = sorted((one for one in found.values() if _fits(one, filters, person)), key=_order)
         pages = max(1, math.ceil(len(kept) / size))
         page = min(page, pages)
         return ItemPage(
@@ -253,24 +251,52 @@ class Desk:
             AnsweredTooLate: the item is over.
             NotInTime: the answer may be on record or not.
         """
-
-        def allowed(item: WaitingItem) -> bool:
-            is_its_type = of in (None, (item.workflow, item.task))
-            return is_its_type and person.may_answer(item.task_id, item.roles)
-
         given = GivenAnswer(
             task_id=task_id,
             data=data,
             actor=person.name,
             key=_key(person, idempotency_key),
             is_message=is_message,
-            allowed=allowed,
+            allowed=_allowed(person, of),
         )
         try:
             done: Completion = await self._thread.answer(given)
         except UnknownItem:
             raise NoSuchItem from None
         return Answered(task_id=done.task_id, outcome=done.outcome, is_repeat=done.repeated)
+
+    async def hold(
+        self,
+        person: Person,
+        task_id: str,
+        *,
+        gives_back: bool = False,
+        of: tuple[str, str] | None = None,
+    ) -> Held:
+        """Take an item, or give it back. Others may answer it all the same. Whoever holds it
+        already, or gives back what nobody holds, changes nothing and is told so.
+
+        Args:
+            person: who asks.
+            task_id: the task identifier.
+            gives_back: the item; else it is taken.
+            of: workflow and task that the item must be of; None: any.
+
+        Raises:
+            NoSuchItem: there is none for this person, or a link has led here.
+            NotOpen: the item waits for nobody any more.
+            HeldByAnother: somebody else holds it.
+            NotInTime: it may be on record or not; the same request later tells.
+        """
+        if person.only is not None:  # who has a link has no name to hold anything by
+            raise NoSuchItem
+        request = HoldRequest(
+            task_id=task_id, person=person.name, gives_back=gives_back, allowed=_allowed(person, of)
+        )
+        try:
+            return Held(task_id=task_id, assigned_to=await self._thread.hold(request))
+        except UnknownItem:
+            raise NoSuchItem from None
 
     async def correlated(self, type_: ItemType, data: Mapping[str, Any]) -> str | None:
         """Return the identifier of the item that an answer is about, as its author says; None if it
@@ -291,6 +317,16 @@ class Desk:
         return ItemSummary(**vars(item), is_overdue=is_overdue)
 
 
+def _allowed(person: Person, of: tuple[str, str] | None) -> Callable[[WaitingItem], bool]:
+    """Return what says of an item whether a person may answer it, and it is of a type."""
+
+    def allowed(item: WaitingItem) -> bool:
+        is_its_type = of in (None, (item.workflow, item.task))
+        return is_its_type and person.may_answer(item.task_id, item.roles)
+
+    return allowed
+
+
 def _key(person: Person, key: str | None) -> str | None:
     """Return what stands for an Idempotency-Key in the command log: it is a person's own."""
     if key is None:
@@ -303,15 +339,22 @@ def _key(person: Person, key: str | None) -> str | None:
     return hashlib.sha256(f"{person.name}\n{key}".encode()).hexdigest()
 
 
-def _fits(item: ItemSummary, filters: ItemFilters) -> bool:
+def _fits(item: ItemSummary, filters: ItemFilters, person: Person) -> bool:
     text = filters.text.casefold()
     return (
         filters.workflow in (None, "", item.workflow)
         and filters.task in (None, "", item.task)
         and (not filters.role or filters.role in item.roles)
         and (item.is_overdue or not filters.overdue)
+        and _is_held_so(item.assigned_to, filters.held_by, person)
         and any(text in one.casefold() for one in (item.task_id, item.instance, item.title))
     )
+
+
+def _is_held_so(holder: str | None, held_by: str | None, person: Person) -> bool:
+    if held_by == "nobody":
+        return holder is None
+    return held_by != "me" or (holder is not None and is_same_person(holder, person.name))
 
 
 def _order(item: ItemSummary) -> tuple[bool, datetime, datetime, str]:

@@ -1,4 +1,4 @@
-"""What the API answers, as its OpenAPI document describes it."""
+"""What the API answers, as its OpenAPI document describes it, beside the values of the desk."""
 
 from __future__ import annotations
 
@@ -7,31 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-
-class Summary(BaseModel):
-    """An open item in a list."""
-
-    task_id: str
-    workflow: str
-    instance: str
-    task: str
-    title: str
-    visit: int
-    roles: list[str]
-    opened_at: datetime
-    due_at: datetime | None
-    expires_at: datetime | None
-    is_overdue: bool
-
-
-class Page(BaseModel):
-    """A page of open items: those first that are due first."""
-
-    items: list[Summary]
-    page: int
-    pages: int
-    total: int
-    is_cut: bool = Field(description="More items are open than are listed.")
+from delta_outbox.workflow_engine.item_history import Happening
 
 
 class Detail(BaseModel):
@@ -49,17 +25,11 @@ class Detail(BaseModel):
     due_at: datetime | None
     expires_at: datetime | None
     roles: list[str]
+    assigned_to: str | None = Field(description="Who takes care of it.")
+    history: list[Happening]
     read_model: dict[str, Any]
     outcomes: list[str]
     contract: dict[str, Any]
-
-
-class Told(BaseModel):
-    """What came of an answer that is on record and counts."""
-
-    task_id: str
-    outcome: str
-    is_repeat: bool = Field(description="The same answer was on record already.")
 
 
 class Noted(BaseModel):
@@ -83,6 +53,7 @@ class Error(BaseModel):
     message: str
     remedy: str
     outcome: str | None = Field(default=None, description="Of the answer that counts.")
+    assigned_to: str | None = Field(default=None, description="Who holds the item (409).")
     problems: list[Wrong] | None = Field(default=None, description="Of the answer (422).")
 
 

@@ -15,13 +15,14 @@ from delta_outbox.todo.limits import HeadersTooLarge, NoJson, NotJsonType, TooLa
 from delta_outbox.todo.routes import TooMany
 from delta_outbox.todo.signatures import NotSigned
 from delta_outbox.workflow_engine.four_eyes import SamePerson
-from delta_outbox.workflow_engine.item_decisions import BadAnswer, UndecidedAnswer
-from delta_outbox.workflow_engine.items import (
+from delta_outbox.workflow_engine.item_answers import (
     AnsweredAlready,
     AnsweredTooLate,
     KeyUsedAgain,
     UnexpectedOutcome,
 )
+from delta_outbox.workflow_engine.item_decisions import BadAnswer, UndecidedAnswer
+from delta_outbox.workflow_engine.item_holds import HeldByAnother, NotOpen
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +35,9 @@ STATUSES: Final[Mapping[type[OutboxError], int]] = {
     TooSlow: 408,
     KeyUsedAgain: 422,  # which is an AnsweredAlready
     AnsweredAlready: 409,
+    HeldByAnother: 409,
     AnsweredTooLate: 410,
+    NotOpen: 410,
     TooLarge: 413,
     NotJsonType: 415,
     BadAnswer: 422,
@@ -81,6 +84,10 @@ def failure(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
         if not isinstance(error, KeyUsedAgain):
             told["remedy"] = "Nothing is to be done."
         told["outcome"] = error.outcome
+    if isinstance(error, HeldByAnother):
+        told["assigned_to"] = error.holder
+    if isinstance(error, NotOpen):
+        told["remedy"] = "Nothing is to be done."
     if isinstance(error, AnsweredTooLate):
         told["remedy"] = "Nothing is to be done; the answer is on record."
     if isinstance(error, NotInTime):

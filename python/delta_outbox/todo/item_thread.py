@@ -17,16 +17,14 @@ from typing import Any, Final, Protocol, TypeVar
 from delta_outbox.core.errors import OutboxError, ServerUnreachable
 from delta_outbox.core.redaction import describe
 from delta_outbox.todo.keys import Key
-from delta_outbox.workflow_engine.items import (
-    MOST_ANSWERS,
-    Completion,
-    GivenAnswer,
-    ItemType,
-    WaitingItem,
-)
+from delta_outbox.workflow_engine.item_answers import MOST_ANSWERS, Completion, GivenAnswer
+from delta_outbox.workflow_engine.item_deliveries import WaitingItem
+from delta_outbox.workflow_engine.item_holds import HoldRequest
+from delta_outbox.workflow_engine.items import ItemType
 
 logger = logging.getLogger(__name__)
 
+G = TypeVar("G")
 T = TypeVar("T")
 
 CACHE_SECONDS: Final = 1.0  # how old what is shown may be, beside the time that reading it takes
@@ -34,6 +32,7 @@ MOST_QUEUED: Final = 10_000  # questions and answers that wait
 REOPEN_SECONDS: Final = 1.0  # between two attempts to reach the outbox
 MOST_LISTED: Final = 1000  # open items of one role, those that expire first
 BY: Final = {"actor": "outbox todo serve", "reason": "answered at the To-Do server"}
+HELD: Final = "taken or given back at the To-Do server"
 
 
 class NotInTime(OutboxError):
@@ -73,6 +72,11 @@ class ItemSource(Protocol):
     ) -> Sequence[Completion | OutboxError]:
         """Answer items."""
 
+    def hold_many(
+        self, requests: Sequence[HoldRequest], *, reason: str
+    ) -> Sequence[str | OutboxError | None]:
+        """Take items and give them back; return who holds each then."""
+
     def end_answered(self) -> bool:
         """End the items whose answers are on record."""
 
@@ -100,8 +104,8 @@ class OpenOutbox:
 class ItemThread:
     """Asks an outbox, one question after the other. Its coroutines are of one event loop.
 
-    Answers that come while others are written go together in the next append. Of several who ask
-    the same, one question is asked.
+    Answers that come while others are written go together in the next append, and so do requests
+    to hold items. Of several who ask the same, one question is asked.
 
     Args:
         opened: opens the outbox; called anew where it was lost.
@@ -114,6 +118,7 @@ class ItemThread:
         self._opened = opened
         self._answer_seconds = answer_seconds
         self._answers: deque[tuple[GivenAnswer, Future[Completion]]] = deque()
+        self._holds: deque[tuple[HoldRequest, Future[str | None]]] = deque()
         self._questions: dict[tuple[str, str], list[Future[Any]]] = {}
         self._known: dict[tuple[str, str], tuple[float, Any]] = {}
         self._changed = threading.Condition()
@@ -175,12 +180,21 @@ class ItemThread:
             OutboxError: as `Items.complete` does.
             NotInTime: the answer may be on record or not.
         """
-        future: Future[Completion] = Future()
-        with self._changed:
-            self._check_room()
-            self._answers.append((given, future))
-            self._changed.notify_all()
-        return await self._awaited(future)
+        return await self._written(self._answers, given)
+
+    async def hold(self, request: HoldRequest) -> str | None:
+        """Take an item, or give it back; return who holds it then.
+
+        Args:
+            request: what somebody asks.
+
+        Raises:
+            UnknownItem: there is none for this person.
+            NotOpen: it waits for nobody any more.
+            HeldByAnother: somebody else holds it.
+            NotInTime: it may be on record or not.
+        """
+        return await self._written(self._holds, request)
 
     async def correlated(self, workflow: str, task: str, data: Mapping[str, Any]) -> str | None:
         """Return the identifier of the item that an answer is about, None if it is about none. Only
@@ -199,6 +213,14 @@ class ItemThread:
             raise NotInTime("the outbox is not open")
         return await asyncio.to_thread(self.outbox.items.correlated, workflow, task, data)
 
+    async def _written(self, waiting: deque[tuple[G, Future[T]]], given: G) -> T:
+        future: Future[T] = Future()
+        with self._changed:
+            self._check_room()
+            waiting.append((given, future))
+            self._changed.notify_all()
+        return await self._awaited(future)
+
     async def _asked(self, question: tuple[str, str]) -> Any:
         future: Future[Any] = Future()
         with self._changed:
@@ -211,7 +233,7 @@ class ItemThread:
         return await self._awaited(future)
 
     def _check_room(self) -> None:
-        if len(self._answers) + len(self._questions) >= MOST_QUEUED:
+        if len(self._answers) + len(self._holds) + len(self._questions) >= MOST_QUEUED:
             raise NotInTime("too many wait")
 
     async def _awaited(self, future: Future[T]) -> T:
@@ -244,37 +266,43 @@ class ItemThread:
     def _serve(self, items: ItemSource) -> bool:
         """Do what has waited longest of each kind; return whether there may be more."""
         with self._changed:
-            self._changed.wait_for(lambda: self._answers or self._questions or self._is_ending)
-            most = min(len(self._answers), MOST_ANSWERS)
-            taken = [self._answers.popleft() for _ in range(most)]
+            self._changed.wait_for(
+                lambda: self._answers or self._holds or self._questions or self._is_ending
+            )
+            answers, holds = _first(self._answers), _first(self._holds)
             question = next(iter(self._questions), None)
             asking = self._questions.pop(question) if question else []
-            is_over = self._is_ending and not taken and not asking
-        begun = [pair for pair in taken if pair[1].set_running_or_notify_cancel()]
+            is_over = self._is_ending and not (answers or holds or asking)
+        begun = [pair for pair in answers if pair[1].set_running_or_notify_cancel()]
         if begun:
-            self._write(items, begun)
+            self._write(lambda given: items.complete_many(given, **BY), begun)
             self._end(items)
+        held = [pair for pair in holds if pair[1].set_running_or_notify_cancel()]
+        if held:
+            self._write(lambda asked: items.hold_many(asked, reason=HELD), held)
         if question is not None:
             self._read(items, question, asking)
         return not is_over
 
     def _write(
-        self, items: ItemSource, begun: Sequence[tuple[GivenAnswer, Future[Completion]]]
+        self,
+        write: Callable[[Sequence[G]], Sequence[T | OutboxError]],
+        begun: Sequence[tuple[G, Future[T]]],
     ) -> None:
         try:
-            results = items.complete_many([given for given, _ in begun], **BY)
+            results = write([given for given, _ in begun])
         except Exception as error:
             if not isinstance(error, OutboxError) and len(begun) > 1:
                 # One of them may be the reason. What is on record is recognised as a repeat.
                 for pair in begun:
                     with contextlib.suppress(Exception):
-                        self._write(items, [pair])
+                        self._write(write, [pair])
                 return
             for _, future in begun:
                 future.set_exception(_told(error))
             if _is_lost(error):
                 raise
-            logger.error("answers_failed", extra={"error": describe(error)})
+            logger.error("writing_failed", extra={"error": describe(error)})
             return
         finally:
             with self._changed:
@@ -321,6 +349,11 @@ class ItemThread:
             self._known = {**fresh, question: (at, found)}
         for future in waiting:
             future.set_result(found)
+
+
+def _first(waiting: deque[T]) -> list[T]:
+    """Take out those that one append writes."""
+    return [waiting.popleft() for _ in range(min(len(waiting), MOST_ANSWERS))]
 
 
 def _is_lost(error: Exception) -> bool:

@@ -1,4 +1,4 @@
-"""How many requests somebody may make: a token bucket for each person."""
+"""How many requests somebody may make: a token bucket for each name."""
 
 from __future__ import annotations
 
@@ -8,22 +8,27 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
-MOST_KNOWN: Final = 10_000  # persons; who was not seen for longest starts with a full bucket
+MOST_KNOWN: Final = 10_000  # names; the one not seen for longest starts with a full bucket
 
 
 class Rates:
-    """Counts the requests of each person.
+    """Counts the requests of each name.
 
     Args:
-        per_second: requests; twice as many may come at once.
+        per_second: requests.
+        at_once: requests that may come at once; None: twice as many as in a second.
         monotonic: seconds.
     """
 
     def __init__(
-        self, per_second: float, *, monotonic: Callable[[], float] = time.monotonic
+        self,
+        per_second: float,
+        *,
+        at_once: int | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._per_second = per_second
-        self._most = max(1.0, 2 * per_second)
+        self._most = float(at_once or max(1.0, 2 * per_second))
         self._monotonic = monotonic
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
@@ -32,7 +37,7 @@ class Rates:
         that may be made.
 
         Args:
-            name: of the person.
+            name: of the person, or whatever else is counted.
         """
         now = self._monotonic()
         at, left = self._left.pop(name, (now, self._most))
@@ -42,3 +47,12 @@ class Rates:
         if len(self._left) > MOST_KNOWN:
             self._left.popitem(last=False)
         return 0 if is_free else math.ceil((1 - left) / self._per_second)
+
+    def give_back(self, name: str) -> None:
+        """Count the last request no more.
+
+        Args:
+            name: that has made it.
+        """
+        at, left = self._left.get(name, (self._monotonic(), self._most - 1))
+        self._left[name] = (at, min(self._most, left + 1))

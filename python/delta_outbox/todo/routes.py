@@ -1,10 +1,10 @@
-"""The API: for each type of items, lists, items, answers."""
+"""The API: for each type of items, lists, items, who holds them, answers."""
 
 # Without postponed annotations: FastAPI reads those of functions made here.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request
 from fastapi.responses import JSONResponse
@@ -18,17 +18,19 @@ from delta_outbox.todo.desk import (
     PAGE,
     Answered,
     Desk,
+    Held,
     ItemFilters,
     ItemPage,
     NoSuchItem,
 )
-from delta_outbox.todo.documents import Detail, Failure, Noted, Page, Told
+from delta_outbox.todo.documents import Detail, Failure, Noted
 from delta_outbox.todo.limits import body_of, check_json_type, object_of, read_object
 from delta_outbox.todo.openapi import contract_reference
 from delta_outbox.todo.people import Person
 from delta_outbox.todo.rates import Rates
 from delta_outbox.todo.signatures import Signature
-from delta_outbox.workflow_engine.items import AnsweredAlready, AnsweredTooLate, ItemType
+from delta_outbox.workflow_engine.item_answers import AnsweredAlready, AnsweredTooLate
+from delta_outbox.workflow_engine.items import ItemType
 
 _NOTED: Final[dict[int | str, dict[str, Any]]] = {
     202: {"model": Noted, "description": "It changes nothing; nobody need send it again."}
@@ -40,8 +42,8 @@ _MEANINGS: Final = {
     403: "You have answered another item of the instance; somebody else must answer this one.",
     404: "There is no such item for you.",
     408: "The body has not arrived in time.",
-    409: "Another answer counts; its outcome is named.",
-    410: "Too late; the answer is on record, and changes nothing.",
+    409: "Another answer counts, or somebody else holds the item; its outcome, or who, is named.",
+    410: "The item is over; an answer is on record, and changes nothing.",
     413: "The body is too large.",
     415: "The body is no JSON.",
     422: "The answer breaks the contract, or its key was used for another one.",
@@ -50,6 +52,7 @@ _MEANINGS: Final = {
     503: "Not known yet; send the same again after Retry-After.",
 }
 _ASKED: Final = (400, 401, 404, 422, 429, 500, 503)
+_HELD: Final = (*_ASKED, 409, 410)
 _ANSWERED: Final = tuple(_MEANINGS)
 
 
@@ -173,7 +176,7 @@ class _Types:
             methods=["GET"],
             summary="List the open items that you may answer",
             operation_id="list_items",
-            response_model=Page,
+            response_model=ItemPage,
             responses=_answers(*(one for one in _ASKED if one != 404)),
         )
         for type_ in self._desk.types:
@@ -194,7 +197,7 @@ class _Types:
             methods=["GET"],
             summary="List those that are open",
             operation_id=f"list_{name}",
-            response_model=Page,
+            response_model=ItemPage,
             responses=_answers(*_ASKED),
             **tag,
         )
@@ -204,11 +207,22 @@ class _Types:
             methods=["POST"],
             summary="Answer one",
             operation_id=f"answer_{name}",
-            response_model=Told,
+            response_model=Answered,
             responses=_answers(*_ANSWERED),
             openapi_extra=body,
             **tag,
         )
+        for verb, summary in (("take", "Take care of one"), ("release", "Give one back")):
+            routes.add_api_route(
+                f"/items/{place}/{{task_id:path}}/{verb}",
+                self._hold(type_, gives_back=verb == "release"),
+                methods=["POST"],
+                summary=summary,
+                operation_id=f"{verb}_{name}",
+                response_model=Held,
+                responses=_answers(*_HELD),
+                **tag,
+            )
         routes.add_api_route(
             f"/items/{place}/{{task_id:path}}",
             self._show(type_),
@@ -226,7 +240,7 @@ class _Types:
             summary="Answer the one that the data is about",
             description=_SIGNED if (type_.workflow, type_.task) in self._senders else "",
             operation_id=f"correlate_{name}",
-            response_model=Told,
+            response_model=Answered,
             responses={**_NOTED, **_answers(*_ANSWERED)},
             openapi_extra=body,
             **tag,
@@ -240,19 +254,21 @@ class _Types:
             role: Annotated[str | None, Query(max_length=100)] = None,
             text: Annotated[str, Query(max_length=200)] = "",
             overdue: bool = False,
+            held_by: Literal["me", "nobody"] | None = None,
             page: Annotated[int, Query(ge=1, le=100_000)] = 1,
             limit: Annotated[int, Query(ge=1, le=MOST_ON_PAGE)] = PAGE,
-        ) -> dict[str, Any]:
+        ) -> ItemPage:
             filters = ItemFilters(
                 workflow=type_.workflow if type_ else None,
                 task=type_.task if type_ else None,
                 role=role,
                 text=text,
                 overdue=overdue,
+                held_by=held_by,
             )
             if type_ is not None and not person.may_answer("", type_.roles):
                 raise NoSuchItem
-            return _page(await desk.items(person, filters, page, limit))
+            return await desk.items(person, filters, page, limit)
 
         return listed
 
@@ -267,13 +283,22 @@ class _Types:
 
         return shown
 
+    def _hold(self, type_: ItemType, *, gives_back: bool) -> Any:
+        desk = self._desk
+
+        async def held(task_id: str, person: Annotated[Person, self._who]) -> Held:
+            of = (type_.workflow, type_.task)
+            return await desk.hold(person, task_id, gives_back=gives_back, of=of)
+
+        return held
+
     def _answer(self, type_: ItemType) -> Any:
         async def answered(
             task_id: str,
             request: Request,
             person: Annotated[Person, self._who],
             idempotency_key: IdempotencyKey = None,
-        ) -> Any:
+        ) -> Answered | JSONResponse:
             return await self._answered(type_, task_id, request, person, idempotency_key)
 
         return answered
@@ -312,7 +337,7 @@ class _Types:
             return _noted(task_id, error.outcome)
         except AnsweredTooLate:
             return _noted(task_id, None)
-        return _told(answered)
+        return answered
 
     async def _answered(
         self,
@@ -321,7 +346,7 @@ class _Types:
         request: Request,
         person: Person,
         idempotency_key: str | None,
-    ) -> Any:
+    ) -> Answered | JSONResponse:
         """Answer an item of a type; where none is named, the one that the data is about."""
         if not person.may_answer(task_id or "", type_.roles):
             raise NoSuchItem
@@ -331,26 +356,8 @@ class _Types:
             if task_id is None:
                 return _noted(None, None)
         of = (type_.workflow, type_.task)
-        return _told(await self._desk.answer(person, task_id, data, idempotency_key, of=of))
-
-
-def _page(found: ItemPage) -> dict[str, Any]:
-    return {
-        "items": [one.as_dict() for one in found.items],
-        "page": found.page,
-        "pages": found.pages,
-        "total": found.total,
-        "is_cut": found.is_cut,
-    }
+        return await self._desk.answer(person, task_id, data, idempotency_key, of=of)
 
 
 def _noted(task_id: str | None, outcome: str | None) -> JSONResponse:
     return JSONResponse({"task_id": task_id, "outcome": outcome}, status_code=202)
-
-
-def _told(answered: Answered) -> dict[str, Any]:
-    return {
-        "task_id": answered.task_id,
-        "outcome": answered.outcome,
-        "is_repeat": answered.is_repeat,
-    }

@@ -7,8 +7,12 @@
 - four_eyes: who may not answer an item (`another_person`)
 - hosts: the processes in which calls run
 - instances: what has become of an instance, how it is ended or waits longer (`Instances`)
+- item_answers: which answers to items count, and what who answers is told (`Answers`)
 - item_decisions: what the code of authors says about items
-- items: answers to items that wait for a person (`Items`)
+- item_deliveries: where items stand (`ItemDeliveries`)
+- item_history: what has happened to an item (`history`)
+- item_holds: who takes care of items, as the people who look at them say (`Holds`)
+- items: what people ask of items that wait for them (`Items`)
 - known_rows: which instances and identifiers the log has, or ever had
 - opening: what a relay is given (`task_runner`)
 - range_reader: reads the start events and endings of a numbered write

@@ -14,12 +14,21 @@ class SamePerson(OutboxError):
     remedy = "Let somebody else answer it who has its role."
 
 
+def is_same_person(name: str, other: str) -> bool:
+    """Say whether two names are of one person. Capitals do not matter: names come from keys, tokens
+    and command lines, which write one in several ways.
+
+    Args:
+        name: of somebody.
+        other: of somebody.
+    """
+    return name.strip().casefold() == other.strip().casefold()
+
+
 def another_person(
     task_id: str, actor: str, *, not_by: Collection[str], answered: Mapping[str, Collection[str]]
 ) -> None:
-    """Demand that none of the named tasks was answered by the person who answers now. Persons are
-    compared by their names, capitals aside: they come from keys, tokens and command lines, which
-    write one name in several ways.
+    """Demand that none of the named tasks was answered by the person who answers now.
 
     Args:
         task_id: of the item.
@@ -30,9 +39,8 @@ def another_person(
     Raises:
         SamePerson: this person has answered one of them.
     """
-    person = actor.strip().casefold()
     for task in sorted(not_by):
-        if person in {one.strip().casefold() for one in answered.get(task, ())}:
+        if any(is_same_person(actor, one) for one in answered.get(task, ())):
             raise SamePerson(
                 f"{task_id}: another person than {actor!r} must answer it, who has answered "
                 f"{task!r} of the same instance (`not_by`)."

@@ -6,7 +6,7 @@ back as ISO 8601 in UTC.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,7 @@ def items(
     ended: bool = False,
     assigned_to: str | None = None,
     unassigned: bool = False,
+    answerers: Collection[str] | None = None,
     limit: int = DEFAULT_LIMIT,
 ) -> tuple[Rows, bool]:
     """Return items, and whether there are more. Open ones come in the order in which they expire,
@@ -42,6 +43,7 @@ def items(
         ended: those that have ended, and not those that are open.
         assigned_to: only those that this person takes care of.
         unassigned: only those that nobody takes care of.
+        answerers: the roles that anybody has; only those that none of them may answer.
         limit: rows at most.
     """
     from pyspark.sql import functions as F  # noqa: N812
@@ -57,6 +59,8 @@ def items(
         found = found.where(F.col("assigned_to") == F.lit(assigned_to))
     if unassigned:
         found = found.where(F.col("assigned_to").isNull())
+    for name in answerers or ():
+        found = found.where(~F.array_contains(F.split("roles", r"\|"), name))
     first = F.col("ended_at").desc() if ended else F.col("expires_at").asc_nulls_last()
     return _limited(found.orderBy(first, "opened_at", "task_id"), limit)
 

@@ -143,7 +143,8 @@ def answer(client: httpx.Client, who: dict[str, str], task_id: str, **data: Any)
 
 
 def test_two_servers_are_one(shop: Shop) -> None:
-    """What one server is told, the other knows: items, answers, keys and that one was revoked.
+    """What one server is told, the other knows: items, who holds them, answers, keys and that one
+    was revoked. An answer is on record with what went before it.
     SIGTERM ends a server in order.
     """
     one, other = shop.serve(), shop.serve()
@@ -164,6 +165,12 @@ def test_two_servers_are_one(shop: Shop) -> None:
         broken.json()["error"]["problems"][0]["pointer"],
     )
     began = time.monotonic()
+    taken = one.post("/items/visits/ask/ask-first/take", headers=clerk)
+    assert (200, "ann") == (taken.status_code, taken.json()["assigned_to"]), taken.text
+    print(f"taken within {time.monotonic() - began:.1f} s")  # noqa: T201
+    mine = other.get("/items", params={"held_by": "me"}, headers=clerk).json()
+    assert ["ask-first"] == [item["task_id"] for item in mine["items"]]
+    began = time.monotonic()
     first = answer(one, clerk, "ask-first", agreed=True)
     assert (200, "yes", False) == (first.status_code, *_told(first)), first.text
     print(f"answered within {time.monotonic() - began:.1f} s")  # noqa: T201
@@ -171,7 +178,11 @@ def test_two_servers_are_one(shop: Shop) -> None:
     assert (200, "yes", True) == (again.status_code, *_told(again))
     late = other.post("/answers/visits/ask", json={"case": "first", "agreed": False}, headers=clerk)
     assert (409, "yes") == (late.status_code, late.json()["error"]["outcome"])
-    assert "yes" == shop.shown("ask-first")["outcome"]
+    document = shop.shown("ask-first")
+    assert ("yes", ["opened", "taken", "answered"]) == (
+        document["outcome"],
+        [happening["what"] for happening in document["history"]],
+    )
 
     # Fifty at once, through both: one outcome, and everybody is told which.
     told = _at_once(

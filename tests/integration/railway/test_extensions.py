@@ -18,30 +18,34 @@ from tests.integration.outboxes import Store, open_store
 from delta_outbox.api import Outbox
 from delta_outbox.cli.main import main
 from delta_outbox.core.clock import CLOCK_OFFSET_VARIABLE, SystemClock
-from delta_outbox.core.errors import WrongUsage
+from delta_outbox.core.errors import OutboxError, WrongUsage
 from delta_outbox.core.literals import instant_literal
 from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.core.settings import PublisherSettings, Settings, WorkflowSettings
 from delta_outbox.delta.numbered_writes import NumberedWrites
 from delta_outbox.operations.command_life import show_command
+from delta_outbox.operations.command_log import append_commands
 from delta_outbox.railway.modules import load
 from delta_outbox.railway.rows import joined, rows_of
 from delta_outbox.relay import Mode, Relay
 from delta_outbox.runtime.dbt import check_result, run_dbt
 from delta_outbox.store.apply_commands import Commands
 from delta_outbox.store.completions import completion_arguments
+from delta_outbox.workflow_engine import item_holds
 from delta_outbox.workflow_engine.execution.tasks import Tasks
 from delta_outbox.workflow_engine.four_eyes import SamePerson
 from delta_outbox.workflow_engine.hosts.call import Setup
 from delta_outbox.workflow_engine.hosts.pool import HostPool
 from delta_outbox.workflow_engine.instances import Instances, UnknownInstance
-from delta_outbox.workflow_engine.items import (
+from delta_outbox.workflow_engine.item_answers import (
     AnsweredAlready,
     AnsweredTooLate,
     Completion,
     GivenAnswer,
-    Items,
 )
+from delta_outbox.workflow_engine.item_deliveries import UnknownItem
+from delta_outbox.workflow_engine.item_holds import HeldByAnother, HoldRequest, NotOpen
+from delta_outbox.workflow_engine.items import Items
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -403,6 +407,63 @@ def test_the_last_assignment_in_the_log_says_who_takes_care(store: Store) -> Non
     assert ["is no open task that is meant"] == [one["refusal"] for one in late.left_out]
 
 
+def test_people_take_the_items_that_they_look_at(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who takes an item holds it, and gives it back; what somebody else holds stays theirs, also if
+    both ask at once. Whoever was overtaken in the same moment is told who holds it. What changes
+    nothing writes nothing. The history of the item tells all of it, and no answer.
+    """
+    started(store, k1="asked", k2="asked", k3="called")
+
+    def ask(name: str, person: str, **more: Any) -> HoldRequest:
+        return HoldRequest(task_id=name, person=person, **more)
+
+    def written() -> int:
+        its = "kind = 'assign' and event_id like 'ask-k%'"
+        return len(store.rows(f"select 1 from {store.tables.commands} where {its}"))
+
+    with closing(opened(store)) as outbox:
+        items = Items(outbox, folder=AUTHOR)
+
+        def told(*asked: HoldRequest) -> list[object]:
+            found = items.hold_many(asked, reason="I know the customer")
+            return [type(one) if isinstance(one, OutboxError) else one for one in found]
+
+        assert ["ann", HeldByAnother, "bob", UnknownItem, None, UnknownItem, UnknownItem] == told(
+            ask("ask-k1", "ann"),
+            ask("ask-k1", "bob"),
+            ask("ask-k2", "bob"),
+            ask("ask-none", "bob"),
+            ask("ask-k2", "bob", gives_back=True),
+            ask("call-k3", "bob"),
+            ask("ask-k2", "bob", allowed=lambda item: "clerk" not in item.roles),
+        )
+        assert ({"ask-k1": "ann"}, 3) == (items.holders(["ask-k1", "ask-k2"]), written())
+        same = [ask("ask-k1", "Ann"), ask("ask-k2", "ann", gives_back=True)]
+        assert ["ann", None, HeldByAnother] == told(*same, ask("ask-k1", "bob", gives_back=True))
+        assert 3 == written()
+
+        def overtaken(given: Any, rows: Any) -> None:
+            append_commands(given, rows)
+            commanded(store, "ask-k2", "assign", '{"to": "cleo"}', at=datetime.now(UTC))
+
+        with monkeypatch.context() as patched:
+            patched.setattr(item_holds, "append_commands", overtaken)
+            assert [HeldByAnother] == told(ask("ask-k2", "bob"))
+        assert "cleo" == items.show("ask-k2")["assigned_to"]
+        answer = GivenAnswer(task_id="ask-k1", data={"case": "k1"}, actor="bob")
+        (done,) = items.complete_many([answer], **WHO)
+        assert isinstance(done, Completion)
+        assert [NotOpen, NotOpen] == told(
+            ask("ask-k1", "ann"), ask("ask-k1", "ann", gives_back=True)
+        )
+        shown = items.show("ask-k1")["history"]
+        assert [("opened", None, None), ("taken", "ann", None), ("answered", "bob", "yes")] == [
+            (one["what"], one["by"], one["outcome"]) for one in shown
+        ]
+
+
 @pytest.mark.rest
 def test_four_eyes_are_those_of_two_persons(store: Store) -> None:
     """Who has answered a task that `not_by` of another one names cannot answer that one for the
@@ -467,3 +528,12 @@ def test_one_selection_for_items_too(store: Store, capsys: pytest.CaptureFixture
         assert 0 == code
         code, document = by_cli(capsys, "todo", "list", "--unassigned", "--workflow", "asked")
         assert "ask-i1" in {one["task_id"] for one in document["items"]}
+        code, document = by_cli(capsys, "todo", "list", "--orphans")
+        assert (0, []) == (code, document["known_roles"])
+        assert held.keys() <= {one["task_id"] for one in document["items"]}
+        key = ["--person", "eve", "--role", "boss", "--role", "clerk"]
+        assert 0 == by_cli(capsys, "todo", "keys", "add", *key, *by)[0]
+        for others in ([], ["--known-role", "nurse"]):
+            code, document = by_cli(capsys, "todo", "list", "--orphans", *others)
+            assert ["boss", "clerk", *others[1:]] == document["known_roles"]
+            assert not held.keys() & {one["task_id"] for one in document["items"]}

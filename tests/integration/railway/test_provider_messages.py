@@ -39,12 +39,12 @@ from delta_outbox.todo.desk import Desk
 from delta_outbox.todo.item_thread import ItemThread, OpenOutbox
 from delta_outbox.workflow_engine.execution.tasks import Tasks
 from delta_outbox.workflow_engine.hosts.call import Setup
-from delta_outbox.workflow_engine.items import (
+from delta_outbox.workflow_engine.item_answers import (
     AnsweredAlready,
     GivenAnswer,
-    Items,
     KeyUsedAgain,
 )
+from delta_outbox.workflow_engine.items import Items
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -30,15 +30,15 @@ from delta_outbox.workflow_engine.execution.tasks import Tasks
 from delta_outbox.workflow_engine.hosts.call import Setup
 from delta_outbox.workflow_engine.hosts.host_process import HostNotStarted
 from delta_outbox.workflow_engine.hosts.places import HostLimits
-from delta_outbox.workflow_engine.item_decisions import BadAnswer
-from delta_outbox.workflow_engine.items import (
+from delta_outbox.workflow_engine.item_answers import (
     AnsweredAlready,
     Completion,
     GivenAnswer,
-    Items,
     UnexpectedOutcome,
-    UnknownItem,
 )
+from delta_outbox.workflow_engine.item_decisions import BadAnswer
+from delta_outbox.workflow_engine.item_deliveries import UnknownItem
+from delta_outbox.workflow_engine.items import Items
 from delta_outbox.workflow_engine.opening import task_runner
 
 if TYPE_CHECKING:

@@ -16,6 +16,9 @@ from playwright.sync_api import Browser, BrowserContext, Error, Page, Route, exp
 from tests.publishers.local_server import find_program
 from tests.unit.todo.pages.site import Choice, Site
 
+from delta_outbox.core.instants import iso_text
+from delta_outbox.workflow_engine.item_history import Happening
+
 pytestmark = pytest.mark.rest
 
 # The folder that the pictures of docs/railway/todo-pages.md are written into, if it is named.
@@ -150,6 +153,41 @@ def test_a_person_answers_an_item(
     ] == site.items.counted
 
 
+@pytest.mark.parametrize("with_script", [False, True], ids=["without_javascript", "javascript"])
+def test_a_person_takes_an_item_and_gives_it_back(
+    site: Site, opened: Callable[..., Page], with_script: bool
+) -> None:
+    """Who takes an item finds it among the own ones, and everybody sees who holds it; the second
+    is told so. Given back it is free. "Back" and a reload do nothing twice.
+    """
+    first, second = opened(java_script_enabled=with_script), opened()
+    for page, key in ((first, site.key), (second, site.other_key)):
+        sign_in(page, key)
+        page.get_by_role("link", name="Check a refund").first.click()
+        expect(page.get_by_text("Nobody takes care of this yet.")).to_be_visible()
+    first.get_by_role("button", name="Take it").click()
+    expect(first.get_by_text("You take care of this.")).to_be_visible()
+    expect(first.get_by_role("listitem").filter(has_text="Taken by Ada")).to_be_visible()
+    first.reload()
+    expect(first.get_by_role("listitem").filter(has_text="Taken by Ada")).to_have_count(1)
+    second.get_by_role("button", name="Take it").click()
+    expect(second.get_by_role("alert")).to_contain_text("Ada has taken it.")
+    expect(second.get_by_role("button", name="Send answer")).to_be_visible()
+    first.get_by_role("link", name="Your items").click()
+    expect(first.get_by_text("Taken by you")).to_be_visible()
+    first.get_by_label("Taken by").select_option("Me")
+    first.get_by_role("button", name="Show").click()
+    expect(first.get_by_text("1 open")).to_be_visible()
+    first.get_by_role("link", name="Check a refund").click()
+    first.get_by_role("button", name="Give it back").click()
+    expect(first.get_by_text("Nobody takes care of this yet.")).to_be_visible()
+    first.go_back()
+    expect(first.get_by_role("heading", name="Check a refund")).to_be_visible()
+    second.goto("/todo?held_by=nobody")
+    expect(second.get_by_text("5 open")).to_be_visible()
+    assert not site.items.counted
+
+
 def test_two_people_at_once(site: Site, opened: Callable[..., Page]) -> None:
     """Of two people with the same item open, the second is told who it was not."""
     first, second = opened(), opened()
@@ -242,12 +280,21 @@ def test_pages_suit_everybody(site: Site, opened: Callable[..., Page], scheme: s
             picture(page, f"{name}-{scheme}{'-phone' if size is PHONE else ''}")
         page.set_viewport_size(DESK)  # type: ignore[arg-type]
 
+    for name, holder in (("review-A-1001", "Ada"), ("review-A-1004", "Bob")):
+        held = site.items.items[name]
+        held.waiting = replace(held.waiting, assigned_to=holder)
+        at = iso_text(datetime.now(UTC) - timedelta(minutes=50))
+        held.history.append(Happening(at=at, what="taken", by=holder))
     page.goto("/todo")
     check("sign-in")
     sign_in(page, site.key)
     check("list")
     page.goto("/todo?text=unheard")
     check("nothing")
+    page.goto("/todo/item?id=review-A-1004")
+    check("held")
+    page.goto("/todo/item?id=refund-A-1002")
+    check("free")
     page.goto("/todo/item?id=review-A-1001")
     check("item")
     page.get_by_role("button", name="Send answer").click()

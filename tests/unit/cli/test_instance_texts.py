@@ -103,6 +103,9 @@ def test_what_is_asked_of_open_tasks_is_told(kind: str) -> None:
     assert f"Nothing to {kind}" in text_of(instances.report_text(nothing))
 
 
+NO_MORE: dict[str, Any] = {"to": None, "until": None, "outcome": None}
+
+
 def test_an_item_is_told() -> None:
     """What an item is about is shown, and how to answer it."""
     item = {
@@ -112,8 +115,17 @@ def test_an_item_is_told() -> None:
         "read_model": {"order": HOSTILE},
         "contract": {"type": "object"},
         "outcomes": ["keep", "send"],
+        "history": [{**NO_MORE, "at": SOON, "what": "taken", "by": HOSTILE}],
     }
     found = text_of(todo.show_text(item))
     assert "It may come to: keep, send." in found
     assert "outbox todo complete review-1" in found
+    assert "taken" in found
     assert "Nothing waits for anybody." in text_of(todo.list_text({"items": [], "more": False}))
+
+
+def test_items_that_nobody_can_answer_are_told_with_the_roles_that_somebody_has() -> None:
+    """Whoever sees that nothing is an orphan sees by which roles that was judged."""
+    found = text_of(todo.list_text({"items": [], "more": False, "known_roles": ["boss", "clerk"]}))
+    assert "boss, clerk" in found
+    assert "Nothing waits for a role that nobody has." in found

@@ -6,7 +6,7 @@ import hashlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
@@ -25,17 +25,18 @@ from delta_outbox.todo.desk import Desk
 from delta_outbox.todo.item_thread import ItemThread, OpenOutbox
 from delta_outbox.todo.keys import Key, new_key
 from delta_outbox.todo.tokens import TokenReader
-from delta_outbox.workflow_engine.item_decisions import BadAnswer, Problem, canonical
-from delta_outbox.workflow_engine.items import (
+from delta_outbox.workflow_engine.item_answers import (
     AnsweredAlready,
     AnsweredTooLate,
     Completion,
     GivenAnswer,
-    ItemType,
     KeyUsedAgain,
-    UnknownItem,
-    WaitingItem,
 )
+from delta_outbox.workflow_engine.item_decisions import BadAnswer, Problem, canonical
+from delta_outbox.workflow_engine.item_deliveries import UnknownItem, WaitingItem
+from delta_outbox.workflow_engine.item_history import Happening
+from delta_outbox.workflow_engine.item_holds import HeldByAnother, HoldRequest, NotOpen
+from delta_outbox.workflow_engine.items import ItemType
 
 
 class Size(StrEnum):
@@ -103,6 +104,7 @@ class MemoryItems:
     open: dict[str, WaitingItem] = field(default_factory=dict)
     late: set[str] = field(default_factory=set)
     answers: dict[str, tuple[str, str, str | None]] = field(default_factory=dict)
+    holders: dict[str, str] = field(default_factory=dict)
     recorded: list[tuple[str, str]] = field(default_factory=list)  # item and actor
     calls: list[str] = field(default_factory=list)
     fails: Callable[[str], None] = lambda _: None  # may raise, or wait
@@ -144,6 +146,8 @@ class MemoryItems:
             "due_at": found.due_at and iso_text(found.due_at),
             "expires_at": found.expires_at and iso_text(found.expires_at),
             "roles": list(found.roles),
+            "assigned_to": self.holders.get(task_id),
+            "history": [asdict(Happening(at=iso_text(found.opened_at), what="opened"))],
             "read_model": {"order": found.instance},
             "outcomes": ["yes", "no"],
             "contract": TYPES[found.workflow, found.task][0].model_json_schema(),
@@ -152,7 +156,7 @@ class MemoryItems:
     def waiting(self, *, role: str | None = None, limit: int = 1000) -> Sequence[WaitingItem]:
         self._called("waiting")
         return [
-            one
+            replace(one, assigned_to=self.holders.get(one.task_id))
             for one in self.open.values()
             if role in (None, *one.roles) and one.task_id not in {*self.answers, *self.late}
         ][:limit]
@@ -167,6 +171,12 @@ class MemoryItems:
         self._called(f"complete {len(answers)}")
         return [self._complete(one) for one in answers]
 
+    def hold_many(
+        self, requests: Sequence[HoldRequest], *, reason: str
+    ) -> list[str | OutboxError | None]:
+        self._called(f"hold {len(requests)}")
+        return [self._hold(one) for one in requests]
+
     def end_answered(self) -> bool:
         """End what is answered."""
         self._called("end")
@@ -175,6 +185,20 @@ class MemoryItems:
     def _called(self, what: str) -> None:
         self.calls.append(what)
         self.fails(what)
+
+    def _hold(self, asked: HoldRequest) -> str | OutboxError | None:
+        found, holder = self.open.get(asked.task_id), self.holders.get(asked.task_id)
+        if found is None or (asked.allowed and not asked.allowed(found)):
+            return UnknownItem(f"There is no item {asked.task_id!r}.")
+        if asked.task_id in {*self.answers, *self.late}:
+            return NotOpen(f"{asked.task_id} is over, or answered.")
+        if holder not in (None, asked.person):
+            return HeldByAnother(task_id=asked.task_id, holder=str(holder))
+        self.holders.pop(asked.task_id, None)
+        if asked.gives_back:
+            return None
+        self.holders[asked.task_id] = asked.person
+        return asked.person
 
     def _complete(self, given: GivenAnswer) -> Completion | OutboxError:
         found = self.open.get(given.task_id)

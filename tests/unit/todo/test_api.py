@@ -72,12 +72,50 @@ def test_items_are_listed_for_their_roles(desk: Office) -> None:
     assert [] == desk.client.get("/items", headers=desk.key("bob", "none")).json()["items"]
 
 
+def hold(desk: Office, who: dict[str, str], verb: str, task_id: str = "review-o1") -> Any:
+    """Take an item, or release it."""
+    return desk.client.post(f"{REVIEW}/{task_id}/{verb}", headers=who)
+
+
+def test_an_item_is_taken_and_given_back(desk: Office) -> None:
+    """Who takes an item holds it, and everybody of its role sees that and may answer it all the
+    same. What somebody else holds is neither taken nor given back, and whoever tries is told who
+    that is; what is asked twice is told alike.
+    """
+    ann, bob = desk.key("ann"), desk.key("bob")
+    mine = {"task_id": "review-o1", "assigned_to": "ann"}
+    for _ in range(2):
+        found = hold(desk, ann, "take")
+        assert (200, mine) == (found.status_code, found.json())
+    for verb in ("take", "release"):
+        told = hold(desk, bob, verb)
+        assert (409, "HELD_BY_ANOTHER") == (told.status_code, told.json()["error"]["code"])
+        assert "ann" == told.json()["error"]["assigned_to"]
+    assert "ann" == desk.client.get(f"{REVIEW}/review-o1", headers=bob).json()["assigned_to"]
+
+    def listed(who: dict[str, str], held_by: str) -> list[tuple[str, str | None]]:
+        shown = desk.client.get("/items", headers=who, params={"held_by": held_by}).json()
+        return [(one["task_id"], one["assigned_to"]) for one in shown["items"]]
+
+    assert [("review-o1", "ann")] == listed(ann, "me")
+    assert [] == listed(bob, "me")
+    assert [("review-o2", None)] == listed(ann, "nobody")
+    assert 422 == desk.client.get("/items", headers=ann, params={"held_by": "ann"}).status_code
+    for _ in range(2):
+        assert {**mine, "assigned_to": None} == hold(desk, ann, "release").json()
+    hold(desk, ann, "take")
+    assert 200 == answer(desk, bob).status_code
+    told = hold(desk, ann, "take")
+    assert (410, "NOT_OPEN") == (told.status_code, told.json()["error"]["code"])
+
+
 def test_an_item_shows_its_read_model(desk: Office) -> None:
     """An item is shown with its read model and its contract, to those who may answer it."""
     found = desk.client.get(f"{REVIEW}/review-o1", headers=desk.key())
     assert 200 == found.status_code
     assert {"order": "o1"} == found.json()["read_model"]
     assert "Review" == found.json()["contract"]["title"]
+    assert ["opened"] == [one["what"] for one in found.json()["history"]]
     assert "no-store" == found.headers["Cache-Control"]
 
 
@@ -96,6 +134,9 @@ def test_forbidden_is_as_unknown(desk: Office) -> None:
         (provider, "POST", f"{REVIEW}/review-o1/answer"),
         (support, "POST", f"{REVIEW}/review-none/answer"),
         (support, "POST", f"{REVIEW}/payment-o1/answer"),
+        (provider, "POST", f"{REVIEW}/review-o1/take"),
+        (support, "POST", f"{REVIEW}/review-none/take"),
+        (support, "POST", f"{REVIEW}/payment-o1/release"),
         (support, "POST", "/items/no/where/x/answer"),
         (support, "POST", "/answers/orders/payment"),
         (support, "POST", "/answers/no/where"),
@@ -105,6 +146,7 @@ def test_forbidden_is_as_unknown(desk: Office) -> None:
         data = GOOD if method == "POST" else None
         found = desk.client.request(method, place, headers=who, json=data)
         told.add((found.status_code, found.text))
+    assert {} == desk.items.holders
     assert 1 == len(told)
     assert 404 == next(iter(told))[0]
     assert [] == desk.items.recorded

@@ -48,7 +48,7 @@ def agree(shown: Any, found: Any) -> None:
 
 def test_the_page_shows_what_curl_gets() -> None:
     """Each line of the page, run by curl in its order, gets what the page shows below it."""
-    assert 5 == len(lines())
+    assert 6 == len(lines())
     with office() as desk:
         desk.items.add(item("review-o4711"), item("review-o4712"))
         key = desk.key()["Authorization"].removeprefix("Bearer ")

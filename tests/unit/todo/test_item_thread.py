@@ -13,7 +13,9 @@ from tests.unit.todo.memory_items import MemoryItems, MemoryKeys, item
 
 from delta_outbox.core.errors import OutboxError, ServerUnreachable
 from delta_outbox.todo.item_thread import ItemThread, NotInTime, OpenOutbox
-from delta_outbox.workflow_engine.items import Completion, GivenAnswer
+from delta_outbox.workflow_engine.item_answers import Completion, GivenAnswer
+from delta_outbox.workflow_engine.item_deliveries import UnknownItem
+from delta_outbox.workflow_engine.item_holds import HeldByAnother, HoldRequest
 
 
 class Opening:
@@ -98,6 +100,37 @@ def test_answers_that_wait_go_together() -> None:
         *told, _ = together(*map(answering, range(30)), go_on())
     assert all(isinstance(one, Completion) for one in told)
     assert ["complete 1", "end", "complete 29", "end"] == opening.items.calls
+
+
+def test_who_takes_items_goes_with_others() -> None:
+    """Requests to hold items that come meanwhile go in one append, beside the answers; what is
+    refused is told to whoever has asked for it, and to nobody else.
+    """
+    opening = Opening()
+    opening.items.add(*(item(f"review-o{n}") for n in range(3)))
+    may_go, _ = held(opening, "hold")
+    with running(opening) as thread:
+
+        async def taking(name: str, person: str, *, is_first: bool = False) -> str | None:
+            if not is_first:
+                await until(lambda: "hold 1" in opening.items.calls)
+            return await thread.hold(HoldRequest(task_id=name, person=person))
+
+        async def go_on() -> None:
+            await until(lambda: len(thread._holds) == 3)
+            may_go.set()
+
+        first, second, other, none, _ = together(
+            taking("review-o0", "ann", is_first=True),
+            taking("review-o1", "bob"),
+            taking("review-o0", "bob"),
+            taking("review-o9", "bob"),
+            go_on(),
+        )
+    assert ("ann", "bob") == (first, second)
+    assert isinstance(other, HeldByAnother)
+    assert isinstance(none, UnknownItem)
+    assert ["hold 1", "hold 3"] == opening.items.calls
 
 
 def test_many_readers_cost_one_question() -> None:

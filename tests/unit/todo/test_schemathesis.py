@@ -49,4 +49,4 @@ def test_the_document_is_true() -> None:
                     case.call_and_validate(headers=who, excluded_checks=[negative_data_rejection])
 
                 asked()
-    assert 9 == len(tried)
+    assert 13 == len(tried)

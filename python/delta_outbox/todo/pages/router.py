@@ -1,4 +1,4 @@
-"""The pages: who signs in lists, looks and answers; who has a link answers one item."""
+"""The pages: who signs in lists, looks, takes and answers; who has a link answers one item."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from delta_outbox.core.redaction import describe
 from delta_outbox.core.settings import TodoSettings
 from delta_outbox.todo import keys
 from delta_outbox.todo.credentials import Credentials, Unrecognised
-from delta_outbox.todo.desk import BadQuestion, Desk, ItemDetail, ItemFilters, NoSuchItem
+from delta_outbox.todo.desk import HELD_BY, BadQuestion, Desk, ItemDetail, ItemFilters, NoSuchItem
 from delta_outbox.todo.pages import wording
 from delta_outbox.todo.pages.fields import human
 from delta_outbox.todo.pages.form import Form, Texts, is_filled_in_by, sentence
@@ -30,15 +30,20 @@ from delta_outbox.todo.pages.visits import (
     Visit,
     Visits,
     comes_from_elsewhere,
+    network_of,
 )
 from delta_outbox.todo.people import Person
+from delta_outbox.todo.rates import Rates
 from delta_outbox.workflow_engine.four_eyes import SamePerson
+from delta_outbox.workflow_engine.item_answers import AnsweredAlready, AnsweredTooLate
 from delta_outbox.workflow_engine.item_decisions import BadAnswer, UndecidedAnswer
-from delta_outbox.workflow_engine.items import AnsweredAlready, AnsweredTooLate
+from delta_outbox.workflow_engine.item_holds import HeldByAnother, NotOpen
 
 logger: Final = logging.getLogger(__name__)
 
 BY_LINK: Final = "by link"  # the name of who answers by a link
+WRONG_KEYS_PER_SECOND: Final = 0.5  # of one address
+WRONG_KEYS_AT_ONCE: Final = 10
 
 _Handler = Callable[["Pages", Visit], Awaitable[Response]]
 
@@ -60,6 +65,8 @@ class Pages:
         self._desk = desk
         self._credentials = credentials
         self._clock = desk.clock
+        self._behind_proxy = settings.behind_proxy
+        self._wrong_keys = Rates(WRONG_KEYS_PER_SECOND, at_once=WRONG_KEYS_AT_ONCE)
         self._visits = Visits(settings, credentials=credentials, clock=desk.clock)
 
     def router(self) -> APIRouter:
@@ -72,6 +79,8 @@ class Pages:
             ("/todo/sign-out", "POST", Pages._sign_out),
             (wording.ITEM_PATH, "GET", Pages._item),
             (wording.ITEM_PATH, "POST", Pages._answer),
+            (wording.TAKE_PATH, "POST", Pages._take),
+            (wording.RELEASE_PATH, "POST", Pages._release),
             (LINK_PATH, "GET", Pages._by_link),
             (LINK_PATH, "POST", Pages._answer_by_link),
         ):
@@ -118,6 +127,13 @@ class Pages:
         sent = await self._visits.sent(visit)
         key, aim = sent.get("key", [""])[0].strip(), _own_page(sent.get("next", [""])[0])
         key_id = keys.id_of(key)
+        network = network_of(visit.request, behind_proxy=self._behind_proxy)
+        wait = self._wrong_keys.wait(network)
+        if wait:
+            problem = f"Too many wrong keys came from your address. Try again in {wait} seconds."
+            page = self._visits.page(visit, "sign_in.html", status=429, next=aim, problem=problem)
+            page.headers["Retry-After"] = str(wait)
+            return page
         try:
             if key_id is None:  # a JWT is not for a person to type
                 raise Unrecognised
@@ -125,6 +141,7 @@ class Pages:
         except Unrecognised:
             problem = "This key is not known here. Look whether all of it is there."
             return self._visits.page(visit, "sign_in.html", status=403, next=aim, problem=problem)
+        self._wrong_keys.give_back(network)
         # A session of its own: who knew the one before knows nothing of this one.
         session = self._visits.sessions.begin(self._clock.now(), key=key_id)
         return self._visits.to(visit, aim, session)
@@ -138,12 +155,16 @@ class Pages:
     async def _list(self, visit: Visit) -> Response:
         if visit.person is None:
             return self._visits.to_sign_in(visit)
-        asked = {name: visit.query.get(name, "") for name in ("text", "workflow", "task", "role")}
+        names = ("text", "workflow", "task", "role", "held_by")
+        asked = {name: visit.query.get(name, "") for name in names}
+        if asked["held_by"] not in ("", *HELD_BY):
+            raise BadQuestion(f"`held_by` must be {' or '.join(HELD_BY)}, or empty.")
         filters = ItemFilters(
             text=asked["text"],
             workflow=asked["workflow"],
             task=asked["task"],
             role=asked["role"],
+            held_by=asked["held_by"],
         )
         number = visit.query.get("page", "1")
         if not number.isdecimal() or len(number) > 6:
@@ -168,7 +189,7 @@ class Pages:
         return self._visits.page(
             visit,
             "list.html",
-            groups=list(wording.groups(items, self._clock.now())),
+            groups=list(wording.groups(items, self._clock.now(), visit.person.name)),
             count=count + (f", page {page.page} of {page.pages}" if page.pages > 1 else ""),
             filters=filters,
             is_filtered=any(asked.values()),
@@ -176,7 +197,8 @@ class Pages:
                 (name, name.capitalize(), asked[name], sorted(options))
                 for name, options in choices.items()
                 if len(options) > 1
-            ],
+            ]
+            + [("held_by", "Taken by", asked["held_by"], HELD_BY)],
             before=at(page.page - 1) if page.page > 1 else "",
             after=at(page.page + 1) if page.page < page.pages else "",
         )
@@ -193,6 +215,26 @@ class Pages:
             raise NotSent
         item = await self._desk.item(visit.person, visit.query.get("id", ""))
         return await self._answered(visit, visit.person, item, sent)
+
+    async def _take(self, visit: Visit) -> Response:
+        return await self._hold(visit, gives_back=False)
+
+    async def _release(self, visit: Visit) -> Response:
+        return await self._hold(visit, gives_back=True)
+
+    async def _hold(self, visit: Visit, *, gives_back: bool) -> Response:
+        await self._visits.sent(visit)
+        if visit.person is None:
+            raise NotSent
+        task_id = visit.query.get("id", "")
+        try:
+            await self._desk.hold(visit.person, task_id, gives_back=gives_back)
+        except HeldByAnother as error:
+            item = await self._desk.item(visit.person, task_id)
+            return self._show(visit, item, status=409, told=wording.taken_by(error.holder))
+        except NotOpen:
+            pass  # its page says so
+        return self._visits.to(visit, wording.item_address(task_id))
 
     # Links
 
@@ -276,8 +318,10 @@ class Pages:
     ) -> Response:
         """Return the page of an item, with its form if it waits for an answer."""
         document = item.document
-        told = told or wording.told(document, visit.session.receipt(document["task_id"]))
-        form = Form(document["contract"]) if told is None or sent is not None else None
+        stands = wording.told(document, visit.session.receipt(document["task_id"]))
+        is_asked = stands is None or sent is not None
+        form = Form(document["contract"]) if is_asked else None
+        person = None if visit.is_link else visit.person
         fields = form.fields if form else ()
         known = form.known(document["read_model"]) if form else {}
         filled_in = [one for one in fields if is_filled_in_by(one, known)]
@@ -299,13 +343,18 @@ class Pages:
             if visit.is_link
             else f"{document['instance']} · {human(document['workflow'])}",
             read_model=document["read_model"],
-            told=told,
+            told=told or stands,
+            # Not beside what was typed, which would be lost.
+            holding=wording.holding(document, person.name)
+            if person and stands is None and sent is None
+            else None,
+            happenings=wording.happenings(document) if person else (),
             fields=[one for one in fields if one not in filled_in],
             filled_in=filled_in,
             texts=form.texts(known) if form and sent is None else sent or {},
             problems=shown,
             summary=summary,
-            action=visit.address,
+            action=visit.address if visit.is_link else wording.item_address(document["task_id"]),
             answer=key or uuid.uuid4().hex,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ from delta_outbox.todo.people import Person
 
 MOST_FIELDS: Final = 1000  # of a form
 SIGN_IN: Final = "/todo/sign-in"
+IPV6_NETWORK: Final = 64  # bits
 
 # Beside those that all answers of the server have (app.py).
 HEADERS: Final = {
@@ -214,6 +216,26 @@ class Visits:
         """
         # A session that could not be read now, or was not sent from elsewhere, stays as it is.
         return self.page(visit, "note.html", status=status, keeps=False, note=note)
+
+
+def network_of(request: Request, *, behind_proxy: bool) -> str:
+    """Return the address that a request comes from; of IPv6 the network, where one person has many.
+
+    Args:
+        request: that is made.
+        behind_proxy: the address is the last one that `X-Forwarded-For` names, which the proxy has
+            added, if it names any.
+    """
+    forwarded = request.headers.get("x-forwarded-for", "") if behind_proxy else ""
+    peer = request.client.host if request.client is not None else ""
+    text = forwarded.rpartition(",")[2].strip() or peer
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return text
+    if address.version == 4:
+        return text
+    return str(ipaddress.ip_network((address.packed, IPV6_NETWORK), strict=False))
 
 
 def comes_from_elsewhere(request: Request) -> bool:

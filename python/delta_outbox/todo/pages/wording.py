@@ -1,4 +1,4 @@
-"""What pages say of items: times, groups, and what came of an answer."""
+"""What pages say of items: times, groups, who holds them, and what came of an answer."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from delta_outbox.todo.pages.fields import human
+from delta_outbox.workflow_engine.four_eyes import is_same_person
 
 if TYPE_CHECKING:
     from delta_outbox.todo.desk import ItemSummary
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 HOME: Final = "/todo"
 ITEM_PATH: Final = "/todo/item"
+TAKE_PATH: Final = "/todo/item/take"
+RELEASE_PATH: Final = "/todo/item/release"
 OVERDUE: Final = "Overdue"
 
 _UNITS: Final = ((86400, "day"), (3600, "hour"), (60, "minute"))
@@ -31,12 +34,29 @@ class Line:
         title: what is to be done.
         about: what it is about.
         mark: by when.
+        holder: who takes care of it, empty for nobody.
     """
 
     address: str
     title: str
     about: str
     mark: str
+    holder: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Holding:
+    """Who takes care of an item, and what can be done about that.
+
+    Args:
+        text: a sentence.
+        action: the address that a form is sent to; empty: nothing can be done.
+        button: what its button says.
+    """
+
+    text: str
+    action: str = ""
+    button: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,15 +154,18 @@ def duration(span: timedelta) -> str:
     return "less than a minute"
 
 
-def groups(items: Iterable[ItemSummary], now: datetime) -> Iterator[tuple[str, Sequence[Line]]]:
+def groups(
+    items: Iterable[ItemSummary], now: datetime, name: str
+) -> Iterator[tuple[str, Sequence[Line]]]:
     """Yield the groups of a list, each with its heading, in the order of the items.
 
     Args:
         items: by due date.
         now: the moment, in UTC.
+        name: of the person who looks at it.
     """
     for heading, some in groupby(items, lambda item: _group(item, now)):
-        yield heading, [_line(item, now) for item in some]
+        yield heading, [_line(item, now, name) for item in some]
 
 
 def about(document: Mapping[str, Any], now: datetime) -> str:
@@ -198,6 +221,68 @@ def told(document: Mapping[str, Any], receipt: Receipt | None) -> Told | None:
     return Told(look="", heading="This is closed", text=text)
 
 
+def taken_by(holder: str) -> Told:
+    """Return what is told whoever takes what somebody else holds.
+
+    Args:
+        holder: who holds it.
+    """
+    return Told(
+        look="bad",
+        heading="Somebody else takes care of this",
+        text=f"{holder} has taken it. You may answer it all the same.",
+    )
+
+
+def holding(document: Mapping[str, Any], name: str) -> Holding:
+    """Return who takes care of an open item.
+
+    Args:
+        document: as `Items.show` returns it.
+        name: of the person who looks at it.
+    """
+    holder, query = document["assigned_to"], urlencode({"id": document["task_id"]})
+    if holder is None:
+        text, action = "Nobody takes care of this yet.", f"{TAKE_PATH}?{query}"
+        return Holding(text=text, action=action, button="Take it")
+    if is_same_person(holder, name):
+        text, action = "You take care of this.", f"{RELEASE_PATH}?{query}"
+        return Holding(text=text, action=action, button="Give it back")
+    return Holding(text=f"{holder} takes care of this. You may answer it all the same.")
+
+
+def happenings(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return what has happened to an item: for each, when, and a few words.
+
+    Args:
+        document: as `Items.show` returns it.
+    """
+    return [
+        (moment(datetime.fromisoformat(one["at"])), _happening(one)) for one in document["history"]
+    ]
+
+
+def _happening(one: Mapping[str, Any]) -> str:
+    by = one["by"]
+    outcome = f": {human(one['outcome'])}" if one["outcome"] else ""
+    match one["what"]:
+        case "taken":
+            return f"Taken by {by}"
+        case "released":
+            return f"Given back by {by}"
+        case "assigned":
+            return f"Given to {one['to']} by {by}"
+        case "extended":
+            return f"Extended by {by}, until {moment(datetime.fromisoformat(one['until']))}"
+        case "answered":
+            return f"Answered by {by}{outcome}"
+        case "answered_late":
+            return f"Answered too late by {by}"
+        case "cancelled":
+            return f"Cancelled by {by}"
+    return f"{human(one['what'])}{outcome}"
+
+
 def plain(value: Any) -> str:
     """Return a single value of a read model as a person reads it.
 
@@ -229,12 +314,14 @@ def _group(item: ItemSummary, now: datetime) -> str:
     return "Within a day" if first - now < timedelta(days=1) else "Later"
 
 
-def _line(item: ItemSummary, now: datetime) -> Line:
+def _line(item: ItemSummary, now: datetime, name: str) -> Line:
+    holder = item.assigned_to or ""
     return Line(
         address=item_address(item.task_id),
         title=item.title,
         about=f"{item.instance} · {human(item.workflow)}",
         mark=_mark(item, now),
+        holder="you" if is_same_person(holder, name) else holder,
     )
 
 

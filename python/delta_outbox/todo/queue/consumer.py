@@ -25,15 +25,14 @@ from delta_outbox.todo.item_thread import ItemThread, OpenOutbox
 from delta_outbox.todo.limits import MOST_BODY, TooLarge, read_object
 from delta_outbox.todo.queue.dead_letters import DeadLetter, send
 from delta_outbox.todo.queue.offsets import Held, Offsets
-from delta_outbox.workflow_engine.item_decisions import UndecidedAnswer
-from delta_outbox.workflow_engine.items import (
+from delta_outbox.workflow_engine.item_answers import (
     AnsweredAlready,
     AnsweredTooLate,
     GivenAnswer,
-    ItemType,
-    UnknownItem,
-    WaitingItem,
 )
+from delta_outbox.workflow_engine.item_decisions import UndecidedAnswer
+from delta_outbox.workflow_engine.item_deliveries import UnknownItem, WaitingItem
+from delta_outbox.workflow_engine.items import ItemType
 
 logger = logging.getLogger(__name__)
 

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from delta_outbox.core.instants import iso_text
-from delta_outbox.workflow_engine.item_decisions import BadAnswer, Problem
-from delta_outbox.workflow_engine.items import (
+from delta_outbox.workflow_engine.item_answers import (
     AnsweredAlready,
     AnsweredTooLate,
     Completion,
     GivenAnswer,
-    ItemType,
-    UnknownItem,
-    WaitingItem,
 )
+from delta_outbox.workflow_engine.item_decisions import BadAnswer, Problem
+from delta_outbox.workflow_engine.item_deliveries import UnknownItem, WaitingItem
+from delta_outbox.workflow_engine.item_history import Happening
+from delta_outbox.workflow_engine.item_holds import HeldByAnother, HoldRequest, NotOpen
+from delta_outbox.workflow_engine.items import ItemType
 
 
 @dataclass
@@ -34,6 +35,7 @@ class PlainItem:
     won: str | None = None
     key: str | None = None
     is_expired: bool = False
+    history: list[Happening] = field(default_factory=list)
 
 
 @dataclass
@@ -82,7 +84,8 @@ class PlainItems:
             due_at=due_at,
             expires_at=expires_at,
         )
-        self.items[task_id] = PlainItem(waiting, contract, read_model)
+        opened = Happening(at=iso_text(opened_at), what="opened")
+        self.items[task_id] = PlainItem(waiting, contract, read_model, history=[opened])
         return self.items[task_id]
 
     @property
@@ -125,10 +128,29 @@ class PlainItems:
             "due_at": waiting.due_at and iso_text(waiting.due_at),
             "expires_at": waiting.expires_at and iso_text(waiting.expires_at),
             "roles": sorted(waiting.roles),
+            "assigned_to": waiting.assigned_to,
+            "history": [asdict(happening) for happening in one.history],
             "read_model": one.read_model,
             "outcomes": [],
             "contract": one.contract.model_json_schema(),
         }
+
+    async def hold(self, asked: HoldRequest) -> str | None:
+        if self.trouble:
+            raise self.trouble.pop(0)
+        one = self.items.get(asked.task_id)
+        if one is None or (asked.allowed is not None and not asked.allowed(one.waiting)):
+            raise UnknownItem("none")
+        holder = one.waiting.assigned_to
+        if one.won is not None:
+            raise NotOpen("it is answered")
+        if holder not in (None, asked.person):
+            raise HeldByAnother(task_id=asked.task_id, holder=str(holder))
+        holder = None if asked.gives_back else asked.person
+        one.waiting = replace(one.waiting, assigned_to=holder)
+        what = "released" if asked.gives_back else "taken"
+        one.history.append(Happening(at=one.history[0].at, what=what, by=asked.person))
+        return holder
 
     async def answer(self, given: GivenAnswer) -> Completion:
         if self.trouble:
@@ -157,6 +179,8 @@ class PlainItems:
         one.won, one.key = content, given.key
         one.outcome = str(next(iter(answer.model_dump(mode="json").values())))
         self.counted.append((given.task_id, given.actor, given.data))
+        at = one.history[0].at
+        one.history.append(Happening(at=at, what="answered", by=given.actor, outcome=one.outcome))
         return self._done(given.task_id, one, repeated=False)
 
     def _done(self, task_id: str, one: PlainItem, *, repeated: bool) -> Completion:

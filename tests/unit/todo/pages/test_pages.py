@@ -6,6 +6,7 @@ import base64
 import html
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,11 +17,13 @@ from tests.unit.todo.pages.site import EVIL, SECRET, Choice, Site
 from delta_outbox.core.settings import TodoSettings
 from delta_outbox.todo.item_thread import NotInTime
 from delta_outbox.todo.limits import MOST_BODY
+from delta_outbox.todo.pages import router
 from delta_outbox.todo.pages.sessions import COOKIE, LIFE, Sessions
 from delta_outbox.workflow_engine.four_eyes import SamePerson
 from delta_outbox.workflow_engine.item_decisions import UndecidedAnswer
 
 ITEM = "/todo/item?id=refund-A-1002"
+TAKE = "/todo/item/"
 CONTINUE = {"data/choice": '"continue"', "data/order": "A-1"}
 CANCEL = {"data/choice": '"cancel"', "data/order": "A-1"}
 
@@ -136,6 +139,35 @@ def test_a_wrong_key_is_told_and_opens_nothing(site: Site, browser: Client) -> N
         assert "/todo/sign-in" == browser.get("/todo").url.path
 
 
+def test_keys_cannot_be_tried_for_long(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After ten wrong keys from one address even the right one waits; another address does not, nor
+    does anybody who errs less. What the proxy says counts only where there is one.
+    """
+    monkeypatch.setattr(router, "WRONG_KEYS_PER_SECOND", 0.001)
+    proxied = Site(replace(site.settings, behind_proxy=True))
+    with proxied.served() as place, another(place) as one:
+
+        def tried(key: str, address: str) -> int:
+            one.cookies.clear()
+            page = one.get("/todo/sign-in")
+            headers = {
+                "Cookie": page.headers["set-cookie"].partition(";")[0],
+                "X-Forwarded-For": f"198.51.100.7, {address}",
+            }
+            sent = {"token": hidden(page.text), "key": key}
+            told = one.post("/todo/sign-in", data=sent, headers=headers, follow_redirects=False)
+            return told.status_code
+
+        assert [403] * 10 + [429] == [tried("wrong", "2001:db8::1") for _ in range(11)]
+        assert 429 == tried(proxied.key, "2001:db8::2")
+        keys = ["wrong"] * 9 + [proxied.key] * 9 + ["wrong"] * 2
+        told = [tried(key, "2001:db8:0:1::1") for key in keys]
+        assert [403] * 9 + [303] * 9 + [403, 429] == told
+    with Site().served() as place, another(place) as one:
+        told = [tried("wrong", f"198.51.100.{n}") for n in range(11)]
+        assert [403] * 10 + [429] == told
+
+
 def test_a_revoked_key_ends_its_sessions(site: Site, ada: Client) -> None:
     """A session lives as long as its key."""
     keys = dict(site.keys.keys)
@@ -208,6 +240,42 @@ def test_an_answer_counts_and_the_page_says_so(site: Site, ada: Client) -> None:
     assert "The outcome is: Cancel." in page.text
     assert '<form class="card answer"' not in page.text
     assert [("refund-A-1002", "Ada", {"choice": "cancel", "order": "A-1"})] == site.items.counted
+
+
+def test_an_item_is_taken_and_given_back(site: Site, address: str, ada: Client) -> None:
+    """A person takes an item by a button and gives it back by another; the list says who has taken
+    what, and shows the own or the free ones. Whoever is second is told who was first, and may
+    answer all the same. The page tells what has happened.
+    """
+    page = ada.get(ITEM).text
+    token = hidden(page)
+    assert "Nobody takes care of this yet." in page
+    taken = ada.post(f"{TAKE}take?id=refund-A-1002", data={"token": token})
+    assert (200, ITEM) == (taken.status_code, f"{taken.url.path}?{taken.url.query.decode()}")
+    assert "You take care of this." in taken.text
+    assert "Taken by Ada" in taken.text
+    assert "Taken by you" in ada.get("/todo").text
+    assert ["A-1002"] == re.findall(r"item\?id=\w+-(A-\d+)", ada.get("/todo?held_by=me").text)
+    assert "A-1002" not in ada.get("/todo?held_by=nobody").text
+    assert 400 == ada.get("/todo?held_by=ada").status_code
+    with another(address) as bob:
+        sign_in(bob, site.other_key)
+        page = bob.get(ITEM).text
+        assert "Ada takes care of this." in page
+        token_of_bob = hidden(page)
+        for verb in ("take", "release"):
+            refused = bob.post(f"{TAKE}{verb}?id=refund-A-1002", data={"token": token_of_bob})
+            assert (409, "Somebody else takes care of this") == (
+                refused.status_code,
+                heading(refused.text),
+            )
+        done = send(bob, ITEM, CONTINUE, refused.text)
+    assert "Thank you, your answer counts" == heading(done.text)
+    late = ada.post(f"{TAKE}release?id=refund-A-1002", data={"token": token})
+    assert "This is closed" == heading(late.text)
+    told = re.findall(r"<span>(.*?)</span></li>", late.text)
+    assert ["Opened", "Taken by Ada", "Answered by Bob: Continue"] == told
+    assert 404 == ada.post(f"{TAKE}take?id=product-A-1005", data={"token": token}).status_code
 
 
 def test_what_the_item_says_is_filled_in(ada: Client) -> None:
@@ -323,6 +391,9 @@ def test_no_form_is_taken_without_its_token(
     sent = {"token": token, "answer": "1", **CANCEL}
     assert 403 == ada.post(ITEM, data=sent).status_code
     assert 403 == ada.post("/todo/sign-in", data={"token": token, "key": site.key}).status_code
+    for verb in ("take", "release"):
+        assert 403 == ada.post(f"{TAKE}{verb}?id=refund-A-1002", data={"token": token}).status_code
+    assert site.items.items["refund-A-1002"].waiting.assigned_to is None
     ada.post("/todo/sign-out", data={"token": token})
     assert "/todo" == ada.get("/todo").url.path
     with another(address) as other:
@@ -377,6 +448,10 @@ def test_a_link_opens_one_item_and_ends_with_it(site: Site, address: str, browse
     assert "Kettle, blue" in page
     assert "A-1005 ·" not in page
     assert "Sign out" not in page
+    assert "takes care" not in page
+    assert "History" not in page
+    mine = {"token": hidden(page)}
+    assert 403 == browser.post(f"{TAKE}take?id=product-A-1005", data=mine).status_code
     told = send(browser, link, CONTINUE)
     assert "Thank you, your answer counts" == heading(told.text)
     assert "Thank you, your answer counts" == heading(browser.get(link).text)

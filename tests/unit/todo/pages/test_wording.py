@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,11 +11,14 @@ import pytest
 from delta_outbox.todo.desk import ItemSummary
 from delta_outbox.todo.pages import wording
 from delta_outbox.todo.pages.sessions import Receipt
+from delta_outbox.workflow_engine.item_history import Happening
 
 NOW = datetime(2026, 11, 28, 12, tzinfo=UTC)
 
 
-def summary(due: timedelta | None = None, end: timedelta | None = None) -> ItemSummary:
+def summary(
+    due: timedelta | None = None, end: timedelta | None = None, *, holder: str | None = None
+) -> ItemSummary:
     """Return an item that is due, or ends, after some time."""
     return ItemSummary(
         task_id="review a/1",
@@ -27,6 +31,7 @@ def summary(due: timedelta | None = None, end: timedelta | None = None) -> ItemS
         opened_at=NOW,
         due_at=None if due is None else NOW + due,
         expires_at=None if end is None else NOW + end,
+        assigned_to=holder,
         is_overdue=due is not None and due <= timedelta(),
     )
 
@@ -56,10 +61,50 @@ def test_a_line_says_by_when(item: ItemSummary, heading: str, mark: str) -> None
                     title="Review",
                     about="A-1 \N{MIDDLE DOT} Order creation",
                     mark=mark,
+                    holder="",
                 )
             ],
         )
-    ] == list(wording.groups([item], NOW))
+    ] == list(wording.groups([item], NOW, "Ada"))
+
+
+@pytest.mark.parametrize(
+    ("holder", "line", "said", "button"),
+    [
+        (None, "", "Nobody takes care of this yet.", "Take it"),
+        ("ada", "you", "You take care of this.", "Give it back"),
+        ("Bob", "Bob", "Bob takes care of this. You may answer it all the same.", ""),
+    ],
+)
+def test_who_holds_an_item_is_said(holder: str | None, line: str, said: str, button: str) -> None:
+    """Whoever looks at an item is told who holds it, and is offered what can be done."""
+    ((_, (shown,)),) = wording.groups([summary(holder=holder)], NOW, "Ada")
+    found = wording.holding({"task_id": "a", "assigned_to": holder}, "Ada")
+    assert (line, said, button) == (shown.holder, found.text, found.button)
+    assert bool(button) == bool(found.action)
+
+
+@pytest.mark.parametrize(
+    ("happening", "said"),
+    [
+        ({"what": "opened"}, "Opened"),
+        ({"what": "taken", "by": "Ada"}, "Taken by Ada"),
+        ({"what": "released", "by": "Ada"}, "Given back by Ada"),
+        ({"what": "assigned", "by": "Ada", "to": "Bob"}, "Given to Bob by Ada"),
+        (
+            {"what": "extended", "by": "Ada", "until": "2026-12-01T09:05:00.000000Z"},
+            "Extended by Ada, until 1 December 2026, 09:05 UTC",
+        ),
+        ({"what": "answered", "by": "Ada", "outcome": "to_cancel"}, "Answered by Ada: To cancel"),
+        ({"what": "answered_late", "by": "Ada"}, "Answered too late by Ada"),
+        ({"what": "cancelled", "by": "Ada"}, "Cancelled by Ada"),
+        ({"what": "expired", "outcome": "too_late"}, "Expired: Too late"),
+    ],
+)
+def test_a_history_is_told_in_words(happening: dict[str, str], said: str) -> None:
+    """Each line of a history says when, what and who."""
+    told = {**asdict(Happening(at="2026-11-28T11:00:00Z", what="")), **happening}
+    assert [("28 November 2026, 11:00 UTC", said)] == wording.happenings({"history": [told]})
 
 
 @pytest.mark.parametrize(

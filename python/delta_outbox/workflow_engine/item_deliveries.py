@@ -1,0 +1,252 @@
+"""Where items stand: read from the log of transitions, with what their authors have declared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from delta_outbox.core.errors import BadSettings, OutboxError
+from delta_outbox.core.reserved_names import TO_DO
+from delta_outbox.lifecycle.states import Reason, State
+from delta_outbox.workflow_engine.derivation.events import TaskEvent
+from delta_outbox.workflow_engine.item_decisions import ItemDecisions, NoSuchItem
+from delta_outbox.workflow_engine.task_reader import Place, TaskReader, literals
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from delta_outbox.railway.tasks import ToDo
+    from delta_outbox.store.store import Store
+
+MOST_KEPT: Final = 1000  # tasks that are kept in memory
+
+_STANDING: Final = (
+    *("event_id", "arrival", "lifecycle", "state", "claimed_by", "attempts"),
+    *("lease_expires_at", "created_at", "reason", "outcome", "changed_at"),
+)
+
+
+class UnknownItem(OutboxError):
+    """No item has this identifier: it is none yet, or another one."""
+
+    code = "UNKNOWN_ITEM"
+    remedy = "Name the task identifier of an item: `outbox todo list`."
+
+
+@dataclass(frozen=True, kw_only=True)
+class WaitingItem:
+    """An item that is open.
+
+    Args:
+        task_id: the task identifier.
+        workflow: whose.
+        instance: business key of the instance.
+        task: its name in the workflow.
+        title: its name for people.
+        visit: of the task.
+        roles: who may answer.
+        opened_at: when it was opened.
+        due_at: when somebody should be reminded; None: never.
+        expires_at: when it expires; None: never.
+        assigned_to: who takes care of it; None: nobody yet.
+    """
+
+    task_id: str
+    workflow: str
+    instance: str
+    task: str
+    title: str
+    visit: int
+    roles: tuple[str, ...]
+    opened_at: datetime
+    due_at: datetime | None
+    expires_at: datetime | None
+    assigned_to: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        found: Delivery,
+        task: ToDo[Any, Any, Any, Any],
+        *,
+        assigned_to: str | None = None,
+    ) -> WaitingItem:
+        """Return an item that is open.
+
+        Args:
+            found: where it stands.
+            task: as its author has declared it.
+            assigned_to: who takes care of it.
+        """
+        return cls(
+            task_id=found.task.task_id,
+            workflow=found.task.workflow,
+            instance=found.task.instance,
+            task=found.task.place.task,
+            title=task.business_name(),
+            visit=found.task.place.visit,
+            roles=tuple(sorted(task.roles)),
+            opened_at=found.task.created_at,
+            due_at=found.task.due_at,
+            expires_at=found.expires_at,
+            assigned_to=assigned_to,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delivery:
+    """Where an item stands.
+
+    Args:
+        task: what was opened.
+        arrival: position of its event in the log.
+        lifecycle: number of its life.
+        state: of its delivery.
+        is_held: by `todo`, for whoever answers.
+        attempts: how often it was claimed.
+        until: when its claim ends; None where it is not held.
+        reason: of its last transition.
+        outcome: that it has ended with.
+        changed_at: when its last transition happened.
+    """
+
+    task: TaskEvent
+    arrival: int
+    lifecycle: int
+    state: State
+    is_held: bool
+    attempts: int
+    until: datetime | None
+    reason: str | None
+    outcome: str | None
+    changed_at: datetime
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """Return when it expires, None if never; while it is open, its claim says so."""
+        return self.until or self.task.expires_at if self.task.expires_at else None
+
+    @property
+    def is_over(self) -> bool:
+        """Say whether it has ended."""
+        return self.state in (State.PUBLISHED, State.DEAD)
+
+    @property
+    def is_between_claims(self) -> bool:
+        """Say whether an extension may have released it, and nobody has claimed it anew yet."""
+        return self.state is State.PENDING and self.reason == Reason.RELEASED
+
+
+class ItemDeliveries:
+    """Where the items of one outbox stand.
+
+    Args:
+        outbox: with `[workflows] modules` in its settings.
+        folder: that the modules are found from.
+    """
+
+    def __init__(self, outbox: Store, folder: Path) -> None:
+        self._outbox = outbox
+        self._folder = folder
+        self._reader = TaskReader(outbox.spark, outbox.tables, clock=outbox.clock)
+        self._known: Mapping[Place, TaskEvent] = {}
+
+    @cached_property
+    def decisions(self) -> ItemDecisions:
+        """Return what the authors of items have declared.
+
+        Raises:
+            BadSettings: no module of workflows is named.
+        """
+        settings = self._outbox.settings
+        if not settings.workflows.modules:
+            raise BadSettings(
+                "No module of workflows is named, so nobody can say what an answer means.",
+                remedy='Add `[workflows] modules = ["..."]` to outbox.toml.',
+            )
+        return ItemDecisions(settings.workflows.modules, self._folder, settings.of_third_parties)
+
+    def one(self, task_id: str) -> Delivery:
+        """Return where an item stands.
+
+        Args:
+            task_id: the task identifier.
+
+        Raises:
+            UnknownItem: there is none of this identifier.
+        """
+        found = self.found([task_id]).get(task_id)
+        if found is None:
+            raise UnknownItem(f"There is no item {task_id!r}.")
+        return found
+
+    def found(self, ids: Sequence[str]) -> dict[str, Delivery]:
+        """Return where items stand, by all that was committed before; what is missing is none.
+
+        Args:
+            ids: task identifiers.
+        """
+        if not ids:
+            return {}
+        return self.items(self.standing(f"event_id in ({literals(ids)})"))
+
+    def standing(self, condition: str, *, limit: int | None = None) -> Sequence[Mapping[str, Any]]:
+        """Return the deliveries that fulfil a condition, or those of them that expire first.
+
+        Args:
+            condition: on their rows, as SQL.
+            limit: deliveries at most.
+        """
+
+        def narrow(everything: DataFrame) -> DataFrame:
+            found = everything.where(condition).select(*_STANDING)
+            if limit is None:
+                return found
+            return found.orderBy("lease_expires_at", "created_at", "event_id").limit(limit)
+
+        outbox = self._outbox
+        found = outbox.projection.standing(narrow, planned_by=outbox.worker_id)
+        rows: Sequence[Mapping[str, Any]] = found.to_pylist()
+        return rows
+
+    def items(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Delivery]:
+        """Return which of some deliveries are items, in their order.
+
+        Args:
+            rows: as `standing` returns them.
+        """
+        read = self._tasks([(row["event_id"], row["arrival"]) for row in rows])
+        found: dict[str, Delivery] = {}
+        for row in rows:
+            task = read.get((row["event_id"], row["arrival"]))
+            if task is None:
+                continue
+            try:
+                self.decisions.task(task)
+            except NoSuchItem:
+                continue
+            is_held = row["state"] == State.CLAIMED and row["claimed_by"] == TO_DO
+            found[task.task_id] = Delivery(
+                task=task,
+                arrival=row["arrival"],
+                lifecycle=row["lifecycle"],
+                state=State(row["state"]),
+                is_held=is_held,
+                attempts=row["attempts"],
+                until=row["lease_expires_at"] if is_held else None,
+                reason=row["reason"],
+                outcome=row["outcome"],
+                changed_at=row["changed_at"],
+            )
+        return found
+
+    def _tasks(self, places: Sequence[Place]) -> Mapping[Place, TaskEvent]:
+        """Return the tasks among events. What a task is never changes."""
+        known = self._known if len(self._known) <= MOST_KEPT else {}
+        read = self._reader.read([place for place in places if place not in known])
+        self._known = known = {**known, **read}
+        return {place: known[place] for place in places if place in known}

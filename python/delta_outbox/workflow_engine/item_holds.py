@@ -1,0 +1,186 @@
+"""Who takes care of items: take one, give it back. The last assignment in the command log says so.
+
+Whoever asks for many items by a selection uses a task request (task_requests.py). What is here is
+for people who take the item that they look at: it refreshes nothing, and is told in one append.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from delta_outbox.core.errors import OutboxError, WrongUsage
+from delta_outbox.core.reserved_names import TO_DO
+from delta_outbox.lifecycle.states import State
+from delta_outbox.operations.argument_rules import MAX_ACTOR, MAX_TEXT, Arguments
+from delta_outbox.operations.command_log import append_commands
+from delta_outbox.workflow_engine.four_eyes import is_same_person
+from delta_outbox.workflow_engine.item_deliveries import ItemDeliveries, UnknownItem, WaitingItem
+from delta_outbox.workflow_engine.task_reader import literals
+
+if TYPE_CHECKING:
+    from delta_outbox.store.store import Store
+    from delta_outbox.workflow_engine.item_answers import Answers
+    from delta_outbox.workflow_engine.item_deliveries import Delivery
+
+logger = logging.getLogger(__name__)
+
+KIND: Final = "assign"
+
+
+class HeldByAnother(OutboxError):
+    """Somebody else takes care of the item; nothing was changed."""
+
+    code = "HELD_BY_ANOTHER"
+    exit_code = 1
+    remedy = "Ask that person, or answer it all the same: to hold an item is a courtesy."
+
+    def __init__(self, *, task_id: str, holder: str) -> None:
+        """Name the item and who holds it."""
+        super().__init__(f"{task_id}: {holder} takes care of it.")
+        self.holder = holder
+
+
+class NotOpen(OutboxError):
+    """The item waits for nobody any more, so nobody can take care of it."""
+
+    code = "NOT_OPEN"
+    exit_code = 1
+    remedy = "Nothing is to be done; `outbox todo show ID` says what came of the item."
+
+
+@dataclass(frozen=True, kw_only=True)
+class HoldRequest:
+    """Somebody who takes an item, or gives it back.
+
+    Args:
+        task_id: of the item.
+        person: who asks, one line.
+        gives_back: the item; else it is taken.
+        allowed: says of the item whether this person may hold it; if not, it is as if there were
+            none.
+    """
+
+    task_id: str
+    person: str
+    gives_back: bool = False
+    allowed: Callable[[WaitingItem], bool] | None = None
+
+
+class Holds:
+    """Who takes care of the items of one outbox.
+
+    Args:
+        outbox: whose.
+        deliveries: where its items stand.
+        answers: to them.
+    """
+
+    def __init__(self, outbox: Store, deliveries: ItemDeliveries, answers: Answers) -> None:
+        self._outbox = outbox
+        self._deliveries = deliveries
+        self._answers = answers
+
+    def holders(self, task_ids: Sequence[str]) -> dict[str, str]:
+        """Return who takes care of items: see `Items.holders`."""
+        if not task_ids:
+            return {}
+        outbox = self._outbox
+        rows = outbox.spark.sql(
+            f"select event_id, assigned_to from ({outbox.statements.fill('item_holders')}) "
+            f"where event_id in ({literals(task_ids)}) and assigned_to is not null"
+        ).collect()
+        return {row["event_id"]: row["assigned_to"] for row in rows}
+
+    def change(
+        self, requests: Sequence[HoldRequest], *, reason: str
+    ) -> list[str | OutboxError | None]:
+        """Take items and give them back: see `Items.hold_many`."""
+        given = Arguments()
+        why = given.line("reason", reason, MAX_TEXT)
+        for one in requests:
+            given.line("person", one.person, MAX_ACTOR)
+        if given.problems:
+            raise WrongUsage(f"todo take: {'; '.join(dict.fromkeys(given.problems))}.")
+        results: dict[int, str | OutboxError | None] = {}
+        left = dict(enumerate(requests))
+        while left:
+            # Within one commit the log has no order, so of several for one item each waits for the
+            # one before.
+            turn: dict[str, int] = {}
+            for place, one in left.items():
+                turn.setdefault(one.task_id, place)
+            results |= self._changed({place: left.pop(place) for place in turn.values()}, why)
+        return [results[place] for place in range(len(requests))]
+
+    def _changed(
+        self, asked: Mapping[int, HoldRequest], reason: str
+    ) -> dict[int, str | OutboxError | None]:
+        """Return what came of requests of which no two are about the same item."""
+        ids = [one.task_id for one in asked.values()]
+        stands, holders = self._deliveries.found(ids), self.holders(ids)
+        answered = self._answers.winners(stands.values())
+        results: dict[int, str | OutboxError | None] = {}
+        rows = []
+        for place, one in asked.items():
+            found, holder = stands.get(one.task_id), holders.get(one.task_id)
+            problem = self._problem(one, found, holder, is_answered=one.task_id in answered)
+            if problem is not None or found is None:
+                results[place] = problem
+                continue
+            results[place] = holder
+            if (holder is None) != one.gives_back:
+                rows.append(_row(one, found, reason))
+        if not rows:
+            return results
+        append_commands(self._outbox, rows)
+        for row in rows:
+            told = {"command_id": row["command_id"], "kind": KIND}
+            logger.info("command_appended", extra=told)
+        # Somebody may have taken an item meanwhile; the later one holds it.
+        now = self.holders(ids)
+        for place, one in asked.items():
+            if isinstance(results[place], OutboxError):
+                continue
+            holder = results[place] = now.get(one.task_id)
+            if not (one.gives_back or holder is None or is_same_person(holder, one.person)):
+                results[place] = HeldByAnother(task_id=one.task_id, holder=holder)
+        return results
+
+    def _problem(
+        self, one: HoldRequest, found: Delivery | None, holder: str | None, *, is_answered: bool
+    ) -> OutboxError | None:
+        """Return why a request is refused, None if it is not."""
+        if found is None or not self._is_allowed(one, found):
+            return UnknownItem(f"There is no item {one.task_id!r}.")
+        if found.state is State.PENDING and not found.attempts:
+            return UnknownItem(f"{one.task_id} is not open yet.")
+        is_late = found.until is not None and found.until <= self._outbox.clock.now()
+        if found.is_over or is_answered or is_late:
+            return NotOpen(f"{one.task_id} is over, or answered.")
+        if holder is not None and not is_same_person(holder, one.person):
+            return HeldByAnother(task_id=one.task_id, holder=holder)
+        return None
+
+    def _is_allowed(self, one: HoldRequest, found: Delivery) -> bool:
+        if one.allowed is None:
+            return True
+        return one.allowed(WaitingItem.of(found, self._deliveries.decisions.task(found.task)))
+
+
+def _row(one: HoldRequest, found: Delivery, reason: str) -> dict[str, object]:
+    return {
+        "command_id": uuid.uuid4().hex,
+        "kind": KIND,
+        "event_id": one.task_id,
+        "arrival": found.arrival,
+        "destination": TO_DO,
+        "lifecycle": found.lifecycle,
+        "arguments": json.dumps({"to": "" if one.gives_back else one.person}),
+        "actor": one.person,
+        "reason": reason,
+    }

@@ -3,11 +3,13 @@
 - deadlines: when tasks expire that operators let expire later (`Deadlines.in_force`)
 - derivation: what follows a start event, and the ending of a task
 - derived_events: writes what follows, each event once (`DerivedEvents.step`)
+- due_items: which open items are due (`DueItems.after`)
 - execution: runs the tasks that a relay has claimed
 - four_eyes: who may not answer an item (`another_person`)
 - hosts: the processes in which calls run
 - instances: what has become of an instance, how it is ended or waits longer (`Instances`)
 - item_decisions: what the code of authors says about items
+- item_links: signed links to items (`Links`)
 - items: answers to items that wait for a person (`Items`)
 - known_rows: which instances and identifiers the log has, or ever had
 - opening: what a relay is given (`task_runner`)

@@ -183,7 +183,7 @@ class DerivedEvents:
             seen=seen[0],
         )
         is_read = transitions.after >= transitions.to and events.after >= events.to
-        if is_read and not due and told.at >= now:
+        if is_read and not due and told.has_passed(now):
             return None
         types = self._versions.starting(workflows.number)
         part, starts = self._reader.new_starts(events, types)

@@ -144,6 +144,14 @@ class DueItems:
 
     def _read(self, version: int, written: DueMark) -> None:
         """Learn of all items that are open, as far as memory goes."""
+        found = self._open_behind(written, version)
+        is_cut = len(found) > MOST_HELD
+        self._waiting = [*found[:MOST_HELD]]
+        last = self._waiting[-1] if is_cut else None
+        self._end = last and DueMark(at=last[0], through=last[1])
+
+    def _open_behind(self, written: DueMark, version: int) -> Sequence[Waiting]:
+        """Return the open items that a mark does not pass, and one more than are held at most."""
         of_types = f"event_type in ({literals(self._types)})"
 
         def narrow(frame: DataFrame) -> DataFrame:
@@ -151,27 +159,20 @@ class DueItems:
                 "event_id", "arrival", "cast(created_at as date) as created_date"
             )
             bodies = frame.sparkSession.sql(
-                f"select event_id, _metadata.row_commit_version as arrival, created_date, "
+                "select event_id, _metadata.row_commit_version as arrival, created_date, "
                 "appended_at, cast(get_json_object(cast(payload as string), '$.due_at') "
                 f"as timestamp) as due_at from {self._outbox.tables.events} "
                 f"version as of {version} where {of_types}"
             )
             found = its_open.join(bodies, ["event_id", "arrival", "created_date"])
-            return (
-                found.where(_is_behind(written)).orderBy("due_at", "event_id").limit(MOST_HELD + 1)
-            )
+            behind = found.where(_is_behind(written)).orderBy("due_at", "event_id")
+            return behind.limit(MOST_HELD + 1)
 
         rows = self._standing(narrow).to_pylist()
         ours = self._tasks.ours((row["arrival"], row["appended_at"]) for row in rows)
-        kept = rows[:MOST_HELD]
-        self._end = (
-            DueMark(at=kept[-1]["due_at"], through=kept[-1]["event_id"])
-            if len(rows) > MOST_HELD
-            else None
-        )
-        self._waiting = [
+        return [
             (row["due_at"], row["event_id"], row["arrival"])
-            for row in kept
+            for row in rows
             if (row["arrival"], row["appended_at"]) in ours
         ]
 

@@ -117,7 +117,7 @@ class WriteRange:
     @property
     def has_told_all(self) -> bool:
         """Say whether all items that were due when it was planned have been told to be."""
-        return self.told.at >= self.at
+        return self.told.has_passed(self.at)
 
     def as_plan(self) -> dict[str, Any]:
         """Return it as JSON, but for the instant, which the numbered write has."""

@@ -42,6 +42,14 @@ class DueMark:
         """Return what marks are ordered by; items too, as (due_at, False, task_id)."""
         return self.at, self.through is None, self.through or ""
 
+    def has_passed(self, instant: datetime) -> bool:
+        """Say whether all items are among them that are due by an instant.
+
+        Args:
+            instant: the last that counts.
+        """
+        return DueMark(at=instant).key <= self.key
+
     def passes(self, due_at: datetime, task_id: str) -> bool:
         """Say whether an item is among them.
 

@@ -151,7 +151,9 @@ class DueItems:
         self._end = last and DueMark(at=last[0], through=last[1])
 
     def _open_behind(self, written: DueMark, version: int) -> Sequence[Waiting]:
-        """Return the open items that a mark does not pass, and one more than are held at most."""
+        """Return the open items that a mark does not pass, one more than are held at most, and what
+        only looks like one: whoever reads the tasks finds that out.
+        """
         of_types = f"event_type in ({literals(self._types)})"
 
         def narrow(frame: DataFrame) -> DataFrame:
@@ -160,21 +162,16 @@ class DueItems:
             )
             bodies = frame.sparkSession.sql(
                 "select event_id, _metadata.row_commit_version as arrival, created_date, "
-                "appended_at, cast(get_json_object(cast(payload as string), '$.due_at') "
-                f"as timestamp) as due_at from {self._outbox.tables.events} "
-                f"version as of {version} where {of_types}"
+                "try_cast(get_json_object(cast(payload as string), '$.due_at') as timestamp) "
+                f"as due_at from {self._outbox.tables.events} version as of {version} "
+                f"where {of_types}"
             )
             found = its_open.join(bodies, ["event_id", "arrival", "created_date"])
             behind = found.where(_is_behind(written)).orderBy("due_at", "event_id")
             return behind.limit(MOST_HELD + 1)
 
-        rows = self._standing(narrow).to_pylist()
-        ours = self._tasks.ours((row["arrival"], row["appended_at"]) for row in rows)
-        return [
-            (row["due_at"], row["event_id"], row["arrival"])
-            for row in rows
-            if (row["arrival"], row["appended_at"]) in ours
-        ]
+        rows = self._standing(narrow).select(["due_at", "event_id", "arrival"])
+        return [*zip(*(column.to_pylist() for column in rows.columns), strict=True)]
 
     def _open(self, found: Sequence[Waiting]) -> Sequence[DueItem]:
         """Return those items that are open: no answer in the command log ends them either."""

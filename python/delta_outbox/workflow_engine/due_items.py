@@ -83,10 +83,12 @@ class DueItems:
         goal = max(DueMark(at=now), mark, key=lambda one: one.key)
         if not types:
             return goal, ()
+        if self._end is not None and self._end.key <= mark.key:
+            self._at = None  # others have gone further than memory reaches
         del self._waiting[: self._place_of(written)]
         self._follow(seen, frozenset(types), written)
         if self._end is not None and self._end.key <= goal.key:
-            goal, self._at = self._end, None
+            goal = self._end
         found = self._waiting[self._place_of(mark) : self._place_of(goal)]
         if len(found) > MOST_NEWS:
             found = found[:MOST_NEWS]

@@ -148,6 +148,12 @@ moves = st.tuples(
     late=2,
     held=9,
 )
+# More items are open than the process that begins anew holds in memory.
+@example(
+    played=[("step", 0, 0 * MINUTE, [3 * MINUTE] * 4), ("restart", 0, 0 * MINUTE, [])],
+    late=0,
+    held=2,
+)
 @given(played=st.lists(moves, max_size=25), late=st.integers(0, 2), held=st.integers(2, 9))
 def test_every_item_is_told_once(played: list[Any], late: int, held: int) -> None:
     """Whoever writes, however their clocks differ, whatever they have read when others were faster

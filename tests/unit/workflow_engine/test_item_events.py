@@ -24,7 +24,7 @@ from delta_outbox.workflow_engine.derivation.item_events import (
     told_of_new,
 )
 from delta_outbox.workflow_engine.derivation.starts import MOST_VISITS, WhyIgnored
-from delta_outbox.workflow_engine.execution.link_check import demand_secret
+from delta_outbox.workflow_engine.execution.link_check import demand_secret, warn_of_links
 
 MINUTE = timedelta(minutes=1)
 DUE = NOW + timedelta(hours=1)  # when the items here are due
@@ -188,11 +188,16 @@ def test_an_identifier_that_events_cannot_carry_begins_nothing() -> None:
     assert [] == why(due=None)
 
 
-def test_a_relay_that_cannot_sign_links_is_refused() -> None:
-    """Where items ask for links, the settings must have a secret; else nobody asks for one."""
+def test_a_relay_that_cannot_sign_links_is_refused(caplog: pytest.LogCaptureFixture) -> None:
+    """Where items ask for links, the settings must have a secret, else nobody asks for one; a relay
+    that runs already says so and goes on.
+    """
     asking = plan(1, graph(change(Check, sends_link=True)))
     with pytest.raises(BadSettings, match=r"shipping\.check") as refused:
         demand_secret(asking, None)
     assert "${ENV}" in refused.value.remedy
+    warn_of_links(asking, None)
     demand_secret(asking, "x" * 32)
+    warn_of_links(asking, "x" * 32)
     demand_secret(plan(1, graph()), None)
+    assert ["links_unsigned"] == [one.message for one in caplog.records]

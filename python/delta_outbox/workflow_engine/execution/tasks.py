@@ -36,7 +36,7 @@ from delta_outbox.workflow_engine.execution.attempt_results import attempted, ex
 from delta_outbox.workflow_engine.execution.derivation_loop import DerivationLoop
 from delta_outbox.workflow_engine.execution.histories import Histories
 from delta_outbox.workflow_engine.execution.hosts_in_force import HostsInForce
-from delta_outbox.workflow_engine.execution.link_check import demand_secret
+from delta_outbox.workflow_engine.execution.link_check import demand_secret, warn_of_links
 from delta_outbox.workflow_engine.execution.task_policies import task_policies
 from delta_outbox.workflow_engine.hosts.attempts import AttemptReport, AttemptRequest
 from delta_outbox.workflow_engine.hosts.boot_clock import boot_time
@@ -131,6 +131,7 @@ class Tasks(TaskRunner):
         """
         plan = self._in_force.follow(self._newest.of(WORKFLOWS))
         if plan is not None:
+            warn_of_links(plan, self._outbox.settings.todo.link_secret)
             kept = self._newest.writes[WORKFLOWS].last(FORMER_PLANS)
             former = [Plan(one.number, one.plan) for one in kept if one.number < plan.number]
             self._policies = task_policies([*reversed(former), plan])

@@ -192,7 +192,8 @@ class Story:
         ends: dict[str, set[str]] = defaultdict(set)
         for path in sorted((folder / ".outbox" / "delivered").rglob("*.jsonl")):
             for line in read_lines(path):
-                ends[line["event_type"]].add(json.loads(line["payload"])["order_id"])
+                if line["event_type"].startswith("order."):  # items tell that they are due, too
+                    ends[line["event_type"]].add(json.loads(line["payload"])["order_id"])
         people = list(read_lines(folder / "ledgers" / "people.jsonl"))
         orders = read_lines(folder / "orders.jsonl")
         deaths = read_lines(folder / "ledgers" / "deaths.jsonl")

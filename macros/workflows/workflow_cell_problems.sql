@@ -52,7 +52,7 @@
     {%- elif "choices" in column -%}
         {%- for word in (cell.split("|") if name == "risks" else [cell]) if word.strip() not in column["choices"] -%}
             {%- do delta_outbox.workflow_problem(
-                problems, where, "concerns_no_members", "`" ~ name ~ "` is " ~ delta_outbox.shown(cell) ~ ".",
+                problems, where, column.get("broken", "concerns_no_members"), "`" ~ name ~ "` is " ~ delta_outbox.shown(cell) ~ ".",
                 "Write " ~ ("some" if name == "risks" else "one") ~ " of " ~ column["choices"] | join(", ") ~ "."
             ) -%}
         {%- endfor -%}

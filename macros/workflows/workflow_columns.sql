@@ -13,7 +13,7 @@
             "workflow", "task", "title", "category", "identifier", "expires_seconds", "never_expires_why", "third_party",
             "time_limit_seconds", "settles_within_seconds", "key_valid_for_seconds", "key_never_forgotten_why",
             "why_not_pessimistic", "compromise", "visibility", "necessity", "hurt", "risks", "decided_by", "why", "roles",
-            "due_seconds", "told_apart_by",
+            "due_seconds", "told_apart_by", "tells_opened", "sends_link",
         ],
         "railway_routes": ["workflow", "task", "cause", "outcome", "to_task", "to_event"],
         "railway_contracts": ["workflow", "task", "version", "contract"],

@@ -4,7 +4,7 @@
 
         Result: mapping, name to a mapping: `of`, the categories that have it; `needed`, the rule that asks for it (none: it may be
             empty); `instead`, another column that may stand for it; `span`, what it is called where it is a number of seconds;
-            `choices`, the words that it may hold.
+            `choices`, the words that it may hold; `broken`, the rule that others break, if it is not that of the concerns.
     -#}
     {%- set calls = ["idempotent", "pessimistic_lock", "optimistic_lock", "black_box"] -%}
     {%- set all = calls + ["to_do"] -%}
@@ -38,5 +38,7 @@
         "roles": {"of": ["to_do"], "needed": "roles_missing"},
         "due_seconds": {"of": ["to_do"], "span": "due"},
         "told_apart_by": {"of": ["to_do"]},
+        "tells_opened": {"of": ["to_do"], "choices": ["yes"], "broken": "neither_yes_nor_no"},
+        "sends_link": {"of": ["to_do"], "choices": ["yes"], "broken": "neither_yes_nor_no"},
     }) -}}
 {%- endmacro %}

@@ -60,6 +60,14 @@
         ) -%}
     {%- endfor -%}
 
+    {%- if category == "to_do" and row["sends_link"].strip()
+        and not row["due_seconds"].strip() and not row["tells_opened"].strip() -%}
+        {%- do delta_outbox.workflow_problem(
+            problems, where, "link_in_no_event", "`sends_link` is yes, and no event tells of its items.",
+            "Fill in `due_seconds`, write yes into `tells_opened`, or empty it."
+        ) -%}
+    {%- endif -%}
+
     {%- do delta_outbox.workflow_contract_problems(workflow, where, task, problems) -%}
 
     {%- set fields = delta_outbox.workflow_start_fields(workflow["row"]["start_fields"])

@@ -93,8 +93,9 @@ class Progress:
                 if "undone" in line:
                     self.ends.setdefault("by hand", set()).add(line["undone"])
         for one in new_events(self.folder.home.delivered, self._delivered):
-            order = json.loads(one["payload"])["order_id"]
-            self.ends.setdefault(one["event_type"], set()).add(order)
+            if one["event_type"].startswith("order."):  # items tell that they are due, too
+                order = json.loads(one["payload"])["order_id"]
+                self.ends.setdefault(one["event_type"], set()).add(order)
         undone = self._of("order.compensated") | self._of("by hand")
         over = {*self.ended, *([self.left.order] if self.left and self.left.waits else [])}
         return len(over) == self.orders and self._of("order.cancelled") <= undone

@@ -18,7 +18,7 @@ def link(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     """Make a link. The outbox is not asked: a link to what is no item leads nowhere."""
     from delta_outbox.runtime.home import find_home
     from delta_outbox.runtime.settings_file import load_settings
-    from delta_outbox.todo.pages.links import Links
+    from delta_outbox.workflow_engine.item_links import Links
 
     secret = load_settings(home=find_home().root, path=args.config).todo.link_secret
     if secret is None:

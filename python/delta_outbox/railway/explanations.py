@@ -254,6 +254,14 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "Nobody can answer any more when they are reminded.",
         "Let it expire later, or be due sooner.",
     ),
+    "neither_yes_nor_no": (
+        "What is neither yes nor no would be taken for one of them.",
+        "Write True or False; in a row yes, or nothing.",
+    ),
+    "link_in_no_event": (
+        "A link that no event carries gets to nobody.",
+        "Write `due = timedelta(...)` or `tells_opened = True`.",
+    ),
     "identifier_malformed": (
         "The template cannot be read.",
         "Write text with fields in braces, such as 'refund-{order_id}'.",

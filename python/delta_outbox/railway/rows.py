@@ -75,6 +75,8 @@ COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
         "roles": "Of a To-Do: who may answer, joined by |.",
         "due_seconds": "Of a To-Do: when somebody is reminded.",
         "told_apart_by": "Of a To-Do on a loop: the field by which answers to two visits differ.",
+        "tells_opened": "Of a To-Do: yes, if an event `todo.opened` tells that an item is open.",
+        "sends_link": "Of a To-Do: yes, if its events carry a signed link to the item.",
     },
     "railway_routes": {
         "workflow": "Name of the workflow.",
@@ -257,6 +259,8 @@ def _task(workflow: Graph[Any], task: AnyTask) -> Row:
             "roles": "|".join(sorted(task.roles)),
             "due_seconds": _seconds(task.due) if task.due else "",
             "told_apart_by": _told_apart_by(task),
+            "tells_opened": _yes(task.tells_opened),
+            "sends_link": _yes(task.sends_link),
         }
     return _full("railway_tasks", **cells)
 
@@ -302,6 +306,10 @@ def _seconds(span: timedelta) -> str:
 
 def _json(schema: Mapping[str, Any]) -> str:
     return json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+
+
+def _yes(holds: bool) -> str:
+    return "yes" if holds else ""
 
 
 def _line(text: str) -> str:

@@ -348,7 +348,11 @@ class ToDo(Task[StartT, OutcomeT], Generic[StartT, OutcomeT, ContractT, ReadT]):
     contract: type[ContractT]
     """What an answer must look like."""
     due: timedelta | None = None
-    """When somebody should be reminded."""
+    """When an event `todo.due` tells that somebody should be reminded."""
+    tells_opened: bool = False
+    """Whether an event `todo.opened` tells that an item is open."""
+    sends_link: bool = False
+    """Whether these events carry a signed link to the item, for people without a key."""
     told_apart_by: str | None = None
     """On a loop: the field of the contract by which answers to different visits differ."""
     not_by: tuple[type[ToDo[Any, Any, Any, Any]], ...] = ()

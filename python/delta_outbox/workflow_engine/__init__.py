@@ -3,6 +3,7 @@
 - deadlines: when tasks expire that operators let expire later (`Deadlines.in_force`)
 - derivation: what follows a start event, and the ending of a task
 - derived_events: writes what follows, each event once (`DerivedEvents.step`)
+- due_items: which open items are due (`DueItems.after`)
 - execution: runs the tasks that a relay has claimed
 - four_eyes: who may not answer an item (`another_person`)
 - hosts: the processes in which calls run
@@ -12,6 +13,7 @@
 - item_deliveries: where items stand (`ItemDeliveries`)
 - item_history: what has happened to an item (`history`)
 - item_holds: who takes care of items, as the people who look at them say (`Holds`)
+- item_links: signed links to items (`Links`)
 - items: what people ask of items that wait for them (`Items`)
 - known_rows: which instances and identifiers the log has, or ever had
 - opening: what a relay is given (`task_runner`)

@@ -8,7 +8,8 @@ It is a numbered writer (decision 0077). Which versions of the logs it reads, by
 `workflows` instances begin, and as of which versions it asks what is known, stands in a plan of
 `derived_events`; the rows are appended to the event log under the number of that plan. Whoever
 finds a plan reads the same versions and makes the same rows, and Delta takes them once. Start
-events that begin nothing, and instances that do not go on, are kept in the plan.
+events that begin nothing, and instances that do not go on, are kept in the plan, as are the items
+that are told to be due (decision 0094).
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ import hashlib
 import json
 import logging
 import uuid
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -31,6 +34,9 @@ from delta_outbox.delta.log_writer import ATTEMPTS, COMMITS_LOOKED_AT, LogWriter
 from delta_outbox.delta.numbered_writes import NumberedWrite
 from delta_outbox.workflow_engine.derivation.events import NewEvent
 from delta_outbox.workflow_engine.derivation.follow_ups import Derived, admit, derive
+from delta_outbox.workflow_engine.derivation.item_events import DueMark, told_of_due, told_of_new
+from delta_outbox.workflow_engine.due_items import DueItems
+from delta_outbox.workflow_engine.item_links import Links
 from delta_outbox.workflow_engine.known_rows import KnownRows
 from delta_outbox.workflow_engine.range_reader import RangeReader
 from delta_outbox.workflow_engine.task_reader import WRITER, TaskReader
@@ -102,9 +108,16 @@ class DerivedEvents:
         self._newest = NewestWrites(spark, tables, writers=(WRITER, WORKFLOWS), clock=outbox.clock)
         self._plans = self._newest.writes[WRITER]
         self._versions = WorkflowPlans(self._newest.writes[WORKFLOWS])
+        self._due = DueItems(outbox, tasks=self.tasks)
+        secret = outbox.settings.todo.link_secret
+        self._link = None if secret is None else partial(Links(secret).link, until=None)
         self._done = 0  # number of the plan whose rows are known to be there
         # What was read after the last plan without finding anything.
         self._passed: WriteRange | None = None
+
+    def close(self) -> None:
+        """End its sessions."""
+        self._due.close()
 
     def step(self) -> WrittenEvents:
         """Make one numbered write of what has been committed and not been followed yet.
@@ -134,7 +147,7 @@ class DerivedEvents:
                 return WrittenEvents()
             read, is_all, has_news = found
             derived = self._derive(read) if has_news else Derived()
-            if derived == Derived() and not is_far(last, read):
+            if derived == Derived() and read.has_told_all and not is_far(last, read):
                 self._passed = read
                 return WrittenEvents(more=not is_all)
             plan = self._plans.append_after(
@@ -160,9 +173,18 @@ class DerivedEvents:
             before = self._beginning(workflows) if last is None else WriteRange.of(last)
         transitions = before.transitions.next(latest[0])
         events = before.events.next(latest[1])
-        if transitions.after >= transitions.to and events.after >= events.to:
-            return None
         seen = self._head(self._tables.events), self._head(self._tables.purged)
+        now = self._clock.now()
+        told, due = self._due.after(
+            before.told,
+            before.told if last is None else WriteRange.of(last).told,
+            now=now,
+            types=self._versions.becoming_due(workflows.number),
+            seen=seen[0],
+        )
+        is_read = transitions.after >= transitions.to and events.after >= events.to
+        if is_read and not due and told.has_passed(now):
+            return None
         types = self._versions.starting(workflows.number)
         part, starts = self._reader.new_starts(events, types)
         ended_part, endings = self._reader.new_endings(transitions, seen)
@@ -171,10 +193,12 @@ class DerivedEvents:
             transitions=ended_part,
             workflows=workflows.number,
             seen=seen,
-            at=self._clock.now(),
+            at=now,
+            told=told,
+            due=tuple(due),
         )
-        is_all = (part, ended_part) == (events, transitions)
-        return read, is_all, bool(starts or endings)
+        is_all = (part, ended_part) == (events, transitions) and read.has_told_all
+        return read, is_all, bool(starts or endings or due)
 
     def _beginning(self, workflows: NumberedWrite) -> WriteRange:
         """Return a range that ends where workflows were put into force first: what came before
@@ -196,15 +220,24 @@ class DerivedEvents:
             workflows=first.number,
             seen=(version, 0),
             at=first.planned_at,
+            told=DueMark(at=first.planned_at),
         )
 
     def _derive(self, read: WriteRange) -> Derived:
         """Return what is to be written; whoever reads the same range finds the same."""
         starts = self._reader.starts(read, self._versions.starting(read.workflows))
         ended = self._reader.ended(read)
-        plans = self._versions.of({read.workflows} | {one.task.plan for one in ended})
+        due = self._reader.due(read)
+        of_tasks = {one.plan for one in (*(one.task for one in ended), *due.values())}
+        plans = self._versions.of({read.workflows} | of_tasks)
         derived = derive(starts, ended, plans, read.workflows)
-        return admit(derived, *self._known.known(derived, read))
+        admitted = admit(derived, *self._known.known(derived, read))
+        opened = [one.opens for one in admitted.rows if one.opens is not None]
+        told = (
+            *told_of_new(opened, plans, read.told, read.at, self._link),
+            *told_of_due(due.items(), plans, read.at, self._link),
+        )
+        return replace(admitted, told=told)
 
     def _finish(self, plan: NumberedWrite) -> WrittenEvents:
         """Write the rows of a plan that somebody has made, if they are not there."""
@@ -216,9 +249,9 @@ class DerivedEvents:
 
     def _write(self, plan: NumberedWrite, derived: Derived) -> WrittenEvents:
         """Write the rows of a plan; where somebody else has, Delta takes none."""
-        count = len(derived.rows)
+        count = len(derived.events)
         if count:
-            rows = _rows([one.row for one in derived.rows], plan.planned_at)
+            rows = _rows(derived.events, plan.planned_at)
             reach("derived.before")
             try:
                 tag = f"{rows_begin(plan)}{uuid.uuid4().hex}"
@@ -284,13 +317,13 @@ def new_plan(read: WriteRange, derived: Derived) -> dict[str, Any]:
     """
 
     def kept(span: Span) -> int:
-        return span.after if derived.rows else span.to
+        return span.after if derived.events else span.to
 
     return {
         "events": {"to": kept(read.events)},
         "transitions": {"to": kept(read.transitions)},
         "range": read.as_plan(),
-        "rows": len(derived.rows),
+        "rows": len(derived.events),
         "ignored": [asdict(one) for one in derived.ignored],
         "stranded": [asdict(one) for one in derived.stranded],
     }
@@ -307,7 +340,7 @@ def rows_begin(plan: NumberedWrite) -> str:
     return f"{APP_ID}/{plan.number}/{hashlib.sha256(text.encode()).hexdigest()[:12]}/"
 
 
-def _rows(events: list[NewEvent], at: datetime) -> pa.Table:
+def _rows(events: Sequence[NewEvent], at: datetime) -> pa.Table:
     rows = [
         {
             "event_id": one.event_id,

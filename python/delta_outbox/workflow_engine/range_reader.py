@@ -18,8 +18,9 @@ from delta_outbox.delta.files.event_files import VERSION
 from delta_outbox.delta.log_reader import LogReader, changes
 from delta_outbox.lifecycle.states import OUTCOME_REASONS, Reason, State
 from delta_outbox.runtime.statements import Statements
-from delta_outbox.workflow_engine.derivation.events import StartEvent
+from delta_outbox.workflow_engine.derivation.events import StartEvent, TaskEvent
 from delta_outbox.workflow_engine.derivation.follow_ups import Ended
+from delta_outbox.workflow_engine.derivation.item_events import DueItem
 from delta_outbox.workflow_engine.known_rows import KnownRows
 from delta_outbox.workflow_engine.task_reader import UNKNOWN_SIZE, TaskReader, literals
 from delta_outbox.workflow_engine.write_range import (
@@ -186,6 +187,18 @@ class RangeReader:
             for row in endings
             if _place(row) in tasks
         ]
+
+    def due(self, write: WriteRange) -> Mapping[DueItem, TaskEvent]:
+        """Return the items that a numbered write tells to be due.
+
+        Args:
+            write: its range.
+        """
+        if not write.due:
+            return {}
+        places = {one: (one.task_id, one.arrival) for one in write.due}
+        read = self._tasks.read(places.values(), version=write.seen[0])
+        return {one: read[place] for one, place in places.items() if place in read}
 
     def _new(
         self,

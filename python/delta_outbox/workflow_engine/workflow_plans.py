@@ -11,11 +11,13 @@ from delta_outbox.core.tables import Tables
 from delta_outbox.delta.commit_history import CommitHistory
 from delta_outbox.delta.log_reader import LogReader
 from delta_outbox.delta.numbered_writes import NumberedWrite, NumberedWrites
+from delta_outbox.workflow_engine.derivation.events import task_type
 from delta_outbox.workflow_engine.derivation.plans import Plan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+FORMER_PLANS: Final = 100  # whose tasks are served that the newest no longer has
 WORKFLOWS: Final = "workflows"
 """The writer that keeps the rows of workflows."""
 
@@ -103,6 +105,7 @@ class WorkflowPlans:
     def __init__(self, writes: NumberedWrites) -> None:
         self._writes = writes
         self._plans: dict[int, Plan] = {}
+        self._due: tuple[int, frozenset[str]] = 0, frozenset()
 
     def plan(self, number: int) -> Plan | None:
         """Return a plan, None if there is none of this number.
@@ -135,3 +138,23 @@ class WorkflowPlans:
         plan = self.plan(number)
         versions = plan.versions.values() if plan is not None else ()
         return frozenset(one.routing.row["starts_on"] for one in versions)
+
+    def becoming_due(self, number: int) -> frozenset[str]:
+        """Return the event types of the items that become due, by a plan or one of those before
+        it: their instances go on by them.
+
+        Args:
+            number: of the plan.
+        """
+        known, types = self._due
+        if known < number:
+            kept = [one for one in self._writes.last(FORMER_PLANS) if known < one.number <= number]
+            found = (
+                task_type(version.routing.workflow, task)
+                for one in kept
+                for version in Plan(one.number, one.plan).versions.values()
+                for task, row in version.routing.tasks.items()
+                if row["due_seconds"]
+            )
+            self._due = number, types | frozenset(found)
+        return self._due[1]

@@ -8,7 +8,9 @@ from datetime import datetime
 from typing import Any, Final
 
 from delta_outbox.core.byte_bounds import AT_ONCE
+from delta_outbox.core.instants import iso_text
 from delta_outbox.delta.numbered_writes import NumberedWrite
+from delta_outbox.workflow_engine.derivation.item_events import DueItem, DueMark
 
 MOST_NEWS: Final = 1_000  # start events of one write, and endings of tasks
 MOST_BYTES: Final = AT_ONCE  # of either; one alone may have more
@@ -100,6 +102,8 @@ class WriteRange:
         workflows: number of the plan by which instances begin.
         seen: versions of the event log and of `outbox_purged` by which it is known what is there.
         at: when it was planned; what it writes was appended then.
+        told: how far items are told to be due, once it is written.
+        due: items that were opened before, and are told to be due.
     """
 
     events: Span
@@ -107,6 +111,13 @@ class WriteRange:
     workflows: int
     seen: tuple[int, int]
     at: datetime
+    told: DueMark
+    due: tuple[DueItem, ...] = ()
+
+    @property
+    def has_told_all(self) -> bool:
+        """Say whether all items that were due when it was planned have been told to be."""
+        return self.told.has_passed(self.at)
 
     def as_plan(self) -> dict[str, Any]:
         """Return it as JSON, but for the instant, which the numbered write has."""
@@ -116,6 +127,8 @@ class WriteRange:
             "transitions": asdict(self.transitions),
             "workflows": self.workflows,
             "seen": {"events": events, "purged": purged},
+            "told": {"at": iso_text(self.told.at), "through": self.told.through},
+            "due": [one.as_plan() for one in self.due],
         }
 
     @classmethod
@@ -126,10 +139,13 @@ class WriteRange:
             write: its plan has what `as_plan` returned.
         """
         plan: Mapping[str, Any] = write.plan["range"]
+        told = plan["told"]
         return cls(
             events=Span(**plan["events"]),
             transitions=Span(**plan["transitions"]),
             workflows=plan["workflows"],
             seen=(plan["seen"]["events"], plan["seen"]["purged"]),
             at=write.planned_at,
+            told=DueMark(at=datetime.fromisoformat(told["at"]), through=told["through"]),
+            due=tuple(DueItem.of(one) for one in plan["due"]),
         )

@@ -275,6 +275,16 @@ CASES = {
         "check",
         "due after 1 day, when it has expired",
     ),
+    "neither_yes_nor_no": (
+        graph(change(Check, tells_opened="no")),
+        "check",
+        "`tells_opened` is 'no'",
+    ),
+    "link_in_no_event": (
+        graph(change(Check, due=None, sends_link=True)),
+        "check",
+        "no event tells of its items",
+    ),
     "identifier_reserved": (
         graph(change(Pack, identifier="workflow:other/{parcel_id}-{visit}")),
         "pack",
@@ -691,6 +701,7 @@ def test_every_text_of_a_row_is_tried_as_null() -> None:
     """No column of text is left out above; numbers and closed lists cannot be `null`."""
     closed = {"version", "category", "compromise", "visibility", "necessity", "hurt", "risks"}
     closed |= {"hash", "cause", "contract", "start_contract", "to_task", "told_apart_by"}
+    closed |= {"tells_opened", "sends_link"}
     texts = {
         name
         for columns in COLUMNS.values()

@@ -340,6 +340,11 @@ CASES: dict[str, list[tuple[Callable[[Rows], Any], str]]] = {
     ],
     "due_out_of_range": [(task("check", due_seconds="0"), "check")],
     "due_after_expiry": [(task("check", due_seconds="86400"), "check")],
+    "neither_yes_nor_no": [
+        (task("check", tells_opened="no"), "check"),
+        (task("check", sends_link="true"), "check"),
+    ],
+    "link_in_no_event": [(task("check", due_seconds="", sends_link="yes"), "check")],
     "contract_missing": [
         (without("railway_contracts"), "check"),
         (twice("railway_contracts"), "check"),

@@ -16,6 +16,7 @@ from delta_outbox.lifecycle.states import OUTCOME_REASONS, REASONS
 from delta_outbox.operations.maintenance.file_retention import oldest_positions
 from delta_outbox.workflow_engine.derivation.events import StartEvent
 from delta_outbox.workflow_engine.derivation.follow_ups import KnownInstance, admit, derive
+from delta_outbox.workflow_engine.derivation.item_events import DueMark
 from delta_outbox.workflow_engine.derived_events import MOST_UNWRITTEN, is_far, new_plan, rows_begin
 from delta_outbox.workflow_engine.range_reader import is_ending
 from delta_outbox.workflow_engine.task_reader import is_made_by
@@ -25,7 +26,8 @@ from delta_outbox.workflow_engine.write_range import Span, WriteRange
 def read(after: int, to: int, at: datetime = NOW) -> WriteRange:
     """Return a range of events, and as many transitions."""
     span = Span(after=after, to=to)
-    return WriteRange(events=span, transitions=span, workflows=1, seen=(90, 1), at=at)
+    told = DueMark(at=at)
+    return WriteRange(events=span, transitions=span, workflows=1, seen=(90, 1), at=at, told=told)
 
 
 def written(number: int, planned: dict[str, Any], at: datetime = NOW) -> NumberedWrite:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from delta_outbox.delta.numbered_writes import NumberedWrite
 from delta_outbox.workflow_engine import write_range
+from delta_outbox.workflow_engine.derivation.item_events import DueItem, DueMark
 from delta_outbox.workflow_engine.write_range import News, Span, WriteRange
 
 WHOLE = Span(after=10, to=14)
@@ -34,6 +35,11 @@ def test_a_range_comes_back_from_its_plan() -> None:
         workflows=2,
         seen=(20, 1),
         at=datetime(2026, 11, 27, 12, 0, 0, 123_456, tzinfo=UTC),
+        told=DueMark(at=datetime(2026, 11, 27, 11, 59, 0, 654_321, tzinfo=UTC), through="é"),
+        due=(
+            DueItem(task_id="é", arrival=3, expires_at=datetime(2026, 12, 1, tzinfo=UTC)),
+            DueItem(task_id="b", arrival=4, assigned_to="ann"),
+        ),
     )
     plan = json.loads(json.dumps({"range": read.as_plan()}))
     assert read == WriteRange.of(NumberedWrite(number=1, plan=plan, planned_at=read.at))

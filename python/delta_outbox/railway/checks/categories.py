@@ -231,3 +231,22 @@ def to_dos(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Finding]:
                 f"it is due after {duration(task.due)}, when it has expired.",
                 "Let it expire later, or be due sooner.",
             )
+
+
+def item_events(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Finding]:
+    """What events tell of items is said by yes or no, and a link has an event that carries it."""
+    if not issubclass(task, ToDo):
+        return
+    for name in ("tells_opened", "sends_link"):
+        if not isinstance(getattr(task, name), bool):
+            yield (
+                "neither_yes_nor_no",
+                f"`{name}` is {getattr(task, name)!r}.",
+                "Write True or False.",
+            )
+    if task.sends_link and task.due is None and not task.tells_opened:
+        yield (
+            "link_in_no_event",
+            "`sends_link` is set, and no event tells of its items.",
+            "Write `due = timedelta(...)` or `tells_opened = True`.",
+        )

@@ -21,7 +21,6 @@ from delta_outbox.todo.desk import HELD_BY, BadQuestion, Desk, ItemDetail, ItemF
 from delta_outbox.todo.pages import wording
 from delta_outbox.todo.pages.fields import human
 from delta_outbox.todo.pages.form import Form, Texts, is_filled_in_by, sentence
-from delta_outbox.todo.pages.links import PATH as LINK_PATH
 from delta_outbox.todo.pages.rendering import STATIC, anchor
 from delta_outbox.todo.pages.visits import (
     HEADERS,
@@ -38,6 +37,7 @@ from delta_outbox.workflow_engine.four_eyes import SamePerson
 from delta_outbox.workflow_engine.item_answers import AnsweredAlready, AnsweredTooLate
 from delta_outbox.workflow_engine.item_decisions import BadAnswer, UndecidedAnswer
 from delta_outbox.workflow_engine.item_holds import HeldByAnother, NotOpen
+from delta_outbox.workflow_engine.item_links import PATH as LINK_PATH
 
 logger: Final = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from delta_outbox.todo.pages.links import Signer
+from delta_outbox.workflow_engine.item_links import Signer
 
 COOKIE: Final = "outbox_todo"
 LIFE: Final = timedelta(hours=12)  # of a session

@@ -17,12 +17,12 @@ from delta_outbox.core.settings import TodoSettings
 from delta_outbox.todo.credentials import Credentials, Unrecognised
 from delta_outbox.todo.limits import TooLarge, TooSlow, body_of
 from delta_outbox.todo.pages.form import PREFIX, Texts
-from delta_outbox.todo.pages.links import LEAST_SECRET, Links
-from delta_outbox.todo.pages.links import PATH as LINK_PATH
 from delta_outbox.todo.pages.rendering import Templates
 from delta_outbox.todo.pages.sessions import COOKIE, LIFE, Session, Sessions
 from delta_outbox.todo.pages.wording import HOME, Note
 from delta_outbox.todo.people import Person
+from delta_outbox.workflow_engine.item_links import LEAST_SECRET, Links
+from delta_outbox.workflow_engine.item_links import PATH as LINK_PATH
 
 MOST_FIELDS: Final = 1000  # of a form
 SIGN_IN: Final = "/todo/sign-in"

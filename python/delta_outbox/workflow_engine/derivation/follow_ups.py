@@ -79,11 +79,13 @@ class Next:
         row: for the log.
         task: that begins the instance, or has ended.
         start: the event that begins the instance; None if a task has ended.
+        opens: the task that the row is; None if it ends the instance.
     """
 
     row: NewEvent
     task: TaskEvent
     start: StartEvent | None = None
+    opens: TaskEvent | None = None
 
     @property
     def number(self) -> int:
@@ -116,11 +118,18 @@ class Derived:
         rows: for the log of events.
         ignored: start events that begin nothing.
         stranded: instances that do not go on.
+        told: events that tell of items, for the log as well.
     """
 
     rows: tuple[Next, ...] = ()
     ignored: tuple[IgnoredStart, ...] = ()
     stranded: tuple[Stranded, ...] = ()
+    told: tuple[NewEvent, ...] = ()
+
+    @property
+    def events(self) -> tuple[NewEvent, ...]:
+        """Return all that is to be written."""
+        return (*(one.row for one in self.rows), *self.told)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -156,15 +165,16 @@ def derive(
             if isinstance(first, IgnoredStart):
                 ignored_starts.append(first)
             else:
-                rows.append(Next(row=first.row(), task=first, start=event))
+                rows.append(Next(row=first.row(), task=first, start=event, opens=first))
     for one in sorted(ended, key=lambda each: each.position):
         try:
             after = follow(one, plans)
         except LeadsNowhere as error:
             stranded.append(_stranded(one.task, str(error)))
         else:
+            opens = after if isinstance(after, TaskEvent) else None
             row = after.row() if isinstance(after, TaskEvent) else after
-            rows.append(Next(row=row, task=one.task))
+            rows.append(Next(row=row, task=one.task, opens=opens))
     return Derived(rows=tuple(rows), ignored=tuple(ignored_starts), stranded=tuple(stranded))
 
 

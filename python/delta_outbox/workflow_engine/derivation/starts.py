@@ -20,6 +20,7 @@ from delta_outbox.workflow_engine.derivation.events import (
     instance_key,
     task_type,
 )
+from delta_outbox.workflow_engine.derivation.item_events import event_types, item_event_id
 from delta_outbox.workflow_engine.derivation.plans import Version
 
 MOST_VISITS: Final = 10**9
@@ -121,7 +122,7 @@ def begin(event: StartEvent, version: Version) -> TaskEvent | IgnoredStart:
                 f"The identifier of {task} would begin with '{RESERVED}', as those of the "
                 "events that end instances do.",
             )
-    for what, text in _names(routing.workflow, instance, of_tasks):
+    for what, text in _names(routing, instance, of_tasks):
         if not text.strip() or len(text.encode()) > MAX_ID_BYTES or _CONTROL.search(text):
             return ignored(
                 event,
@@ -178,10 +179,14 @@ def _text(value: Any) -> str | None:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _names(workflow: str, instance: str, of_tasks: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _names(
+    routing: Routing, instance: str, of_tasks: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
     """Yield every text that would name a row of an instance, after what it names."""
     yield "the instance", instance
-    yield "the instance", instance_key(workflow, instance)
+    yield "the instance", instance_key(routing.workflow, instance)
     for task, identifier in of_tasks.items():
         yield task, identifier
-        yield task, task_type(workflow, task)
+        yield task, task_type(routing.workflow, task)
+        for event_type in event_types(routing.tasks[task]):
+            yield task, item_event_id(event_type, identifier)

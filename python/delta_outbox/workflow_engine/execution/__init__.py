@@ -6,6 +6,7 @@
 - derivation_loop: writes what follows, beside the relay
 - histories: what the log says of earlier attempts
 - hosts_in_force: the hosts of a relay, and the workflows that they were held against
+- link_check: whether the links of items can be signed
 - task_policies: the delivery policies of tasks
 - tasks: reads, attempts, answers
 """

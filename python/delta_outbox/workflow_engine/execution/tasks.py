@@ -36,12 +36,18 @@ from delta_outbox.workflow_engine.execution.attempt_results import attempted, ex
 from delta_outbox.workflow_engine.execution.derivation_loop import DerivationLoop
 from delta_outbox.workflow_engine.execution.histories import Histories
 from delta_outbox.workflow_engine.execution.hosts_in_force import HostsInForce
+from delta_outbox.workflow_engine.execution.link_check import demand_secret, warn_of_links
 from delta_outbox.workflow_engine.execution.task_policies import task_policies
 from delta_outbox.workflow_engine.hosts.attempts import AttemptReport, AttemptRequest
 from delta_outbox.workflow_engine.hosts.boot_clock import boot_time
 from delta_outbox.workflow_engine.hosts.call import Setup
 from delta_outbox.workflow_engine.hosts.pool import HostPool
-from delta_outbox.workflow_engine.workflow_plans import WORKFLOWS, NewestWrites, WorkflowPlans
+from delta_outbox.workflow_engine.workflow_plans import (
+    FORMER_PLANS,
+    WORKFLOWS,
+    NewestWrites,
+    WorkflowPlans,
+)
 
 logger: Final = logging.getLogger(__name__)
 
@@ -49,7 +55,6 @@ AT_ONCE: Final = 1000  # tasks of a third party without a limit of its own
 PAUSE: Final = 5.0  # seconds, until a task is tried again that this relay could not attempt
 # twin: macros/requests/task_targets.sql::task_targets
 NEVER: Final = datetime(2261, 12, 31, tzinfo=UTC)  # nanoseconds reach into the year 2262
-FORMER_PLANS: Final = 100  # whose tasks are served that the newest no longer has
 READERS: Final = 2  # threads that read what was claimed
 
 
@@ -82,6 +87,9 @@ class Tasks(TaskRunner):
         outbox: the store.
         setup: what hosts are started with.
         start_hosts: starts them.
+
+    Raises:
+        BadSettings: items of the workflows in force ask for links, and nothing signs them.
     """
 
     def __init__(
@@ -107,6 +115,9 @@ class Tasks(TaskRunner):
         self._items: set[str] = set()  # event types of what waits for a person
         self._unread: Counter[str] = Counter()  # by event type; claimed and not submitted yet
         self._lock = Lock()
+        in_force = self._newest.of(WORKFLOWS)
+        if in_force is not None:
+            demand_secret(Plan(in_force.number, in_force.plan), outbox.settings.todo.link_secret)
         self._loop = DerivationLoop(self._derive)
 
     # --- what may be claimed -----------------------------------------------------------------
@@ -120,6 +131,7 @@ class Tasks(TaskRunner):
         """
         plan = self._in_force.follow(self._newest.of(WORKFLOWS))
         if plan is not None:
+            warn_of_links(plan, self._outbox.settings.todo.link_secret)
             kept = self._newest.writes[WORKFLOWS].last(FORMER_PLANS)
             former = [Plan(one.number, one.plan) for one in kept if one.number < plan.number]
             self._policies = task_policies([*reversed(former), plan])
@@ -327,6 +339,7 @@ class Tasks(TaskRunner):
     def close(self) -> None:
         """End what runs. All that was started has an answer when this returns."""
         self._loop.close()
+        self._derived.close()
         self._readers.shutdown()
         self._in_force.close()
 

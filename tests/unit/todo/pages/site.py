@@ -17,7 +17,7 @@ from delta_outbox.core.settings import TodoSettings
 from delta_outbox.todo.app import create_app
 from delta_outbox.todo.credentials import Credentials, KeyRing
 from delta_outbox.todo.desk import Desk
-from delta_outbox.todo.pages.links import Links
+from delta_outbox.workflow_engine.item_links import Links
 
 SECRET = "a secret of tests, which is long enough"
 EVIL = "<script>document.title = 'taken'</script><img src=x onerror=\"document.title='taken'\">"

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.todo.pages.site import SECRET
 
 from delta_outbox.cli.main import main
-from delta_outbox.todo.pages.links import Links
+from delta_outbox.workflow_engine.item_links import Links
 
 
 @pytest.fixture

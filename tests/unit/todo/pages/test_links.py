@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_outbox.core.errors import BadSettings
-from delta_outbox.todo.pages.links import Links, Signer
+from delta_outbox.workflow_engine.item_links import Links, Signer
 
 SECRET = "of forty characters, which is long enough"
 NOW = datetime(2026, 11, 28, 12, tzinfo=UTC)

@@ -1,10 +1,10 @@
 {% macro perform_task_request(kind, given) -%}
     {#-
-        Perform `dbt run-operation extend_tasks|cancel_instances|assign_items`: check, refresh, show, and append unless it is a dry run. What
+        Perform `dbt run-operation extend_tasks|cancel_instances|assign_items|accept_late`: check, refresh, show, and append unless it is a dry run. What
         is shown is JSON in ASCII: data cannot steer the terminal.
 
         Arguments:
-            kind: extend, cancel or assign
+            kind: extend, cancel, assign or accept_late
             given: mapping, name of the argument to what came
     -#}
     {%- if execute -%}

@@ -186,6 +186,18 @@ class Routing:
             facts=facts_after(place, ending),
         )
 
+    def tasks_after(self, task: str) -> list[str]:
+        """Return the tasks to which the outcomes of a task lead.
+
+        Args:
+            task: its name.
+        """
+        return [
+            row["to_task"]
+            for (name, _), row in self._targets.items()
+            if name == task and row["to_task"]
+        ]
+
     def is_to_do(self, task: str) -> bool:
         """Say whether a task waits for somebody.
 

@@ -202,7 +202,7 @@ class DerivedEvents:
         """Return what is to be written; whoever reads the same range finds the same."""
         starts = self._reader.starts(read, self._versions.starting(read.workflows))
         ended = self._reader.ended(read)
-        plans = self._versions.of({read.workflows} | {one.task.plan for one in ended})
+        plans = self._versions.of({read.workflows, *(plan for one in ended for plan in one.plans)})
         derived = derive(starts, ended, plans, read.workflows)
         return admit(derived, *self._known.known(derived, read))
 

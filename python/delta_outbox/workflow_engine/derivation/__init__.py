@@ -12,6 +12,7 @@ again.
 - events: the rows of the log that are read and made
 - follow_ups: what follows the ending of a task; `derive` and `admit`
 - instance_states: where an instance stands, as a fold over its rows
+- moves: where an operator lets an open instance go on
 - plans: the versions of workflows that a numbered write keeps
 - starts: which instance a start event begins, or why none
 """

@@ -21,7 +21,7 @@
     {%- if kind in ["accept_late", "migrate"] %},
 
     unsure as (
-        {{ delta_outbox.unsure_tasks(source("outbox", "outbox_transitions")) | indent(8) }}
+        {{ delta_outbox.unsure_tasks(source("outbox", "outbox_transitions"), state) | indent(8) }}
     )
     {%- endif %}
     {%- if kind == "accept_late" %},

@@ -20,7 +20,7 @@
             arguments,
             named_struct('version', _metadata.row_commit_version, 'command_id', command_id) as position
         from {{ source("outbox", "outbox_commands") }}
-        where kind in ('extend', 'kill') and event_id is not null
+        where event_id is not null and (kind = 'extend' or (kind = 'kill' and lifecycle = 0))
     ) as c
     group by c.event_id, c.arrival
 {%- endmacro %}

@@ -1,10 +1,13 @@
-{% macro unsure_tasks(transitions) -%}
+{% macro unsure_tasks(transitions, state) -%}
     {#-
-        The tasks of which an attempt without a known result is on record: it may have acted.
+        The open tasks of which an attempt without a known result is on record: each may have acted. The transition log is read
+        from the day on which the oldest of them was triggered, and from one more before it, for clocks may differ.
 
         twin: python/delta_outbox/workflow_engine/move_reader.py::_UNSURE
 
-        Argument: relation, the transition log.
+        Arguments:
+            transitions: relation, the transition log
+            state: relation, the projection at a version
         Columns: event_id, arrival.
     -#}
     select distinct
@@ -15,4 +18,12 @@
         reason in ('unknown', 'crashed', 'lease_expired')
         and destination <> 'todo'
         and lifecycle = 0
+        and occurred_date >= (
+            select cast(min(created_at) as date) - interval 1 day
+            from {{ state }}
+            where
+                {{ delta_outbox.is_reserved("event_type") }}
+                and state in ('PENDING', 'CLAIMED')
+                and destination not in ('', 'todo')
+        )
 {%- endmacro %}

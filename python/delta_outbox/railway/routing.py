@@ -176,7 +176,7 @@ class Routing:
             return Event(event_type=self.row["default_exit"])
         to = self._targets.get((place.task, outcome))
         if to is None:
-            raise LeadsNowhere(f"{self.workflow}.{place.task} has no outcome '{outcome}'.")
+            raise LeadsNowhere(f"{self.workflow}.{place.task} has no outcome {outcome!r}.")
         if to["to_event"]:
             return Event(event_type=to["to_event"])
         task = to["to_task"]

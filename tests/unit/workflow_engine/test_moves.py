@@ -73,13 +73,16 @@ def test_a_late_answer_is_accepted_once() -> None:
     again = log.task("shipping-check-p-1-2")
     assert ("shipping-label-p-1-1",) == again.accepted
     told = [one.message for one in log.write(ended=[killed(again, move)]).stranded]
-    assert ["The late answer to shipping-label-p-1-1 was accepted before."] == told
+    assert ["The late answer to 'shipping-label-p-1-1' was accepted before."] == told
 
 
 @pytest.mark.parametrize(
     ("move", "message"),
     [
         (replace(LATE, outcome="flown"), "shipping.label has no outcome 'flown'."),
+        (replace(LATE, outcome="\ud800"), r"shipping.label has no outcome '\ud800'."),
+        (replace(LATE, task="\ud800"), r"The instance has never come to '\ud800'."),
+        (OtherVersion(plan=1, task="\ud800"), r"Plan 1 of shipping has no task '\ud800'."),
         (replace(LATE, task="fly"), "The instance has never come to 'fly'."),
         (replace(LATE, task="tell", outcome="told"), "The instance has never come to 'tell'."),
         (replace(LATE, outcome="unclear", data="[]"), "Its data is no JSON object."),
@@ -88,7 +91,9 @@ def test_a_late_answer_is_accepted_once() -> None:
     ],
 )
 def test_a_move_that_leads_nowhere_is_told(move: Move, message: str) -> None:
-    """A command by hand that cannot be followed moves nothing: a person must look."""
+    """A command by hand that cannot be followed moves nothing: a person must look. What is told can
+    be written, whatever texts the command has.
+    """
     log, check = at_check()
     derived = log.write(ended=[killed(check, move)])
     assert [message] == [one.message for one in derived.stranded]
@@ -166,6 +171,8 @@ def test_what_a_kill_says_of_where_to_go() -> None:
         '{"late": 1}',
         '{"to": {"plan": "2", "task": "pay"}}',
         '{"to": {"plan": true, "task": "pay"}}',
+        '{"to": {"plan": 0, "task": "pay"}}',
+        f'{{"to": {{"plan": {2**63}, "task": "pay"}}}}',
         '{"to": {"plan": 2}}',
         '{"late": {"task_id": "a", "task": "b", "outcome": "c", "data": "{}"}, "to": {}}',
     ):

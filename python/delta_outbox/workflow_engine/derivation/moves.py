@@ -26,6 +26,7 @@ from delta_outbox.workflow_engine.derivation.starts import CannotBegin, check_na
 
 MOVED: Final = "moved"
 """What stands as the outcome of a task that was ended because its instance goes on elsewhere."""
+_MOST_PLAN: Final = 2**63 - 1  # what the log can hold as a number
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,7 +90,9 @@ def move_of(arguments: str | None) -> Move | None:
             "data": str(data),
         }, None:
             return LateAnswer(task_id=task_id, task=task, outcome=outcome, data=data)
-        case None, {"plan": int(plan), "task": str(task)} if not isinstance(plan, bool):
+        case None, {"plan": int(plan), "task": str(task)} if (
+            0 < plan <= _MOST_PLAN and not isinstance(plan, bool)
+        ):
             return OtherVersion(plan=plan, task=task)
     raise LeadsNowhere("The command does not say where the instance goes on.")
 
@@ -110,7 +113,7 @@ def moved(task: TaskEvent, move: Move, plans: Plans) -> tuple[TaskEvent, Place |
         return _by_late_answer(task, move, plans)
     version = version_of(plans, move.plan, task.workflow)
     if move.task not in version.routing.tasks:
-        raise LeadsNowhere(f"Plan {move.plan} of {task.workflow} has no task '{move.task}'.")
+        raise LeadsNowhere(f"Plan {move.plan} of {task.workflow} has no task {move.task!r}.")
     try:
         fields = fields_of(task.origin.payload.encode(), version)
         check_names(version.routing, task.instance, fields)
@@ -127,9 +130,9 @@ def _by_late_answer(
 ) -> tuple[TaskEvent, Place | Event]:
     routing = routing_of(plans, task.plan, task.workflow)
     if late.task_id in task.accepted:
-        raise LeadsNowhere(f"The late answer to {late.task_id} was accepted before.")
+        raise LeadsNowhere(f"The late answer to {late.task_id!r} was accepted before.")
     if late.task not in routing.tasks or late.task not in task.place.visits:
-        raise LeadsNowhere(f"The instance has never come to '{late.task}'.")
+        raise LeadsNowhere(f"The instance has never come to {late.task!r}.")
     ending = TaskEnding(cause="decided", outcome=chosen(late.outcome), data=data_of(late.data))
     to = routing.after(replace(task.place, task=late.task), ending)
     return replace(task, accepted=(*task.accepted, late.task_id)), to

@@ -160,7 +160,8 @@ def command(store: Store, task_id: str, kind: str, arguments: str) -> str:
 def test_open_instances_are_moved_to_another_version(store: Store) -> None:
     """A preview tells who goes where under which identifier, and who stays and why: whose task is
     not mapped, is attempted, or may have acted. No identifier is used twice. Who was moved goes by
-    the version from then on, and `show` says by whom, why, from where and where to.
+    the version from then on, and `show` says by whom, why, from where and where to. Of answers
+    that come too late after all, the one to the last visit counts.
     """
     append(store, ["search-m2-1"], claimed(), ended("PENDING", "unknown"))
     append(store, ["search-m3-1"], claimed())
@@ -205,6 +206,14 @@ def test_open_instances_are_moved_to_another_version(store: Store) -> None:
     assert ("search", 1, "confirm", 3, "ann", WHO["reason"]) == tuple(
         move[name]
         for name in ("from_task", "from_version", "to_task", "to_version", "actor", "reason")
+    )
+    append(store, ["confirm-m1-2"], claimed(TO_DO), ended("PUBLISHED", "expired", outcome="gone"))
+    follow(store)
+    for task_id in ("confirm-m1-2", "confirm-m1"):
+        answer(store, task_id)
+    (late,) = instances.accept_late(["m1"], **WHO).tasks
+    assert ("search", "confirm-m1-2", "thank") == tuple(
+        late[name] for name in ("task", "late_task_id", "goes_to")
     )
     outbox.close()
 

@@ -133,6 +133,31 @@ def test_dbt_keeps_the_same_rules(data: st.DataObject, kind: str) -> None:
     assert by_python(kind, arguments) == by_dbt(kind, arguments)
 
 
+class Operations(Macros):
+    """The operations of dbt, of which each request is checked and goes no further."""
+
+    def perform_task_request(self, kind: str, given: dict[str, Any]) -> None:
+        """Check a request."""
+        problems: list[str] = []
+        self.check_task_request(kind, given, {}, problems)
+        assert [] == problems
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("accept_late", {}),
+        ("assign_items", {"to": "ann"}),
+        ("cancel_instances", {}),
+        ("extend_tasks", {"by_seconds": 1}),
+    ],
+)
+def test_operations_of_dbt_name_every_argument(name: str, arguments: dict[str, Any]) -> None:
+    """What an operation does not take is none for the rules, and not what breaks one."""
+    operations = Operations("operations", "requests", "policies")
+    getattr(operations, name)(workflow="orders", **WHO, **arguments)
+
+
 def test_an_extension_by_hand_is_read_or_passed_over() -> None:
     """What is no instant with an offset moves no deadline."""
     assert NOON == end_of('{"from": "x", "until": "2026-11-01T12:00:00.000000Z"}')

@@ -264,6 +264,7 @@ def test_a_process_that_dies_within_an_extension_loses_no_answer(store: Store) -
     assert ["claimed", "released", "claimed"] == steps(store, "ask-k1")
 
 
+@pytest.mark.rest
 def test_an_answer_that_came_too_late_is_accepted_once(store: Store) -> None:
     """Where an operator accepts a late answer, the instance goes on as if it had come in time: by
     the route of its own version, with what was decided. Who asks again is told, and moves nothing.

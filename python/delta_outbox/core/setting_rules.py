@@ -132,6 +132,7 @@ def _text(sentence: str, pattern: str, *, is_secret: bool = False) -> Rule:
     )
 
 
+SHORTEST_SECRET: Final = 16  # characters; a shorter one is found by trying
 JWT_ALGORITHMS: Final = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
     *("ES256", "ES384", "ES512", "EdDSA"),
@@ -164,3 +165,29 @@ TODO: Final[Mapping[str, Rule]] = {
     "roles_claim": _text("must be the name of a claim", r".+"),
     "link_secret": _text("must be a text of at least 32 characters", r".{32,}", is_secret=True),
 }
+
+
+def _one_of(*names: str) -> Rule:
+    return _text(f"must be one of {', '.join(names)}", "|".join(map(re.escape, names)))
+
+
+SIGNATURE: Final[Mapping[str, Rule]] = {
+    "scheme": _one_of("standard", "stripe", "hmac"),
+    "person": _text("must be 1 to 100 printable characters of ASCII", r"[!-~]([ -~]{0,98}[!-~])?"),
+    "secrets": Rule(
+        sentence="must be a list of secrets, each of at least 16 characters",
+        accept=lambda value: (
+            isinstance(value, list)
+            and value != []
+            and all(isinstance(one, str) and len(one) >= SHORTEST_SECRET for one in value)
+        ),
+        convert=tuple,
+        is_secret=True,
+    ),
+    "header": _text("must be the name of a header", r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}"),
+    "encoding": _one_of("hex", "base64"),
+    "algorithm": _one_of("sha256", "sha384", "sha512"),
+    "prefix": _text("must be a text of at most 50 characters", r"[!-~]{0,50}"),
+}
+"""Of a table in `[todo.signatures]`."""
+OF_HMAC: Final = ("header", "encoding", "algorithm", "prefix")

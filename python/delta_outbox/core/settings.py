@@ -193,6 +193,19 @@ class WorkflowSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SignatureSettings:
+    """How a third party signs its answers to items of one type."""
+
+    scheme: str
+    person: str  # as whom its answers are recorded
+    secrets: tuple[str, ...] = field(repr=False)  # several while one is replaced
+    header: str | None = None  # of `hmac` only, as all below
+    encoding: str = "hex"
+    algorithm: str = "sha256"
+    prefix: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class TodoSettings:
     """Where `outbox todo serve` listens, whom it believes, and how long it lets people wait."""
 
@@ -210,6 +223,8 @@ class TodoSettings:
     person_claim: str = "sub"  # a dot leads into an object: `realm_access.roles`
     roles_claim: str = "roles"
     link_secret: str | None = field(default=None, repr=False)  # signs links to single items
+    # By `workflow/task`: third parties that sign what they send instead of showing a key.
+    signatures: Mapping[str, SignatureSettings] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

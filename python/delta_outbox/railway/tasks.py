@@ -363,8 +363,9 @@ class ToDo(Task[StartT, OutcomeT], Generic[StartT, OutcomeT, ContractT, ReadT]):
         """
 
     @abstractmethod
-    def correlate(self, data: ContractT) -> str:
-        """Return the identifier of the task that an answer is about.
+    def correlate(self, data: ContractT) -> str | None:
+        """Return the identifier of the task that an answer is about. None if it is about none of
+        ours, such as an event of a provider that tells more than was asked: it is passed over.
 
         Args:
             data: the answer.

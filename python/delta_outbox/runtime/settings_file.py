@@ -20,7 +20,17 @@ from typing import Any, Final, NoReturn
 from delta_outbox.core.errors import BadSettings
 from delta_outbox.core.reserved_names import RESERVED_DESTINATIONS
 from delta_outbox.core.secrets import literal_secrets
-from delta_outbox.core.setting_rules import APPEND, LIMITS, RELAY, STORAGE, TODO, WORKFLOWS, Rule
+from delta_outbox.core.setting_rules import (
+    APPEND,
+    LIMITS,
+    OF_HMAC,
+    RELAY,
+    SIGNATURE,
+    STORAGE,
+    TODO,
+    WORKFLOWS,
+    Rule,
+)
 from delta_outbox.core.settings import (
     AppendSettings,
     DestinationLimits,
@@ -29,6 +39,7 @@ from delta_outbox.core.settings import (
     RelaySettings,
     SecretMapping,
     Settings,
+    SignatureSettings,
     StorageSettings,
     ThirdPartySettings,
     TodoSettings,
@@ -58,6 +69,7 @@ FILE_NAME: Final = "outbox.toml"
 CONFIG_VARIABLE: Final = "OUTBOX_CONFIG"
 _DESTINATION: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")  # no `|`: it joins them
 _THIRD_PARTY: Final = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+_ITEM_TYPE: Final = re.compile(r"[^/\s]+/[^/\s]+")
 _REFERENCE: Final = re.compile(r"\$(?:(?P<escaped>\$)|\{(?P<name>[^}]*)(?P<closed>\}?))")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -158,6 +170,11 @@ def _warn_of_readers(file: Path, settings: Settings) -> None:
     ]
     if literal_secrets({"link_secret": settings.todo.link_secret}):
         names.append("todo.link_secret")
+    names += [
+        f'todo.signatures."{name}".secrets'
+        for name, one in settings.todo.signatures.items()
+        if literal_secrets({"secrets": list(one.secrets)})
+    ]
     with contextlib.suppress(OSError):
         if names and stat.S_IMODE(file.stat().st_mode) & 0o044:
             logger.warning(
@@ -214,11 +231,44 @@ class _Reader:
         return values
 
     def _todo(self, document: Mapping[str, object]) -> TodoSettings:
-        values = self._section("todo", document, TODO)
+        table = dict(self._table("todo", document.get("todo", {})))
+        signatures = self._signatures(table.pop("signatures", {}))
+        values = self._section("todo", {"todo": table}, TODO)
         for name in ("tls_certificate", "tls_key", "jwks"):
             if name in values and "://" not in values[name]:
                 values[name] = self._below_home(f"todo.{name}", values[name])
-        return TodoSettings(**values)
+        return TodoSettings(**values, signatures=signatures)
+
+    def _signatures(self, value: object) -> dict[str, SignatureSettings]:
+        return {
+            name: self._signature(name, entry)
+            for name, entry in self._table("todo.signatures", value).items()
+        }
+
+    def _signature(self, name: str, value: object) -> SignatureSettings:
+        where = f'todo.signatures."{name}"'
+        if not _ITEM_TYPE.fullmatch(name):
+            self._refuse(
+                "`todo.signatures`: a table must be named by a type of items, as "
+                f'"workflow/task". Got: {name!r}.'
+            )
+        table = self._table(where, value)
+        self._known(f"{where}.", table, tuple(SIGNATURE))
+        for key in ("scheme", "person", "secrets"):
+            if key not in table:
+                self._refuse(f"`{where}` must have `{key}`.")
+        # Only whoever checks signatures misses a secret that is not set.
+        unset = tuple(unset_in(self._own(f"{where}.secrets", table["secrets"])))
+        given = {key: entry for key, entry in table.items() if not (unset and key == "secrets")}
+        values = self._checked(where, given, SIGNATURE)
+        if values["scheme"] == "hmac":
+            if "header" not in table:
+                self._refuse(f"`{where}` must have `header`: the one that holds the signature.")
+        elif own := [key for key in OF_HMAC if key in table]:
+            self._refuse(
+                f"`{where}.{own[0]}` must be left out: only the scheme hmac leaves it open."
+            )
+        return SignatureSettings(**{"secrets": unset, **values})
 
     def _publishers(self, document: Mapping[str, object]) -> dict[str, PublisherSettings]:
         tables = self._table("publishers", document.get("publishers", {}))

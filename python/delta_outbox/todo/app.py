@@ -22,6 +22,7 @@ from delta_outbox.todo.openapi import contract_schemas
 from delta_outbox.todo.pages.router import Pages
 from delta_outbox.todo.rates import Rates
 from delta_outbox.todo.routes import api
+from delta_outbox.todo.signatures import signatures_of
 
 TITLE: Final = "To-Do items"
 # Where a process is traced, FastAPI would put addresses into spans, links with their signatures
@@ -42,7 +43,11 @@ def create_app(desk: Desk, settings: TodoSettings, *, credentials: Credentials) 
         settings: `[todo]` of outbox.toml.
         credentials: recognises people: `await credentials.person(token)` returns a `Person` or
             raises `Unrecognised`.
+
+    Raises:
+        BadSettings: `[todo.signatures]` names no type of items, or a secret breaks a rule.
     """
+    signatures = signatures_of(settings.signatures, desk.types)
     # Pages that show the document would load scripts of others; what is seen needs a key.
     app = FastAPI(
         title=TITLE,
@@ -58,7 +63,7 @@ def create_app(desk: Desk, settings: TodoSettings, *, credentials: Credentials) 
     for status in (404, 405):
         app.add_exception_handler(status, _no_such_place)
     app.add_exception_handler(RequestValidationError, _bad_request)
-    app.include_router(api(desk, credentials, Rates(settings.rate_per_second)))
+    app.include_router(api(desk, credentials, Rates(settings.rate_per_second), signatures))
     app.include_router(Pages(desk, settings, credentials=credentials).router())
 
     @app.get("/healthz", include_in_schema=False)

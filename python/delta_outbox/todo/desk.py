@@ -149,7 +149,8 @@ class Desk:
 
     What is wrong is an OutboxError: `NoSuchItem` for what is none and for what is not theirs,
     `BadQuestion`, and of an answer what `Items.complete` raises (`BadAnswer` with its problems,
-    `AnsweredAlready` with the outcome that won, `AnsweredTooLate`, `UndecidedAnswer`). `NotInTime`
+    `AnsweredAlready` with the outcome that won, or `KeyUsedAgain`, which is one, `AnsweredTooLate`,
+    `UndecidedAnswer`). `NotInTime`
     means that nothing is known yet: the same request, later, gets the true answer.
 
     Args:
@@ -229,6 +230,7 @@ class Desk:
         idempotency_key: str | None = None,
         *,
         of: tuple[str, str] | None = None,
+        is_message: bool = False,
     ) -> Answered:
         """Answer an item. The answer is on record when this returns, and is the one that counts.
 
@@ -236,9 +238,10 @@ class Desk:
             person: who answers.
             task_id: the task identifier.
             data: the answer.
-            idempotency_key: a second answer of this person with the same key is a repeat of the
-                first, whatever its data; without one, or with another, only the same data is.
+            idempotency_key: stands for the request, among those of this person.
             of: workflow and task that the item must be of; None: any.
+            is_message: of a third party, and the key is the id of its message, as `GivenAnswer`
+                says.
 
         Raises:
             NoSuchItem: there is none for this person.
@@ -246,6 +249,7 @@ class Desk:
             BadAnswer: the data breaks the contract, or is about another item.
             UndecidedAnswer: the author's code has failed; nothing was written.
             AnsweredAlready: another answer counts.
+            KeyUsedAgain: it was given with the same key.
             AnsweredTooLate: the item is over.
             NotInTime: the answer may be on record or not.
         """
@@ -259,6 +263,7 @@ class Desk:
             data=data,
             actor=person.name,
             key=_key(person, idempotency_key),
+            is_message=is_message,
             allowed=allowed,
         )
         try:
@@ -267,8 +272,9 @@ class Desk:
             raise NoSuchItem from None
         return Answered(task_id=done.task_id, outcome=done.outcome, is_repeat=done.repeated)
 
-    async def correlated(self, type_: ItemType, data: Mapping[str, Any]) -> str:
-        """Return the identifier of the item that an answer is about, as its author says.
+    async def correlated(self, type_: ItemType, data: Mapping[str, Any]) -> str | None:
+        """Return the identifier of the item that an answer is about, as its author says; None if it
+        is about none.
 
         Args:
             type_: of the item.

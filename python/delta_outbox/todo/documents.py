@@ -62,6 +62,13 @@ class Told(BaseModel):
     is_repeat: bool = Field(description="The same answer was on record already.")
 
 
+class Noted(BaseModel):
+    """What changes nothing: it is about no item, or on record beside the answer that counts."""
+
+    task_id: str | None = Field(description="Of the item that it is about, if any.")
+    outcome: str | None = Field(description="Of the answer that counts, if there is one.")
+
+
 class Wrong(BaseModel):
     """Where an answer breaks its contract."""
 
@@ -75,7 +82,7 @@ class Error(BaseModel):
     code: str
     message: str
     remedy: str
-    outcome: str | None = Field(default=None, description="Of the answer that counts (409).")
+    outcome: str | None = Field(default=None, description="Of the answer that counts.")
     problems: list[Wrong] | None = Field(default=None, description="Of the answer (422).")
 
 

@@ -13,18 +13,26 @@ from delta_outbox.todo.desk import BadQuestion, NoSuchItem
 from delta_outbox.todo.item_thread import NotInTime
 from delta_outbox.todo.limits import HeadersTooLarge, NoJson, NotJsonType, TooLarge, TooSlow
 from delta_outbox.todo.routes import TooMany
+from delta_outbox.todo.signatures import NotSigned
 from delta_outbox.workflow_engine.four_eyes import SamePerson
 from delta_outbox.workflow_engine.item_decisions import BadAnswer, UndecidedAnswer
-from delta_outbox.workflow_engine.items import AnsweredAlready, AnsweredTooLate, UnexpectedOutcome
+from delta_outbox.workflow_engine.items import (
+    AnsweredAlready,
+    AnsweredTooLate,
+    KeyUsedAgain,
+    UnexpectedOutcome,
+)
 
 logger = logging.getLogger(__name__)
 
 STATUSES: Final[Mapping[type[OutboxError], int]] = {
     BadQuestion: 400,
     Unrecognised: 401,
+    NotSigned: 401,
     SamePerson: 403,
     NoSuchItem: 404,
     TooSlow: 408,
+    KeyUsedAgain: 422,  # which is an AnsweredAlready
     AnsweredAlready: 409,
     AnsweredTooLate: 410,
     TooLarge: 413,
@@ -70,7 +78,8 @@ def failure(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
         told["remedy"] = _CONTRACT
         told["problems"] = [{"pointer": one.pointer, "rule": one.rule} for one in error.problems]
     if isinstance(error, AnsweredAlready):
-        told["remedy"] = "Nothing is to be done."
+        if not isinstance(error, KeyUsedAgain):
+            told["remedy"] = "Nothing is to be done."
         told["outcome"] = error.outcome
     if isinstance(error, AnsweredTooLate):
         told["remedy"] = "Nothing is to be done; the answer is on record."
@@ -78,6 +87,8 @@ def failure(error: Exception) -> tuple[int, dict[str, Any], dict[str, str]]:
         logger.warning("not_in_time", extra={"why": error.why})
     if isinstance(error, NotInTime | TooMany):
         headers["Retry-After"] = str(error.retry_after)
-    if isinstance(error, Unrecognised):
+    if isinstance(error, NotSigned):
+        logger.info("signature_refused", extra={"why": error.why})
+    if isinstance(error, Unrecognised | NotSigned):
         headers["WWW-Authenticate"] = "Bearer"
     return status, {"error": told}, headers

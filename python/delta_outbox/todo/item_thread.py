@@ -65,8 +65,8 @@ class ItemSource(Protocol):
     def waiting(self, *, role: str | None = None, limit: int = ...) -> Sequence[WaitingItem]:
         """Return the items that are open."""
 
-    def correlated(self, workflow: str, task: str, data: Mapping[str, Any]) -> str:
-        """Return the identifier of the item that an answer is about."""
+    def correlated(self, workflow: str, task: str, data: Mapping[str, Any]) -> str | None:
+        """Return the identifier of the item that an answer is about, None if it is about none."""
 
     def complete_many(
         self, answers: Sequence[GivenAnswer], *, actor: str, reason: str
@@ -182,9 +182,9 @@ class ItemThread:
             self._changed.notify_all()
         return await self._awaited(future)
 
-    async def correlated(self, workflow: str, task: str, data: Mapping[str, Any]) -> str:
-        """Return the identifier of the item that an answer is about. Only the author's code is
-        asked, in a thread of its own.
+    async def correlated(self, workflow: str, task: str, data: Mapping[str, Any]) -> str | None:
+        """Return the identifier of the item that an answer is about, None if it is about none. Only
+        the author's code is asked, in a thread of its own.
 
         Args:
             workflow: whose.

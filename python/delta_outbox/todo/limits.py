@@ -87,10 +87,22 @@ async def object_of(request: Incoming) -> dict[str, Any]:
         TooSlow: it has not arrived within `BODY_SECONDS`.
         NoJson: it is no object of JSON, or nested too deep.
     """
-    kind = request.headers.get("content-type", "").split(";", 1)[0].strip().lower()
+    check_json_type(request.headers)
+    return read_object(await body_of(request))
+
+
+def check_json_type(headers: Mapping[str, str]) -> None:
+    """Demand that a body says that it is JSON.
+
+    Args:
+        headers: of its request; case does not matter.
+
+    Raises:
+        NotJsonType: it says that it is something else.
+    """
+    kind = headers.get("content-type", "").split(";", 1)[0].strip().lower()
     if kind != "application/json" and not kind.endswith("+json"):
         raise NotJsonType("The body must be JSON.")
-    return read_object(await body_of(request))
 
 
 async def body_of(request: Incoming) -> bytes:

@@ -3,6 +3,7 @@
 # Without postponed annotations: FastAPI reads those of functions made here.
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request
@@ -21,13 +22,18 @@ from delta_outbox.todo.desk import (
     ItemPage,
     NoSuchItem,
 )
-from delta_outbox.todo.documents import Detail, Failure, Page, Told
-from delta_outbox.todo.limits import object_of
+from delta_outbox.todo.documents import Detail, Failure, Noted, Page, Told
+from delta_outbox.todo.limits import body_of, check_json_type, object_of, read_object
 from delta_outbox.todo.openapi import contract_reference
 from delta_outbox.todo.people import Person
 from delta_outbox.todo.rates import Rates
-from delta_outbox.workflow_engine.items import ItemType
+from delta_outbox.todo.signatures import Signature
+from delta_outbox.workflow_engine.items import AnsweredAlready, AnsweredTooLate, ItemType
 
+_NOTED: Final[dict[int | str, dict[str, Any]]] = {
+    202: {"model": Noted, "description": "It changes nothing; nobody need send it again."}
+}
+_SIGNED: Final = "A third party that signs the body by the scheme of the settings needs no key."
 _MEANINGS: Final = {
     400: "The request breaks a rule.",
     401: "Nobody is recognised.",
@@ -38,7 +44,7 @@ _MEANINGS: Final = {
     410: "Too late; the answer is on record, and changes nothing.",
     413: "The body is too large.",
     415: "The body is no JSON.",
-    422: "The answer breaks the contract.",
+    422: "The answer breaks the contract, or its key was used for another one.",
     429: "Too many requests; see Retry-After.",
     500: "The item cannot be decided now; it stays open.",
     503: "Not known yet; send the same again after Retry-After.",
@@ -70,29 +76,55 @@ def _answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"model": Failure, "description": _MEANINGS[status]} for status in statuses}
 
 
-def api(desk: Desk, credentials: Credentials, rates: Rates) -> APIRouter:
+def api(
+    desk: Desk,
+    credentials: Credentials,
+    rates: Rates,
+    signatures: Mapping[tuple[str, str], Signature],
+) -> APIRouter:
     """Return the routes of the API.
 
     Args:
         desk: the items.
         credentials: recognises people.
         rates: how often each may ask.
+        signatures: by workflow and task, the schemes of third parties that show no key.
     """
     bearer = HTTPBearer(auto_error=False, description="An API key, or a JWT.")
+    shown = Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]
 
-    async def recognised(
-        sent: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)],
-    ) -> Person:
-        if sent is None:
-            raise Unrecognised
-        person = await credentials.person(sent.credentials)
+    def counted(person: Person) -> Person:
         wait = rates.wait(person.name)
         if wait:
             raise TooMany(wait)
         return person
 
+    async def recognised(sent: shown) -> Person:
+        if sent is None:
+            raise Unrecognised
+        return counted(await credentials.person(sent.credentials))
+
+    def signed_or_recognised(type_: ItemType, signature: Signature) -> Any:
+        async def found(request: Request, sent: shown) -> Person | Message:
+            if sent is not None:
+                return await recognised(sent)
+            body = await body_of(request)
+            signature.check(request.headers, body, now=desk.clock.now())
+            sender = counted(signature.sender(type_))
+            check_json_type(request.headers)
+            data = read_object(body)
+            id_ = signature.message_id(request.headers, data)
+            return Message(sender=sender, id=id_, data=data)
+
+        return found
+
     routes = APIRouter()
-    _Types(desk, recognised).add_to(routes)
+    senders = {
+        (one.workflow, one.task): signed_or_recognised(one, signatures[one.workflow, one.task])
+        for one in desk.types
+        if (one.workflow, one.task) in signatures
+    }
+    _Types(desk, recognised, senders).add_to(routes)
 
     @routes.get("/openapi.json", include_in_schema=False)
     async def openapi(
@@ -110,11 +142,28 @@ def api(desk: Desk, credentials: Credentials, rates: Rates) -> APIRouter:
     return routes
 
 
+@dataclass(frozen=True, kw_only=True)
+class Message:
+    """What a third party has signed.
+
+    Args:
+        sender: the third party.
+        id: that it gives the message, if any.
+        data: the answer.
+    """
+
+    sender: Person
+    id: str | None
+    data: Mapping[str, Any]
+
+
 class _Types:
     """Adds the routes of each type of items."""
 
-    def __init__(self, desk: Desk, recognised: Any) -> None:
+    def __init__(self, desk: Desk, recognised: Any, senders: Mapping[tuple[str, str], Any]) -> None:
         self._desk = desk
+        self._recognised = recognised
+        self._senders = senders
         self._who = Depends(recognised)
 
     def add_to(self, routes: APIRouter) -> None:
@@ -175,9 +224,10 @@ class _Types:
             self._correlated(type_),
             methods=["POST"],
             summary="Answer the one that the data is about",
+            description=_SIGNED if (type_.workflow, type_.task) in self._senders else "",
             operation_id=f"correlate_{name}",
             response_model=Told,
-            responses=_answers(*_ANSWERED),
+            responses={**_NOTED, **_answers(*_ANSWERED)},
             openapi_extra=body,
             **tag,
         )
@@ -223,20 +273,46 @@ class _Types:
             request: Request,
             person: Annotated[Person, self._who],
             idempotency_key: IdempotencyKey = None,
-        ) -> dict[str, Any]:
+        ) -> Any:
             return await self._answered(type_, task_id, request, person, idempotency_key)
 
         return answered
 
     def _correlated(self, type_: ItemType) -> Any:
+        sender = self._senders.get((type_.workflow, type_.task), self._recognised)
+
         async def answered(
             request: Request,
-            person: Annotated[Person, self._who],
+            who: Annotated[Person | Message, Depends(sender)],
             idempotency_key: IdempotencyKey = None,
-        ) -> dict[str, Any]:
-            return await self._answered(type_, None, request, person, idempotency_key)
+        ) -> Any:
+            if isinstance(who, Message):
+                return await self._received(type_, who)
+            return await self._answered(type_, None, request, who, idempotency_key)
 
         return answered
+
+    async def _received(self, type_: ItemType, message: Message) -> Any:
+        """Answer by a message. Its sender repeats what is no success, so what is on record and does
+        not count is told as a success too.
+        """
+        task_id = await self._desk.correlated(type_, message.data)
+        if task_id is None:
+            return _noted(None, None)
+        try:
+            answered = await self._desk.answer(
+                message.sender,
+                task_id,
+                message.data,
+                message.id,
+                of=(type_.workflow, type_.task),
+                is_message=True,
+            )
+        except AnsweredAlready as error:
+            return _noted(task_id, error.outcome)
+        except AnsweredTooLate:
+            return _noted(task_id, None)
+        return _told(answered)
 
     async def _answered(
         self,
@@ -245,13 +321,15 @@ class _Types:
         request: Request,
         person: Person,
         idempotency_key: str | None,
-    ) -> dict[str, Any]:
+    ) -> Any:
         """Answer an item of a type; where none is named, the one that the data is about."""
         if not person.may_answer(task_id or "", type_.roles):
             raise NoSuchItem
         data = await object_of(request)
         if task_id is None:
             task_id = await self._desk.correlated(type_, data)
+            if task_id is None:
+                return _noted(None, None)
         of = (type_.workflow, type_.task)
         return _told(await self._desk.answer(person, task_id, data, idempotency_key, of=of))
 
@@ -264,6 +342,10 @@ def _page(found: ItemPage) -> dict[str, Any]:
         "total": found.total,
         "is_cut": found.is_cut,
     }
+
+
+def _noted(task_id: str | None, outcome: str | None) -> JSONResponse:
+    return JSONResponse({"task_id": task_id, "outcome": outcome}, status_code=202)
 
 
 def _told(answered: Answered) -> dict[str, Any]:

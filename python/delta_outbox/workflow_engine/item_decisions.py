@@ -185,8 +185,8 @@ class ItemDecisions:
             raise self._failed(event, "decide", error) from None
         return found["outcome"], found["data"]
 
-    def correlated(self, workflow: str, task: str, data: Mapping[str, Any]) -> str:
-        """Return the identifier of the item that an answer is about.
+    def correlated(self, workflow: str, task: str, data: Mapping[str, Any]) -> str | None:
+        """Return the identifier of the item that an answer is about, None if it is about none.
 
         Args:
             workflow: whose.
@@ -203,7 +203,7 @@ class ItemDecisions:
 
     def _read(
         self, workflow: str, task: ToDo[Any, Any, Any, Any], data: Mapping[str, Any]
-    ) -> tuple[BaseModel, str]:
+    ) -> tuple[BaseModel, str | None]:
         """Return an answer, and the identifier of the item that it is about."""
         where = f"{workflow}.{task.task_name()}"
         try:
@@ -218,6 +218,8 @@ class ItemDecisions:
             about: object = within(DECISION_LIMIT, lambda: task.correlate(answer))
         except Exception as error:
             raise _failed(f"{where}.correlate", error) from error
+        if about is None:
+            return answer, None
         if not isinstance(about, str) or len(about.encode()) > MAX_ID_BYTES:
             raise _failed(f"{where}.correlate", WrongValue("it returned no identifier"))
         return answer, about

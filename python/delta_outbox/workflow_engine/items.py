@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack
 
 from delta_outbox.core.errors import BadSettings, OutboxError, WrongUsage
 from delta_outbox.core.instants import iso_text
@@ -69,11 +69,20 @@ class AnsweredAlready(OutboxError):
     code = "ANSWERED_ALREADY"
     exit_code = 1
     remedy = "Nothing is to be done; `outbox todo show ID` says what came of the item."
+    why: ClassVar[str] = "somebody was faster"
 
     def __init__(self, *, task_id: str, outcome: str) -> None:
         """Name the item and the outcome that counts."""
-        super().__init__(f"{task_id}: somebody was faster, with the outcome {outcome!r}.")
+        super().__init__(f"{task_id}: {self.why}, with the outcome {outcome!r}.")
         self.outcome = outcome
+
+
+class KeyUsedAgain(AnsweredAlready):
+    """Another answer to the item was given with the same key; this one was not written."""
+
+    code = "KEY_USED_AGAIN"
+    remedy = "Give each answer a key of its own, and a repeat the data of what it repeats."
+    why = "another answer was given with this key"
 
 
 class AnsweredTooLate(OutboxError):
@@ -183,8 +192,10 @@ class GivenAnswer:
         data: as its contract asks for it.
         outcome: that is expected; if the answer means another one, it is refused.
         actor: who answers, one line; None: whoever the call names.
-        key: stands for the request: an answer to the same item with the same key is a repeat,
-            whatever its data.
+        key: stands for the request: whoever repeats it gives the same data.
+        is_message: of a third party, which gives its messages ids: `key` is that id, a message of
+            the same id is the same whatever came beside it, and one that does not count goes on
+            record as evidence.
         allowed: says of the item whether it may be answered; if not, it is as if there were none.
     """
 
@@ -193,6 +204,7 @@ class GivenAnswer:
     outcome: str | None = None
     actor: str | None = None
     key: str | None = None
+    is_message: bool = False
     allowed: Callable[[WaitingItem], bool] | None = None
 
 
@@ -260,10 +272,6 @@ class _Answer:
     content: str
     key: str | None
 
-    def is_repeated_by(self, content: str, key: str | None) -> bool:
-        """Say whether an answer says the same again, or is the same request."""
-        return content == self.content or (key is not None and key == self.key)
-
 
 @dataclass(frozen=True, kw_only=True)
 class _Written:
@@ -272,8 +280,8 @@ class _Written:
     found: _Delivery
     command_id: str
     actor: str
+    given: GivenAnswer
     content: str
-    key: str | None
     arguments: str
 
 
@@ -425,8 +433,9 @@ class Items:
             for workflow, task in self._decisions.to_dos()
         ]
 
-    def correlated(self, workflow: str, task: str, data: Mapping[str, Any]) -> str:
-        """Return the identifier of the item that an answer is about, as its author says.
+    def correlated(self, workflow: str, task: str, data: Mapping[str, Any]) -> str | None:
+        """Return the identifier of the item that an answer is about, as its author says; None if it
+        is about none.
 
         Args:
             workflow: whose.
@@ -534,8 +543,16 @@ class Items:
             self._append([*turn.values()], why)
             results |= self._ended(turn, written)
             late = {place: one for place, one in written.items() if place not in results}
+            beaten = [
+                one
+                for place, one in written.items()
+                if place not in turn
+                and one.given.is_message
+                and isinstance(results.get(place), AnsweredAlready)
+            ]
+            if late or beaten:
+                self._append([*late.values(), *beaten], why)
             if late:
-                self._append([*late.values()], why)
                 results |= self._ended(late, late)
         return [results[place] for place in range(len(answers))]
 
@@ -564,7 +581,11 @@ class Items:
             )
         if winner is not None:
             is_over = found.state is State.PUBLISHED
-            return _repeated(task_id, winner, content, given.key, is_over=is_over)
+            try:
+                return _repeated(winner, given, content, is_over=is_over)
+            except AnsweredAlready:
+                if not given.is_message:
+                    raise
         decided, its_data = self._decisions.decided(found.task, given.data)
         if given.outcome is not None and given.outcome != decided:
             raise UnexpectedOutcome(
@@ -574,8 +595,8 @@ class Items:
             found=found,
             command_id=uuid.uuid4().hex,
             actor=actor,
+            given=given,
             content=content,
-            key=given.key,
             arguments=completion_arguments(decided, its_data, content, given.key),
         )
 
@@ -642,9 +663,7 @@ class Items:
                 results[place] = _counted(winner, task_id, is_over=is_over)
             else:
                 try:
-                    results[place] = _repeated(
-                        task_id, winner, ours.content, ours.key, is_over=is_over
-                    )
+                    results[place] = _repeated(winner, ours.given, ours.content, is_over=is_over)
                 except AnsweredAlready as error:
                     results[place] = error
         return results
@@ -825,17 +844,17 @@ def _first_of_each(written: Mapping[int, _Written]) -> dict[int, _Written]:
     }
 
 
-def _repeated(
-    task_id: str, winner: _Answer, content: str, key: str | None, *, is_over: bool
-) -> Completion:
+def _repeated(winner: _Answer, given: GivenAnswer, content: str, *, is_over: bool) -> Completion:
     """Return the answer that counts, if another one repeats it.
 
     Raises:
         AnsweredAlready: it does not.
     """
-    if not winner.is_repeated_by(content, key):
-        raise AnsweredAlready(task_id=task_id, outcome=winner.outcome)
-    return _counted(winner, task_id, is_over=is_over, repeated=True)
+    is_same_key = given.key is not None and given.key == winner.key
+    if content != winner.content and not (is_same_key and given.is_message):
+        kind = KeyUsedAgain if is_same_key else AnsweredAlready
+        raise kind(task_id=given.task_id, outcome=winner.outcome)
+    return _counted(winner, given.task_id, is_over=is_over, repeated=True)
 
 
 def _counted(winner: _Answer, task_id: str, *, is_over: bool, repeated: bool = False) -> Completion:

@@ -32,6 +32,7 @@ from delta_outbox.workflow_engine.items import (
     Completion,
     GivenAnswer,
     ItemType,
+    KeyUsedAgain,
     UnknownItem,
     WaitingItem,
 )
@@ -67,6 +68,8 @@ class Notice(BaseModel):
     order: str = Field(min_length=1, max_length=60)
     paid: bool
 
+
+ELSEWHERE = "elsewhere"  # an order of somebody else, which a provider tells us of all the same
 
 TYPES: dict[tuple[str, str], tuple[type[BaseModel], tuple[str, ...]]] = {
     ("orders", "review"): (Review, ("support",)),
@@ -152,9 +155,9 @@ class MemoryItems:
             if role in (None, *one.roles) and one.task_id not in {*self.answers, *self.late}
         ][:limit]
 
-    def correlated(self, workflow: str, task: str, data: Mapping[str, Any]) -> str:
+    def correlated(self, workflow: str, task: str, data: Mapping[str, Any]) -> str | None:
         read: Any = _read(TYPES[workflow, task][0], data)
-        return f"{task}-{read.order}"
+        return None if read.order == ELSEWHERE else f"{task}-{read.order}"
 
     def complete_many(
         self, answers: Sequence[GivenAnswer], *, actor: str, reason: str
@@ -179,8 +182,12 @@ class MemoryItems:
         winner = self.answers.get(given.task_id)
         if winner is not None:
             outcome, its_content, its_key = winner
-            if content != its_content and (given.key is None or given.key != its_key):
-                return AnsweredAlready(task_id=given.task_id, outcome=outcome)
+            is_same_key = given.key is not None and given.key == its_key
+            if content != its_content and not (is_same_key and given.is_message):
+                if given.is_message:
+                    self.recorded.append((given.task_id, given.actor or ""))
+                kind = KeyUsedAgain if is_same_key else AnsweredAlready
+                return kind(task_id=given.task_id, outcome=outcome)
             return _counted(given.task_id, outcome, repeated=True)
         try:
             read: Any = _read(TYPES[found.workflow, found.task][0], given.data)
@@ -269,10 +276,9 @@ def office(
     ring = KeyRing(lambda: keys)
     ring.start()
     desk = Desk(thread, clock=SystemClock())
-    app = create_app(
-        desk, settings, credentials=Credentials(ring, tokens, patience=settings.answer_seconds)
-    )
+    credentials = Credentials(ring, tokens, patience=settings.answer_seconds)
     try:
+        app = create_app(desk, settings, credentials=credentials)
         with (
             serving(app, settings) as address,
             httpx.Client(base_url=address, timeout=30) as client,

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.unit.todo.memory_items import Office, item, office
+from tests.unit.todo.memory_items import ELSEWHERE, Office, item, office
 
 from delta_outbox.core.errors import SequenceTaken
 from delta_outbox.core.settings import TodoSettings
@@ -131,11 +131,17 @@ def test_the_first_answer_counts(desk: Office) -> None:
 
 
 def test_a_request_is_recognised_by_its_key(desk: Office) -> None:
-    """The same Idempotency-Key of the same person is the same request, whatever its data."""
+    """An Idempotency-Key of a person stands for one request: used again with other data it is
+    refused, and nothing is written.
+    """
     ann, bob = desk.key(), desk.key("bob")
     assert 200 == answer(desk, {**ann, "Idempotency-Key": "k1"}).status_code
+    assert answer(desk, {**ann, "Idempotency-Key": "k1"}).json()["is_repeat"]
     other = {"order": "o1", "send": False}
-    assert answer(desk, {**ann, "Idempotency-Key": "k1"}, other).json()["is_repeat"]
+    refused = answer(desk, {**ann, "Idempotency-Key": "k1"}, other)
+    assert (422, "KEY_USED_AGAIN") == (refused.status_code, refused.json()["error"]["code"])
+    assert "yes" == refused.json()["error"]["outcome"]
+    assert [("review-o1", "ann")] == desk.items.recorded
     assert 409 == answer(desk, {**ann, "Idempotency-Key": "k2"}, other).status_code
     assert 409 == answer(desk, {**bob, "Idempotency-Key": "k1"}, other).status_code
     assert 422 == answer(desk, {**ann, "Idempotency-Key": "k" * 201}, other).status_code
@@ -159,6 +165,17 @@ def test_an_answer_finds_its_item(desk: Office) -> None:
         "/answers/orders/payment", json={"order": "o7", "paid": True}, headers=who
     )
     assert 404 == early.status_code
+
+
+def test_what_is_about_no_item_is_passed_over(desk: Office) -> None:
+    """Where `correlate` says that data is about none of ours, whoever sends it need not do so
+    again, and nothing is on record.
+    """
+    who = desk.key("pay", "provider")
+    data = {"order": ELSEWHERE, "paid": True}
+    told = desk.client.post("/answers/orders/payment", json=data, headers=who)
+    assert (202, {"task_id": None, "outcome": None}) == (told.status_code, told.json())
+    assert [] == desk.items.recorded
 
 
 def test_what_is_wrong_is_pointed_at_and_not_repeated(desk: Office) -> None:

@@ -65,6 +65,8 @@ class Ask(ToDo[Start, Answered, Answer, Shown]):
         return Shown(name="x" * 2_000_000 if does == "shows_much" else trigger.start.name)
 
     def correlate(self, data):
+        if data.name == "nobody":
+            return None
         return 7 if data.name == "seven" else f"ask-{data.name}"
 
     def decide(self, item, data):
@@ -163,12 +165,22 @@ def test_code_that_fails_decides_nothing(
 
 @pytest.mark.parametrize(
     ("data", "why"),
-    [({}, "/name: missing"), ({"name": "b"}, "about another item")],
+    [
+        ({}, "/name: missing"),
+        ({"name": "b"}, "about another item"),
+        ({"name": "nobody"}, "about another item"),
+    ],
 )
 def test_an_answer_must_fit(decisions: ItemDecisions, data: Mapping[str, Any], why: str) -> None:
     """An answer that breaks its contract, or is about another item, is refused."""
     with pytest.raises(BadAnswer, match=why):
         decisions.decided(item("a"), data)
+
+
+def test_an_answer_finds_its_item_or_none(decisions: ItemDecisions) -> None:
+    """The code says which item data is about, or that it is about none."""
+    assert "ask-a" == decisions.correlated("asking", "ask", {"name": "a"})
+    assert decisions.correlated("asking", "ask", {"name": "nobody"}) is None
 
 
 def test_only_items_are_answered(decisions: ItemDecisions) -> None:

@@ -274,7 +274,8 @@ class _Instance:
         about = task.correlate(data)
         if about != item.task_id:
             raise KitError(
-                f"{item.task_id}: `correlate` says that the answer is about '{about}'. "
+                f"{item.task_id}: `correlate` says that the answer is about "
+                f"{'no item' if about is None else repr(about)}. "
                 "It must return the task identifier, with its visit."
             )
         decided: Any = task.decide(item, data)

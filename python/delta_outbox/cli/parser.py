@@ -470,6 +470,7 @@ def _todo(parser: argparse.ArgumentParser) -> None:
         metavar="PORT",
         help="where it listens (default: `[todo] port`, which is 8765)",
     )
+    action("consume", "Take answers from topics of Kafka.")
     _keys(action("keys", "Say who may talk to the server of items."))
 
 

@@ -1,4 +1,4 @@
-"""`outbox todo serve` and `outbox todo keys`: the server of items, and who may talk to it."""
+"""`outbox todo serve`, `consume` and `keys`: who takes answers, and who may give them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from delta_outbox.core.errors import OutboxError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from delta_outbox.core.settings import TodoSettings
+    from delta_outbox.runtime.home import Home
     from delta_outbox.todo.item_thread import OpenOutbox
 
 
@@ -37,18 +39,12 @@ def serve(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     """Answer requests for items until SIGTERM or Ctrl-C."""
     from delta_outbox.cli.signals import say, stop_on_signals
     from delta_outbox.core.clock import SystemClock
-    from delta_outbox.runtime.home import find_home
-    from delta_outbox.runtime.served_home import REMOTE_VARIABLE, find_served
-    from delta_outbox.runtime.settings_file import load_settings
 
     try:
         from delta_outbox.todo import server
     except ModuleNotFoundError as error:
         raise ExtraMissing(f"`outbox todo serve` needs {error.name}.") from None
-    home = find_home()
-    if not os.environ.get(REMOTE_VARIABLE) and find_served(home) is None:
-        raise ServerNeeded(f"{home.root} is not served, and `outbox todo serve` needs that.")
-    settings = load_settings(home=home.root, path=args.config).todo
+    home, settings = _served_home(args, "serve")
     if args.port is not None:
         settings = replace(settings, port=args.port)
     started = time.monotonic()
@@ -76,6 +72,59 @@ def serve(args: argparse.Namespace, invocation: Invocation) -> Outcome:
 
     document = {"home": str(home.root), "pid": os.getpid(), "duration_seconds": seconds}
     return Outcome(document=document, text=text)
+
+
+def consume(args: argparse.Namespace, invocation: Invocation) -> Outcome:
+    """Take answers from topics of Kafka until SIGTERM or Ctrl-C."""
+    from delta_outbox.cli.signals import say, stop_on_signals
+    from delta_outbox.todo.queue import consumer
+
+    home, settings = _served_home(args, "consume")
+    started = time.monotonic()
+    with stop_on_signals(
+        invocation.errors,
+        first="Ending after what is being written. Ctrl-C again ends at once.",
+        second="Ended at once: what was not committed comes again, and is known.",
+    ) as stop:
+        taken = consumer.consume(
+            lambda: _opened(invocation),
+            settings,
+            stop=stop,
+            say=lambda topics: say(
+                invocation.errors,
+                f"Taking answers from {', '.join(topics)} (process {os.getpid()}). "
+                "End it with Ctrl-C or SIGTERM.",
+            ),
+        )
+    seconds = round(time.monotonic() - started, 3)
+
+    def text() -> Iterable[RenderableType]:
+        from delta_outbox.cli.render import duration, sentence
+
+        yield sentence(
+            f"Took {taken.answers} answers within {duration(seconds)}; "
+            f"{taken.dead_letters} messages are dead letters."
+        )
+
+    document = {
+        "home": str(home.root),
+        "pid": os.getpid(),
+        "duration_seconds": seconds,
+        "answers": taken.answers,
+        "dead_letters": taken.dead_letters,
+    }
+    return Outcome(document=document, text=text)
+
+
+def _served_home(args: argparse.Namespace, command: str) -> tuple[Home, TodoSettings]:
+    from delta_outbox.runtime.home import find_home
+    from delta_outbox.runtime.served_home import REMOTE_VARIABLE, find_served
+    from delta_outbox.runtime.settings_file import load_settings
+
+    home = find_home()
+    if not os.environ.get(REMOTE_VARIABLE) and find_served(home) is None:
+        raise ServerNeeded(f"{home.root} is not served, and `outbox todo {command}` needs that.")
+    return home, load_settings(home=home.root, path=args.config).todo
 
 
 @contextlib.contextmanager
@@ -156,4 +205,4 @@ def keys(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     return _KEYS[args.keys_action](args, invocation)
 
 
-COMMANDS: Final[Mapping[str, Any]] = {"serve": serve, "keys": keys}
+COMMANDS: Final[Mapping[str, Any]] = {"serve": serve, "consume": consume, "keys": keys}

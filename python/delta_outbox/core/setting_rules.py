@@ -190,4 +190,10 @@ SIGNATURE: Final[Mapping[str, Rule]] = {
     "prefix": _text("must be a text of at most 50 characters", r"[!-~]{0,50}"),
 }
 """Of a table in `[todo.signatures]`."""
+QUEUE: Final[Mapping[str, Rule]] = {
+    "group": _text("must be 1 to 200 printable characters of ASCII", r"[!-~]{1,200}"),
+    "hold_seconds": seconds(0, 86_400),
+    "dead_letter_topic": _text("must be the name of a topic", r"[A-Za-z0-9._-]{1,249}"),
+}
+"""Of `[todo.kafka]`, beside what is the Kafka client's."""
 OF_HMAC: Final = ("header", "encoding", "algorithm", "prefix")

@@ -206,6 +206,16 @@ class SignatureSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class QueueSettings:
+    """The Kafka by which answers come to items whose class has a topic."""
+
+    client: SecretMapping = field(default_factory=SecretMapping)  # as of a publisher
+    group: str = "delta-outbox-todo"  # of consumers: they share the partitions
+    hold_seconds: float = 300.0  # that an answer waits for its item
+    dead_letter_topic: str | None = None  # None: that of the answers with `.dead` behind it
+
+
+@dataclass(frozen=True, kw_only=True)
 class TodoSettings:
     """Where `outbox todo serve` listens, whom it believes, and how long it lets people wait."""
 
@@ -225,6 +235,7 @@ class TodoSettings:
     link_secret: str | None = field(default=None, repr=False)  # signs links to single items
     # By `workflow/task`: third parties that sign what they send instead of showing a key.
     signatures: Mapping[str, SignatureSettings] = field(default_factory=dict)
+    kafka: QueueSettings = field(default_factory=QueueSettings)
 
 
 @dataclass(frozen=True, kw_only=True)

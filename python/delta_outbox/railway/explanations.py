@@ -242,6 +242,10 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "Four eyes compare who has answered two items of one instance; nobody answers other tasks.",
         "Write a tuple of other To-Do classes of the same workflow: `not_by = (Approve,)`.",
     ),
+    "topic_name": (
+        "Answers come by a topic of Kafka of this name; that of their dead letters is made of it.",
+        'Write `topic = "orders.answers"`: up to 180 letters, digits, `.`, `_` and `-`.',
+    ),
     "due_out_of_range": (
         "A reminder comes after some time, and within years.",
         "It must be more than 0 and at most ten years.",

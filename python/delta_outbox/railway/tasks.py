@@ -353,6 +353,8 @@ class ToDo(Task[StartT, OutcomeT], Generic[StartT, OutcomeT, ContractT, ReadT]):
     """On a loop: the field of the contract by which answers to different visits differ."""
     not_by: tuple[type[ToDo[Any, Any, Any, Any]], ...] = ()
     """Four eyes: whoever has answered one of these for an instance may not answer this one."""
+    topic: str | None = None
+    """The topic of Kafka by which answers may come, too."""
 
     @abstractmethod
     def read_model(self, trigger: Trigger[StartT]) -> ReadT:

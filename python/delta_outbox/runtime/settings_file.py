@@ -24,6 +24,7 @@ from delta_outbox.core.setting_rules import (
     APPEND,
     LIMITS,
     OF_HMAC,
+    QUEUE,
     RELAY,
     SIGNATURE,
     STORAGE,
@@ -36,6 +37,7 @@ from delta_outbox.core.settings import (
     DestinationLimits,
     FromEnvironment,
     PublisherSettings,
+    QueueSettings,
     RelaySettings,
     SecretMapping,
     Settings,
@@ -163,6 +165,7 @@ def _warn_of_readers(file: Path, settings: Settings) -> None:
         f"publishers.{name}": described.settings for name, described in settings.publishers.items()
     }
     tables |= {f"third_parties.{name}": table for name, table in settings.of_third_parties.items()}
+    tables["todo.kafka"] = settings.todo.kafka.client
     names = [
         f"{where}.{name}"
         for where, table in tables.items()
@@ -233,11 +236,23 @@ class _Reader:
     def _todo(self, document: Mapping[str, object]) -> TodoSettings:
         table = dict(self._table("todo", document.get("todo", {})))
         signatures = self._signatures(table.pop("signatures", {}))
+        kafka = self._queue(self._table("todo.kafka", table.pop("kafka", {})))
         values = self._section("todo", {"todo": table}, TODO)
         for name in ("tls_certificate", "tls_key", "jwks"):
             if name in values and "://" not in values[name]:
                 values[name] = self._below_home(f"todo.{name}", values[name])
-        return TodoSettings(**values, signatures=signatures)
+        return TodoSettings(**values, signatures=signatures, kafka=kafka)
+
+    def _queue(self, table: Mapping[str, object]) -> QueueSettings:
+        ours = {key: value for key, value in table.items() if key in QUEUE}
+        client = {
+            key: self._own(f"todo.kafka.{key}", value)
+            for key, value in table.items()
+            if key not in QUEUE
+        }
+        return QueueSettings(
+            client=SecretMapping(client), **self._checked("todo.kafka", ours, QUEUE)
+        )
 
     def _signatures(self, value: object) -> dict[str, SignatureSettings]:
         return {

@@ -7,7 +7,7 @@ import contextlib
 import ipaddress
 import socket
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Final
 
@@ -16,14 +16,15 @@ from fastapi import FastAPI
 
 from delta_outbox.core.clock import Clock
 from delta_outbox.core.errors import BadSettings, OutboxError
+from delta_outbox.core.secrets import hiding
 from delta_outbox.core.settings import TodoSettings
 from delta_outbox.todo.app import create_app
+from delta_outbox.todo.contracts import check_types
 from delta_outbox.todo.credentials import Credentials, KeyRing
 from delta_outbox.todo.desk import Desk
 from delta_outbox.todo.item_thread import ItemThread, KeySource, OpenOutbox
 from delta_outbox.todo.limits import MOST_HEADERS
 from delta_outbox.todo.tokens import token_reader
-from delta_outbox.workflow_engine.items import ItemType
 
 MOST_AT_ONCE: Final = 1000  # connections; more are answered 503
 KEEP_ALIVE_SECONDS: Final = 5
@@ -58,24 +59,6 @@ def check_listening(settings: TodoSettings) -> None:
         remedy="Give `tls_certificate` and `tls_key`; or say `behind_proxy = true` if whoever "
         "stands before it speaks TLS with the world.",
     )
-
-
-def check_types(types: Sequence[ItemType]) -> None:
-    """Demand that strangers cannot stop the server by an answer.
-
-    Args:
-        types: of items.
-
-    Raises:
-        BadSettings: a contract has patterns of Python's engine.
-    """
-    slow = [f"{one.workflow}.{one.task}" for one in types if one.has_slow_patterns]
-    if slow:
-        raise BadSettings(
-            f"The contracts of items must have no patterns of Python's engine. Got: "
-            f"{', '.join(slow)}.",
-            remedy="Give patterns as text, and leave `regex_engine` as it is.",
-        )
 
 
 def is_loopback(host: str) -> bool:
@@ -148,7 +131,9 @@ def serve(
         return thread.outbox.keys if thread.outbox is not None else None
 
     ring = KeyRing(keys)
+    secrets = [secret for one in settings.signatures.values() for secret in one.secrets]
     with listening(settings.host, settings.port) as listener, contextlib.ExitStack() as running:
+        running.enter_context(hiding(secrets))
         thread.start()
         running.callback(thread.stop)
         ring.start()

@@ -112,6 +112,7 @@ class ItemType:
         outcomes: what an answer may come to.
         contract: what an answer must look like, as a JSON Schema.
         has_slow_patterns: a text of some thousand characters may stop whoever judges it.
+        topic: of Kafka, by which answers may come too; None: there is none.
     """
 
     workflow: str
@@ -121,6 +122,7 @@ class ItemType:
     outcomes: tuple[str, ...]
     contract: Mapping[str, Any]
     has_slow_patterns: bool = False
+    topic: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -429,6 +431,7 @@ class Items:
                 outcomes=tuple(str(one) for one in type(task).outcomes()),
                 contract=task.contract.model_json_schema(),
                 has_slow_patterns=has_slow_patterns(task.contract),
+                topic=task.topic,
             )
             for workflow, task in self._decisions.to_dos()
         ]

@@ -17,11 +17,15 @@ from typing import Any
 
 import httpx
 import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from tests.faults import oracle
 from tests.faults.conftest import PATIENCE, House, wait_for
 
 from delta_outbox.core.clock import SystemClock
 from delta_outbox.core.tables import Tables
 from delta_outbox.delta.numbered_writes import NumberedWrites
+from delta_outbox.demo.kafka_reader import consume_all
+from delta_outbox.demo.kafka_server import KafkaServer
 from delta_outbox.railway.modules import load
 from delta_outbox.railway.rows import joined, rows_of
 from delta_outbox.runtime.home import Home
@@ -31,7 +35,8 @@ from delta_outbox.runtime.session import using_server
 pytestmark = pytest.mark.rest
 
 AUTHOR = Path(__file__).with_name("author")
-CASES = ("first", "killed", "linked", "many", "page", "same")
+CASES = ("first", "killed", "linked", "many", "page", "queued", "same")
+TOPIC = "visits.answers"  # of the author's class
 HURRY = 50  # answers at once around the expiry
 SECRET = "a secret of tests, which is long enough"
 ANSWER_SECONDS = 240  # the machine of a test may be busy
@@ -109,12 +114,14 @@ def shop(
     house.settings(
         'type = "jsonl"\npath = "delivered"\n\n[workflows]\nmodules = ["visits"]\n\n'
         f"[todo]\nport = 0\nanswer_seconds = {ANSWER_SECONDS}\nrate_per_second = 1000\n"
-        f'link_secret = "{SECRET}"'
+        f'link_secret = "{SECRET}"\n[todo.kafka]\n"bootstrap.servers" = "${{TODO_KAFKA}}"\n'
+        "hold_seconds = 5"
     )
     (home.root.parent / "dbt_project.yml").write_text("name: shop\n")
     shutil.copy(AUTHOR / "visits.py", home.root.parent)
-    code, told = house.run("todo", "serve")
-    assert (2, "SERVER_NEEDED") == (code, told["error"]["code"])
+    for command in ("serve", "consume"):
+        code, told = house.run("todo", command)
+        assert (2, "SERVER_NEEDED") == (code, told["error"]["code"])
     assert 0 == house.run("up")[0]
     found = Shop(house)
     try:
@@ -204,6 +211,59 @@ def test_a_kill_loses_nothing_on_record(shop: Shop) -> None:
     assert (200, "no", True) == (again.status_code, *_told(again))
     other = answer(survivor, clerk, "ask-killed", agreed=True)
     assert (409, "no") == (other.status_code, other.json()["error"]["outcome"])
+
+
+def test_a_kill_of_a_consumer_loses_nothing_on_record(shop: Shop) -> None:
+    """A consumer that is killed between the command and the commit of the offset has lost nothing:
+    the next one gets the message again, knows the answer as one on record, and goes on.
+    """
+    with KafkaServer() as kafka:
+        for topic in (TOPIC, f"{TOPIC}.dead"):
+            kafka.create_topic(topic, 1)
+        _produce(kafka, {"case": "queued", "agreed": True})
+        environment = {"TODO_KAFKA": kafka.bootstrap}
+        doomed = shop.house.start(
+            "todo", "consume", "-v", **environment, OUTBOX_FAILPOINT="command.after@1=driver"
+        )
+        shop.servers.append(doomed)
+        assert -signal.SIGKILL == doomed.wait(PATIENCE)
+        assert _committed(kafka) < 0
+        _produce(
+            kafka,
+            {"case": "queued", "agreed": False},
+            {"case": "queued", "agreed": "perhaps"},
+            {"case": "queued", "agreed": True},
+        )
+        survivor = shop.house.start("todo", "consume", "-v", **environment)
+        shop.servers.append(survivor)
+        wait_for(lambda: _committed(kafka) == 4, interval=0.5)
+        survivor.send_signal(signal.SIGTERM)
+        code, told = shop.house.end(survivor)
+        assert (0, 3, 1) == (code, told["answers"], told["dead_letters"])
+        (dead,) = consume_all(kafka.bootstrap, f"{TOPIC}.dead")
+        assert b"BAD_ANSWER" == dict(dead.headers() or [])["outbox-error"]
+    assert "yes" == shop.shown("ask-queued")["outcome"]
+    commands = oracle.rows_of(shop.house.log("commands"))
+    answers = [row for row in commands if row["event_id"] == "ask-queued"]
+    assert ["no", "yes"] == sorted(json.loads(row["arguments"])["outcome"] for row in answers)
+    assert {f"kafka:{TOPIC}"} == {row["actor"] for row in answers}
+
+
+def _produce(kafka: KafkaServer, *values: Any) -> None:
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, "acks": "all"})
+    for value in values:
+        producer.produce(TOPIC, json.dumps(value).encode())
+    assert 0 == producer.flush(PATIENCE)
+
+
+def _committed(kafka: KafkaServer) -> int:
+    """Return from where the group goes on; negative: from nowhere."""
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "delta-outbox-todo"})
+    try:
+        (found,) = consumer.committed([TopicPartition(TOPIC, 0)], timeout=60)
+        return int(found.offset)
+    finally:
+        consumer.close()
 
 
 def test_one_outcome_around_the_expiry(shop: Shop) -> None:

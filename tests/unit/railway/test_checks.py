@@ -268,6 +268,7 @@ CASES = {
         "its contract cannot be told to others: ",
     ),
     "not_by_no_to_dos": (graph(change(Check, not_by=(Tell,))), "check", "other To-Do classes"),
+    "topic_name": (graph(change(Check, topic="a b")), "check", "'a b', which is no name"),
     "due_out_of_range": (graph(change(Check, due=NOWHERE)), "check", "due is 0 seconds"),
     "due_after_expiry": (
         graph(change(Check, due=timedelta(days=1))),

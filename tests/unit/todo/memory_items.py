@@ -106,6 +106,7 @@ class MemoryItems:
     recorded: list[tuple[str, str]] = field(default_factory=list)  # item and actor
     calls: list[str] = field(default_factory=list)
     fails: Callable[[str], None] = lambda _: None  # may raise, or wait
+    topics: dict[str, str] = field(default_factory=dict)  # by task
 
     def add(self, *items: WaitingItem) -> None:
         self.open |= {one.task_id: one for one in items}
@@ -119,6 +120,7 @@ class MemoryItems:
                 roles=roles,
                 outcomes=("yes", "no"),
                 contract=contract.model_json_schema(),
+                topic=self.topics.get(task),
             )
             for (workflow, task), (contract, roles) in TYPES.items()
         ]

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "railway" / "todo.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PLACE = "http://127.0.0.1:8765"
-TABLES = ("signatures",)
+TABLES = ("kafka", "signatures")
 
 
 def lines() -> list[tuple[str, str]]:

@@ -17,8 +17,9 @@ from tests.unit.todo.memory_items import office
 from delta_outbox.core.errors import BadSettings
 from delta_outbox.core.settings import TodoSettings
 from delta_outbox.runtime.settings_file import load_settings
+from delta_outbox.todo.contracts import check_types
 from delta_outbox.todo.rates import MOST_KNOWN, Rates
-from delta_outbox.todo.server import NotListening, check_listening, check_types, listening
+from delta_outbox.todo.server import NotListening, check_listening, listening
 from delta_outbox.workflow_engine.item_decisions import has_slow_patterns
 from delta_outbox.workflow_engine.items import ItemType
 

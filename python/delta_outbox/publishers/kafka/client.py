@@ -22,10 +22,11 @@ TRANSACTION_GRACE: Final = 5000  # ms for which a broker keeps a transaction bey
 _PATIENCE: Final = 2.0  # seconds; refused connections within it may be a broker that restarts
 
 
-class _Quiet:
+class QuietLog:
     """Keeps the library's log for debugging: it calls fatal what is handled here."""
 
     def log(self, level: int, message: str, *arguments: object) -> None:
+        """Keep a line of it."""
         _LOGGER.debug(message, *arguments, extra={"level": level})
 
 
@@ -75,7 +76,7 @@ class KafkaClient:
                 "allow.auto.create.topics": False,
                 "message.timeout.ms": max(1000, int(timeout * 1000)),
                 "error_cb": self._on_error,
-                "logger": _Quiet(),
+                "logger": QuietLog(),
                 "log_level": _ERRORS_ONLY,
                 **particular,
             }

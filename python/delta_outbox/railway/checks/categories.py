@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Set
 from datetime import timedelta
 from enum import Enum
+from typing import Final
 
 from pydantic import BaseModel, PydanticUserError
 
@@ -37,6 +39,9 @@ from delta_outbox.railway.tasks import (
     PessimisticLock,
     ToDo,
 )
+
+# Kafka has 249 characters; of a topic the names of its dead letters, and of who answers, are made.
+_TOPIC: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,180}")
 
 
 def locks(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Finding]:
@@ -209,6 +214,13 @@ def to_dos(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Finding]:
             "not_by_no_to_dos",
             "`not_by` must be a tuple of other To-Do classes of this workflow.",
             "Write `not_by = (Approve,)`; a third party answers for nobody.",
+        )
+    topic: object = getattr(task, "topic", None)
+    if topic is not None and not (isinstance(topic, str) and _TOPIC.fullmatch(topic)):
+        yield (
+            "topic_name",
+            f"`topic` is {topic!r}, which is no name of a topic of Kafka.",
+            "Use up to 180 letters, digits, `.`, `_` and `-`.",
         )
     if task.due is not None:
         yield from span("due", task.due)

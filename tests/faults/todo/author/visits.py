@@ -54,6 +54,7 @@ class Ask(ToDo[Case, Said, Answer, Shown]):
     due: timedelta | None = timedelta(minutes=30)
     expires = timedelta(hours=1)
     when_expired = Said.NOTHING
+    topic: str | None = "visits.answers"
 
     def read_model(self, trigger: Trigger[Case]) -> Shown:
         return Shown(case=trigger.start.case)
@@ -71,6 +72,7 @@ class Hurry(Ask):
     identifier = "hurry-{case}"
     roles = frozenset({"courier"})
     due = None
+    topic = None
     expires = timedelta(minutes=3)
 
     def correlate(self, data: Answer) -> str:

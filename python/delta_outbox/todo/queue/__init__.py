@@ -1,0 +1,1 @@
+"""Answers to To-Do items that come by topics of Kafka."""

@@ -17,6 +17,6 @@
     {%- do delta_outbox.perform_task_request("cancel", {
         "instances": instances, "workflow": workflow, "task": task, "third_party": third_party,
         "task_ids": task_ids, "role": role, "only_items": false, "since": since, "until": until,
-        "to": none, "by_seconds": none, "reason": reason, "actor": actor, "dry_run": dry_run,
+        "to": none, "by_seconds": none, "late_task": none, "reason": reason, "actor": actor, "dry_run": dry_run,
     }) -%}
 {%- endmacro %}

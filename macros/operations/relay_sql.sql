@@ -82,7 +82,7 @@ state in (__states__) and (state <> 'DEAD' or {{ delta_outbox.may_hold() }})
     kind, "__state__", "__request__", "__from_states__", "__is_named__", "__created__", "__now__"
 ) }}
 {% endfor -%}
-{% for kind in ["extend", "cancel", "assign"] -%}
+{% for kind in ["extend", "cancel", "assign", "accept_late", "migrate"] -%}
 --- {{ kind }}_targets
 {{ delta_outbox.task_targets(kind, "__state__", "__request__", "__is_named__", "__started__", "__now__") }}
 {% endfor -%}

@@ -5,14 +5,14 @@
         twin: python/delta_outbox/workflow_engine/task_requests.py::TaskRequest
 
         Arguments:
-            kind: extend, cancel or assign
+            kind: extend, cancel, assign or accept_late
             given: mapping, name of the argument to what came
             checked: mapping, takes what is meant
             problems: list, takes what is wrong
     -#}
     {%- do delta_outbox.check_ids("instances", given.instances, false, checked, problems) -%}
     {%- do delta_outbox.check_ids("task_ids", given.task_ids, false, checked, problems) -%}
-    {%- for name in ["workflow", "task", "third_party", "role"] -%}
+    {%- for name in ["workflow", "task", "third_party", "role", "late_task"] -%}
         {%- do delta_outbox.check_part(name, given[name], checked, problems) -%}
     {%- endfor -%}
     {%- for name in ["since", "until", "to"] -%}

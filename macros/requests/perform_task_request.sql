@@ -1,10 +1,10 @@
 {% macro perform_task_request(kind, given) -%}
     {#-
-        Perform `dbt run-operation extend_tasks|cancel_instances|assign_items`: check, refresh, show, and append unless it is a dry run. What
-        is shown is JSON in ASCII: data cannot steer the terminal.
+        Perform `dbt run-operation extend_tasks|cancel_instances|assign_items|accept_late`: check, refresh, show, and append
+        unless it is a dry run. What is shown is JSON in ASCII: data cannot steer the terminal.
 
         Arguments:
-            kind: extend, cancel or assign
+            kind: extend, cancel, assign or accept_late
             given: mapping, name of the argument to what came
     -#}
     {%- if execute -%}
@@ -21,7 +21,7 @@
         {%- if checked.since is not none -%} {%- do started.append("t.started_at >= timestamp_micros(" ~ checked.since ~ ")") -%} {%- endif -%}
         {%- if checked.until is not none -%} {%- do started.append("t.started_at < timestamp_micros(" ~ checked.until ~ ")") -%} {%- endif -%}
         {#- As text in each question, not as views: whoever shares the session may have views of their own. -#}
-        {%- set command_kind = "kill" if kind == "cancel" else kind -%}
+        {%- set command_kind = "kill" if kind in ["accept_late", "cancel"] else kind -%}
         {%- set request = "(" ~ delta_outbox.task_request_row(command_kind, command_id, checked) ~ ")" -%}
         {%- set targets = "(" ~ delta_outbox.task_targets(
             kind, state, request,

@@ -4,9 +4,10 @@
         instances that it names.
 
         Arguments: as of `task_targets`.
-        Columns: those of `workflow_tasks`; those of a delivery that a command needs; state, of the instance; default_exit, of its
-        workflow; expires_then, by an extension; is_meant, false if its instance is named and the task does not match the rest;
-        is_ambiguous, if the name stands for instances of several workflows.
+        Columns: those of `workflow_tasks`; those of a delivery that a command needs; kill_command_id, of the command that is to end it,
+        and is_moved, whether that lets its instance go on elsewhere; state, of the instance; default_exit, of its workflow; expires_then, by an extension; is_meant,
+        false if its instance is named and the task does not match the rest; is_ambiguous, if the name stands for instances of
+        several workflows.
     -#}
     {%- set matches -%}
         ({{ started }})
@@ -29,6 +30,10 @@
         {{ delta_outbox.tasks_of("open_deliveries") | indent(8) }}
     ),
 
+    moves as (
+        {{ delta_outbox.moved_tasks() | indent(8) }}
+    ),
+
     exits as (
         {{ delta_outbox.kept_rows("railway_workflows") | indent(8) }}
     )
@@ -37,6 +42,7 @@
         t.*,
         d.lifecycle,
         d.kill_command_id,
+        m.command_id is not null as is_moved,
         {{ delta_outbox.state_of_instance() | indent(8) }} as state,
         x.default_exit,
         coalesce(r.extend_to, timestampadd(second, r.extend_by_seconds, t.expires_at)) as expires_then,
@@ -51,6 +57,11 @@
             and t.arrival = d.arrival
             and t.destination = d.destination
     cross join {{ request }} as r
+    left join moves as m
+        on
+            d.kill_command_id = m.command_id
+            and t.task_id = m.event_id
+            and t.arrival = m.arrival
     left join exits as x
         on
             t.plan = x.number

@@ -10,7 +10,7 @@
     select
         {{ delta_outbox.text_literal(kind) }} as kind,
         {{ delta_outbox.text_literal(command_id) }} as command_id,
-        {%- for name in ["actor", "reason", "workflow", "task", "third_party", "role", "assignee"] %}
+        {%- for name in ["actor", "reason", "workflow", "task", "third_party", "role", "assignee", "late_task"] %}
         {% if checked[name] is none %}cast(null as string){% else %}{{ delta_outbox.text_literal(checked[name]) }}{% endif %} as {{ name }},
         {%- endfor %}
         {%- for name in ["instances", "task_ids"] %}

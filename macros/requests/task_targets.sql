@@ -3,13 +3,11 @@
         The open tasks that an operator's request about workflows is about, as of one version of the projection: one row each,
         with what the command says of it. The command line, Python and `dbt run-operation` evaluate this very text.
 
-        Column refusal: null for a task that the request gets; else why a task is not to be had. An item expires when the claim
-        of `todo` ends, so only an open one can expire later; of one that never expires, at the last instant of all.
-
-        twin: python/delta_outbox/workflow_engine/execution/tasks.py::NEVER
+        Column refusal: null for a task that the request gets; else why a task is not to be had.
 
         Arguments:
-            kind: extend, assign, or cancel, which kills the task at which an instance stands
+            kind: extend or assign; or what kills the task at which an instance stands: cancel, accept_late, or migrate, of which Python
+                says where the instance goes on
             state: relation, the projection at a version
             request: relation with the one row of `task_request_row`
             is_named: true if the request names its instances one by one
@@ -20,65 +18,67 @@
     with selected as (
         {{ delta_outbox.selected_tasks(state, request, is_named, started) | indent(8) }}
     )
+    {%- if kind in ["accept_late", "migrate"] %},
+
+    unsure as (
+        {{ delta_outbox.unsure_tasks(source("outbox", "outbox_transitions"), state) | indent(8) }}
+    )
+    {%- endif %}
+    {%- if kind == "accept_late" %},
+
+    late_answers as (
+        {{ delta_outbox.late_answers_of("selected", state, request) | indent(8) }}
+    )
+    {%- endif %}
 
     select
-        task_id as event_id,
-        arrival,
-        destination,
-        lifecycle,
-        workflow,
-        instance,
-        instance_key,
-        task,
-        third_party,
-        state,
-        started_at,
-        expires_at,
+        s.task_id as event_id,
+        s.arrival,
+        s.destination,
+        s.lifecycle,
+        s.workflow,
+        s.instance,
+        s.instance_key,
+        s.task,
+        s.third_party,
+        s.state,
+        s.started_at,
+        s.expires_at,
         {%- if kind == "extend" %}
-        expires_then,
+        s.expires_then,
         to_json(named_struct(
-            'from', date_format(expires_at, "{{ iso }}"), 'until', date_format(expires_then, "{{ iso }}")
+            'from', date_format(s.expires_at, "{{ iso }}"), 'until', date_format(s.expires_then, "{{ iso }}")
         )) as arguments,
         {%- elif kind == "assign" %}
-        assigned_to,
-        to_json(named_struct('to', assignee)) as arguments,
+        h.assigned_to,
+        to_json(named_struct('to', a.assignee)) as arguments,
+        {%- elif kind == "accept_late" %}
+        l.late.task_id as late_task_id,
+        l.late.outcome as late_outcome,
+        l.target as goes_to,
+        to_json(named_struct('state', s.delivery_state, 'late', l.late)) as arguments,
         {%- else %}
-        to_json(named_struct('state', delivery_state)) as arguments,
+        {%- if kind == "migrate" %}
+        s.version,
         {%- endif %}
-        case
-            when is_ambiguous then 'is the key of instances of several workflows: name one of these'
-            when not is_meant then 'does not match the filter'
-            when kill_command_id is not null then concat('is cancelled already by command ', kill_command_id)
-            {%- if kind == "extend" %}
-            when expires_at is null then 'never expires'
-            when category = 'to_do' and coalesce(held_by, '') <> 'todo' then 'is not open for an answer'
-            when category = 'to_do' and expires_at <= {{ now }} then 'has expired'
-            when expires_then <= expires_at
-                then concat('expires not before that, at ', date_format(expires_at, "{{ iso }}"))
-            when expires_then <= {{ now }} then 'would have expired by then'
-            when expires_then >= timestamp '2261-12-31 00:00:00' then 'would expire after the year 2261'
-            {%- elif kind == "assign" %}
-            when coalesce(held_by, '') <> 'todo' then 'is not open for an answer'
-            when expires_at <= {{ now }} then 'has expired'
-            when coalesce(assigned_to, '') = assignee
-                then if(assignee = '', 'is held by nobody already', concat('is held already by ', assignee))
-            when only_unassigned and assigned_to is not null then concat('is held by ', assigned_to)
-            {%- else %}
-            when coalesce(default_exit, '') = '' then 'has no default exit, so nothing would follow'
-            {%- endif %}
-        end as refusal
-    from selected
+        to_json(named_struct('state', s.delivery_state)) as arguments,
+        {%- endif %}
+        {{ delta_outbox.task_refusal(kind, now) | indent(8) }} as refusal
+    from selected as s
     {%- if kind == "assign" %}
-    cross join (select assignee, only_unassigned from {{ request }})
-    left join (
-        select
-            event_id as item_id,
-            arrival as item_arrival,
-            assigned_to
-        from ({{ delta_outbox.item_holders() | indent(8) }})
-    )
+    cross join (select assignee, only_unassigned from {{ request }}) as a
+    left join ({{ delta_outbox.item_holders() | indent(4) }}) as h
         on
-            task_id = item_id
-            and arrival = item_arrival
+            s.task_id = h.event_id
+            and s.arrival = h.arrival
+    {%- endif %}
+    {%- if kind in ["accept_late", "migrate"] %}
+    left join unsure as u
+        on
+            s.task_id = u.event_id
+            and s.arrival = u.arrival
+    {%- endif %}
+    {%- if kind == "accept_late" %}
+    left join late_answers as l on s.instance_key = l.instance_key
     {%- endif %}
 {%- endmacro %}

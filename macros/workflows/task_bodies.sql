@@ -12,7 +12,7 @@
         created_date,
         from_json(
             cast(payload as string),
-            'plan bigint, version int, task string, visits map<string, int>, expires_at timestamp, due_at timestamp, '
+            'plan bigint, version int, task string, visits map<string, int>, expires_at timestamp, due_at timestamp, accepted array<string>, '
             || 'start struct<event_id: string, started_at: timestamp>, '
             || 'before struct<task: string, task_id: string, cause: string, outcome: string>'
         ) as body

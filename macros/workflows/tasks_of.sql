@@ -17,8 +17,8 @@
         {{ delta_outbox.kept_rows("railway_tasks") | indent(8) }}
     ),
 
-    extensions as (
-        {{ delta_outbox.extended_tasks() | indent(8) }}
+    asked as (
+        {{ delta_outbox.asked_of_tasks() | indent(8) }}
     )
 
     select /*+ {{ hint }}, broadcast(x) */
@@ -51,9 +51,14 @@
         e.body.before.task_id as last_task_id,
         e.body.before.cause as last_cause,
         e.body.before.outcome as last_outcome,
+        e.body.accepted,
         d.state as delivery_state,
         if(d.state in ('PUBLISHED', 'DEAD'), {{ delta_outbox.cause_of_ending("d.reason") | indent(8) }}, null) as cause,
-        coalesce(d.outcome, if(d.state = 'DEAD', 'default exit', null)) as outcome,
+        case
+            when d.state = 'DEAD' and d.outcome is null
+                then if({{ delta_outbox.is_move("x.kill_arguments") }}, 'moved', 'default exit')
+            else d.outcome
+        end as outcome,
         d.attempts,
         d.last_error,
         d.claimed_by as held_by,
@@ -74,7 +79,7 @@
             e.body.plan = k.number
             and {{ delta_outbox.workflow_of("d.ordering_key") }} = k.workflow
             and e.body.task = k.task
-    left join extensions as x
+    left join asked as x
         on
             d.event_id = x.event_id
             and d.arrival = x.arrival

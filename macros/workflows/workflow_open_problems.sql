@@ -28,7 +28,7 @@
         {%- do delta_outbox.workflow_problem(
             problems, where, "open_instances",
             "it is gone, and " ~ count ~ " open instance(s) of earlier rows stand there or may still come there.",
-            "Build with it until they have ended, or end them: `outbox workflow cancel`."
+            "Build with it until they have ended, or end or move them: `outbox workflow cancel`, `outbox workflow migrate`."
         ) -%}
     {%- endfor -%}
 {%- endmacro %}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import pyarrow as pa
 from tests.integration.outboxes import Store
-from tests.integration.workflow_violations import NAMES, Workflows
+from tests.integration.workflow_violations import MOVED, MOVES, NAMES, Workflows
 
 from delta_outbox.core.clock import SystemClock
 from delta_outbox.core.tables import TRANSITIONS
@@ -244,6 +245,17 @@ def _seed(broken: Broken, workflows: Workflows) -> None:
         "insert into {commands} "
         "(command_id, kind, event_id, arrival, destination, lifecycle, actor, reason) "
         f"values {values}"
+    )
+    arguments = json.dumps({"to": asdict(MOVED)}).replace("{", "{{").replace("}", "}}")
+    moves = ", ".join(
+        f"('{command_id}', 'kill', '{event_id}', {broken.arrivals[event_id]}, '', 0, 'me', 'why', "
+        f"'{arguments}')"
+        for command_id, event_id in MOVES.items()
+    )
+    broken.sql(
+        "insert into {commands} "
+        "(command_id, kind, event_id, arrival, destination, lifecycle, actor, reason, arguments) "
+        f"values {moves}"
     )
     broken.sql(
         "merge into {commands} as t using (select 'old' as command_id) as s "

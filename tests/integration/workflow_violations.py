@@ -17,6 +17,7 @@ from delta_outbox.railway.routing import TaskEnding
 from delta_outbox.railway.rows import joined, rows_of
 from delta_outbox.workflow_engine.derivation.events import NewEvent, StartEvent, TaskEvent
 from delta_outbox.workflow_engine.derivation.follow_ups import Ended, follow
+from delta_outbox.workflow_engine.derivation.moves import Move, OtherVersion
 from delta_outbox.workflow_engine.derivation.plans import Plan
 from delta_outbox.workflow_engine.derivation.starts import begin
 
@@ -27,8 +28,12 @@ AUTHOR: Final = Path(__file__).parent / "railway" / "author"
 NAMES: Final = (
     *("book-one", "book-two", "book-three"),
     *("tell-four", "tell-five", "tell-six", "tell-seven"),
+    *("book-nine", "book-ten"),
 )
 """The tasks that have transitions."""
+MOVES: Final = {"move-nine": "book-nine", "move-ten": "book-ten"}
+"""The commands that let instances go on at another task, and the tasks at which these stood."""
+MOVED: Final = OtherVersion(plan=1, task="review")
 CLAIM: Final = "PENDING>CLAIMED:claimed"
 
 
@@ -60,10 +65,13 @@ class Workflows:
         assert isinstance(task, TaskEvent)
         return task
 
-    def after(self, task: TaskEvent, cause: str, outcome: str | None = None) -> Any:
+    def after(
+        self, task: TaskEvent, cause: str, outcome: str | None = None, move: Move | None = None
+    ) -> Any:
         """Return what follows a task."""
         ending = TaskEnding(cause=cause, outcome=outcome)
-        ended = Ended(task=task, ending=ending, at=self._ended_at, position=(0, 0, 1))
+        at, position = self._ended_at, (0, 0, 1)
+        ended = Ended(task=task, ending=ending, at=at, position=position, move=move)
         return follow(ended, {1: self._plan})
 
     def tell(self, name: str) -> TaskEvent:
@@ -76,7 +84,7 @@ class Workflows:
         broken, tell, book = self._broken, self.tell, self.book
         self._keep("workflows", 1, self._writes[0], {"version": "1", "rows": self._rows})
         seen = [broken.head()]
-        first = [book(name) for name in ("one", "two", "three", "eight")]
+        first = [book(name) for name in ("one", "two", "three", "eight", "nine", "ten")]
         first += [tell(name) for name in ("four", "five", "six", "seven")]
         self._append([one.row() for one in first], self._writes[0])
         seen.append(broken.head())
@@ -90,11 +98,13 @@ class Workflows:
             self.after(tell("four"), "decided", "told"),
             self.after(tell("five"), "faulted"),
             self.after(tell("seven"), "uncertain"),
+            self.after(book("nine"), "killed", move=MOVED).row(),
+            self.after(book("ten"), "killed"),
         ]
         self._append(rows, self._writes[1])
         seen.append(broken.head())
         stranded = [{"task_id": "tell-six", "message": "Another event has the id 'x'."}]
-        for number, (count, at) in enumerate(zip((8, 6, 0), self._writes, strict=True), start=1):
+        for number, (count, at) in enumerate(zip((10, 8, 0), self._writes, strict=True), start=1):
             plan = {
                 "range": {"transitions": {"through": None}, "seen": {"events": seen[number - 1]}},
                 "rows": count,
@@ -146,6 +156,9 @@ class Workflows:
         life("tell-five", "post", *crashed, ends("exhausted", "default exit", crashes=1, **twice))
         life("tell-six", "post", (CLAIM, {}), ends("completed", "told"))
         life("tell-seven", "post", *crashed, ends("uncertain", "maybe_told", crashes=1, **twice))
+        for command_id, name in MOVES.items():
+            by = {"actor": "me", "command_id": command_id}
+            life(name, "carrier", (CLAIM, {}), ("CLAIMED>DEAD:operator", by))
         return found
 
     def _append(self, events: Iterable[NewEvent], at: datetime) -> None:

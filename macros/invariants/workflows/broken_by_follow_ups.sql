@@ -15,27 +15,8 @@
         where {{ delta_outbox.within_span("created_at", span) }} or {{ delta_outbox.within_span("ended_at", span) }}
     ),
 
-    targets as (
-        {{ delta_outbox.targets_select() | indent(8) }}
-    ),
-
     following as (
-        select /*+ broadcast(t) */
-            f.task_id,
-            count(*) as followers,
-            min(f.event_id) as follower,
-            min(f.cause) as cause,
-            min(f.outcome) as outcome,
-            min(f.target) as target,
-            min(t.target) as right_target
-        from outbox_followers as f
-        left join targets as t
-            on
-                f.plan = t.number
-                and f.workflow = t.workflow
-                and f.task = t.task
-                and f.outcome = t.outcome
-        group by f.task_id
+        {{ delta_outbox.following_select() | indent(8) }}
     ),
 
     judged as (
@@ -46,8 +27,11 @@
                 when f.followers is null then 'nothing follows it'
                 when f.followers > 1 then 'followed more than once'
                 when
-                    f.cause <> {{ delta_outbox.cause_of_ending("e.reason") | indent(20) }}
-                    or f.outcome <> coalesce(e.outcome, 'default exit')
+                    not (f.was_moved and f.cause = 'uncertain')
+                    and (
+                        f.cause <> {{ delta_outbox.cause_of_ending("e.reason") | indent(24) }}
+                        or f.outcome <> coalesce(e.outcome, if(f.was_moved, 'moved', 'default exit'))
+                    )
                     then 'followed as if it had ended otherwise'
                 when not f.target <=> f.right_target then 'followed by what its version does not say'
             end as problem

@@ -81,6 +81,14 @@ def state(text: str) -> State:
         raise _refuse(f"must be one of {', '.join(State)}", text) from None
 
 
+def pair(text: str) -> tuple[str, str]:
+    """Read two names, OLD=NEW."""
+    old, separator, new = text.partition("=")
+    if old and separator and new and "=" not in new:
+        return old, new
+    raise _refuse("must be OLD=NEW, the names of two tasks", text)
+
+
 def glob(text: str) -> str:
     """Read a shell glob on event types, as in the delivery policies."""
     try:

@@ -1,5 +1,5 @@
-"""`outbox workflow instances | show | cancel | extend`: what has become of each order, and how
-operators end it, or let it wait longer.
+"""`outbox workflow instances | show | cancel | extend | accept-late | migrate`: what has become of
+each order, and how operators end it, let it wait longer, or go on elsewhere.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.cli.outcome import DONE, TO_LOOK_AT, Invocation, Outcome
+from delta_outbox.core.errors import WrongUsage
 from delta_outbox.lifecycle.states import OPEN_STATES
 
 if TYPE_CHECKING:
@@ -17,6 +18,13 @@ if TYPE_CHECKING:
     from delta_outbox.store.store import Store
     from delta_outbox.workflow_engine.instances import Instances, TasksReport
     from delta_outbox.workflow_engine.task_requests import Selection
+
+_WHERE_TO: Final = {
+    "accept_late": ("late_task_id", "late_outcome", "goes_to"),
+    "extend": ("expires_then",),
+    "migrate": ("version", "to_version", "to_task", "to_task_id"),
+}
+"""What is shown of a task beside where it stands, by the kind of request."""
 
 _SHOWN: Final = 20  # rows of a preview; --json lists them all
 
@@ -105,6 +113,7 @@ def show_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
         rows=[_task_row(task) for task in document["tasks"]],
     )
     yield ""
+    yield from map(sentence, _moved_words(document["moves"]))
     yield from map(sentence, _unknown_words(document["unknown"]))
     yield from map(sentence, _next_words(document["next"], one))
 
@@ -123,6 +132,23 @@ def _task_row(task: Mapping[str, Any]) -> dict[str, object]:
         "identifier": task["task_id"],
         "error": task["last_error"],
     }
+
+
+def _moved_words(moves: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Say where operators have let an instance go on elsewhere."""
+    for one in moves:
+        to = one["to_task"] or one["to_event"] or "what is not written yet"
+        by = (
+            f"by the late answer {one['late_outcome']!r} to {one['late_task_id']}"
+            if one["late_task_id"]
+            else f"from version {one['from_version']} to {one['to_version'] or 'another one'}"
+        )
+        if one["is_uncertain"]:
+            by = "as uncertain: its task was attempted meanwhile, without a known result"
+        yield (
+            f"Moved at {one['at']} from {one['from_task']} to {to}, {by}; "
+            f"{one['actor']}: {one['reason']}."
+        )
 
 
 def _unknown_words(unknown: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -183,6 +209,38 @@ def extend(args: argparse.Namespace, invocation: Invocation) -> Outcome:
         invocation,
         lambda outbox: _instances_of(outbox).extend(
             args.instances or None, to=args.to, by_seconds=args.by_seconds, **task_selection(args)
+        ),
+    )
+
+
+def accept_late(args: argparse.Namespace, invocation: Invocation) -> Outcome:
+    """Let open instances go on by answers that came too late; without --apply only show them."""
+    return perform_request(
+        args,
+        invocation,
+        lambda outbox: _instances_of(outbox).accept_late(
+            args.instances or None, late_task=args.late_task, **task_selection(args)
+        ),
+    )
+
+
+def migrate(args: argparse.Namespace, invocation: Invocation) -> Outcome:
+    """Move open instances to another version of their workflow; without --apply only show them."""
+    tasks = dict(args.map)
+    if len(tasks) < len(args.map):
+        raise WrongUsage(
+            "workflow migrate: --map must name each task that is left once. Got: "
+            f"{' '.join('='.join(one) for one in args.map)}."
+        )
+    return perform_request(
+        args,
+        invocation,
+        lambda outbox: _instances_of(outbox).migrate(
+            args.instances or None,
+            to_version=args.to_version,
+            from_version=args.from_version,
+            tasks=tasks,
+            **task_selection(args),
         ),
     )
 
@@ -254,8 +312,7 @@ def report_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
         columns = [Column(name="workflow", rank=1), Column(name="instance"), Column(name="state")]
         columns += [Column(name="task"), Column(name="third_party", rank=3)]
         columns += [Column(name="expires_at", rank=2)]
-    if kind == "extend":
-        columns += [Column(name="expires_then")]
+    columns += [Column(name=name) for name in _WHERE_TO.get(kind, ())]
     rows, left_out = document[done], document["left_out"]
     if rows:
         yield Rows(columns=columns, rows=rows[:_SHOWN])
@@ -263,7 +320,9 @@ def report_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
             yield sentence(f"and {len(rows) - _SHOWN} more; --json lists them all.")
     if left_out:
         yield ""
-        yield sentence("Left out:", style="bold")
+        yield sentence(f"Left out: {len(left_out)}", style="bold")
+        for why, count in document["reasons"].items() if len(left_out) > _SHOWN else ():
+            yield sentence(f"{count}: {why}")
         yield Rows(columns=[*columns[:2], Column(name="refusal")], rows=left_out[:_SHOWN])
         if len(left_out) > _SHOWN:
             yield sentence(f"and {len(left_out) - _SHOWN} more; --json lists them all.")
@@ -272,13 +331,18 @@ def report_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
 
 
 def _conclusion(kind: str, done: str, count: int, document: Mapping[str, Any]) -> str:
+    from delta_outbox.workflow_engine.task_requests import command_of
+
     what = "items" if kind == "assign" else "instances"
     if not count:
-        return f"Nothing to {kind}; nothing was written."
+        return f"Nothing to {command_of(kind)}; nothing was written."
     if document["dry_run"]:
-        return f"A preview of {count} {what}; nothing was written. Add --apply to {kind} them."
+        then = f"Add --apply to {command_of(kind)} them."
+        return f"A preview of {count} {what}; nothing was written. {then}"
     what_then = {
+        "accept_late": "each goes on by its late answer as soon as a relay runs.",
         "cancel": "each ends with its default exit as soon as a relay runs.",
+        "migrate": "each goes on at its new task as soon as a relay runs.",
         "extend": f"`outbox show {document['command_id']}` says what became of it.",
         "assign": "it holds until another assignment comes after it.",
     }

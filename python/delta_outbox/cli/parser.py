@@ -310,6 +310,13 @@ def _workflow(parser: argparse.ArgumentParser) -> None:
     _of_workflow(shown)
     _cancel(action("cancel", "End instances by their default exit; a preview unless --apply."))
     _extend(action("extend", "Let open tasks expire later; a preview unless --apply."))
+    _accept_late(
+        action(
+            "accept-late",
+            "Let instances go on by answers that came too late; a preview unless --apply.",
+        )
+    )
+    _migrate(action("migrate", "Move open instances to another version; a preview unless --apply."))
 
 
 def _of_workflow(parser: argparse.ArgumentParser) -> None:
@@ -355,6 +362,45 @@ def _later(parser: argparse.ArgumentParser) -> None:
         type=arguments.whole_number(1),
         metavar="SECONDS",
         help="by how much each expires later",
+    )
+    _who_and_why(parser, dry_run_by_default=True)
+
+
+def _accept_late(parser: argparse.ArgumentParser) -> None:
+    _open_tasks(parser)
+    parser.add_argument(
+        "--late-task",
+        metavar="NAME",
+        help="only answers to this task; needed where an instance has late answers to several",
+    )
+    _who_and_why(parser, dry_run_by_default=True)
+
+
+def _migrate(parser: argparse.ArgumentParser) -> None:
+    _open_tasks(parser)
+    version = arguments.whole_number(1)
+    parser.add_argument(
+        "--from",
+        dest="from_version",
+        type=version,
+        metavar="VERSION",
+        help="only instances that go by this version (default: by any other than --to)",
+    )
+    parser.add_argument(
+        "--to",
+        dest="to_version",
+        type=version,
+        metavar="VERSION",
+        required=True,
+        help="the version by which they go on",
+    )
+    parser.add_argument(
+        "--map",
+        action="append",
+        type=arguments.pair,
+        metavar="OLD=NEW",
+        required=True,
+        help="instances that stand at OLD go on at NEW; may be given several times",
     )
     _who_and_why(parser, dry_run_by_default=True)
 

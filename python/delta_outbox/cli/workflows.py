@@ -258,6 +258,8 @@ _COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace, Invocation], Outcome
     "show": instances.show,
     "cancel": instances.cancel,
     "extend": instances.extend,
+    "accept-late": instances.accept_late,
+    "migrate": instances.migrate,
 }
 
 

@@ -381,8 +381,8 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
             "rows do not have any more it would wait for ever: nobody has its code."
         ),
         (
-            "Build with the task until its instances have ended, or end them with "
-            "`outbox workflow cancel`."
+            "Build with the task until its instances have ended, or end or move them with "
+            "`outbox workflow cancel` or `outbox workflow migrate`."
         ),
     ),
     "rows_changed": (

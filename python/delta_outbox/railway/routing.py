@@ -176,7 +176,7 @@ class Routing:
             return Event(event_type=self.row["default_exit"])
         to = self._targets.get((place.task, outcome))
         if to is None:
-            raise LeadsNowhere(f"{self.workflow}.{place.task} has no outcome '{outcome}'.")
+            raise LeadsNowhere(f"{self.workflow}.{place.task} has no outcome {outcome!r}.")
         if to["to_event"]:
             return Event(event_type=to["to_event"])
         task = to["to_task"]
@@ -185,6 +185,18 @@ class Routing:
             visits={**place.visits, task: place.visits.get(task, 0) + 1},
             facts=facts_after(place, ending),
         )
+
+    def tasks_after(self, task: str) -> list[str]:
+        """Return the tasks to which the outcomes of a task lead.
+
+        Args:
+            task: its name.
+        """
+        return [
+            row["to_task"]
+            for (name, _), row in self._targets.items()
+            if name == task and row["to_task"]
+        ]
 
     def is_to_do(self, task: str) -> bool:
         """Say whether a task waits for somebody.

@@ -16,6 +16,8 @@
 - item_links: signed links to items (`Links`)
 - items: what people ask of items that wait for them (`Items`)
 - known_rows: which instances and identifiers the log has, or ever had
+- migrations: which open instances are moved to another version, and to which task
+- move_reader: reads what operators ask of instances whose open tasks they end
 - opening: what a relay is given (`task_runner`)
 - range_reader: reads the start events and endings of a numbered write
 - task_reader: reads tasks, and tells them from rows that only look so (`TaskReader.read`)

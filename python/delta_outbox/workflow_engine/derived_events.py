@@ -228,7 +228,8 @@ class DerivedEvents:
         starts = self._reader.starts(read, self._versions.starting(read.workflows))
         ended = self._reader.ended(read)
         due = self._reader.due(read)
-        of_tasks = {one.plan for one in (*(one.task for one in ended), *due.values())}
+        of_tasks = {plan for one in ended for plan in one.plans}
+        of_tasks |= {one.plan for one in due.values()}
         plans = self._versions.of({read.workflows} | of_tasks)
         derived = derive(starts, ended, plans, read.workflows)
         admitted = admit(derived, *self._known.known(derived, read))

@@ -2,29 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from delta_outbox.core.errors import OutboxError
 from delta_outbox.core.reserved_names import TO_DO
+from delta_outbox.delta.numbered_writes import NumberedWrites
 from delta_outbox.lifecycle.states import OPEN_STATES, State
 from delta_outbox.operations.argument_rules import MAX_IDS
+from delta_outbox.railway.routing import LeadsNowhere
 from delta_outbox.workflow_engine import workflow_views as views
+from delta_outbox.workflow_engine.derivation.follow_ups import KILLED
+from delta_outbox.workflow_engine.derivation.moves import LateAnswer, move_of
+from delta_outbox.workflow_engine.derivation.plans import Plan
+from delta_outbox.workflow_engine.migrations import (
+    MOST_PLANS,
+    Migration,
+    is_meant,
+    judged,
+    migration,
+    plan_of,
+    refused_names,
+)
+from delta_outbox.workflow_engine.task_reader import TaskReader, literals
 from delta_outbox.workflow_engine.task_requests import (
     Selection,
     Targets,
     TaskRequest,
     task_request,
 )
+from delta_outbox.workflow_engine.workflow_plans import WORKFLOWS
 
 if TYPE_CHECKING:
     from delta_outbox.store.store import Store
 
 Row = Mapping[str, Any]
 
-DONE_BY: Final = {"cancel": "cancelled", "extend": "extended", "assign": "assigned"}
+DONE_BY: Final = {
+    "accept_late": "accepted",
+    "assign": "assigned",
+    "cancel": "cancelled",
+    "extend": "extended",
+    "migrate": "migrated",
+}
 """What is said of tasks after a request of a kind."""
 
 
@@ -47,7 +70,7 @@ class TasksReport:
     """What a request about open tasks is about.
 
     Args:
-        kind: extend, cancel or assign.
+        kind: accept_late, assign, cancel, extend or migrate.
         tasks: what it gets: the instances, each with the task at which it stands.
         left_out: what it does not get; the column refusal says why.
         command_id: of the command; None if nothing was written.
@@ -65,6 +88,7 @@ class TasksReport:
             "instances": len(self.tasks),
             DONE_BY[self.kind]: list(self.tasks),
             "left_out": list(self.left_out),
+            "reasons": dict(Counter(str(one["refusal"]) for one in self.left_out)),
             "command_id": self.command_id,
         }
 
@@ -97,10 +121,13 @@ class Instances:
         key = str(shown["instance_key"])
         tasks = views.tasks(self._outbox, key)
         attempts = views.attempts(self._outbox, key)
+        killed = [str(one["task_id"]) for one in tasks if one["cause"] == KILLED]
+        kills = views.kills(self._outbox, killed) if killed else []
         return {
             "instance": shown,
             "tasks": tasks,
             "attempts": attempts,
+            "moves": moves_of(shown, tasks, attempts, kills),
             "unknown": unknown_of(tasks, attempts),
             "next": next_of(shown, tasks),
         }
@@ -121,6 +148,32 @@ class Instances:
             SeveralInstances: a name stands for instances of several workflows.
         """
         return self.perform(task_request("cancel", instances=instances, **selected))
+
+    def accept_late(
+        self,
+        instances: Sequence[str] | None = None,
+        *,
+        late_task: str | None = None,
+        **selected: Unpack[Selection],
+    ) -> TasksReport:
+        """Let open instances go on by an answer that came too late: the task at which each stands
+        is ended, and what follows is what the answer would have led to in time. Left out are those
+        that have no late answer, or go on by it already, and those whose task is attempted, or may
+        have acted without a known result.
+
+        Args:
+            instances: business keys, or keys among those of all workflows; any if left out.
+            late_task: only answers to this task of the workflow; it must be named where an instance
+                has late answers to several.
+            selected: as `Selection` says; instances, a workflow or a third party must be named.
+
+        Raises:
+            WrongUsage: arguments break rules, or nothing says which instances are meant.
+            UnknownInstance: one that is named does not exist; nothing was written.
+            SeveralInstances: a name stands for instances of several workflows.
+        """
+        given = {"instances": instances, "late_task": late_task, **selected}
+        return self.perform(task_request("accept_late", **given))
 
     def extend(
         self,
@@ -147,11 +200,76 @@ class Instances:
         given = {"instances": instances, "to": to, "by_seconds": by_seconds, **selected}
         return self.perform(task_request("extend", **given))
 
-    def perform(self, request: TaskRequest) -> TasksReport:
+    def migrate(
+        self,
+        instances: Sequence[str] | None = None,
+        *,
+        to_version: int,
+        tasks: Mapping[str, str],
+        from_version: int | None = None,
+        **selected: Unpack[Selection],
+    ) -> TasksReport:
+        """Move open instances of a workflow to another of its versions: the task at which each
+        stands is ended, and it goes on at the task that is mapped, by the routes of that version.
+        Visits are counted on, so no identifier is used twice. Left out are those whose task is not
+        mapped, or is attempted, or may have acted without a known result, and those that cannot go
+        by the version, or would get an identifier that is known.
+
+        Args:
+            instances: business keys, or keys among those of all workflows; any if left out.
+            to_version: by which they go on, as people count; the newest rows that had it count.
+            tasks: by the task at which an instance stands, that at which it goes on.
+            from_version: only instances that go by this one; by any other one if left out.
+            selected: as `Selection` says; the workflow must be named.
+
+        Raises:
+            WrongUsage: arguments break rules, or the version does not have a task.
+            UnknownVersion: the workflow has never been in force in this version.
+            UnknownInstance: one that is named does not exist; nothing was written.
+            SeveralInstances: a name stands for instances of several workflows.
+        """
+        request = task_request("migrate", instances=instances, **selected)
+        asked = migration(
+            workflow=request.workflow,
+            to_version=to_version,
+            tasks=tasks,
+            from_version=from_version,
+        )
+        return self.perform(request, lambda targets: self._migrated(targets, asked))
+
+    def _migrated(self, targets: Targets, asked: Migration) -> Targets:
+        """Return what a migration is about, with where each instance would go on, or why not."""
+        outbox = self._outbox
+        writes = NumberedWrites(outbox.spark, outbox.tables, writer=WORKFLOWS, clock=outbox.clock)
+        plan = plan_of(asked, (Plan(one.number, one.plan) for one in writes.last(MOST_PLANS)))
+        is_named = targets.request.instances is not None
+        rows = [one for one in targets.rows if is_meant(one, asked, is_named=is_named)]
+        places = [(one["event_id"], one["arrival"]) for one in rows if one["refusal"] is None]
+        tasks = TaskReader(outbox.spark, outbox.tables, clock=outbox.clock).read(places)
+        found = judged(rows, asked, plan, tasks)
+        known = self._known([one["to_task_id"] for one in found if one["refusal"] is None])
+        routing = plan.versions[asked.workflow].routing
+        return replace(targets, rows=refused_names(found, known, routing))
+
+    def _known(self, ids: Collection[str]) -> Set[str]:
+        """Return which ids an event has, or had before it was purged."""
+        if not ids:
+            return set()
+        tables, among = self._outbox.tables, f"event_id in ({literals(set(ids))})"
+        rows = self._outbox.spark.sql(
+            f"select event_id from {tables.state} where {among} "
+            f"union select event_id from {tables.purged} where {among}"
+        ).toArrow()
+        return set(rows["event_id"].to_pylist())
+
+    def perform(
+        self, request: TaskRequest, narrow: Callable[[Targets], Targets] = lambda found: found
+    ) -> TasksReport:
         """Expand a request, and append it unless it is a dry run.
 
         Args:
             request: checked.
+            narrow: says where instances go on, and leaves out what cannot.
 
         Raises:
             WrongUsage: it is about more tasks than one request may be.
@@ -159,7 +277,7 @@ class Instances:
             SeveralInstances: a name stands for instances of several workflows.
         """
         self._outbox.refresh(planned_by=self._outbox.worker_id)
-        targets = Targets.of(self._outbox, request)
+        targets = narrow(Targets.of(self._outbox, request))
         found = targets.documents()
         tasks = [one for one in found if not one["refusal"]]
         left_out = [one for one in found if one["refusal"]]
@@ -193,7 +311,10 @@ class Instances:
         keys = {one["instance_key"] for one in found}
         columns = ("workflow", "instance", "instance_key", "state", "task", "task_id")
         return unknown + [
-            {**{name: one[name] for name in (*columns, "started_at")}, "refusal": _why_none(one)}
+            {
+                **{name: one[name] for name in (*columns, "started_at")},
+                "refusal": _why_none(request.kind, one),
+            }
             for one in named
             if one["instance_key"] not in keys
         ]
@@ -214,11 +335,12 @@ class Instances:
         return dict(found[0])
 
 
-def _why_none(instance: Row) -> str:
-    """Say why an instance has no open task."""
+def _why_none(kind: str, instance: Row) -> str:
+    """Say why a request cannot have an instance that has no open task."""
     match instance["state"]:
         case "ended":
-            return f"has ended with {instance['exit']}"
+            anew = "; an event must start another one" if kind == "accept_late" else ""
+            return f"has ended with {instance['exit']}{anew}"
         case "stranded":
             return "is stranded"
     return "is between two tasks"
@@ -243,6 +365,54 @@ def unknown_of(tasks: Iterable[Row], attempts: Iterable[Row]) -> list[dict[str, 
         if one["cause"] == "uncertain"
         or (one["delivery_state"] in OPEN_STATES and one["task_id"] in unsure)
     ]
+
+
+def moves_of(
+    instance: Row, tasks: Sequence[Row], attempts: Iterable[Row], kills: Iterable[Row]
+) -> list[dict[str, Any]]:
+    """Return where operators have let an instance go on elsewhere: by whom, why, from where and
+    where to, in their order.
+
+    Args:
+        instance: a row of `workflow_instances`.
+        tasks: of it.
+        attempts: of them.
+        kills: the commands that were to end them.
+    """
+    applied = {one["command_id"] for one in attempts if one["command_id"]}
+    by_task = {one["event_id"]: one for one in kills if one["command_id"] in applied}
+    ends = (instance,) if instance["exit"] else ()
+    after = {one["last_task_id"]: one for one in (*tasks, *ends) if one["last_task_id"]}
+    found = []
+    for one in tasks:
+        command = by_task.get(one["task_id"])
+        if command is None or one["cause"] != KILLED:
+            continue
+        try:
+            move = move_of(command["arguments"])
+        except LeadsNowhere:
+            continue
+        if move is None:
+            continue
+        to = after.get(one["task_id"])
+        late = move if isinstance(move, LateAnswer) else None
+        found.append(
+            {
+                "from_task": one["task"],
+                "from_version": one["version"],
+                "to_task": None if to is None or to is instance else to["task"],
+                "to_event": instance["exit"] if to is instance else None,
+                "to_version": None if to is None else to["version"],
+                "is_uncertain": to is not None and to["last_cause"] != KILLED,
+                "late_task_id": late and late.task_id,
+                "late_outcome": late and late.outcome,
+                "actor": command["actor"],
+                "reason": command["reason"],
+                "at": one["changed_at"],
+                "command_id": command["command_id"],
+            }
+        )
+    return found
 
 
 def next_of(instance: Row, tasks: Sequence[Row]) -> dict[str, Any] | None:

@@ -482,7 +482,7 @@ def _why_over(found: Delivery, now: datetime) -> str:
     if found.reason == Reason.EXPIRED:
         return f"it has expired, with the outcome {found.outcome!r}"
     is_killed = found.state is State.DEAD or (found.until is not None and found.until > now)
-    return "it was cancelled" if is_killed else "it has expired"
+    return "an operator has ended it" if is_killed else "it has expired"
 
 
 def _answer(row: Mapping[str, Any]) -> Answer | None:

@@ -22,6 +22,7 @@ from delta_outbox.workflow_engine.derivation.events import StartEvent, TaskEvent
 from delta_outbox.workflow_engine.derivation.follow_ups import Ended
 from delta_outbox.workflow_engine.derivation.item_events import DueItem
 from delta_outbox.workflow_engine.known_rows import KnownRows
+from delta_outbox.workflow_engine.move_reader import MoveReader
 from delta_outbox.workflow_engine.task_reader import UNKNOWN_SIZE, TaskReader, literals
 from delta_outbox.workflow_engine.write_range import (
     MOST_BYTES,
@@ -68,6 +69,7 @@ class RangeReader:
         self._tables = tables
         self._tasks = tasks
         self._known = known
+        self._moves = MoveReader(spark, tables)
         self._reader = LogReader(spark)
         self._order = statements.fill("order_of_contents", content="c")
 
@@ -171,21 +173,35 @@ class RangeReader:
             self._tables.transitions,
             (span.after, span.last),
             *("event_id", "arrival", "epoch", "lane", "sequence", *_TOLD_BY),
-            *("outcome", "outcome_data", "occurred_at"),
+            *("outcome", "outcome_data", "occurred_at", "command_id"),
         )
         endings = self._of_tasks(_in_order(rows.filter(is_ending(rows)), span), write.seen)
         tasks = self._tasks.read({_place(row) for row in endings}, version=write.seen[0])
-        return [
-            Ended.read(
+        killed = {
+            _place(row): row["command_id"]
+            for row in endings
+            if row["reason"] == Reason.OPERATOR and row["command_id"] and _place(row) in tasks
+        }
+        commands = self._moves.arguments(killed)
+        ended = {
+            _place(row): Ended.read(
                 tasks[_place(row)],
                 row["reason"],
                 row["outcome"],
                 row["outcome_data"],
                 row["occurred_at"],
                 (row["epoch"], row["lane"], row["sequence"]),
+                command=commands.get(_place(row)),
             )
             for row in endings
             if _place(row) in tasks
+        }
+        acted = self._moves.may_have_acted(
+            {place: one.task.created_at for place, one in ended.items() if one.move is not None}
+        )
+        return [
+            replace(one, may_have_acted=True) if place in acted else one
+            for place, one in ended.items()
         ]
 
     def due(self, write: WriteRange) -> Mapping[DueItem, TaskEvent]:
@@ -242,6 +258,8 @@ class RangeReader:
     def _measured(self, endings: Sequence[Row], seen: tuple[int, int]) -> Iterator[News]:
         """Yield endings of tasks with the bytes of what follows, until one write has enough."""
         of_tasks = self._tasks.sizes({_place(one) for one in endings}, version=seen[0])
+        killed = {one["event_id"] for one in endings if one["reason"] == Reason.OPERATOR}
+        of_moves = self._moves.sizes(killed)
         total, count = 0, 0
         for part in _parts([one for one in endings if _place(one) in of_tasks]):
             between = part[0][VERSION] - 1, part[-1][VERSION]
@@ -251,6 +269,7 @@ class RangeReader:
             for one in part:
                 version, event_id = one[VERSION], one["event_id"]
                 size = of_tasks[_place(one)] + data[version, event_id]
+                size += of_moves.get(event_id, 0)
                 total, count = total + size, count + 1
                 yield News(version=version, event_id=event_id, size=size)
             if total > MOST_BYTES and count > 1:

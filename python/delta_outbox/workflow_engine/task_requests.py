@@ -32,7 +32,8 @@ _REQUEST: Final = "outbox_task_request"
 _ROW: Final = pa.schema(
     [
         *((name, pa.string()) for name in ("kind", "command_id", "actor", "reason")),
-        *((name, pa.string()) for name in ("workflow", "task", "third_party", "role", "assignee")),
+        *((name, pa.string()) for name in ("workflow", "task", "third_party", "role")),
+        *((name, pa.string()) for name in ("assignee", "late_task")),
         ("instances", pa.list_(pa.string())),
         ("task_ids", pa.list_(pa.string())),
         *((name, pa.bool_()) for name in ("only_items", "only_unassigned")),
@@ -47,9 +48,23 @@ _OF_TASK: Final = ("event_id", "arrival", "destination", "lifecycle", "arguments
 
 _SHOWN: Final = (
     *("workflow", "instance", "instance_key", "state", "task", "third_party", "started_at"),
-    *("expires_at", "expires_then", "assigned_to", "refusal"),
+    *("expires_at", "expires_then", "assigned_to", "late_task_id", "late_outcome", "goes_to"),
+    *("version", "to_version", "to_task", "to_task_id", "refusal"),
 )
-_KIND_OF_COMMAND: Final = {"extend": "extend", "cancel": "kill", "assign": "assign"}
+_KIND_OF_COMMAND: Final = {
+    **dict.fromkeys(("accept_late", "cancel", "migrate"), "kill"),
+    "assign": "assign",
+    "extend": "extend",
+}
+
+
+def command_of(kind: str) -> str:
+    """Return how the command line calls a kind of request.
+
+    Args:
+        kind: of the request.
+    """
+    return kind.replace("_", "-")
 
 
 class Selection(TypedDict):
@@ -84,7 +99,8 @@ class TaskRequest:
     """What an operator asks of open tasks, checked.
 
     Args:
-        kind: extend, assign, or cancel, which kills the task at which an instance stands.
+        kind: extend or assign; or what kills the task at which an instance stands: accept_late,
+            cancel, migrate.
         actor: who asks.
         reason: why, in the actor's words.
         instances: only of these; None for any.
@@ -100,6 +116,7 @@ class TaskRequest:
         by_seconds: by how much they expire later; None where `to` says when.
         assignee: who is to hold the items, empty for nobody; None if nobody is asked to.
         only_unassigned: leave alone what somebody else holds.
+        late_task: of `accept_late`, only answers to this task; None for any.
         dry_run: show what would be asked for, and write nothing.
     """
 
@@ -119,6 +136,7 @@ class TaskRequest:
     by_seconds: int | None = None
     assignee: str | None = None
     only_unassigned: bool = False
+    late_task: str | None = None
     dry_run: bool = True
 
     @property
@@ -148,6 +166,7 @@ def task_request(
     by_seconds: object = None,
     assignee: object = None,
     only_unassigned: object = False,
+    late_task: object = None,
     actor: object = None,
     reason: object = None,
     dry_run: object = True,
@@ -155,7 +174,7 @@ def task_request(
     """Check a request about open tasks.
 
     Args:
-        kind: extend, cancel or assign.
+        kind: accept_late, assign, cancel, extend or migrate.
         instances: business keys, or keys among those of all workflows.
         workflow: only of this one.
         task: only this one of the workflow.
@@ -169,6 +188,7 @@ def task_request(
         by_seconds: by how much they expire later, instead of `to`.
         assignee: who is to hold the items, one line; empty for nobody; of `assign` only.
         only_unassigned: leave alone what somebody else holds; of `assign` only.
+        late_task: only answers to this task; of `accept_late` only.
         actor: who asks, one line.
         reason: why, one line.
         dry_run: only show it.
@@ -184,6 +204,7 @@ def task_request(
         "task": given.part("task", task),
         "third_party": given.part("third_party", third_party),
         "role": given.part("role", role),
+        "late_task": given.part("late_task", late_task),
         "since": given.instant("since", since),
         "until": given.instant("until", until),
         "to": given.instant("to", to),
@@ -211,7 +232,7 @@ def task_request(
         "dry_run": given.flag("dry_run", dry_run),
     }
     if given.problems:
-        raise WrongUsage(f"{kind}: {'; '.join(given.problems)}.")
+        raise WrongUsage(f"{command_of(kind)}: {'; '.join(given.problems)}.")
     return TaskRequest(kind=kind, **checked)
 
 
@@ -255,7 +276,7 @@ class Targets:
         rows = rows_of(outbox.spark.sql(text).limit(MOST_TASKS + 1))
         if len(rows) > MOST_TASKS:
             raise WrongUsage(
-                f"{request.kind}: more than {MOST_TASKS} tasks are meant.",
+                f"{command_of(request.kind)}: more than {MOST_TASKS} tasks are meant.",
                 remedy="Narrow it with --since and --until, and ask part after part.",
             )
         rows.sort(key=lambda row: (str(row["started_at"]), str(row["instance_key"])))
@@ -299,6 +320,7 @@ def _open_request(outbox: Store, request: TaskRequest, command_id: str) -> None:
         "third_party": request.third_party,
         "role": request.role,
         "assignee": request.assignee,
+        "late_task": request.late_task,
         "instances": None if request.instances is None else list(request.instances),
         "task_ids": None if request.task_ids is None else list(request.task_ids),
         "only_items": request.only_items,

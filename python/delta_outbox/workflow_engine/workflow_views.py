@@ -137,6 +137,21 @@ def attempts(outbox: Store, instance_key: str) -> Rows:
     return rows_of(its.orderBy("began_at", "attempt"))
 
 
+def kills(outbox: Store, task_ids: Sequence[str]) -> Rows:
+    """Return the commands that were to end tasks.
+
+    Args:
+        outbox: where to look.
+        task_ids: of the tasks.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    found = outbox.spark.table(outbox.tables.commands)
+    its = (F.col("kind") == F.lit("kill")) & F.col("event_id").isin(list(task_ids))
+    columns = ("command_id", "event_id", "arguments", "actor", "reason", "requested_at")
+    return rows_of(found.where(its).select(*columns).orderBy("requested_at", "command_id"))
+
+
 def ignored_starts(outbox: Store, instance: str) -> Rows:
     """Return the start events that began nothing, of an instance or of one start event.
 

@@ -139,7 +139,8 @@ class WriteRange:
             write: its plan has what `as_plan` returned.
         """
         plan: Mapping[str, Any] = write.plan["range"]
-        told = plan["told"]
+        # Before items told that they are due, plans said nothing of it.
+        told = plan.get("told", {"at": iso_text(write.planned_at), "through": None})
         return cls(
             events=Span(**plan["events"]),
             transitions=Span(**plan["transitions"]),
@@ -147,5 +148,5 @@ class WriteRange:
             seen=(plan["seen"]["events"], plan["seen"]["purged"]),
             at=write.planned_at,
             told=DueMark(at=datetime.fromisoformat(told["at"]), through=told["through"]),
-            due=tuple(DueItem.of(one) for one in plan["due"]),
+            due=tuple(DueItem.of(one) for one in plan.get("due", ())),
         )

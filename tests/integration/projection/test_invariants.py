@@ -128,7 +128,7 @@ VIOLATIONS: Final = {
     "broken_sequences": {LANES["gap"], LANES["dup-a"], LANES["again"]},
     "rewritten_logs": {"outbox_relays"},
     "repeated_outcomes": {"book-one"},
-    "wrong_follow_ups": {"book-two", "book-three", "pay-eight"},
+    "wrong_follow_ups": {"book-two", "book-three", "pay-eight", "book-ten"},
     "repeated_calls": {"tell-four"},
     "guessed_endings": {"tell-five"},
     "stuck_instances": {"tell-six"},

@@ -1,5 +1,5 @@
-"""Open tasks that operators let expire later, instances that they cancel, and items that somebody
-takes care of: by Python, by the command line and by dbt.
+"""Open tasks that operators let expire later, instances that they cancel or let go on by a late
+answer, and items that somebody takes care of: by Python, by the command line and by dbt.
 """
 
 from __future__ import annotations
@@ -266,6 +266,52 @@ def test_a_process_that_dies_within_an_extension_loses_no_answer(store: Store) -
     assert ("yes", "done") == (told.outcome, told.status)
     assert ["claimed", "released", "claimed", "completed"] == steps(store, "ask-k2")
     assert ["claimed", "released", "claimed"] == steps(store, "ask-k1")
+
+
+@pytest.mark.rest
+def test_an_answer_that_came_too_late_is_accepted_once(store: Store) -> None:
+    """Where an operator accepts a late answer, the instance goes on as if it had come in time: by
+    the route of its own version, with what was decided. Who asks again is told, and moves nothing.
+    """
+    started(store, l1="late", l2="late")
+    relayed(store, ahead=1.5 * HOUR)
+    outbox = opened(store, ahead=1.5 * HOUR)
+    with pytest.raises(AnsweredTooLate):
+        Items(outbox, folder=AUTHOR).complete("confirm-l1", {"case": "l1"}, **WHO)
+    instances = Instances(outbox)
+    preview = instances.accept_late(workflow="late", **WHO)
+    expected = [("l1", "search", "confirm-l1", "yes", "thank")]
+    shown = ("instance", "task", "late_task_id", "late_outcome", "goes_to")
+    assert expected == [tuple(one[name] for name in shown) for one in preview.tasks]
+    assert [("l2", "has no late answer on record")] == [
+        (one["instance"], one["refusal"]) for one in preview.left_out
+    ]
+    assert preview.command_id is None
+    accepted = instances.accept_late(workflow="late", dry_run=False, **WHO)
+    twice = instances.accept_late(["l1"], dry_run=False, **WHO)
+    (left_out,) = twice.left_out
+    assert f"is moved already by command {accepted.command_id}" == left_out["refusal"]
+    outbox.close()
+    relayed(store, ahead=3 * HOUR)
+    outbox = opened(store, ahead=3 * HOUR)
+    assert "done" == status(outbox, accepted.command_id)
+    instances = Instances(outbox)
+    found = instances.show("l1")
+    assert ["confirm", "search", "thank"] == [one["task"] for one in found["tasks"]]
+    assert ["gone", "moved", None] == [one["outcome"] for one in found["tasks"]]
+    (move,) = found["moves"]
+    assert ("search", "thank", "confirm-l1", "ann", WHO["reason"]) == tuple(
+        move[name] for name in ("from_task", "to_task", "late_task_id", "actor", "reason")
+    )
+    (body,) = store.rows(
+        "select from_json(cast(payload as string), 'facts map<string, map<string, string>>') as b "
+        f"from {store.tables.events} where event_id = 'thank-l1'"
+    )
+    assert [("confirm", [("said", "at last")])] == body["b"]["facts"]
+    again = instances.accept_late(["l1"], dry_run=False, **WHO)
+    assert ["goes on by its late answer already"] == [one["refusal"] for one in again.left_out]
+    assert again.command_id is None
+    outbox.close()
 
 
 def by_cli(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:

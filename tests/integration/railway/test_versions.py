@@ -104,9 +104,9 @@ def test_the_page_about_versions_is_true(
     store: Store, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An open instance goes on by the version that it has started with; rows that would strand one
-    are refused with how many there are, and are put into force once these have ended.
+    are refused with how many there are, and are put into force once these were moved.
     """
-    begins, changes, removes, ends = blocks("sh")
+    begins, changes, removes, moves = blocks("sh")
     declare(project, 1)
     follow(project, begins, capsys)
     declare(project, 2)
@@ -119,10 +119,13 @@ def test_the_page_about_versions_is_true(
         follow(project, removes, capsys)
     (told,) = blocks("text")
     assert told.strip() in str(refused.value)
-    *_, summary = follow(project, ends, capsys)
-    assert 0 == summary["open_items"]
+    migrated, moved, completed, summary = follow(project, moves, capsys)
+    assert [("check", "look-second-2")] == [
+        (one["task"], one["to_task_id"]) for one in migrated["migrated"]
+    ]
+    assert (1, "pay", 0) == (moved["open_items"], completed["outcome"], summary["open_items"])
     rows = store.rows(f"select instance, exit from {store.tables['workflow_instances']}")
-    assert {"first": "refund.paid", "second": "refund.refused"} == {
+    assert {"first": "refund.paid", "second": "refund.paid"} == {
         row["instance"]: row["exit"] for row in rows
     }
     in_force = store.rows(f"select version, number from {SHOP}.railway_in_force")

@@ -38,6 +38,19 @@ INSTANCE: dict[str, Any] = {
     "ended_at": None,
 }
 UNKNOWN = {"title": "Take the money", "task_id": "pay-1", "third_party": "bank", "is_final": False}
+MOVE: dict[str, Any] = {
+    "from_task": "ask",
+    "from_version": 1,
+    "to_task": "pay",
+    "to_event": None,
+    "to_version": 2,
+    "is_uncertain": False,
+    "late_task_id": None,
+    "late_outcome": None,
+    "actor": "ann",
+    "reason": HOSTILE,
+    "at": SOON,
+}
 NEXT: dict[str, Any] = {
     "title": "Take the money",
     "task_id": "pay-1",
@@ -76,6 +89,7 @@ def test_an_instance_is_told_on_one_screen(what: str, words: str) -> None:
     document = {
         "instance": INSTANCE,
         "tasks": [TASK],
+        "moves": [],
         "unknown": [UNKNOWN],
         "next": {**NEXT, "what": what},
     }
@@ -85,22 +99,57 @@ def test_an_instance_is_told_on_one_screen(what: str, words: str) -> None:
     assert "Not known yet: whether bank has done 'Take the money' (pay-1)." in found
 
 
-@pytest.mark.parametrize("kind", ["cancel", "extend"])
+@pytest.mark.parametrize(
+    ("move", "words"),
+    [
+        ({}, "from ask to pay, from version 1 to 2; ann: "),
+        ({"to_task": None, "to_version": None}, "to what is not written yet, from version 1 to an"),
+        ({"is_uncertain": True}, "from ask to pay, as uncertain: its task was attempted meanwhile"),
+        (
+            {"to_task": None, "to_event": "paid", "late_task_id": "ask-1", "late_outcome": "yes"},
+            "from ask to paid, by the late answer 'yes' to ask-1; ann: ",
+        ),
+    ],
+)
+def test_a_move_is_told(move: dict[str, Any], words: str) -> None:
+    """Who looks reads where an operator has moved an instance from and to, by what and why."""
+    document = {
+        "instance": INSTANCE,
+        "tasks": [TASK],
+        "moves": [{**MOVE, **move}],
+        "unknown": [],
+        "next": {**NEXT, "what": "attempt"},
+    }
+    assert words in text_of(instances.show_text(document)).replace("\n", " ")
+
+
+@pytest.mark.parametrize("kind", ["accept_late", "cancel", "extend", "migrate"])
 def test_what_is_asked_of_open_tasks_is_told(kind: str) -> None:
     """A preview says that nothing was written; what is left out says why."""
     done_by = DONE_BY[kind]
-    row = {"workflow": "orders", "instance": HOSTILE, "state": "running", "task": "pay"}
+    row: dict[str, Any] = {
+        "workflow": "orders",
+        "instance": HOSTILE,
+        "state": "running",
+        "task": "pay",
+    }
     row |= {"third_party": "bank", "expires_at": "2026-11-27", "expires_then": "2026-11-28"}
-    left_out = [{**row, "refusal": "has ended with order.sent"}]
+    row |= {"late_task_id": "ask-1", "late_outcome": "yes", "goes_to": "pack"}
+    row |= {"version": 1, "to_version": 2, "to_task": "pay", "to_task_id": "pay-2"}
+    left_out = [{**row, "refusal": "has ended with order.sent"}] * 21
     shown = {"kind": kind, "dry_run": True, done_by: [row], "left_out": left_out}
-    shown |= {"command_id": None}
+    shown |= {"command_id": None, "reasons": {"has ended with order.sent": 21}}
     found = text_of(instances.report_text(shown))
     assert "nothing was written. Add --apply" in found
+    assert "Left out: 21" in found
+    assert "21: has ended with order.sent" in found
     assert (kind == "extend") == ("2026-11-28" in found)
+    assert (kind == "accept_late") == ("ask-1" in found)
+    assert (kind == "migrate") == ("pay-2" in found)
     done = {**shown, "dry_run": False, "command_id": "c0ffee"}
     assert f"{done_by} by command c0ffee" in text_of(instances.report_text(done))
     nothing = {**shown, done_by: []}
-    assert f"Nothing to {kind}" in text_of(instances.report_text(nothing))
+    assert f"Nothing to {kind.replace('_', '-')}" in text_of(instances.report_text(nothing))
 
 
 NO_MORE: dict[str, Any] = {"to": None, "until": None, "outcome": None}

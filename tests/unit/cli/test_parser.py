@@ -19,6 +19,8 @@ from delta_outbox.core.errors import WrongUsage
 from delta_outbox.lifecycle.states import State
 from delta_outbox.operations.inspection_filter import DEFAULT_LIMIT, Filter, Sort
 
+WHO = ["--reason", "r", "--actor", "a"]
+MIGRATE = ["workflow", "migrate", "--workflow", "w", "--to", "2", *WHO]
 WRONG = [
     [],
     ["nonsense"],
@@ -50,6 +52,12 @@ WRONG = [
     ["list", "--type", "order.[a"],
     ["list", "--limit", "99999999999999999999"],
     ["list", "--lim", "3"],
+    ["workflow", "accept-late", "a", "--reason", "r"],
+    MIGRATE,
+    [*MIGRATE, "--map", "a"],
+    [*MIGRATE, "--map", "a=b=c"],
+    [*MIGRATE, "--map", "a=b", "--from", "0"],
+    [*MIGRATE, "--map", "a=b", "--map", "a=c"],
     ["show"],
     ["show", "a", "b"],
     ["replay", "--reason", "r", "--actor", "a"],
@@ -172,6 +180,13 @@ def test_a_replay_is_a_preview_unless_it_is_told_otherwise() -> None:
         assert (command in ("replay", "purge")) == parse(line).dry_run
         assert not parse([*line, "--apply"]).dry_run
         assert parse([*line, "--dry-run"]).dry_run
+
+
+def test_a_migration_maps_tasks() -> None:
+    """Each --map names a task that is left, and the one at which its instances go on."""
+    found = parse([*MIGRATE, "--map", "a=b", "--map", "c=b", "m1"])
+    assert ([("a", "b"), ("c", "b")], 2, None) == (found.map, found.to_version, found.from_version)
+    assert (["m1"], True) == (found.instances, found.dry_run)
 
 
 def test_filter_refuses_what_argparse_never_saw() -> None:

@@ -14,6 +14,7 @@ from tests.unit.workflow_engine.categories import Came, Looked
 
 from delta_outbox.railway import BlackBox, Event, Idempotent, State
 from delta_outbox.testing.workflows import Trouble
+from delta_outbox.workflow_engine.derivation.moves import Move, OtherVersion
 
 WORKFLOWS: Final = {
     one.name: one
@@ -51,14 +52,15 @@ class Known:
         workflow: its name.
         name: of the instance.
         starts: ids of its start events, the first one first.
-        cancelled: tasks whose end by an operator was told.
+        killed: by task that an operator has ended, where they first said that the instance goes on;
+            None for the default exit.
         answers: by item, the outcome that was told to count.
     """
 
     workflow: str
     name: str
     starts: list[str] = field(default_factory=list)
-    cancelled: set[str] = field(default_factory=set)
+    killed: dict[str, Move | None] = field(default_factory=dict)
     answers: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -99,8 +101,8 @@ def path_of(
         assert 1 == len(ends), (task_id, its)
         if ends[0]["to_state"] == "DEAD":
             assert "operator" == ends[0]["reason"], its
-            assert task_id in one.cancelled - one.answers.keys(), its
-            at = workflow.default_exit
+            assert task_id in one.killed.keys() - one.answers.keys(), its
+            at = _moved(one.killed[task_id], at, its, workflow)
             continue
         cause, outcome = CAUSE[ends[0]["reason"]], ends[0]["outcome"]
         if issubclass(at, State):
@@ -120,6 +122,21 @@ def path_of(
         at = routes[at][outcome]
     found.append((one.key, at.event_type))
     return found
+
+
+def _moved(
+    move: Move | None, at: type[Any], its: Sequence[Mapping[str, Any]], workflow: Any
+) -> Any:
+    """Return where the picture leads from a task that an operator has ended."""
+    routes = {route.task: route.to for route in workflow.routes}
+    tasks = {task.task_name(): task for task in workflow.tasks}
+    if move is None:
+        return workflow.default_exit
+    if issubclass(at, State) and any(row["reason"] in UNSURE for row in its):
+        return routes[at][SAYS["uncertain"]]
+    if isinstance(move, OtherVersion):
+        return tasks[move.task]
+    return {str(outcome): to for outcome, to in routes[tasks[move.task]].items()}[move.outcome]
 
 
 def _judge_call(

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 from tests.unit.workflow_engine import categories
 from tests.unit.workflow_engine.derived_log import NOW, DerivedLog, plan
-from tests.unit.workflow_engine.engine_judge import WORKFLOWS, Known
+from tests.unit.workflow_engine.engine_judge import UNSURE, WORKFLOWS, Known
 from tests.unit.workflow_engine.scripted_parties import ALONE, Party
 
 from delta_outbox.core.reserved_names import TO_DO
@@ -70,6 +70,7 @@ class Delivery:
         holder: of its claim.
         lease_ends: of its claim.
         is_killed: an operator has asked for its end.
+        command: what the first of these commands says, as JSON.
     """
 
     state: State = State.PENDING
@@ -79,6 +80,7 @@ class Delivery:
     holder: str | None = None
     lease_ends: datetime | None = None
     is_killed: bool = False
+    command: str | None = None
 
 
 class _Time:
@@ -232,8 +234,16 @@ class Engine:
                     row["outcome_data"],
                     now,
                     (0, 0, self._appends),
+                    command=self.deliveries[task_id].command,
+                    may_have_acted=self.may_have_acted(task_id),
                 )
             )
+
+    def may_have_acted(self, task_id: str) -> bool:
+        """Say whether an attempt of a task without a known result is on record."""
+        if isinstance(self.task_of(self.log.task(task_id)), ToDo):
+            return False
+        return any(row["reason"] in UNSURE for row in self.transitions[task_id])
 
     def claim(self, task_id: str, holder: str, until: datetime) -> str:
         """Claim a task that is open."""
@@ -306,10 +316,16 @@ class Engine:
 
     # --- operators and people --------------------------------------------------------------------
 
-    def kill(self, task_id: str) -> None:
-        """End a task, at once or when it is open again."""
+    def kill(self, task_id: str, command: str | None = None) -> None:
+        """End a task, at once or when it is open again.
+
+        Args:
+            task_id: its identifier.
+            command: the arguments: where the instance goes on; None for the default exit.
+        """
         one = self.deliveries[task_id]
-        one.is_killed = True
+        if not one.is_killed:
+            one.is_killed, one.command = True, command
         if one.state is State.CLAIMED and one.holder == TO_DO:
             one.state, one.claim_id = State.DEAD, None
             self.append(task_id, State.DEAD, Reason.OPERATOR)

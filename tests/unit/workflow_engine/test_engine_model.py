@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
@@ -25,8 +26,9 @@ from tests.unit.workflow_engine.simulated_engine import (
 )
 
 from delta_outbox.lifecycle.states import State as DeliveryState
-from delta_outbox.railway import State
+from delta_outbox.railway import Event, State
 from delta_outbox.testing.workflows import TROUBLES
+from delta_outbox.workflow_engine.derivation.moves import LateAnswer, Move, OtherVersion
 
 RUNS = int(os.environ.get("OUTBOX_ENGINE_RUNS", "50"))
 MOST = 4  # instances of a run
@@ -109,8 +111,42 @@ class EngineMachine(RuleBasedStateMachine):
         """Let an operator end an instance."""
         one = self.known[data.draw(st.sampled_from(sorted(self.known)))]
         for task_id in self._open_of(one):
-            one.cancelled.add(task_id)
+            one.killed.setdefault(task_id, None)
             self.engine.kill(task_id)
+
+    @rule(data=st.data(), is_late=st.booleans())
+    def move(self, data: st.DataObject, is_late: bool) -> None:
+        """Let an operator move an instance: by a late answer, or to another task."""
+        one = self.known[data.draw(st.sampled_from(sorted(self.known)))]
+        routing = self.engine.versions[one.workflow].routing
+        for task_id in self._open_of(one):
+            place = self.engine.log.task(task_id).place
+            # A task without {visit} in its identifier cannot be come to again.
+            tasks = (
+                {*routing.tasks}
+                if one.workflow == "tour"
+                else {*routing.tasks} - place.visits.keys()
+            )
+            to: Move | None = None
+            if is_late:
+                task = data.draw(st.sampled_from(sorted(place.visits)))
+                outcomes = {
+                    str(outcome)
+                    for route in WORKFLOWS[one.workflow].routes
+                    for outcome, after in route.to.items()
+                    if route.task.task_name() == task
+                    and (isinstance(after, Event) or after.task_name() in tasks)
+                }
+                if outcomes:
+                    outcome = data.draw(st.sampled_from(sorted(outcomes)))
+                    late_id = f"late-{len(self.engine.log.rows)}"
+                    to = LateAnswer(task_id=late_id, task=task, outcome=outcome)
+            elif tasks:
+                to = OtherVersion(plan=1, task=data.draw(st.sampled_from(sorted(tasks))))
+            if to is not None:
+                said = {"late": asdict(to)} if isinstance(to, LateAnswer) else {"to": asdict(to)}
+                one.killed.setdefault(task_id, to)
+                self.engine.kill(task_id, json.dumps(said))
 
     @rule()
     def answer(self) -> None:

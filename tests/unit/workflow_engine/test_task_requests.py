@@ -14,16 +14,18 @@ from tests.unit.macro_namespace import Macros
 from delta_outbox.core.errors import WrongUsage
 from delta_outbox.core.instants import micros
 from delta_outbox.workflow_engine.deadlines import end_of
-from delta_outbox.workflow_engine.task_requests import task_request
+from delta_outbox.workflow_engine.task_requests import command_of, task_request
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 WHO = {"actor": "ann", "reason": "the bank is closed"}
 SELECTED = ("instances", "task_ids", "workflow", "task", "third_party", "role", "since", "until")
 NAMES = {
+    "accept_late": (*SELECTED, "late_task"),
     "cancel": SELECTED,
     "extend": (*SELECTED, "to", "by_seconds"),
     "assign": (*SELECTED, "only_items", "assignee", "only_unassigned"),
 }
+EVERY = sorted({name for names in NAMES.values() for name in names})
 MACROS = Macros("requests", "policies")
 
 
@@ -32,7 +34,7 @@ def by_python(kind: str, arguments: dict[str, Any]) -> tuple[dict[str, Any], lis
     try:
         request = task_request(kind, **arguments)
     except WrongUsage as error:
-        problems = str(error).removeprefix(f"{kind}: ").removesuffix(".")
+        problems = str(error).removeprefix(f"{command_of(kind)}: ").removesuffix(".")
         return {}, problems.split("; `")
     checked = asdict(request)
     del checked["kind"]
@@ -47,9 +49,8 @@ def by_dbt(kind: str, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[s
     """Return what the macro makes of arguments, or its problems."""
     checked: dict[str, Any] = {}
     problems: list[str] = []
-    names = ("to", "by_seconds", "assignee", "actor", "reason")
     flags = {"dry_run": True, "only_items": False, "only_unassigned": False}
-    given_ = dict.fromkeys((*SELECTED, *names)) | flags | arguments
+    given_ = dict.fromkeys((*EVERY, "actor", "reason")) | flags | arguments
     MACROS.check_task_request(kind, given_, checked, problems)
     return ({}, "; ".join(problems).split("; `")) if problems else (checked, [])
 
@@ -58,6 +59,7 @@ GOOD: list[tuple[str, dict[str, Any]]] = [
     ("cancel", {"instances": ["a", "a", "b"]}),
     ("cancel", {"workflow": "orders", "task": "pay", "dry_run": False}),
     ("cancel", {"third_party": "bank", "since": NOON, "until": NOON + timedelta(seconds=1)}),
+    ("accept_late", {"workflow": "orders", "late_task": "pay"}),
     ("extend", {"third_party": "bank", "by_seconds": 1}),
     ("extend", {"workflow": "orders", "to": NOON}),
     ("extend", {"task_ids": ["ask-1"], "by_seconds": 1}),
@@ -75,6 +77,8 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("cancel", {"workflow": "orders", "since": NOON, "until": NOON}, "until"),
     ("cancel", {"workflow": "orders", "actor": ""}, "actor"),
     ("cancel", {"workflow": "orders", "dry_run": "yes"}, "dry_run"),
+    ("accept_late", {"late_task": "pay"}, "instances"),
+    ("accept_late", {"workflow": "orders", "late_task": ""}, "late_task"),
     ("extend", {"workflow": "orders"}, "to"),
     ("extend", {"workflow": "orders", "to": NOON, "by_seconds": 1}, "to"),
     ("extend", {"workflow": "orders", "to": NOON.replace(tzinfo=None)}, "to"),
@@ -127,6 +131,31 @@ def test_dbt_keeps_the_same_rules(data: st.DataObject, kind: str) -> None:
     drawn = data.draw(st.dictionaries(st.sampled_from(names), ANYTHING))
     arguments = {**WHO, "workflow": "orders", **drawn}
     assert by_python(kind, arguments) == by_dbt(kind, arguments)
+
+
+class Operations(Macros):
+    """The operations of dbt, of which each request is checked and goes no further."""
+
+    def perform_task_request(self, kind: str, given: dict[str, Any]) -> None:
+        """Check a request."""
+        problems: list[str] = []
+        self.check_task_request(kind, given, {}, problems)
+        assert [] == problems
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("accept_late", {}),
+        ("assign_items", {"to": "ann"}),
+        ("cancel_instances", {}),
+        ("extend_tasks", {"by_seconds": 1}),
+    ],
+)
+def test_operations_of_dbt_name_every_argument(name: str, arguments: dict[str, Any]) -> None:
+    """What an operation does not take is none for the rules, and not what breaks one."""
+    operations = Operations("operations", "requests", "policies")
+    getattr(operations, name)(workflow="orders", **WHO, **arguments)
 
 
 def test_an_extension_by_hand_is_read_or_passed_over() -> None:

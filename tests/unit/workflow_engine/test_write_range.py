@@ -45,6 +45,15 @@ def test_a_range_comes_back_from_its_plan() -> None:
     assert read == WriteRange.of(NumberedWrite(number=1, plan=plan, planned_at=read.at))
 
 
+def test_a_plan_that_says_nothing_of_due_items_has_told_all_of_its_time() -> None:
+    """So an outbox from before items told that they are due tells nothing of the past."""
+    span = {"after": 1, "to": 2, "behind": None, "through": None}
+    plan = {"events": span, "transitions": span, "workflows": 2, "seen": {"events": 2, "purged": 1}}
+    at = datetime(2026, 11, 27, 12, tzinfo=UTC)
+    read = WriteRange.of(NumberedWrite(number=1, plan={"range": plan}, planned_at=at))
+    assert ((), DueMark(at=at)) == (read.due, read.told)
+
+
 @given(found)
 def test_spans_hold_all_news_once(news: list[News]) -> None:
     """Spans that follow each other hold each of the news once, all copies of an id in a commit

@@ -104,7 +104,8 @@ class TaskEvent:
 
     Args:
         workflow: its name.
-        plan: number of the plan that its instance has started with.
+        plan: number of the plan by which its instance goes: the one that it has started with, or
+            was moved to.
         version: of the workflow, as people count.
         instance: of the workflow.
         place: where the instance stands.
@@ -115,6 +116,7 @@ class TaskEvent:
         before: the task that it follows, None if it is the first.
         expires_at: when the task expires, None if never.
         due_at: of a To-Do: when somebody is reminded, None if nobody is.
+        accepted: identifiers of earlier tasks of the instance whose late answers were accepted.
     """
 
     workflow: str
@@ -129,6 +131,7 @@ class TaskEvent:
     before: Before | None = None
     expires_at: datetime | None = None
     due_at: datetime | None = None
+    accepted: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -155,6 +158,7 @@ class TaskEvent:
             "before": self.before and asdict(self.before),
             "expires_at": self.expires_at and iso_text(self.expires_at),
             "due_at": self.due_at and iso_text(self.due_at),
+            "accepted": self.accepted,
         }
         return NewEvent(
             event_id=self.task_id,
@@ -191,6 +195,7 @@ class TaskEvent:
             before=Before(**body["before"]) if body["before"] else None,
             expires_at=instant("expires_at"),
             due_at=instant("due_at"),
+            accepted=tuple(body.get("accepted", ())),
         )
 
 

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from delta_outbox.lifecycle.states import Reason
-from delta_outbox.railway.nesting import MOST_LEVELS, levels_of
-from delta_outbox.railway.outcomes import DEFAULT_EXIT, Exit
+from delta_outbox.railway.outcomes import Exit
 from delta_outbox.railway.routing import CAUSES, LeadsNowhere, Place, TaskEnding
 from delta_outbox.workflow_engine.derivation.events import Before, NewEvent, StartEvent, TaskEvent
+from delta_outbox.workflow_engine.derivation.moves import (
+    MOVED,
+    Move,
+    OtherVersion,
+    chosen,
+    data_of,
+    move_of,
+    moved,
+    routing_of,
+)
 from delta_outbox.workflow_engine.derivation.plans import Plans
 from delta_outbox.workflow_engine.derivation.starts import (
     IgnoredStart,
@@ -21,6 +29,8 @@ from delta_outbox.workflow_engine.derivation.starts import (
     ignored,
     named,
 )
+
+KILLED: Final = CAUSES[Reason.OPERATOR]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,6 +43,8 @@ class Ended:
         at: when that went on record.
         position: of its transition in the log: epoch, lane, sequence.
         problem: why nothing can follow; empty if something may.
+        move: where an operator lets the instance go on, None if nowhere else.
+        may_have_acted: whether an attempt without a known result is on record; asked of moved ones.
     """
 
     task: TaskEvent
@@ -40,6 +52,14 @@ class Ended:
     at: datetime
     position: tuple[int, int, int]
     problem: str = ""
+    move: Move | None = None
+    may_have_acted: bool = False
+
+    @property
+    def plans(self) -> frozenset[int]:
+        """Return the numbers of the plans that say what follows."""
+        to = {self.move.plan} if isinstance(self.move, OtherVersion) else set()
+        return frozenset({self.task.plan, *to})
 
     @classmethod
     def read(
@@ -50,6 +70,9 @@ class Ended:
         data: str | None,
         at: datetime,
         position: tuple[int, int, int],
+        *,
+        command: str | None = None,
+        may_have_acted: bool = False,
     ) -> Ended:
         """Return the ending that a transition has on record.
 
@@ -61,14 +84,28 @@ class Ended:
             data: `outcome_data` of the transition.
             at: `occurred_at` of the transition.
             position: `epoch`, `lane` and `sequence` of the transition.
+            command: arguments of the command that the transition applies, where an operator has
+                ended the task.
+            may_have_acted: whether an attempt without a known result is on record.
         """
-        facts, problem = _data(data or "{}")
-        ending = TaskEnding(
-            cause=CAUSES[Reason(reason)],
-            outcome=DEFAULT_EXIT if outcome == DEFAULT_EXIT.value else outcome,
-            data=facts,
+        cause, problem = CAUSES[Reason(reason)], ""
+        facts: Mapping[str, Any] = {}
+        move: Move | None = None
+        try:
+            facts = data_of(data or "{}")
+            if cause == KILLED:
+                move = move_of(command)
+        except LeadsNowhere as error:
+            problem = str(error)
+        return cls(
+            task=task,
+            ending=TaskEnding(cause=cause, outcome=chosen(outcome), data=facts),
+            at=at,
+            position=position,
+            problem=problem,
+            move=move,
+            may_have_acted=may_have_acted,
         )
-        return cls(task=task, ending=ending, at=at, position=position, problem=problem)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -188,23 +225,26 @@ def follow(ended: Ended, plans: Plans) -> TaskEvent | NewEvent:
     Raises:
         LeadsNowhere: its version does not say, or is not there.
     """
-    task = ended.task
+    task, ending, move = ended.task, ended.ending, ended.move
     if ended.problem:
         raise LeadsNowhere(ended.problem)
-    if task.plan not in plans or task.workflow not in plans[task.plan].versions:
-        raise LeadsNowhere(f"Plan {task.plan} of {task.workflow} is not there.")
-    routing = plans[task.plan].versions[task.workflow].routing
-    to = routing.after(task.place, ended.ending)
-    chosen = routing.outcome(task.place.task, ended.ending)
-    outcome = chosen.value if isinstance(chosen, Exit) else str(chosen)
+    if move is not None and ended.may_have_acted:
+        # It was attempted after the operator had looked: nothing is guessed of what that has done.
+        ending, move = TaskEnding(cause=CAUSES[Reason.UNCERTAIN]), None
+    if move is not None:
+        after, to = moved(task, move, plans)
+        outcome = MOVED
+    else:
+        routing = routing_of(plans, task.plan, task.workflow)
+        after, to = task, routing.after(task.place, ending)
+        name = routing.outcome(task.place.task, ending)
+        outcome = name.value if isinstance(name, Exit) else str(name)
     if isinstance(to, Place):
         before = Before(
-            task=task.place.task,
-            task_id=task.task_id,
-            cause=ended.ending.cause,
-            outcome=outcome,
+            task=task.place.task, task_id=task.task_id, cause=ending.cause, outcome=outcome
         )
-        return named(replace(task, place=to, before=before, created_at=ended.at), routing)
+        following = replace(after, place=to, before=before, created_at=ended.at)
+        return named(following, routing_of(plans, after.plan, after.workflow))
     return NewEvent(
         event_id=task.key,
         event_type=to.event_type,
@@ -221,7 +261,7 @@ def follow(ended: Ended, plans: Plans) -> TaskEvent | NewEvent:
             "started_at": task.origin.started_at,
             "task": task.place.task,
             "task_id": task.task_id,
-            "cause": ended.ending.cause,
+            "cause": ending.cause,
             "outcome": outcome,
         },
     )
@@ -272,17 +312,6 @@ def admit(
             taken.add(one.row.event_id)
             known[task.key] = KnownInstance(begun_by=task.origin.event_id, rows=one.number)
     return Derived(rows=tuple(rows), ignored=tuple(ignored_starts), stranded=tuple(stranded))
-
-
-def _data(text: str) -> tuple[dict[str, Any], str]:
-    """Return the data of a decision, and what is wrong with it."""
-    if levels_of(text) > MOST_LEVELS:
-        return {}, f"Its data is nested deeper than {MOST_LEVELS} levels."
-    try:
-        data = json.loads(text)
-    except ValueError:
-        data = None
-    return (data, "") if isinstance(data, dict) else ({}, "Its data is no JSON object.")
 
 
 def _stranded(task: TaskEvent, message: str) -> Stranded:

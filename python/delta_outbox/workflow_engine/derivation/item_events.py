@@ -149,7 +149,7 @@ def event_types(row: Row) -> tuple[str, ...]:
     Args:
         row: of the items, as their version has it.
     """
-    told = ((OPENED, row["tells_opened"]), (DUE, row["due_seconds"]))
+    told = ((OPENED, row.get("tells_opened")), (DUE, row["due_seconds"]))
     return tuple(event_type for event_type, cell in told if cell)
 
 
@@ -179,7 +179,7 @@ def _is_over(until: datetime | None, at: datetime) -> bool:
 
 
 def _link_of(task: TaskEvent, row: Row, link: Link | None) -> str | None:
-    return link(task.task_id) if link is not None and row["sends_link"] else None
+    return link(task.task_id) if link is not None and row.get("sends_link") else None
 
 
 def _event(

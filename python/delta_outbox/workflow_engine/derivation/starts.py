@@ -59,6 +59,19 @@ class IgnoredStart:
     message: str
 
 
+class CannotBegin(Exception):
+    """No instance can go by a version of a workflow with what its start event says.
+
+    Args:
+        why: the reason.
+        message: the same in a sentence, which names nothing of the payload.
+    """
+
+    def __init__(self, why: WhyIgnored, message: str) -> None:
+        super().__init__(message)
+        self.why = why
+
+
 def ignored(
     event: StartEvent, workflow: str, why: WhyIgnored, message: str, instance: str | None = None
 ) -> IgnoredStart:
@@ -92,45 +105,11 @@ def begin(event: StartEvent, version: Version) -> TaskEvent | IgnoredStart:
     """
     routing = version.routing
     try:
-        body = version.contract.read(event.payload)
-    except DoesNotFit as error:
-        why = WhyIgnored.PAYLOAD_REFUSED
-        return ignored(event, routing.workflow, why, f"The payload is refused: {error}.")
-    fields: dict[str, str] = {}
-    for name in sorted(routing.fields):
-        key = routing.start_fields[name]
-        text = _text(body.get(key, version.contract.default(key)))
-        if text is None:
-            return ignored(
-                event,
-                routing.workflow,
-                WhyIgnored.FIELD_MISSING,
-                f"Identifiers use '{key}', which is missing, or neither text nor a whole number.",
-            )
-        fields[name] = text
-    instance = routing.instance(fields, event.event_id)
-    of_tasks = {
-        task: routing.task_id(Place(task=task, visits={task: MOST_VISITS}), instance, fields)
-        for task in routing.tasks
-    }
-    for task, text in of_tasks.items():
-        if text.startswith(RESERVED):
-            return ignored(
-                event,
-                routing.workflow,
-                WhyIgnored.IDENTIFIER_REFUSED,
-                f"The identifier of {task} would begin with '{RESERVED}', as those of the "
-                "events that end instances do.",
-            )
-    for what, text in _names(routing, instance, of_tasks):
-        if not text.strip() or len(text.encode()) > MAX_ID_BYTES or _CONTROL.search(text):
-            return ignored(
-                event,
-                routing.workflow,
-                WhyIgnored.IDENTIFIER_REFUSED,
-                f"The identifier of {what} would be empty, be longer than {MAX_ID_BYTES} bytes or "
-                "have control characters.",
-            )
+        fields = fields_of(event.payload, version)
+        instance = routing.instance(fields, event.event_id)
+        check_names(routing, instance, fields)
+    except CannotBegin as error:
+        return ignored(event, routing.workflow, error.why, str(error))
     first = TaskEvent(
         workflow=routing.workflow,
         plan=version.plan,
@@ -149,6 +128,65 @@ def begin(event: StartEvent, version: Version) -> TaskEvent | IgnoredStart:
         created_at=event.since,
     )
     return named(first, routing)
+
+
+def fields_of(payload: bytes, version: Version) -> dict[str, str]:
+    """Return the fields of a start event that the identifiers of a version use.
+
+    Args:
+        payload: of the event.
+        version: of the workflow.
+
+    Raises:
+        CannotBegin: its contract refuses the payload, or a field is missing.
+    """
+    try:
+        body = version.contract.read(payload)
+    except DoesNotFit as error:
+        message = f"The payload is refused: {error}."
+        raise CannotBegin(WhyIgnored.PAYLOAD_REFUSED, message) from error
+    fields: dict[str, str] = {}
+    for name in sorted(version.routing.fields):
+        key = version.routing.start_fields[name]
+        text = _text(body.get(key, version.contract.default(key)))
+        if text is None:
+            raise CannotBegin(
+                WhyIgnored.FIELD_MISSING,
+                f"Identifiers use '{key}', which is missing, or neither text nor a whole number.",
+            )
+        fields[name] = text
+    return fields
+
+
+def check_names(routing: Routing, instance: str, fields: Mapping[str, str]) -> None:
+    """Refuse an instance if any identifier would break a rule, at whatever visit.
+
+    Args:
+        routing: of the version by which it goes.
+        instance: its business key.
+        fields: of the start event that identifiers use.
+
+    Raises:
+        CannotBegin: an identifier would be reserved, empty, too long or have control characters.
+    """
+    of_tasks = {
+        task: routing.task_id(Place(task=task, visits={task: MOST_VISITS}), instance, fields)
+        for task in routing.tasks
+    }
+    for task, text in of_tasks.items():
+        if text.startswith(RESERVED):
+            raise CannotBegin(
+                WhyIgnored.IDENTIFIER_REFUSED,
+                f"The identifier of {task} would begin with '{RESERVED}', as those of the "
+                "events that end instances do.",
+            )
+    for what, text in _names(routing, instance, of_tasks):
+        if not text.strip() or len(text.encode()) > MAX_ID_BYTES or _CONTROL.search(text):
+            raise CannotBegin(
+                WhyIgnored.IDENTIFIER_REFUSED,
+                f"The identifier of {what} would be empty, be longer than {MAX_ID_BYTES} bytes or "
+                "have control characters.",
+            )
 
 
 def named(task: TaskEvent, routing: Routing) -> TaskEvent:

@@ -25,7 +25,7 @@ def demand_secret(plan: Plan, secret: str | None) -> None:
         f"{name}.{task}"
         for name, version in plan.versions.items()
         for task, row in version.routing.tasks.items()
-        if row["sends_link"]
+        if row.get("sends_link")
     )
     if asking and secret is None:
         raise BadSettings(

@@ -53,7 +53,7 @@ logger: Final = logging.getLogger(__name__)
 
 AT_ONCE: Final = 1000  # tasks of a third party without a limit of its own
 PAUSE: Final = 5.0  # seconds, until a task is tried again that this relay could not attempt
-# twin: macros/requests/task_targets.sql::task_targets
+# twin: macros/requests/task_refusal.sql::task_refusal
 NEVER: Final = datetime(2261, 12, 31, tzinfo=UTC)  # nanoseconds reach into the year 2262
 READERS: Final = 2  # threads that read what was claimed
 

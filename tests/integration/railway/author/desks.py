@@ -116,6 +116,37 @@ class Call(Idempotent[Case, Said]):
         return timedelta(minutes=80)
 
 
+class Confirm(ToDo[Case, Said, Answer, Answer]):
+    """Somebody confirms, and is often late."""
+
+    identifier = "confirm-{case}"
+    roles = frozenset({"clerk"})
+    contract = Answer
+    expires = timedelta(hours=1)
+    when_expired = Said.GONE
+
+    def read_model(self, trigger: Trigger[Case]) -> Answer:
+        return Answer(case=trigger.start.case)
+
+    def correlate(self, data: Answer) -> str:
+        return f"confirm-{data.case}"
+
+    def decide(self, item: Item[Answer], data: Answer) -> Decided[Said]:
+        return Decided(outcome=Said.YES, data={"said": "at last"})
+
+
+class Search(Call):
+    """The bank is asked for who has not confirmed."""
+
+    identifier = "search-{case}-{visit}"
+
+
+class Thank(Call):
+    """The bank thanks who has confirmed."""
+
+    identifier = "thank-{case}"
+
+
 done = Event(event_type="case.done")
 gone = Event(event_type="case.gone")
 
@@ -158,9 +189,22 @@ called = Workflow(
     routes=(route(Call, {Said.YES: done, Said.GONE: gone}),),
     default_exit=gone,
 )
+late = Workflow(
+    name="late",
+    starts_on="case.late",
+    start=Case,
+    instance="{case}",
+    first=Confirm,
+    routes=(
+        route(Confirm, {Said.YES: Thank, Said.GONE: Search}),
+        route(Search, {Said.YES: done, Said.GONE: gone}),
+        route(Thank, {Said.YES: done, Said.GONE: gone}),
+    ),
+    default_exit=gone,
+)
 
 
 def provide(settings: Mapping[str, Any]) -> list[Task[Any, Any]]:
     """Return the tasks."""
     del settings
-    return [Ask(), Wait(), Propose(), Approve(), Call()]
+    return [Ask(), Wait(), Propose(), Approve(), Call(), Confirm(), Search(), Thank()]

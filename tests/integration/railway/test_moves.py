@@ -1,0 +1,279 @@
+"""Open instances that operators let go on elsewhere, on Delta: by Python, dbt and by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from tests.integration.conftest import REPOSITORY
+from tests.integration.outboxes import Store, open_store
+
+from delta_outbox.cli.main import main
+from delta_outbox.core.clock import SystemClock
+from delta_outbox.core.errors import WrongUsage
+from delta_outbox.core.literals import text_literal
+from delta_outbox.core.reserved_names import TO_DO
+from delta_outbox.core.settings import PublisherSettings, Settings, WorkflowSettings
+from delta_outbox.delta.numbered_writes import NumberedWrites
+from delta_outbox.railway.modules import load
+from delta_outbox.railway.rows import joined, rows_of
+from delta_outbox.runtime.dbt import check_result, run_dbt
+from delta_outbox.store.completions import completion_arguments
+from delta_outbox.store.transition_log import TransitionLog
+from delta_outbox.workflow_engine.derived_events import DerivedEvents
+from delta_outbox.workflow_engine.instances import Instances
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from delta_outbox.runtime.home import Home
+
+AUTHOR = REPOSITORY / "tests" / "integration" / "railway" / "author"
+SCHEMA = "t_moves"
+WHO: dict[str, Any] = {"actor": "ann", "reason": "we do it otherwise now"}
+SETTINGS = Settings(
+    publishers={"default": PublisherSettings(type="null")},
+    workflows=WorkflowSettings(modules=("desks",)),
+)
+
+
+@pytest.fixture(scope="module")
+def store(spark: SparkSession, home: Home) -> Iterator[Store]:
+    """Return an outbox with three versions of a workflow; the last one tells visits apart."""
+    with open_store(spark, home, SCHEMA) as opened:
+        writes = NumberedWrites(spark, opened.tables, writer="workflows", clock=SystemClock())
+        last = None
+        for version in (1, 2, 3):
+            rows = joined(rows_of(one) for one in load(["desks"], AUTHOR) if one.name == "late")
+            rows["railway_workflows"][0]["version"] = str(version)
+            for row in rows["railway_tasks"] if version == 3 else ():
+                row["identifier"] = f"{row['task']}-{{case}}-{{visit}}"
+            plan = {"version": str(version), "rows": rows}
+            last = writes.append_after(last, plan, planned_by="tests")
+            assert last is not None
+            if version == 1:
+                start(opened, "m1", "m2", "m3", "m4", "a1", "a2", "a3", "a4", "h1")
+        yield opened
+
+
+def start(store: Store, *cases: str) -> None:
+    """Start instances by the version in force; all but m4 come to the second task."""
+    store.insert(*((f"start-{one}", "case.late", json.dumps({"case": one})) for one in cases))
+    follow(store)
+    gone = [f"confirm-{one}" for one in cases if one != "m4"]
+    append(store, gone, claimed(TO_DO), ended("PUBLISHED", "expired", outcome="gone"))
+    follow(store)
+
+
+def follow(store: Store) -> None:
+    """Write what follows from what is on record."""
+    outbox = store.open(SETTINGS)
+    derived = DerivedEvents(outbox)
+    while derived.step().more:
+        pass
+    outbox.refresh()
+    outbox.close()
+
+
+def claimed(destination: str = "bank", attempt: int = 1) -> dict[str, Any]:
+    """Return the claim of a task."""
+    lease = SystemClock().now() + timedelta(hours=1)
+    return {
+        **dict.fromkeys(("lifecycle", "publish_attempts", "crashes", "suspect"), 0),
+        "attempt": attempt,
+        "claim_size": 1,
+        "destination": destination,
+        "from_state": "PENDING",
+        "to_state": "CLAIMED",
+        "reason": "claimed",
+        "relay_id": destination,
+        "lease_expires_at": lease,
+    }
+
+
+def ended(to: str, reason: str, attempt: int = 1, **given: Any) -> dict[str, Any]:
+    """Return how the claim of a task has ended."""
+    row = claimed(TO_DO if reason == "expired" else "bank", attempt)
+    ends = {"from_state": "CLAIMED", "to_state": to, "reason": reason, "relay_id": "tests"}
+    return {**row, **ends, "lease_expires_at": None, **given}
+
+
+def append(store: Store, ids: list[str], *transitions: dict[str, Any]) -> None:
+    """Append transitions of tasks, each in an append of its own."""
+    listed = ", ".join(f"'{one}'" for one in ids)
+    found = store.rows(
+        "select event_id, _metadata.row_commit_version as arrival "
+        f"from {store.tables.events} where event_id in ({listed})"
+    )
+    assert set(ids) == {row["event_id"] for row in found}
+    log = TransitionLog(store.spark, store.tables, relay_id="tests")
+    log.catch_up()
+    for one in transitions:
+        at = {"occurred_at": SystemClock().now()}
+        its = [
+            {**row, **one, **at, "claim_id": f"claim-{row['event_id']}-{one['attempt']}"}
+            for row in found
+        ]
+        log.append(pa.Table.from_pylist(its))
+
+
+def killed(store: Store, task_id: str, command_id: str, attempt: int = 1) -> None:
+    """Append what a relay does with a task that is to be ended, and what follows."""
+    who = {"actor": "ann", "command_id": command_id}
+    append(store, [task_id], claimed(attempt=attempt), ended("DEAD", "operator", attempt, **who))
+    follow(store)
+
+
+def where(store: Store, *instances: str) -> list[tuple[Any, ...]]:
+    """Return where instances stand: state, task, identifier, version, and what came before."""
+    names = ("state", "task", "task_id", "version", "last_cause", "last_outcome")
+    listed = ", ".join(f"'{one}'" for one in instances)
+    rows = store.rows(
+        f"select {', '.join(names)} from {store.tables['workflow_instances']} "
+        f"where instance in ({listed}) order by instance"
+    )
+    return [tuple(row[name] for name in names) for row in rows]
+
+
+def answer(store: Store, task_id: str) -> None:
+    """Append an answer to an item that has expired."""
+    arguments = completion_arguments("yes", {"said": "at last"}, task_id)
+    command(store, task_id, "complete", arguments)
+
+
+def command(store: Store, task_id: str, kind: str, arguments: str) -> str:
+    """Append a command about a task by hand, and return its id."""
+    store.spark.sql(
+        f"insert into {store.tables.commands} (command_id, kind, event_id, arrival, destination, "
+        f"lifecycle, arguments, actor, reason, requested_at) select '{kind}-{task_id}', '{kind}', "
+        f"event_id, arrival, destination, 0, {text_literal(arguments)}, 'bob', 'by hand', now() "
+        f"from {store.tables.state} where event_id = '{task_id}'"
+    )
+    return f"{kind}-{task_id}"
+
+
+@pytest.mark.rest
+def test_open_instances_are_moved_to_another_version(store: Store) -> None:
+    """A preview tells who goes where under which identifier, and who stays and why: whose task is
+    not mapped, is attempted, or may have acted. No identifier is used twice. Who was moved goes by
+    the version from then on, and `show` says by whom, why, from where and where to. Of answers
+    that come too late after all, the one to the last visit counts.
+    """
+    append(store, ["search-m2-1"], claimed(), ended("PENDING", "unknown"))
+    append(store, ["search-m3-1"], claimed())
+    outbox = store.open(SETTINGS)
+    instances = Instances(outbox)
+    names = ["m1", "m2", "m3", "m4"]
+    mapped = {"search": "confirm"}
+    given: dict[str, Any] = {"workflow": "late", "tasks": mapped, **WHO}
+    with pytest.raises(WrongUsage):
+        instances.migrate(to_version=3, **{**given, "tasks": {"search": "fly"}})
+    used = instances.migrate(["m1"], to_version=2, **given)
+    (known,) = used.left_out
+    assert known["refusal"].startswith("would get the identifier 'confirm-m1' of another event: ")
+    preview = instances.migrate(names, to_version=3, from_version=1, **given)
+    shown = ("instance", "task", "version", "to_version", "to_task", "to_task_id")
+    assert [("m1", "search", 1, 3, "confirm", "confirm-m1-2")] == [
+        tuple(one[name] for name in shown) for one in preview.tasks
+    ]
+    assert {
+        "m2": "may have acted, and nobody knows yet: ask again when its task has ended",
+        "m3": "is attempted right now: ask again when that has ended",
+        "m4": "stands at 'confirm', for which no task is mapped",
+    } == {one["instance"]: one["refusal"] for one in preview.left_out}
+    assert 0 == store.rows(f"select count(*) as n from {store.tables.commands}")[0]["n"]
+    done = instances.migrate(names, to_version=3, dry_run=False, **given)
+    assert done.command_id is not None
+    follow(store)
+    assert [("running", "confirm", "confirm-m1-2", 3, "killed", "moved")] == [
+        ("running" if one[0] == "waiting_for_person" else one[0], *one[1:])
+        for one in where(store, "m1")
+    ]
+    again = instances.migrate(["m1"], to_version=3, dry_run=False, **given)
+    assert (["goes by version 3"], None) == (
+        [one["refusal"] for one in again.left_out],
+        again.command_id,
+    )
+    found = instances.show("m1")
+    assert ["confirm-m1", "search-m1-1", "confirm-m1-2"] == [
+        one["task_id"] for one in found["tasks"]
+    ]
+    (move,) = found["moves"]
+    assert ("search", 1, "confirm", 3, "ann", WHO["reason"]) == tuple(
+        move[name]
+        for name in ("from_task", "from_version", "to_task", "to_version", "actor", "reason")
+    )
+    append(store, ["confirm-m1-2"], claimed(TO_DO), ended("PUBLISHED", "expired", outcome="gone"))
+    follow(store)
+    for task_id in ("confirm-m1-2", "confirm-m1"):
+        answer(store, task_id)
+    (late,) = instances.accept_late(["m1"], **WHO).tasks
+    assert ("search", "confirm-m1-2", "thank") == tuple(
+        late[name] for name in ("task", "late_task_id", "goes_to")
+    )
+    outbox.close()
+
+
+@pytest.mark.rest
+def test_what_was_attempted_meanwhile_is_uncertain(store: Store) -> None:
+    """Where a call is made after the operator has looked, and nobody knows what it has done, the
+    instance goes on by that and not where the operator wanted.
+    """
+    to = json.dumps({"to": {"plan": 3, "task": "thank"}})
+    command_id = command(store, "search-h1-1", "kill", to)
+    append(store, ["search-h1-1"], claimed(), ended("PENDING", "unknown"))
+    killed(store, "search-h1-1", command_id, attempt=2)
+    rows = store.rows(
+        "select exit, last_cause, last_outcome from "
+        f"{store.tables['workflow_instances']} where instance = 'h1'"
+    )
+    assert [{"exit": "case.gone", "last_cause": "uncertain", "last_outcome": "gone"}] == rows
+    outbox = store.open(SETTINGS)
+    (move,) = Instances(outbox).show("h1")["moves"]
+    assert move["is_uncertain"]
+    outbox.close()
+
+
+@pytest.mark.rest
+def test_one_selection_of_late_answers_for_python_command_and_dbt(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever asks, the same instances go on by their late answers, and the same is written."""
+    for name in ("a1", "a2", "a3"):
+        answer(store, f"confirm-{name}")
+    outbox = store.open(SETTINGS)
+    asked = Instances(outbox).accept_late(["a1", "a4"], dry_run=False, **WHO)
+    assert ["a1"] == [one["instance"] for one in asked.tasks]
+    assert {"a4": "has no late answer on record"} == {
+        one["instance"]: one["refusal"] for one in asked.left_out
+    }
+    words = ["workflow", "accept-late", "a2", "a4", "--late-task", "confirm", "--apply", "--json"]
+    words += ["--actor", WHO["actor"], "--reason", WHO["reason"]]
+    capsys.readouterr()
+    with store.commands():
+        assert 1 == main(words)
+    assert ["a2"] == [one["instance"] for one in json.loads(capsys.readouterr().out)["accepted"]]
+    given = {"instances": ["a3", "a4"], "late_task": "confirm", **WHO, "dry_run": False}
+    check_result(
+        run_dbt(
+            [
+                *("run-operation", "accept_late", "--no-populate-cache", "--args"),
+                json.dumps(given),
+            ],
+            home=store.home,
+            schema=SCHEMA,
+        )
+    )
+    written = store.rows(
+        "select substr(event_id, 8, 2) as name, destination, lifecycle, arguments, actor, reason "
+        f"from {store.tables.commands} where kind = 'kill' and event_id like 'search-a%' "
+        "order by event_id"
+    )
+    assert ["a1", "a2", "a3"] == [row["name"] for row in written]
+    same = [json.dumps(row).replace(str(row["name"]), "a") for row in written]
+    assert same[0] == same[1] == same[2]
+    outbox.close()

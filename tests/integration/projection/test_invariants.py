@@ -186,6 +186,13 @@ def _nodes(frame: DataFrame) -> Iterator[Any]:
         waiting += [children.apply(place) for place in range(children.size())]
 
 
+def _keys_sent(join: Any) -> str:
+    """Return the keys of the side of a join that every executor gets whole."""
+    is_left = join.buildSide().toString() == "BuildLeft"
+    keys = (join.leftKeys() if is_left else join.rightKeys()).mkString(", ")
+    return re.sub(r"#\d+L?", "", keys)
+
+
 @pytest.mark.rest
 @pytest.mark.local  # asks the planner of this process
 def test_no_join_keeps_a_whole_range_in_memory(broken: Broken) -> None:
@@ -198,10 +205,10 @@ def test_no_join_keeps_a_whole_range_in_memory(broken: Broken) -> None:
     insert, _, asked = ran.strip().partition("\n")
     assert insert.startswith("insert ")
     nodes = list(_nodes(store.spark.sql(asked)))
-    sent = [node.leftKeys() for node in nodes if node.nodeName() == "BroadcastHashJoin"]
-    keys = {re.sub(r"#\d+", "", one.mkString(", ")) for one in sent}
-    of_workflows = {"plan, workflow, task, outcome", "plan, workflow, task", "number, workflow"}
-    assert {"event_type", "epoch, lane"} <= keys <= {"event_type", "epoch, lane", *of_workflows}
+    sent = [_keys_sent(node) for node in nodes if node.nodeName() == "BroadcastHashJoin"]
+    # The rows of workflows are as many as their authors have written.
+    others = {keys for keys in sent if not keys.startswith("number, workflow")}
+    assert {"event_type", "epoch, lane"} == others
     merged = [node for node in nodes if node.nodeName() == "SortMergeJoin"]
     assert 7 <= len(merged)
 

@@ -2,13 +2,15 @@
 
 Python raises KeyboardInterrupt wherever its main thread is. Libraries turn it into errors of their
 own or swallow it, and where a process has just been started nobody knows it yet. So an interrupt
-is also remembered, and for moments in which it must not come it is held back.
+is also remembered, and for moments in which it must not come it is held back. Where Python itself
+swallows it, in a callback of its collector, it comes again a moment later.
 """
 
 from __future__ import annotations
 
 import contextlib
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +19,8 @@ from typing import Final
 
 INTERRUPTED: Final = 130  # exit code: 128 + SIGINT
 ENDING: Final = (signal.SIGINT, signal.SIGTERM)
+
+AGAIN_AFTER: Final = 0.05  # seconds: a callback of the collector is over by then
 
 MESSAGE: Final = {
     "code": "INTERRUPTED",
@@ -33,10 +37,12 @@ class Interruption:
     Args:
         came: it was, whatever became of the KeyboardInterrupt.
         ends_in_order: it was told so before, does what it does then, and is not to be hurried.
+        by: the signal that told so last.
     """
 
     came: bool = False
     ends_in_order: bool = False
+    by: int = signal.SIGINT
 
 
 _now: list[Interruption] = []
@@ -67,10 +73,10 @@ def interruptible(*, until_end: bool = False) -> Iterator[Interruption]:
     interruption = Interruption()
 
     def handle(number: int, frame: FrameType | None) -> None:
-        del number, frame
+        del frame
         if interruption.ends_in_order:
             return
-        interruption.came = True
+        interruption.came, interruption.by = True, number
         raise KeyboardInterrupt
 
     if not in_main_thread():
@@ -82,7 +88,8 @@ def interruptible(*, until_end: bool = False) -> Iterator[Interruption]:
             signal.signal(number, handle)
     _now.append(interruption)
     try:
-        yield interruption
+        with _coming_again(interruption):
+            yield interruption
     finally:
         _now.remove(interruption)
         for number, handler in before.items():
@@ -90,6 +97,30 @@ def interruptible(*, until_end: bool = False) -> Iterator[Interruption]:
                 signal.signal(number, signal.SIG_IGN)
             elif handler is not None:  # None: it was not installed from Python
                 signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def _coming_again(interruption: Interruption) -> Iterator[None]:
+    """Let what Python would print as ignored come again."""
+    before = sys.unraisablehook
+
+    def again() -> None:
+        if interruption in _now:
+            signal.raise_signal(interruption.by)
+
+    def hook(swallowed: sys.UnraisableHookArgs) -> None:
+        if swallowed.exc_type is not KeyboardInterrupt:
+            before(swallowed)
+            return
+        timer = threading.Timer(AGAIN_AFTER, again)
+        timer.daemon = True
+        timer.start()
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 @contextlib.contextmanager

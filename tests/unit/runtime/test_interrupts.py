@@ -45,6 +45,33 @@ def test_held_interrupts_come_at_the_end(number: signal.Signals):
         assert before == signal.getsignal(number)
 
 
+class InterruptedWhenCollected:
+    """Is told to end in a callback of the collector, where Python swallows what is raised."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        os.kill(os.getpid(), self.number)
+        for _ in range(1000):  # the handler runs in one of these steps
+            pass
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_an_interrupt_that_python_swallows_comes_again(
+    capsys: pytest.CaptureFixture[str], number: signal.Signals
+):
+    """It is raised a moment later, and nothing is printed of the first time."""
+    before = sys.unraisablehook
+    with interruptible() as interruption:
+        one = InterruptedWhenCollected(number)
+        del one
+        assert interruption.came
+        with pytest.raises(KeyboardInterrupt):
+            time.sleep(PATIENCE)
+    assert ("", before) == (capsys.readouterr().err, sys.unraisablehook)
+
+
 @pytest.mark.parametrize("number", ENDING)
 @pytest.mark.parametrize("swallowed", ["as an error of ours", "as another error", "wholly"])
 def test_an_interrupt_is_interrupted_whatever_becomes_of_it(

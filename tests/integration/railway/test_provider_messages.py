@@ -81,7 +81,8 @@ ANSWERS = "/answers/payments/receive_payment"
 
 def block(language: str) -> str:
     """Return the block of the page in a language."""
-    (found,) = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    section = PAGE.partition("\n## Webhooks of providers\n")[2].partition("\n## ")[0]
+    (found,) = re.findall(rf"^```{language}\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
     return str(found)
 
 

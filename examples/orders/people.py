@@ -157,8 +157,8 @@ class Desk:
                 self._notes.write(says_nothing=True, **about)
 
     def answer(self, clients: Mapping[str, TodoClient], now: datetime) -> int:
-        """Give the answers that are due, and return how many. Those of which nobody knows what
-        came of them are given again the next time.
+        """Give the answers that are due, and return of how many it is known what came of them. The
+        others are given again the next time.
 
         Args:
             clients: of the server, by role.
@@ -174,10 +174,12 @@ class Desk:
                 ),
                 due,
             )
+            known = 0
             for plan, result in zip(due, results, strict=True):
                 if result is not None:
+                    known += 1
                     self._was_told(plan, result, now)
-        return len(due)
+        return known
 
     def _give(self, plan: Plan) -> None:
         item = plan.item

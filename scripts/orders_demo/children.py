@@ -52,12 +52,13 @@ def environment(folder: Folder) -> dict[str, str]:
     return {**kept, "OUTBOX_HOME": str(folder.home.root)}
 
 
-def outbox(folder: Folder, *words: str) -> dict[str, Any]:
+def outbox(folder: Folder, *words: str, fine: tuple[int, ...] = (0,)) -> dict[str, Any]:
     """Run a command of the command line to its end, and return its document.
 
     Args:
         folder: of the demo.
         words: of the command.
+        fine: exit codes that are no failure.
 
     Raises:
         DemoFailed: it failed.
@@ -73,8 +74,9 @@ def outbox(folder: Folder, *words: str) -> dict[str, Any]:
             stderr=errors,
             check=False,
         )
-        errors.write(done.stdout)
-    if done.returncode:
+        if words[0] == "dbt" or done.returncode not in fine:  # else it may be a key or a link
+            errors.write(done.stdout)
+    if done.returncode not in fine:
         raise DemoFailed(f"`outbox {' '.join(words)}` ended with exit {done.returncode}: {log}.")
     if words[0] == "dbt":
         return {}

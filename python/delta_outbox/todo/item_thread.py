@@ -269,20 +269,25 @@ class ItemThread:
             self._changed.wait_for(
                 lambda: self._answers or self._holds or self._questions or self._is_ending
             )
-            answers, holds = _first(self._answers), _first(self._holds)
+            is_over = not (self._answers or self._holds or self._questions)
+        # Each kind is taken just before its turn: what is not begun outlives a lost outbox.
+        if answers := self._begun(self._answers):
+            self._write(lambda given: items.complete_many(given, **BY), answers)
+            self._end(items)
+        if holds := self._begun(self._holds):
+            self._write(lambda asked: items.hold_many(asked, reason=HELD), holds)
+        with self._changed:
             question = next(iter(self._questions), None)
             asking = self._questions.pop(question) if question else []
-            is_over = self._is_ending and not (answers or holds or asking)
-        begun = [pair for pair in answers if pair[1].set_running_or_notify_cancel()]
-        if begun:
-            self._write(lambda given: items.complete_many(given, **BY), begun)
-            self._end(items)
-        held = [pair for pair in holds if pair[1].set_running_or_notify_cancel()]
-        if held:
-            self._write(lambda asked: items.hold_many(asked, reason=HELD), held)
         if question is not None:
             self._read(items, question, asking)
         return not is_over
+
+    def _begun(self, waiting: deque[tuple[G, Future[T]]]) -> list[tuple[G, Future[T]]]:
+        """Return the first of those that wait, without those that nobody waits for any more."""
+        with self._changed:
+            first = _first(waiting)
+        return [pair for pair in first if pair[1].set_running_or_notify_cancel()]
 
     def _write(
         self,

@@ -26,7 +26,7 @@ from delta_outbox.store.extensions import KIND as EXTEND
 from delta_outbox.store.extensions import deadline_at_its_place
 from delta_outbox.workflow_engine.derivation.events import task_type
 from delta_outbox.workflow_engine.four_eyes import another_person
-from delta_outbox.workflow_engine.item_decisions import canonical
+from delta_outbox.workflow_engine.item_decisions import UndecidedAnswer, canonical
 from delta_outbox.workflow_engine.item_deliveries import (
     Delivery,
     ItemDeliveries,
@@ -245,6 +245,7 @@ class Answers:
             OutboxError: nothing is to be written.
         """
         task_id = given.task_id
+        beaten: AnsweredAlready | None = None
         content = hashlib.sha256(canonical(given.data).encode()).hexdigest()
         if found is None or not self._is_allowed(given, found):
             raise UnknownItem(f"There is no item {task_id!r}.")
@@ -257,10 +258,16 @@ class Answers:
             is_over = found.state is State.PUBLISHED
             try:
                 return _repeated(winner, given, content, is_over=is_over)
-            except AnsweredAlready:
+            except AnsweredAlready as error:
                 if not given.is_message:
                     raise
-        decided, its_data = self._deliveries.decisions.decided(found.task, given.data)
+                beaten = error
+        try:
+            decided, its_data = self._deliveries.decisions.decided(found.task, given.data)
+        except UndecidedAnswer:
+            if beaten is not None:  # what it would have come to changes nothing
+                raise beaten from None
+            raise
         if given.outcome is not None and given.outcome != decided:
             raise UnexpectedOutcome(
                 f"{task_id}: the answer means {decided!r}, and {given.outcome!r} was expected."

@@ -238,28 +238,31 @@ class AnswerQueue:
             consumer.resume(consumer.assignment())
             self._is_paused = False
         first = consumer.poll(POLL_SECONDS)
-        found = [] if first is None else [first, *consumer.consume(AT_ONCE - 1, REST_SECONDS)]
-        now = self._monotonic()
-        for message in found:
-            error = message.error()
-            if error is None:
-                self.offsets.add(Held(message=message, try_at=now))
-            else:
-                self._complain(error)
+        if first is not None:
+            self._hold(first)  # before anything else: its partition may be lost in the next call
+            for message in consumer.consume(AT_ONCE - 1, REST_SECONDS):
+                self._hold(message)
+
+    def _hold(self, message: Message) -> None:
+        error = message.error()
+        if error is None:
+            self.offsets.add(Held(message=message, try_at=self._monotonic()))
+        else:
+            self._complain(error)
 
     async def judge(self) -> list[DeadLetter]:
         """Give the answers that are due, and return what can be none."""
         now = self._monotonic()
         due = [one for one in self.offsets.held() if one.try_at <= now]
         found = await asyncio.gather(*(self._answer_of(one.message) for one in due))
-        # Of two to one item the first in the topic counts: they are given in that order.
+        # Of two to one item that are due together the first in the topic counts.
         came = await asyncio.gather(*map(self._given, found))
         letters = []
         for one, error in zip(due, came, strict=True):
             if error is None:
                 self.offsets.done(one)
                 self._taken.answers += 1
-            elif error.retryable or self._may_come(error, one, now):
+            elif self._may_come(error, one, now):
                 one.try_at = now + RETRY_SECONDS
             else:
                 topic = self._dead_letters_of(one.partition[0])
@@ -267,14 +270,17 @@ class AnswerQueue:
         return letters
 
     def _may_come(self, error: OutboxError, one: Held, now: float) -> bool:
-        """Say whether a message waits longer for its item to open, or for code to be mended. Time
-        in which nobody could say so does not count.
+        """Say whether a message waits longer: for the outbox to be reached, for its item to open,
+        or for code to be mended. Only time in which it was found to be early counts.
         """
+        if error.retryable:
+            one.early_at = None
+            return True
         if not isinstance(error, _MAY_COME):
             return False
-        if one.early_since is None:
-            one.early_since = now
-        return now - one.early_since < self._settings.hold_seconds
+        one.early_seconds += 0.0 if one.early_at is None else now - one.early_at
+        one.early_at = now
+        return one.early_seconds < self._settings.hold_seconds
 
     async def _answer_of(self, message: Message) -> GivenAnswer | OutboxError | None:
         """Return the answer that a message is; None if it is about no item."""

@@ -22,12 +22,15 @@ class Held:
     Args:
         message: as it came.
         try_at: `time.monotonic()` seconds at which it is judged next.
-        early_since: those at which it was first found to be early; None: never.
+        early_seconds: for how long it was early, as far as the outbox could be asked.
+        early_at: those at which it was found to be early the last time; None: never, or nobody
+            could say so since.
     """
 
     message: Message
     try_at: float
-    early_since: float | None = None
+    early_seconds: float = 0.0
+    early_at: float | None = None
 
     @property
     def size(self) -> int:

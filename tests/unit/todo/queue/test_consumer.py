@@ -143,6 +143,27 @@ def test_an_early_answer_waits(queue: Queue) -> None:
     assert {(TOPIC, 0): 3} == queue.queue.offsets.to_commit()
 
 
+def test_time_without_the_outbox_does_not_count_as_early(queue: Queue) -> None:
+    """Nobody opens an item while the outbox cannot be reached, so its answer may wait longer."""
+
+    def fails(what: str) -> None:
+        if what.startswith("complete"):
+            raise SequenceTaken(writer="outbox/todo", number=1)
+
+    queue.bring({"order": "o8", "paid": True})
+    assert [] == queue.judge()
+    queue.now += HOLD / 2
+    queue.items.fails = fails
+    assert [] == queue.judge()
+    queue.now += 2 * HOLD
+    queue.items.fails = lambda _: None
+    assert [] == queue.judge()
+    queue.now += HOLD - 1
+    queue.items.add(item("payment-o8", task="payment"))
+    assert [] == queue.judge()
+    assert [] == queue.held()
+
+
 def test_what_others_may_mend_is_never_given_up(queue: Queue) -> None:
     """While the outbox is in trouble messages are held, however long that takes; from then on those
     wait as early ones for which the code of the author fails.

@@ -53,9 +53,7 @@
         e.body.before.cause as last_cause,
         e.body.before.outcome as last_outcome,
         e.body.accepted,
-        {%- if visits %}
-        e.body.visits,
-        {%- endif %}
+        {{ "e.body.visits," if visits }}
         d.state as delivery_state,
         if(d.state in ('PUBLISHED', 'DEAD'), {{ delta_outbox.cause_of_ending("d.reason") | indent(8) }}, null) as cause,
         case

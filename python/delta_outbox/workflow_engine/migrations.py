@@ -211,9 +211,9 @@ def _judged(
     again = tasks_again(routing, to, task.place.visits)
     if again:
         why = (
-            f"may come again to {', '.join(again)}, whose identifier has no {{visit}}, and would be "
-            "stranded there: migrate it to a version whose identifier has one, or answer or cancel "
-            "its task"
+            f"may come again to {', '.join(again)}, whose identifier has no {{visit}}, and would "
+            "be stranded there: migrate it to a version whose identifier has one, or answer or "
+            "cancel its task"
         )
         return found | {"refusal": why}
     task_id = routing.task_id(place, task.instance, after.fields)

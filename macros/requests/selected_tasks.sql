@@ -4,7 +4,7 @@
         instances that it names.
 
         Arguments: as of `task_targets`.
-        Columns: those of `workflow_tasks`; those of a delivery that a command needs; kill_command_id, of the command that is to end it,
+        Columns: those of `workflow_tasks`; visits, how often the instance has come to each task; those of a delivery that a command needs; kill_command_id, of the command that is to end it,
         and is_moved, whether that lets its instance go on elsewhere; state, of the instance; default_exit, of its workflow; expires_then, by an extension; is_meant,
         false if its instance is named and the task does not match the rest; is_ambiguous, if the name stands for instances of
         several workflows.
@@ -27,7 +27,7 @@
     ),
 
     tasks as (
-        {{ delta_outbox.tasks_of("open_deliveries") | indent(8) }}
+        {{ delta_outbox.tasks_of("open_deliveries", visits=true) | indent(8) }}
     ),
 
     moves as (

@@ -9,8 +9,8 @@
         twin: python/delta_outbox/workflow_engine/execution/tasks.py::NEVER
 
         Arguments:
-            kind, now: see task_targets, in which the names s, u and l stand for the task, its attempts and its late answers,
-                and a and h for the assignment and who holds an item
+            kind, now: see task_targets, in which the names s, u, l and p stand for the task, its attempts, its late answers, and
+                to which tasks they lead again, and a and h for the assignment and who holds an item
     -#}
     {%- set iso = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'" -%}
     case
@@ -44,6 +44,11 @@
         when l.tasks > 1 then 'has late answers to several tasks: name one of these'
         when l.target is null
             then concat('its version knows no outcome ', l.late.outcome, ' of ', l.late.task, ', or no exit for it')
+        when p.again is not null
+            then concat(
+                'may come again to ', array_join(p.again, ', '), ', whose identifier has no {visit}, and would be stranded there: ',
+                'migrate it to a version whose identifier has one, or answer or cancel its task'
+            )
         {%- endif %}
         when s.delivery_state = 'CLAIMED' and s.held_by <> 'todo' then 'is attempted right now: ask again when that has ended'
         when u.event_id is not null then 'may have acted, and nobody knows yet: ask again when its task has ended'

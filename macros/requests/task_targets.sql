@@ -28,6 +28,10 @@
 
     late_answers as (
         {{ delta_outbox.late_answers_of("selected", state, request) | indent(8) }}
+    ),
+
+    repeated as (
+        {{ delta_outbox.tasks_again("selected", "late_answers") | indent(8) }}
     )
     {%- endif %}
 
@@ -80,5 +84,6 @@
     {%- endif %}
     {%- if kind == "accept_late" %}
     left join late_answers as l on s.instance_key = l.instance_key
+    left join repeated as p on s.instance_key = p.instance_key
     {%- endif %}
 {%- endmacro %}

@@ -1,4 +1,4 @@
-{% macro tasks_of(deliveries, hint="broadcast(k)", events=none) -%}
+{% macro tasks_of(deliveries, hint="broadcast(k)", events=none, visits=false) -%}
     {#-
         The tasks of deliveries: what stands in the event of each, what the version of its instance says of it, and where its
         delivery stands. Events are read from the days of the deliveries only.
@@ -7,6 +7,7 @@
             deliveries: name of a query with rows of the projection, those of tasks
             events: relation, the event log, or a version of it
             hint: how to join d, the deliveries, e, their events, and k, the rows of workflows
+            visits: whether there is one more column, visits: how often the instance has come to each task
         Columns: those of the model `workflow_tasks`.
     -#}
     with bodies as (
@@ -52,6 +53,7 @@
         e.body.before.cause as last_cause,
         e.body.before.outcome as last_outcome,
         e.body.accepted,
+        {{ "e.body.visits," if visits }}
         d.state as delivery_state,
         if(d.state in ('PUBLISHED', 'DEAD'), {{ delta_outbox.cause_of_ending("d.reason") | indent(8) }}, null) as cause,
         case

@@ -16,7 +16,10 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "Use lower-case words joined by `_`.",
     ),
     "version": (
-        "An instance follows the routes of the version it started with, so versions are counted.",
+        (
+            "An instance follows the routes of the version it started with, or was moved to, so "
+            "versions are counted."
+        ),
         "Count versions from 1.",
     ),
     "starts_on": (
@@ -377,8 +380,8 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "open_instances": (
         (
-            "An instance follows the routes of the version it started with. At a task that the "
-            "rows do not have any more it would wait for ever: nobody has its code."
+            "An instance follows the routes of the version it started with, or was moved to. At a "
+            "task that the rows do not have any more it would wait for ever: nobody has its code."
         ),
         (
             "Build with the task until its instances have ended, or end or move them with "

@@ -133,6 +133,24 @@ def _reach(routing: Routing, tasks: Iterable[str]) -> set[str]:
     return found
 
 
+# twin: macros/requests/tasks_again.sql::tasks_again
+def tasks_again(routing: Routing, to: str, visits: Collection[str]) -> list[str]:
+    """Return the tasks to which an instance would come, or might come later, once more under the
+    same identifier, if it went on at a task: an identifier is used once, so it would be stranded
+    there. No loop of a version has such a task, but who is moved leaves its routes.
+
+    Args:
+        routing: of the version by which it goes on.
+        to: the task at which it goes on.
+        visits: the tasks to which it has come so far.
+    """
+    return sorted(
+        task
+        for task in _reach(routing, [to]) & set(visits)
+        if "visit" not in Template(routing.tasks[task]["identifier"]).fields
+    )
+
+
 def is_meant(row: Mapping[str, Any], asked: Migration, *, is_named: bool) -> bool:
     """Say whether a migration is about an open task: it goes by the version that is left, and by
     another one than that to which it would go. What is named is told in any case.
@@ -190,6 +208,14 @@ def _judged(
         return found | {"refusal": f"cannot go by version {asked.to_version}: {error}"}
     assert isinstance(place, Place)
     routing = plan.versions[asked.workflow].routing
+    again = tasks_again(routing, to, task.place.visits)
+    if again:
+        why = (
+            f"may come again to {', '.join(again)}, whose identifier has no {{visit}}, and would "
+            "be stranded there: migrate it to a version whose identifier has one, or answer or "
+            "cancel its task"
+        )
+        return found | {"refusal": why}
     task_id = routing.task_id(place, task.instance, after.fields)
     arguments = {**json.loads(row["arguments"] or "{}"), "to": {"plan": plan.number, "task": to}}
     return found | {"to_task_id": task_id, "arguments": json.dumps(arguments)}

@@ -174,7 +174,7 @@ def test_open_instances_are_moved_to_another_version(store: Store) -> None:
         instances.migrate(to_version=3, **{**given, "tasks": {"search": "fly"}})
     used = instances.migrate(["m1"], to_version=2, **given)
     (known,) = used.left_out
-    assert known["refusal"].startswith("would get the identifier 'confirm-m1' of another event: ")
+    assert known["refusal"].startswith("may come again to confirm, whose identifier has no {visit}")
     preview = instances.migrate(names, to_version=3, from_version=1, **given)
     shown = ("instance", "task", "version", "to_version", "to_task", "to_task_id")
     assert [("m1", "search", 1, 3, "confirm", "confirm-m1-2")] == [
@@ -277,3 +277,57 @@ def test_one_selection_of_late_answers_for_python_command_and_dbt(
     same = [json.dumps(row).replace(str(row["name"]), "a") for row in written]
     assert same[0] == same[1] == same[2]
     outbox.close()
+
+
+@pytest.mark.rest
+def test_who_would_come_to_a_task_again_is_not_moved(store: Store) -> None:
+    """Who goes on by a late answer may come to a task again that lies on no loop. If its identifier
+    has no visit, nothing could follow, so Python and dbt leave that instance out and say what to
+    do: move it to a version whose identifier has one.
+    """
+    of_version(store, 4, search="search-{case}")
+    start(store, "r1")
+    of_version(store, 5, search="search-{case}-{{x}}-{visit}")
+    answer(store, "confirm-r1")
+    outbox = store.open(SETTINGS)
+    instances = Instances(outbox)
+    (left_out,) = instances.accept_late(["r1"], **WHO).left_out
+    assert (
+        "may come again to search, whose identifier has no {visit}, and would be stranded there: "
+        "migrate it to a version whose identifier has one, or answer or cancel its task"
+    ) == left_out["refusal"]
+    given = json.dumps({"instances": ["r1"], **WHO, "dry_run": False})
+    asked = ["run-operation", "accept_late", "--no-populate-cache", "--args", given]
+    check_result(run_dbt(asked, home=store.home, schema=SCHEMA))
+    kills = f"select * from {store.tables.commands} where event_id = 'search-r1' and kind = 'kill'"
+    assert [] == store.rows(kills)
+    same: dict[str, Any] = {"workflow": "late", "tasks": {"search": "search"}, **WHO}
+    moved = instances.migrate(["r1"], to_version=5, dry_run=False, **same)
+    assert ["search-r1-{x}-2"] == [one["to_task_id"] for one in moved.tasks]
+    follow(store)
+    (accepted,) = instances.accept_late(["r1"], **WHO).tasks
+    assert "thank" == accepted["goes_to"]
+    back = instances.migrate(["r1"], to_version=4, **{**same, "tasks": {"search": "thank"}})
+    assert [left_out["refusal"]] == [one["refusal"] for one in back.left_out]
+    outbox.close()
+
+
+def of_version(store: Store, version: int, *, search: str) -> None:
+    """Put a version into force that leads from the last task back to the second one.
+
+    Args:
+        store: where.
+        version: of the workflow.
+        search: template of the identifier of the second task.
+    """
+    rows = joined(rows_of(one) for one in load(["desks"], AUTHOR) if one.name == "late")
+    rows["railway_workflows"][0]["version"] = str(version)
+    (second,) = [row for row in rows["railway_tasks"] if row["task"] == "search"]
+    second["identifier"] = search
+    for row in rows["railway_routes"]:
+        if (row["task"], row["outcome"], row["cause"]) == ("thank", "gone", "decided"):
+            row["to_task"], row["to_event"] = "search", ""
+    writes = NumberedWrites(store.spark, store.tables, writer="workflows", clock=SystemClock())
+    (last,) = writes.last()
+    plan = {"version": str(version), "rows": rows}
+    assert writes.append_after(last, plan, planned_by="tests") is not None

@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from tests.unit.railway.workflow import Check, Label, change, graph
+from order_creation import order_creation
+from tests.unit.railway.workflow import Check, Label, Pack, change, graph
 from tests.unit.workflow_engine.derived_log import DerivedLog, plan
 from tests.unit.workflow_engine.test_derivation import ended, parcel
 
@@ -20,6 +21,7 @@ from delta_outbox.workflow_engine.migrations import (
     migration,
     plan_of,
     refused_names,
+    tasks_again,
 )
 
 FIRST = plan(1, graph())
@@ -97,12 +99,42 @@ def test_an_identifier_is_used_once() -> None:
     assert "would get the identifier 'shipping-label-p-1-2' of another event" == again["refusal"]
     twice = refused_names([made, made], set(), routing)
     assert {again["refusal"]} == {one["refusal"] for one in twice}
-    plain = plan(2, graph(change(Label, identifier="label-{parcel_id}"), version=2))
-    (named,) = refused_names([found(plan=plain)], {"label-p-1"}, plain.versions["shipping"].routing)
+    plain = plan(2, graph(change(Pack, identifier="pack-{parcel_id}"), version=2))
+    asked = Migration(workflow="shipping", to_version=2, tasks={"check": "pack"})
+    to_pack = found(asked, plain)
+    (named,) = refused_names([to_pack], {"pack-p-1"}, plain.versions["shipping"].routing)
     assert (
-        "would get the identifier 'label-p-1' of another event: give the identifier of 'label' a "
+        "would get the identifier 'pack-p-1' of another event: give the identifier of 'pack' a "
         "{visit}, and build that version" == named["refusal"]
     )
+
+
+def test_who_may_come_to_a_task_again_is_left_out() -> None:
+    """A move leaves the routes of a version, so the instance may come again to a task that lies on
+    no loop: at once, or later. Where its identifier has no visit, nothing could follow there.
+    """
+    plain = plan(2, graph(change(Check, identifier="check-{parcel_id}-{{visit}}"), version=2))
+    for tasks in ({"check": "check"}, {"check": "tell"}):
+        asked = Migration(workflow="shipping", to_version=2, tasks=tasks)
+        assert found(asked)["refusal"] is None
+        made = found(asked, plain)
+        assert (
+            "may come again to check, whose identifier has no {visit}, and would be stranded "
+            "there: migrate it to a version whose identifier has one, or answer or cancel its task"
+        ) == made["refusal"]
+        assert made["to_task_id"] is None
+
+
+def test_an_order_may_come_to_its_review_again() -> None:
+    """Of the orders of the example: a payment has expired, support looks, and the payment comes
+    after all. To capture the money may lead to support again, whose identifier has no visit; a
+    task to which an order has not come yet is new to it.
+    """
+    routing = plan(1, order_creation).versions["order_creation"].routing
+    visits = ["create_payment_attempt", "receive_payment", "customer_support_review"]
+    assert ["customer_support_review"] == tasks_again(routing, "payment_successful", visits)
+    assert ["customer_support_review"] == tasks_again(routing, "customer_support_review", visits)
+    assert [] == tasks_again(routing, "payment_successful", visits[:2])
 
 
 def test_instances_of_the_version_itself_are_not_meant() -> None:

@@ -72,8 +72,10 @@ def move_of(arguments: str | None) -> Move | None:
     Raises:
         LeadsNowhere: it says something that cannot be followed.
     """
-    if arguments is None or levels_of(arguments) > MOST_LEVELS:
+    if arguments is None:
         return None
+    if levels_of(arguments) > MOST_LEVELS:
+        raise LeadsNowhere(f"The command is nested deeper than {MOST_LEVELS} levels.")
     try:
         body = json.loads(arguments)
     except ValueError:

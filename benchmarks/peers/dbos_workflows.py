@@ -30,8 +30,7 @@ _LIMIT: Final = 900.0  # seconds
 
 
 def drain(conninfo: str, party: ThirdParty, count: int, *, prefix: str) -> float:
-    """Run a backlog of workflows to its end; return the seconds from the first call to the last
-    answer, so without what it takes to begin and to end.
+    """Run a backlog of workflows to its end; return the seconds.
 
     Args:
         conninfo: of the server.
@@ -47,10 +46,9 @@ def drain(conninfo: str, party: ThirdParty, count: int, *, prefix: str) -> float
     for number in range(count):
         _enqueue(client, f"{prefix}{number}")
     client.destroy()
-    run_together(_work, PROCESSES, limit=_LIMIT, conninfo=conninfo, port=party.port)
-    calls = party.calls()
-    _check(calls, count)
-    return max(one.answered for one in calls) - min(one.came for one in calls)
+    took = run_together(_work, PROCESSES, limit=_LIMIT, conninfo=conninfo, port=party.port)
+    _check(party.calls(), count)
+    return took
 
 
 def trickle(conninfo: str, party: ThirdParty, seconds: int) -> list[float]:

@@ -311,34 +311,6 @@ def _to_bare(document: Document) -> str:
     return _table(("from start to exit", "seconds", "to a bare PySpark"), rows)
 
 
-def workflows(document: Document) -> str:
-    """Return what workflows make of their steps, beside a peer that runs the same one."""
-    what, steps, peer = document["what"], document["steps"], document["peer"]
-    beside = f"three steps, beside {what['waiting']:,} instances that wait for somebody"
-    rows = [
-        *((f"one task, `{name}`", one, None) for name, one in document["categories"].items()),
-        ("**three steps**", steps, steps["next_call"]),
-        (beside, document["beside"], document["beside"]["next_call"]),
-        ("three steps, DBOS on PostgreSQL", peer, peer["next_call"]),
-    ]
-    table = _table(
-        ("", "steps/s", "from an outcome to the next call, p50", "p95"),
-        [
-            (
-                label,
-                _events(one["rate"]),
-                *((_seconds(delay["p50"]), _seconds(delay["p95"])) if delay else ("", "")),
-            )
-            for label, one, delay in rows
-        ],
-    )
-    return (
-        f"{table}\n\nBacklogs of {what['instances']:,} instances in a warm process, medians of "
-        f"{what['rounds']}; the time to the next call while an instance starts each second, for "
-        f"{what['seconds']} s."
-    )
-
-
 TABLES: Final[Mapping[str, Callable[[Document], str]]] = {
     "drain": drain,
     "first_drain": first_drain,
@@ -361,7 +333,6 @@ TABLES: Final[Mapping[str, Callable[[Document], str]]] = {
     "publishers": publishers,
     "cold": cold,
     "served": served,
-    "workflows": workflows,
 }
 
 

@@ -111,16 +111,20 @@ def _ours(port: int, count: int, waiting: int, seconds: int, rounds: int) -> dic
 
 
 class _Workers:
-    """An outbox with the workflows in force, and a relay that runs their tasks.
+    """An outbox with the workflows in force, in a process that runs one relay after the other.
 
     Args:
-        outbox: of the relay.
-        relay: the relay.
+        outbox: of the relays.
         producer: appends the start events.
     """
 
-    def __init__(self, outbox: Outbox, relay: Relay, producer: Outbox) -> None:
-        self.outbox, self.relay, self._producer = outbox, relay, producer
+    def __init__(self, outbox: Outbox, producer: Outbox) -> None:
+        self.outbox, self._producer = outbox, producer
+
+    def relay(self, mode: Mode, stop: threading.Event | None = None) -> None:
+        """Run a relay with hosts of its own."""
+        with task_runner(self.outbox, folder=AUTHOR) as tasks:
+            Relay(self.outbox, tasks=tasks).run(mode, stop=stop)
 
     def start(self, kind: str, numbers: Sequence[int]) -> None:
         """Append the events that start instances of a workflow."""
@@ -128,7 +132,7 @@ class _Workers:
             {
                 "event_id": [f"start-{kind}-{number}" for number in numbers],
                 "event_type": [f"{kind}.asked"] * len(numbers),
-                "payload": [json.dumps({"number": number}) for number in numbers],
+                "payload": [json.dumps({"number": number}).encode() for number in numbers],
             }
         )
         self._producer.append(rows).raise_if_rejected()
@@ -161,8 +165,7 @@ def _opened(port: int) -> Iterator[_Workers]:
         producer = Outbox(
             outbox.spark, settings=outbox.settings, statements=outbox.statements, home=outbox.home
         )
-        with task_runner(outbox, folder=AUTHOR) as tasks:
-            yield _Workers(outbox, Relay(outbox, tasks=tasks), producer)
+        yield _Workers(outbox, producer)
         producer.close()
 
 
@@ -172,7 +175,7 @@ def _drained(
     """Return what it costs to let instances come to their end; every call must be there once."""
     workers.start(kind, numbers)
     meter = Meter()
-    workers.relay.run(Mode.DRAIN)
+    workers.relay(Mode.DRAIN)
     cost = meter.cost(tasks * len(numbers))
     keys = [one.key for one in party.calls() if not one.key.startswith("hold-")]
     if len(keys) != len(set(keys)) or len(keys) != tasks * len(numbers):
@@ -185,15 +188,13 @@ def _drained(
 def _wait_for(workers: _Workers, numbers: Sequence[int]) -> None:
     """Open items that nobody answers."""
     workers.start("waits", numbers)
-    workers.relay.run(Mode.DRAIN)
+    workers.relay(Mode.DRAIN)
 
 
 def _trickle(workers: _Workers, party: ThirdParty, numbers: Sequence[int]) -> list[float]:
     """Start an instance each second beside a relay; return from outcome to next call, seconds."""
     stop = threading.Event()
-    thread = threading.Thread(
-        target=workers.relay.run, args=(Mode.CONTINUOUS,), kwargs={"stop": stop}, daemon=True
-    )
+    thread = threading.Thread(target=workers.relay, args=(Mode.CONTINUOUS, stop), daemon=True)
     calls: list[Call] = []
     thread.start()
     try:

@@ -18,7 +18,7 @@
     -#}
     {%- do delta_outbox.perform_task_request("accept_late", {
         "instances": instances, "workflow": workflow, "task": task, "third_party": third_party,
-        "task_ids": task_ids, "role": role, "only_items": false, "since": since, "until": until,
-        "to": none, "by_seconds": none, "late_task": late_task, "reason": reason, "actor": actor, "dry_run": dry_run,
+        "task_ids": task_ids, "role": role, "since": since, "until": until,
+        "late_task": late_task, "reason": reason, "actor": actor, "dry_run": dry_run,
     }) -%}
 {%- endmacro %}

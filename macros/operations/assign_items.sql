@@ -16,8 +16,8 @@
             dry_run: false to write it
     -#}
     {%- do delta_outbox.perform_task_request("assign", {
-        "instances": instances, "task_ids": task_ids, "workflow": workflow, "task": task, "third_party": none, "role": role, "only_items": true,
-        "since": since, "until": until, "to": none, "by_seconds": none, "late_task": none, "assignee": to, "only_unassigned": only_unassigned,
+        "instances": instances, "task_ids": task_ids, "workflow": workflow, "task": task, "role": role, "only_items": true,
+        "since": since, "until": until, "assignee": to, "only_unassigned": only_unassigned,
         "reason": reason, "actor": actor, "dry_run": dry_run,
     }) -%}
 {%- endmacro %}

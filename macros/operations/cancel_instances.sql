@@ -16,7 +16,7 @@
     -#}
     {%- do delta_outbox.perform_task_request("cancel", {
         "instances": instances, "workflow": workflow, "task": task, "third_party": third_party,
-        "task_ids": task_ids, "role": role, "only_items": false, "since": since, "until": until,
-        "to": none, "by_seconds": none, "late_task": none, "reason": reason, "actor": actor, "dry_run": dry_run,
+        "task_ids": task_ids, "role": role, "since": since, "until": until,
+        "reason": reason, "actor": actor, "dry_run": dry_run,
     }) -%}
 {%- endmacro %}

@@ -237,7 +237,8 @@ class _Reader:
         table = dict(self._table("todo", document.get("todo", {})))
         signatures = self._signatures(table.pop("signatures", {}))
         kafka = self._queue(self._table("todo.kafka", table.pop("kafka", {})))
-        values = self._section("todo", {"todo": table}, TODO)
+        self._known("todo.", table, tuple(TODO))
+        values = self._checked("todo", table, TODO)
         for name in ("tls_certificate", "tls_key", "jwks"):
             if name in values and "://" not in values[name]:
                 values[name] = self._below_home(f"todo.{name}", values[name])

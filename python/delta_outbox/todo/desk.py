@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from delta_outbox.core.errors import OutboxError
 from delta_outbox.todo.item_thread import MOST_LISTED
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 PAGE: Final = 50  # items
 MOST_ON_PAGE: Final = 200
-HELD_BY: Final = ("me", "nobody")
+HeldBy = Literal["me", "nobody"]
+HELD_BY: Final = get_args(HeldBy)
 MOST_KEY: Final = 200  # characters of an Idempotency-Key
 
 

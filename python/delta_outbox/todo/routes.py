@@ -4,7 +4,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, FastAPI, Header, Query, Request
 from fastapi.responses import JSONResponse
@@ -19,6 +19,7 @@ from delta_outbox.todo.desk import (
     Answered,
     Desk,
     Held,
+    HeldBy,
     ItemFilters,
     ItemPage,
     NoSuchItem,
@@ -254,7 +255,7 @@ class _Types:
             role: Annotated[str | None, Query(max_length=100)] = None,
             text: Annotated[str, Query(max_length=200)] = "",
             overdue: bool = False,
-            held_by: Literal["me", "nobody"] | None = None,
+            held_by: HeldBy | None = None,
             page: Annotated[int, Query(ge=1, le=100_000)] = 1,
             limit: Annotated[int, Query(ge=1, le=MOST_ON_PAGE)] = PAGE,
         ) -> ItemPage:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
-import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -17,10 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from delta_outbox.core.errors import OutboxError, WrongUsage
 from delta_outbox.core.literals import instant_literal, text_literal
-from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.lifecycle.states import Reason, State
 from delta_outbox.operations.argument_rules import MAX_ACTOR, MAX_TEXT, Arguments
-from delta_outbox.operations.command_log import append_commands
 from delta_outbox.store.completions import KIND, completion_arguments
 from delta_outbox.store.extensions import KIND as EXTEND
 from delta_outbox.store.extensions import deadline_at_its_place
@@ -30,15 +26,12 @@ from delta_outbox.workflow_engine.item_decisions import UndecidedAnswer, canonic
 from delta_outbox.workflow_engine.item_deliveries import (
     Delivery,
     ItemDeliveries,
-    UnknownItem,
     WaitingItem,
 )
 from delta_outbox.workflow_engine.task_reader import literals
 
 if TYPE_CHECKING:
     from delta_outbox.store.store import Store
-
-logger = logging.getLogger(__name__)
 
 MOST_ANSWERS: Final = 1000  # that are given at once
 
@@ -154,11 +147,9 @@ class _Written:
     """An answer on its way into the command log."""
 
     found: Delivery
-    command_id: str
-    actor: str
     given: GivenAnswer
     content: str
-    arguments: str
+    command: Mapping[str, object]
 
 
 class Answers:
@@ -195,7 +186,7 @@ class Answers:
         written: dict[int, _Written] = {}
         for place, (one, who) in enumerate(zip(answers, actors, strict=True)):
             try:
-                made = self._made(one, who, stands.get(one.task_id), winners.get(one.task_id))
+                made = self._made(one, who, why, stands.get(one.task_id), winners.get(one.task_id))
                 if isinstance(made, _Written):
                     another_person(
                         one.task_id,
@@ -214,7 +205,7 @@ class Answers:
             # Of several to one open item the first is written, and the others are judged by what
             # came of it. If that was late, so are they, and go on record too.
             turn = _first_of_each(written)
-            self._append([*turn.values()], why)
+            self._deliveries.append([one.command for one in turn.values()])
             results |= self._ended(turn, written)
             late = {place: one for place, one in written.items() if place not in results}
             beaten = [
@@ -225,7 +216,7 @@ class Answers:
                 and isinstance(results.get(place), AnsweredAlready)
             ]
             if late or beaten:
-                self._append([*late.values(), *beaten], why)
+                self._deliveries.append([one.command for one in (*late.values(), *beaten)])
             if late:
                 results |= self._ended(late, late)
         return [results[place] for place in range(len(answers))]
@@ -237,7 +228,12 @@ class Answers:
         return self._outbox.apply_commands_if_alone() > 0
 
     def _made(
-        self, given: GivenAnswer, actor: str, found: Delivery | None, winner: Answer | None
+        self,
+        given: GivenAnswer,
+        actor: str,
+        reason: str,
+        found: Delivery | None,
+        winner: Answer | None,
     ) -> Completion | _Written:
         """Return the command that an answer becomes, or the answer that it repeats.
 
@@ -247,13 +243,7 @@ class Answers:
         task_id = given.task_id
         beaten: AnsweredAlready | None = None
         content = hashlib.sha256(canonical(given.data).encode()).hexdigest()
-        if found is None or not self._is_allowed(given, found):
-            raise UnknownItem(f"There is no item {task_id!r}.")
-        if found.state is State.PENDING and not found.attempts:
-            raise UnknownItem(
-                f"{task_id} is not open yet.",
-                remedy="A relay opens it within seconds; run `outbox relay` if there is none.",
-            )
+        found = self._deliveries.open_to(task_id, found, given.allowed)
         if winner is not None:
             is_over = found.state is State.PUBLISHED
             try:
@@ -274,11 +264,14 @@ class Answers:
             )
         return _Written(
             found=found,
-            command_id=uuid.uuid4().hex,
-            actor=actor,
             given=given,
             content=content,
-            arguments=completion_arguments(decided, its_data, content, given.key),
+            command=found.command(
+                KIND,
+                completion_arguments(decided, its_data, content, given.key),
+                actor=actor,
+                reason=reason,
+            ),
         )
 
     def _answered_before(
@@ -302,11 +295,6 @@ class Answers:
             task = earlier[task_id].task
             persons.setdefault(task.key, {}).setdefault(task.place.task, set()).add(answer.actor)
         return persons
-
-    def _is_allowed(self, given: GivenAnswer, found: Delivery) -> bool:
-        if given.allowed is None:
-            return True
-        return given.allowed(WaitingItem.of(found, self._deliveries.decisions.task(found.task)))
 
     def _ended(
         self, turn: Mapping[int, _Written], written: Mapping[int, _Written]
@@ -340,7 +328,7 @@ class Answers:
                     results[place] = AnsweredTooLate(f"{task_id} is over: {why}.")
                 continue
             is_over = are_over or found.state is State.PUBLISHED
-            if winner.command_id == ours.command_id:
+            if winner.command_id == ours.command["command_id"]:
                 results[place] = _counted(winner, task_id, is_over=is_over)
             else:
                 try:
@@ -388,26 +376,6 @@ class Answers:
         for row in rows.to_pylist():
             commands.setdefault(row["event_id"], []).append(row)
         return commands
-
-    def _append(self, written: Sequence[_Written], reason: str) -> None:
-        rows = [
-            {
-                "command_id": one.command_id,
-                "kind": KIND,
-                "event_id": one.found.task.task_id,
-                "arrival": one.found.arrival,
-                "destination": TO_DO,
-                "lifecycle": one.found.lifecycle,
-                "arguments": one.arguments,
-                "actor": one.actor,
-                "reason": reason,
-            }
-            for one in written
-        ]
-        append_commands(self._outbox, rows)
-        for one in written:
-            told = {"command_id": one.command_id, "kind": KIND}
-            logger.info("command_appended", extra=told)
 
 
 def _place(found: Delivery) -> str:

@@ -1,8 +1,10 @@
-"""Where items stand: read from the log of transitions, with what their authors have declared."""
+"""Where items stand, with what their authors have declared, and commands about them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from delta_outbox.core.errors import BadSettings, OutboxError
 from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.lifecycle.states import Reason, State
+from delta_outbox.operations.command_log import append_commands
 from delta_outbox.workflow_engine.derivation.events import TaskEvent
 from delta_outbox.workflow_engine.item_decisions import ItemDecisions, NoSuchItem
 from delta_outbox.workflow_engine.task_reader import Place, TaskReader, literals
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 
     from delta_outbox.railway.tasks import ToDo
     from delta_outbox.store.store import Store
+
+logger = logging.getLogger(__name__)
 
 MOST_KEPT: Final = 1000  # tasks that are kept in memory
 
@@ -131,6 +136,11 @@ class Delivery:
         return self.until or self.task.expires_at if self.task.expires_at else None
 
     @property
+    def is_opening(self) -> bool:
+        """Say whether nobody has claimed it for people yet."""
+        return self.state is State.PENDING and not self.attempts
+
+    @property
     def is_over(self) -> bool:
         """Say whether it has ended."""
         return self.state in (State.PUBLISHED, State.DEAD)
@@ -139,6 +149,27 @@ class Delivery:
     def is_between_claims(self) -> bool:
         """Say whether an extension may have released it, and nobody has claimed it anew yet."""
         return self.state is State.PENDING and self.reason == Reason.RELEASED
+
+    def command(self, kind: str, arguments: str, *, actor: str, reason: str) -> dict[str, object]:
+        """Return a new command about it, as `append` takes it.
+
+        Args:
+            kind: of the command.
+            arguments: as JSON.
+            actor: who asks, one line.
+            reason: why, one line.
+        """
+        return {
+            "command_id": uuid.uuid4().hex,
+            "kind": kind,
+            "event_id": self.task.task_id,
+            "arrival": self.arrival,
+            "destination": TO_DO,
+            "lifecycle": self.lifecycle,
+            "arguments": arguments,
+            "actor": actor,
+            "reason": reason,
+        }
 
 
 class ItemDeliveries:
@@ -212,6 +243,42 @@ class ItemDeliveries:
         found = outbox.projection.standing(narrow, planned_by=outbox.worker_id)
         rows: Sequence[Mapping[str, Any]] = found.to_pylist()
         return rows
+
+    def open_to(
+        self, task_id: str, found: Delivery | None, allowed: Callable[[WaitingItem], bool] | None
+    ) -> Delivery:
+        """Return an item that somebody may do something with, whatever has become of it.
+
+        Args:
+            task_id: that was named.
+            found: where it stands; None: there is none.
+            allowed: says of the item whether it may be; if not, it is as if there were none.
+
+        Raises:
+            UnknownItem: there is none, or it is not open yet.
+        """
+        if found is None or not self._is_allowed(found, allowed):
+            raise UnknownItem(f"There is no item {task_id!r}.")
+        if found.is_opening:
+            raise UnknownItem(
+                f"{task_id} is not open yet.",
+                remedy="A relay opens it within seconds; run `outbox relay` if there is none.",
+            )
+        return found
+
+    def _is_allowed(self, found: Delivery, allowed: Callable[[WaitingItem], bool] | None) -> bool:
+        return allowed is None or allowed(WaitingItem.of(found, self.decisions.task(found.task)))
+
+    def append(self, commands: Sequence[Mapping[str, object]]) -> None:
+        """Append commands about items in one commit.
+
+        Args:
+            commands: as `Delivery.command` returns them.
+        """
+        append_commands(self._outbox, commands)
+        for one in commands:
+            told = {"command_id": one["command_id"], "kind": one["kind"]}
+            logger.info("command_appended", extra=told)
 
     def items(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Delivery]:
         """Return which of some deliveries are items, in their order.

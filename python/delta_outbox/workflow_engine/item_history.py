@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.core.instants import iso_text
-from delta_outbox.lifecycle.states import Reason, State
+from delta_outbox.lifecycle.states import Reason
 from delta_outbox.store.completions import KIND as COMPLETE
 from delta_outbox.store.extensions import KIND as EXTEND
 from delta_outbox.workflow_engine.item_holds import KIND as ASSIGN
@@ -55,7 +55,7 @@ def history(found: Delivery, commands: Iterable[Row], winner: Answer | None) -> 
         commands: about it, in the order of the log.
         winner: the answer that counts, if there is one (yet).
     """
-    if found.state is State.PENDING and not found.attempts:
+    if found.is_opening:
         return []
     before: list[Happening] = [Happening(at=iso_text(found.task.created_at), what="opened")]
     late: list[Happening] = []

@@ -7,27 +7,20 @@ for people who take the item that they look at: it refreshes nothing, and is tol
 from __future__ import annotations
 
 import json
-import logging
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from delta_outbox.core.errors import OutboxError, WrongUsage
-from delta_outbox.core.reserved_names import TO_DO
-from delta_outbox.lifecycle.states import State
 from delta_outbox.operations.argument_rules import MAX_ACTOR, MAX_TEXT, Arguments
-from delta_outbox.operations.command_log import append_commands
 from delta_outbox.workflow_engine.four_eyes import is_same_person
-from delta_outbox.workflow_engine.item_deliveries import ItemDeliveries, UnknownItem, WaitingItem
+from delta_outbox.workflow_engine.item_deliveries import ItemDeliveries, WaitingItem
 from delta_outbox.workflow_engine.task_reader import literals
 
 if TYPE_CHECKING:
     from delta_outbox.store.store import Store
     from delta_outbox.workflow_engine.item_answers import Answers
     from delta_outbox.workflow_engine.item_deliveries import Delivery
-
-logger = logging.getLogger(__name__)
 
 KIND: Final = "assign"
 
@@ -127,20 +120,21 @@ class Holds:
         results: dict[int, str | OutboxError | None] = {}
         rows = []
         for place, one in asked.items():
-            found, holder = stands.get(one.task_id), holders.get(one.task_id)
-            problem = self._problem(one, found, holder, is_answered=one.task_id in answered)
-            if problem is not None or found is None:
-                results[place] = problem
+            holder = holders.get(one.task_id)
+            try:
+                found = self._to_hold(
+                    one, stands.get(one.task_id), holder, is_answered=one.task_id in answered
+                )
+            except OutboxError as error:
+                results[place] = error
                 continue
             results[place] = holder
             if (holder is None) != one.gives_back:
-                rows.append(_row(one, found, reason))
+                to = json.dumps({"to": "" if one.gives_back else one.person})
+                rows.append(found.command(KIND, to, actor=one.person, reason=reason))
         if not rows:
             return results
-        append_commands(self._outbox, rows)
-        for row in rows:
-            told = {"command_id": row["command_id"], "kind": KIND}
-            logger.info("command_appended", extra=told)
+        self._deliveries.append(rows)
         # Somebody may have taken an item meanwhile; the later one holds it.
         now = self.holders(ids)
         for place, one in asked.items():
@@ -151,36 +145,18 @@ class Holds:
                 results[place] = HeldByAnother(task_id=one.task_id, holder=holder)
         return results
 
-    def _problem(
+    def _to_hold(
         self, one: HoldRequest, found: Delivery | None, holder: str | None, *, is_answered: bool
-    ) -> OutboxError | None:
-        """Return why a request is refused, None if it is not."""
-        if found is None or not self._is_allowed(one, found):
-            return UnknownItem(f"There is no item {one.task_id!r}.")
-        if found.state is State.PENDING and not found.attempts:
-            return UnknownItem(f"{one.task_id} is not open yet.")
+    ) -> Delivery:
+        """Return the item that somebody may take or give back.
+
+        Raises:
+            OutboxError: nobody may, or not this person.
+        """
+        found = self._deliveries.open_to(one.task_id, found, one.allowed)
         is_late = found.until is not None and found.until <= self._outbox.clock.now()
         if found.is_over or is_answered or is_late:
-            return NotOpen(f"{one.task_id} is over, or answered.")
+            raise NotOpen(f"{one.task_id} is over, or answered.")
         if holder is not None and not is_same_person(holder, one.person):
-            return HeldByAnother(task_id=one.task_id, holder=holder)
-        return None
-
-    def _is_allowed(self, one: HoldRequest, found: Delivery) -> bool:
-        if one.allowed is None:
-            return True
-        return one.allowed(WaitingItem.of(found, self._deliveries.decisions.task(found.task)))
-
-
-def _row(one: HoldRequest, found: Delivery, reason: str) -> dict[str, object]:
-    return {
-        "command_id": uuid.uuid4().hex,
-        "kind": KIND,
-        "event_id": one.task_id,
-        "arrival": found.arrival,
-        "destination": TO_DO,
-        "lifecycle": found.lifecycle,
-        "arguments": json.dumps({"to": "" if one.gives_back else one.person}),
-        "actor": one.person,
-        "reason": reason,
-    }
+            raise HeldByAnother(task_id=one.task_id, holder=holder)
+        return found

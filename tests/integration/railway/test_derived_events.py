@@ -16,6 +16,7 @@ from scripted import Town
 from tests.integration.gates import Gate, play, stop_before
 from tests.integration.operating import clock
 from tests.integration.outboxes import Store, open_store
+from tests.integration.railway.writing import write
 
 from delta_outbox.api import Outbox
 from delta_outbox.core.clock import Clock, SystemClock
@@ -56,16 +57,6 @@ def writer(store: Store, time: Clock | None = None) -> DerivedEvents:
     """Return a writer that has read nothing yet, as of a process that has just begun."""
     _opened.append(store.outbox(Path(), clock=time or SystemClock()))
     return DerivedEvents(_opened[-1])
-
-
-def write(own: DerivedEvents) -> int:
-    """Write all that follows, also from what follows, and return how many events that is."""
-    came = own.step()
-    count = came.events
-    while came.more:
-        came = own.step()
-        count += came.events
-    return count
 
 
 def request(store: Store, *orders: str, prefix: str = "", ago: str = "0 days") -> None:

@@ -31,7 +31,7 @@ from delta_outbox.relay import Mode, Relay
 from delta_outbox.runtime.dbt import check_result, run_dbt
 from delta_outbox.store.apply_commands import Commands
 from delta_outbox.store.completions import completion_arguments
-from delta_outbox.workflow_engine import item_holds
+from delta_outbox.workflow_engine import item_deliveries
 from delta_outbox.workflow_engine.execution.tasks import Tasks
 from delta_outbox.workflow_engine.four_eyes import SamePerson
 from delta_outbox.workflow_engine.hosts.call import Setup
@@ -495,7 +495,7 @@ def test_people_take_the_items_that_they_look_at(
             commanded(store, "ask-k2", "assign", '{"to": "cleo"}', at=datetime.now(UTC))
 
         with monkeypatch.context() as patched:
-            patched.setattr(item_holds, "append_commands", overtaken)
+            patched.setattr(item_deliveries, "append_commands", overtaken)
             assert [HeldByAnother] == told(ask("ask-k2", "bob"))
         assert "cleo" == items.show("ask-k2")["assigned_to"]
         answer = GivenAnswer(task_id="ask-k1", data={"case": "k1"}, actor="bob")

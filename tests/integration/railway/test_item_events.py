@@ -16,6 +16,7 @@ import pytest
 from tests.integration.gates import Gate, play, stop_before
 from tests.integration.operating import clock
 from tests.integration.outboxes import Store, as_if_ended, delivered, open_store
+from tests.integration.railway.writing import write
 from tests.unit.railway.workflow import Check, change, graph
 
 from delta_outbox.api import Outbox
@@ -67,16 +68,6 @@ def writer(store: Store, time: Clock = NOW) -> DerivedEvents:
     outbox = store.open(SETTINGS, clock=time)
     _opened.append((outbox, DerivedEvents(outbox)))
     return _opened[-1][1]
-
-
-def write(own: DerivedEvents) -> int:
-    """Write all that follows, and return how many events that is."""
-    came = own.step()
-    count = came.events
-    while came.more:
-        came = own.step()
-        count += came.events
-    return count
 
 
 def ready(store: Store, *names: str, ago: str = "0 hours") -> None:

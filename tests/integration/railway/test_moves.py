@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from tests.integration.conftest import REPOSITORY
 from tests.integration.outboxes import Store, open_store
+from tests.integration.railway.writing import write
 
 from delta_outbox.cli.main import main
 from delta_outbox.core.clock import SystemClock
@@ -72,9 +73,7 @@ def start(store: Store, *cases: str) -> None:
 def follow(store: Store) -> None:
     """Write what follows from what is on record."""
     outbox = store.open(SETTINGS)
-    derived = DerivedEvents(outbox)
-    while derived.step().more:
-        pass
+    write(DerivedEvents(outbox))
     outbox.refresh()
     outbox.close()
 

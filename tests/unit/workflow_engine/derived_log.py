@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
+from delta_outbox.core.instants import iso_text
 from delta_outbox.core.reserved_names import RESERVED
 from delta_outbox.railway.graph import Graph
 from delta_outbox.railway.rows import joined, rows_of
-from delta_outbox.workflow_engine.derivation.events import NewEvent, StartEvent, TaskEvent
+from delta_outbox.workflow_engine.derivation.events import NewEvent, Origin, StartEvent, TaskEvent
 from delta_outbox.workflow_engine.derivation.follow_ups import (
     Derived,
     Ended,
@@ -26,6 +27,31 @@ def plan(number: int, *workflows: Graph[Any]) -> Plan:
     """Return workflows as a numbered write keeps them."""
     rows = joined(rows_of(one) for one in workflows)
     return Plan(number, {"version": str(number), "rows": rows})
+
+
+def open_task(**changes: Any) -> TaskEvent:
+    """Return a task that was triggered now, of the only instance that there is.
+
+    Args:
+        changes: what is different.
+    """
+    origin = Origin(
+        event_id="e-1",
+        started_at=iso_text(NOW),
+        payload="{}",
+        ordering_key=None,
+        partition_key=None,
+    )
+    task: dict[str, Any] = {
+        "workflow": "orders",
+        "plan": 1,
+        "version": 1,
+        "instance": "1",
+        "origin": origin,
+        "fields": {},
+        "created_at": NOW,
+    }
+    return TaskEvent(**{**task, **changes})
 
 
 class DerivedLog:

@@ -10,32 +10,21 @@ from unittest import mock
 
 import pyarrow as pa
 import pytest
+from tests.unit.workflow_engine.derived_log import open_task
 
 from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.core.tables import Tables
 from delta_outbox.railway.routing import Place
 from delta_outbox.testing.conformance.clock import ManualClock
 from delta_outbox.workflow_engine.deadlines import Deadlines
-from delta_outbox.workflow_engine.derivation.events import Origin, TaskEvent
 
 NOW = datetime(2026, 11, 28, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 CALL = ("call-1", 7)
-TASK = TaskEvent(
+TASK = open_task(
     workflow="calls",
-    plan=1,
-    version=1,
-    instance="1",
     place=Place(task="call", visits={"call": 1}),
     task_id="call-1",
-    origin=Origin(
-        event_id="e-1",
-        started_at=NOW.isoformat(),
-        payload="{}",
-        ordering_key=None,
-        partition_key=None,
-    ),
-    fields={},
     created_at=NOW,
     expires_at=NOW + HOUR,
 )

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from tests.unit.railway.workflow import Check, change, graph
-from tests.unit.workflow_engine.derived_log import NOW, plan
+from tests.unit.workflow_engine.derived_log import NOW, open_task, plan
 
 from delta_outbox.core.errors import BadSettings
 from delta_outbox.core.instants import iso_text
 from delta_outbox.core.settings import MAX_ID_BYTES
 from delta_outbox.railway.routing import Place
-from delta_outbox.workflow_engine.derivation.events import NewEvent, Origin, StartEvent, TaskEvent
+from delta_outbox.workflow_engine.derivation.events import NewEvent, StartEvent, TaskEvent
 from delta_outbox.workflow_engine.derivation.follow_ups import derive
 from delta_outbox.workflow_engine.derivation.item_events import (
     DueItem,
@@ -38,22 +38,11 @@ def link(task_id: str) -> str:
 
 def item(task: str = "check", task_id: str = "check-1") -> TaskEvent:
     """Return a task of plan 1."""
-    return TaskEvent(
+    return open_task(
         workflow="shipping",
-        plan=1,
-        version=1,
         instance="p-1",
         place=Place(task=task, visits={task: 2}),
         task_id=task_id,
-        origin=Origin(
-            event_id="e-1",
-            started_at=iso_text(NOW),
-            payload="{}",
-            ordering_key=None,
-            partition_key=None,
-        ),
-        fields={},
-        created_at=NOW,
         expires_at=END,
         due_at=DUE if task == "check" else None,
     )

@@ -7,12 +7,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.unit.workflow_engine.derived_log import NOW
+from tests.unit.workflow_engine.derived_log import NOW, open_task
 
 from delta_outbox.core.instants import iso_text
 from delta_outbox.lifecycle.states import Reason, State
 from delta_outbox.railway.routing import Place
-from delta_outbox.workflow_engine.derivation.events import Origin, TaskEvent
 from delta_outbox.workflow_engine.item_answers import winner
 from delta_outbox.workflow_engine.item_deliveries import Delivery
 from delta_outbox.workflow_engine.item_history import history
@@ -23,24 +22,7 @@ END = NOW + 9 * HOUR
 
 def delivery(**stands: Any) -> Delivery:
     """Return where an item stands that was opened now, and expires nine hours later."""
-    task = TaskEvent(
-        workflow="orders",
-        plan=1,
-        version=1,
-        instance="1",
-        place=Place(task="ask", visits={"ask": 1}),
-        task_id="ask-1",
-        origin=Origin(
-            event_id="start-1",
-            started_at=iso_text(NOW),
-            payload="{}",
-            ordering_key=None,
-            partition_key=None,
-        ),
-        fields={},
-        created_at=NOW,
-        expires_at=END,
-    )
+    task = open_task(place=Place(task="ask", visits={"ask": 1}), task_id="ask-1", expires_at=END)
     open_: dict[str, Any] = {
         "arrival": 2,
         "lifecycle": 1,

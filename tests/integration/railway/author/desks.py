@@ -116,17 +116,10 @@ class Call(Idempotent[Case, Said]):
         return timedelta(minutes=80)
 
 
-class Confirm(ToDo[Case, Said, Answer, Answer]):
+class Confirm(Ask):
     """Somebody confirms, and is often late."""
 
     identifier = "confirm-{case}"
-    roles = frozenset({"clerk"})
-    contract = Answer
-    expires = timedelta(hours=1)
-    when_expired = Said.GONE
-
-    def read_model(self, trigger: Trigger[Case]) -> Answer:
-        return Answer(case=trigger.start.case)
 
     def correlate(self, data: Answer) -> str:
         return f"confirm-{data.case}"

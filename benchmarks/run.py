@@ -4,7 +4,8 @@ Usage: python -m benchmarks.run [NAME ...] [--size 1.0] [--rounds 3] [--results 
 
 Names: drain, first_drain, small_drains, batch_sizes, history, backlog, large_payloads, trickle,
 hot_key, failing, exceptions, scheduled, two_destinations, dead_destination, two_relays, recovery,
-old_retry, checks, publishers, cold, served; without a name, all of them, which takes hours.
+old_retry, checks, publishers, cold, served, workflows; without a name, all of them, which takes
+hours.
 `make bench` is `drain` at a twentieth.
 Each case checks what was delivered, and fails if anything is missing, twice, altered, out of order
 or not on record.

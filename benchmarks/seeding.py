@@ -28,15 +28,21 @@ _LEASE: Final = 30  # seconds
 
 
 def write_history(
-    outbox: Outbox, stream: Stream, *, now: datetime, waiting: Stream | None = None
+    outbox: Outbox,
+    stream: Stream,
+    *,
+    now: datetime,
+    waiting: Stream | None = None,
+    outcome: str | None = None,
 ) -> None:
     """Write a stream as delivered in the course of the last days.
 
     Args:
-        outbox: the store; it has no transition so far.
+        outbox: the store; it has no transition so far but those of another history.
         stream: of messages.
         now: the current instant.
         waiting: events of the first day whose only attempt failed; they are due now.
+        outcome: with which tasks have ended; None: they are no tasks.
     """
     policy_version = outbox.policies().version
     parts = list(shares(len(stream), PART))
@@ -59,6 +65,7 @@ def write_history(
             at=at,
             policy_version=policy_version,
             waiting=beginning,
+            outcome=outcome,
         )
         _append(outbox, [frame for frame in (endings, part.claims()) if frame is not None])
         endings = part.endings(due=now)
@@ -95,6 +102,7 @@ def write_open_claims(
         at=now,
         policy_version=outbox.policies().version,
         waiting=None,
+        outcome=None,
     )
     each_its_own = {"claim_id": f"concat('{owner}-', id)", "claim_size": "1"}
     _append(outbox, [part.claims(until=until, **each_its_own)], owner=owner)
@@ -112,6 +120,7 @@ class _Part:
         at: when.
         policy_version: of the policies that would have decided.
         waiting: events whose only attempt failed.
+        outcome: with which tasks have ended.
     """
 
     def __init__(
@@ -125,12 +134,16 @@ class _Part:
         at: datetime,
         policy_version: str,
         waiting: Stream | None,
+        outcome: str | None,
     ) -> None:
         self._outbox = outbox
         self._names = {stream.name: (first, count)}
         if waiting is not None:
             self._names[waiting.name] = (0, len(waiting))
         self._waiting = waiting
+        self._delivered = {"reason": "'delivered'"}
+        if outcome is not None:
+            self._delivered = {"reason": "'completed'", "outcome": f"'{outcome}'"}
         self._at = at
         self._columns = {
             "arrival": f"{arrival}L",
@@ -175,7 +188,7 @@ class _Part:
             [name for name in self._names if name != failed],
             from_state="'CLAIMED'",
             to_state="'PUBLISHED'",
-            reason="'delivered'",
+            **self._delivered,
             publish_attempts="0",
             occurred_at=at,
         )

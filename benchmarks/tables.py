@@ -311,6 +311,31 @@ def _to_bare(document: Document) -> str:
     return _table(("from start to exit", "seconds", "to a bare PySpark"), rows)
 
 
+def workflows(document: Document) -> str:
+    """Return what workflows make of their steps, beside a peer that runs the same one."""
+    what, steps = document["what"], document["steps"]
+    beside = f"{what['ended']:,} instances that have ended and {what['waiting']:,} that wait"
+    labels = {
+        "alone": "**three steps**",
+        "beside": f"three steps, beside {beside}",
+        "peer": "three steps, DBOS on PostgreSQL",
+    }
+    rows = [
+        (f"one task, `{name}`", _events(one["rate"]), "", "")
+        for name, one in document["categories"].items()
+    ]
+    for name, label in labels.items():
+        one = steps[name]
+        p50, p95 = (_seconds(one["next_call"][share]) for share in ("p50", "p95"))
+        rows.append((label, _events(one["rate"]), p50, p95))
+    table = _table(("", "steps/s", "from an outcome to the next call, p50", "p95"), rows)
+    return (
+        f"{table}\n\nBacklogs of {what['instances']:,} instances (a tenth of `opaque`) in a warm "
+        f"process, medians of {what['rounds']}; the time to the next call while an instance starts "
+        f"each second, for {what['seconds']} s."
+    )
+
+
 TABLES: Final[Mapping[str, Callable[[Document], str]]] = {
     "drain": drain,
     "first_drain": first_drain,
@@ -333,6 +358,7 @@ TABLES: Final[Mapping[str, Callable[[Document], str]]] = {
     "publishers": publishers,
     "cold": cold,
     "served": served,
+    "workflows": workflows,
 }
 
 

@@ -29,6 +29,7 @@ from benchmarks.results import BenchmarkFailed, load, save
 from benchmarks.room import check_room
 from benchmarks.run import CASES, main
 from benchmarks.tables import TABLES, drain
+from benchmarks.third_party import Call, delays_between, third_party
 
 STREAM = Stream(name="bench.some", count=40, keys=4)
 
@@ -450,6 +451,14 @@ def measured() -> dict[str, dict[str, Any]]:
             "ratios": {"invariants to delivery": 1.2},
         },
         "cold": to_bare,
+        "workflows": {
+            "what": {"instances": 9, "waiting": 5, "ended": 7, "rounds": 1, "seconds": 20},
+            "categories": {"keyed": {"rate": 1.0}, "opaque": {"rate": 2.0}},
+            "steps": {
+                name: {"rate": 3.0, "next_call": {"p50": 0.1, "p95": 0.2}}
+                for name in ("alone", "beside", "peer")
+            },
+        },
         "served": {**to_bare, "what": {"few": 5, "appends": 20}, "few_events": figures},
         "publishers": {
             "destinations": {
@@ -484,3 +493,31 @@ def test_wrong_usage_is_refused(arguments, capsys):
         main(arguments)
     assert 2 == ended.value.code
     assert "error: argument" in capsys.readouterr().err
+
+
+def test_a_third_party_writes_down_what_it_is_asked():
+    """Each call once, in order, with when it came and when it was answered; it knows its keys."""
+    with third_party() as party:
+        assert not party.find("first-1")
+        for key in ("first-1", "first-2", "second-1"):
+            party.act(key)
+        assert party.find("first-1")
+        calls = party.calls()
+        assert [] == party.calls()
+    assert ["first-1", "first-2", "second-1"] == [one.key for one in calls]
+    instants = [at for one in calls for at in (one.came, one.answered)]
+    assert sorted(instants) == instants
+
+
+def test_the_time_to_the_next_call_is_that_of_one_instance():
+    """It goes from the answer to a step until the next step of the same instance, and no other."""
+    calls = [
+        Call(key="first-1", came=0.0, answered=1.0),
+        Call(key="first-2", came=0.0, answered=2.0),
+        Call(key="second-2", came=2.5, answered=3.0),
+        Call(key="second-1", came=4.0, answered=5.0),
+        Call(key="third-1", came=5.25, answered=6.0),
+        Call(key="third-2", came=9.0, answered=9.0),
+    ]
+    found = delays_between(calls, ("first", "second", "third"))
+    assert [0.25, 0.5, 3.0, 6.0] == sorted(found)

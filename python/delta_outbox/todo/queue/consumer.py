@@ -253,17 +253,29 @@ class AnswerQueue:
     async def judge(self) -> list[DeadLetter]:
         """Give the answers that are due, and return what can be none."""
         now = self._monotonic()
-        due = [one for one in self.offsets.held() if one.try_at <= now]
+        held = [*self.offsets.held()]
+        early = {one.early_for for one in held if one.try_at > now}
+        due = [one for one in held if one.try_at <= now]
         found = await asyncio.gather(*(self._answer_of(one.message) for one in due))
-        # Of two to one item that are due together the first in the topic counts.
-        came = await asyncio.gather(*map(self._given, found))
+        # Of two to one item the first in the topic counts: they go together, in order, or the
+        # second waits until the first is not early any more.
+        turn = []
+        for one, answer in zip(due, found, strict=True):
+            if isinstance(answer, GivenAnswer) and answer.task_id in early:
+                one.try_at = now + RETRY_SECONDS
+            else:
+                turn.append((one, answer))
+        came = await asyncio.gather(*(self._given(answer) for _, answer in turn))
         letters = []
-        for one, error in zip(due, came, strict=True):
+        for (one, answer), error in zip(turn, came, strict=True):
+            one.early_for = None
             if error is None:
                 self.offsets.done(one)
                 self._taken.answers += 1
             elif self._may_come(error, one, now):
                 one.try_at = now + RETRY_SECONDS
+                if isinstance(answer, GivenAnswer) and isinstance(error, UnknownItem):
+                    one.early_for = answer.task_id
             else:
                 topic = self._dead_letters_of(one.partition[0])
                 letters.append(DeadLetter(held=one, topic=topic, why=error))

@@ -25,12 +25,14 @@ class Held:
         early_seconds: for how long it was early, as far as the outbox could be asked.
         early_at: those at which it was found to be early the last time; None: never, or nobody
             could say so since.
+        early_for: identifier of the item that was not open then.
     """
 
     message: Message
     try_at: float
     early_seconds: float = 0.0
     early_at: float | None = None
+    early_for: str | None = None
 
     @property
     def size(self) -> int:

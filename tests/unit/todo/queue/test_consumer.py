@@ -112,6 +112,22 @@ def test_the_first_in_the_topic_counts(queue: Queue) -> None:
     assert expected == [queue.items.answers[f"payment-r{number}"][0] for number in range(20)]
 
 
+def test_the_first_in_the_topic_counts_if_it_was_early(queue: Queue) -> None:
+    """An answer waits behind an earlier one to the same item, which came before it was open."""
+    queue.bring({"order": "o8", "paid": True})
+    assert [] == queue.judge()
+    queue.items.add(item("payment-o8", task="payment"))
+    queue.now += RETRY_SECONDS / 2
+    queue.bring({"order": "o8", "paid": False}, {"order": "o1", "paid": True})
+    assert [] == queue.judge()
+    assert [0, 1] == queue.held()
+    for held in ([1], []):
+        queue.now += RETRY_SECONDS / 2
+        assert [] == queue.judge()
+        assert held == queue.held()
+    assert "yes" == queue.items.answers["payment-o8"][0]
+
+
 def test_poison_is_a_dead_letter(queue: Queue) -> None:
     """What can be no answer is a dead letter with its reason; what comes with it counts."""
     poison = [None, b"", b"{", b"[]", b"\xff", b'{"a":' * 65 + b"1" + b"}" * 65]

@@ -60,7 +60,7 @@ mutants: setup ## Put deliberate faults into the code and see each noticed; writ
 conditions: .venv/.installed ## Explore the algorithms of the workflows; writes docs/railway/conditions.md and their mutants
 	@.venv/bin/python -m scripts.exploration.run --docs docs/railway --mutants tests/mutants
 
-soak: setup ## For hours: 260 kills, a poison event among 100,000, 30,000 steps of the model and 300 on Delta, 3,000 runs of workflows, 1,100 of planners; writes docs/soak.md
+soak: setup ## For hours: 260 kills, a poison event among 100,000, 30,000 steps of the model and 300 on Delta, 3,000 runs of workflows, 1,100 of planners, 1,000 answers around an expiry; writes docs/soak.md
 	@OUTBOX_MODEL_STEPS=30000 .venv/bin/python -m pytest tests/unit/testing/test_outbox_model.py
 	@OUTBOX_ENGINE_RUNS=3000 .venv/bin/python -m pytest tests/unit/workflow_engine/test_engine_model.py
 	@OUTBOX_MODEL_RUNS_ON_DELTA=10 OUTBOX_MODEL_STEPS_ON_DELTA=30 .venv/bin/python -m pytest tests/integration/long
@@ -69,6 +69,7 @@ soak: setup ## For hours: 260 kills, a poison event among 100,000, 30,000 steps 
 	@OUTBOX_CRASH_POINTS=all .venv/bin/python -m pytest tests/faults/crashes
 	@OUTBOX_EXACTLY_ONCE_KILLS=60 .venv/bin/python -m pytest tests/faults/exactly_once
 	@OUTBOX_RACES=all .venv/bin/python -m pytest tests/integration/store/test_races.py tests/integration/store/test_lanes.py tests/integration/relay/test_arrivals.py tests/integration/projection/test_rebuild.py tests/integration/relay/test_retries.py
+	@OUTBOX_EXPIRIES=20 .venv/bin/python -m pytest tests/faults/todo -k expiry
 	@OUTBOX_POISON_AMONG=100000 .venv/bin/python -m pytest tests/integration/relay/test_retries.py -k poison
 
 .venv/.bench: .venv/.installed

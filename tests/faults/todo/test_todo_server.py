@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -38,6 +39,7 @@ AUTHOR = Path(__file__).with_name("author")
 CASES = ("first", "killed", "linked", "many", "page", "queued", "same")
 TOPIC = "visits.answers"  # of the author's class
 HURRY = 50  # answers at once around the expiry
+EXPIRIES = int(os.environ.get("OUTBOX_EXPIRIES", "1"))  # items that expire meanwhile
 SECRET = "a secret of tests, which is long enough"
 ANSWER_SECONDS = 240  # the machine of a test may be busy
 ADDRESS = re.compile(r"Answering at (http://127\.0\.0\.1:\d+) \(process (\d+)\)")
@@ -282,24 +284,35 @@ def test_one_outcome_around_the_expiry(shop: Shop) -> None:
     it is the outcome; if none does, the item has expired.
     """
     _, courier = shop.key("carl", "courier")
-    one, other = shop.serve(), shop.serve()
-    shop.asked("hurry", "h1")
-    item = one.get("/items/hurries/hurry/hurry-h1", headers=courier).json()
-    expires = datetime.fromisoformat(item["expires_at"])
+    servers = shop.serve(), shop.serve()
+    cases = [f"h{number}" for number in range(EXPIRIES)]
+    for case in cases:  # one after the other, so that they expire so too
+        shop.asked("hurry", case)
+    won = {case: _hurried(servers, courier, case) for case in cases}
+    assert 0 == shop.house.run("relay", "--drain")[0]
+    for case, outcomes in won.items():
+        shown = shop.shown(f"hurry-{case}")
+        assert ("ended", *(outcomes or {"nothing"})) == (shown["state"], shown["outcome"]), case
+
+
+def _hurried(
+    servers: tuple[httpx.Client, httpx.Client], who: dict[str, str], case: str
+) -> set[str]:
+    """Answer an item many times from two seconds before its expiry on; return what was told to be
+    its outcome.
+    """
+    item = f"/items/hurries/hurry/hurry-{case}"
+    expires = datetime.fromisoformat(servers[0].get(item, headers=who).json()["expires_at"])
     remaining = (expires - datetime.now(UTC)).total_seconds()
 
-    def hurried(number: int) -> httpx.Response:
-        place = "/items/hurries/hurry/hurry-h1/answer"
-        data = {"case": "h1", "agreed": number % 2 == 0}
+    def answered(number: int) -> httpx.Response:
+        data = {"case": case, "agreed": number % 2 == 0}
         time.sleep(max(0.0, remaining - 2 + 4 * number / HURRY))
-        return (one, other)[number % 2].post(place, json=data, headers=courier)
+        return servers[number % 2].post(f"{item}/answer", json=data, headers=who)
 
-    told = _at_once([partial(hurried, number) for number in range(HURRY)])
+    told = _at_once([partial(answered, number) for number in range(HURRY)])
     assert {200, 409, 410} >= {found.status_code for found in told}
-    won = {_outcome(found) for found in told if found.status_code in (200, 409)}
-    assert 0 == shop.house.run("relay", "--drain")[0]
-    shown = shop.shown("hurry-h1")
-    assert ("ended", *(won or {"nothing"})) == (shown["state"], shown["outcome"])
+    return {_outcome(found) for found in told if found.status_code in (200, 409)}
 
 
 def _is_refused(client: httpx.Client, who: dict[str, str]) -> bool:

@@ -62,6 +62,8 @@ class TransitionLog:
         self.sequence = 0
         self.passed = 0  # up to here others may have appended what our claims were not held against
         self.versions: deque[int] = deque(maxlen=APPENDS_REMEMBERED)  # the commits of our appends
+        # What has ended claims up to `passed`, and behind which position. What comes later is ours.
+        self._before: tuple[int, pa.Table] | None = None
 
     @property
     def version(self) -> int | None:
@@ -98,6 +100,7 @@ class TransitionLog:
         """
         if sequence > self.sequence:
             self.sequence = self.passed = sequence
+            self._before = None
 
     def rows_after(self, sequence: int) -> pa.Table:
         """Return what was appended after a position, in order.
@@ -264,7 +267,16 @@ class TransitionLog:
         """
         if self.is_over:
             return endings.slice(0, 0)
-        return endings if claimed >= self.passed else still_live(endings, self.rows_after(claimed))
+        if claimed >= self.passed:
+            return endings
+        if self._before is None or claimed < self._before[0]:
+            rows = self.rows_after(claimed)
+            ended = pc.and_(
+                pc.less_equal(rows["sequence"], self.passed),
+                pc.equal(rows["from_state"], "CLAIMED"),
+            )
+            self._before = claimed, rows.filter(ended)
+        return still_live(endings, self._before[1])
 
     def _numbered(self, rows: pa.Table, number: int) -> pa.Table:
         """Fill in the position and the writer, and put the columns in order."""

@@ -111,3 +111,40 @@ def test_logs_of_an_ended_epoch_know_it(lanes: Lanes) -> None:
     assert old.is_over
     assert 0 == old.without_void(ROWS, claimed=0).num_rows
     assert logs.of(ROWS) is not old
+
+
+def test_what_others_have_appended_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Endings of claims that others have ended are void, whichever claim is asked about first; of
+    many claims in flight the log is read once, and anew when others have appended again.
+    """
+    others = {5: "c5", 8: "c8"}  # positions at which claims have ended
+    asked: list[int] = []
+
+    def endings(*claims: str) -> pa.Table:
+        rows = [
+            {"event_id": one, "arrival": 1, "destination": "bank", "lifecycle": 0, "claim_id": one}
+            for one in claims
+        ]
+        return pa.Table.from_pylist([{**row, "from_state": "CLAIMED"} for row in rows])
+
+    def rows_after(_: TransitionLog, sequence: int) -> pa.Table:
+        asked.append(sequence)
+        later = {at: one for at, one in others.items() if at > sequence}
+        rows = endings("none", *later.values())
+        return rows.append_column("sequence", pa.array([sequence + 1, *later]))
+
+    monkeypatch.setattr(TransitionLog, "rows_after", rows_after)
+    log = TransitionLog(cast("Any", None), Tables(), relay_id="r")
+
+    def live(claimed: int, *claims: str) -> list[str]:
+        found = log.without_void(endings(*claims), claimed=claimed)
+        return found["claim_id"].to_pylist()
+
+    log.move(6)
+    assert ["c6"] == live(6, "c6")
+    assert [] == asked
+    assert (["c4"], ["c4b"], []) == (live(4, "c4"), live(4, "c4b"), live(3, "c5"))
+    assert (["c4"], [4, 3]) == (live(4, "c4"), asked)
+    log.move(9)
+    assert ([], ["c7"]) == (live(7, "c8"), live(7, "c7"))
+    assert (["c4"], [4, 3, 7, 4]) == (live(4, "c4", "c5", "c8"), asked)

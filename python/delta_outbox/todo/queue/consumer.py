@@ -254,28 +254,28 @@ class AnswerQueue:
         """Give the answers that are due, and return what can be none."""
         now = self._monotonic()
         held = [*self.offsets.held()]
-        early = {one.early_for for one in held if one.try_at > now}
+        waits = {one.waits_for: one.try_at for one in reversed(held) if one.try_at > now}
         due = [one for one in held if one.try_at <= now]
         found = await asyncio.gather(*(self._answer_of(one.message) for one in due))
-        # Of two to one item the first in the topic counts: they go together, in order, or the
-        # second waits until the first is not early any more.
+        # Of two to one item the first in the topic counts: they go together, in order, so the
+        # second waits for the next turn of the first.
         turn = []
         for one, answer in zip(due, found, strict=True):
-            if isinstance(answer, GivenAnswer) and answer.task_id in early:
-                one.try_at = now + RETRY_SECONDS
+            if isinstance(answer, GivenAnswer) and answer.task_id in waits:
+                one.try_at = waits[answer.task_id]
             else:
                 turn.append((one, answer))
         came = await asyncio.gather(*(self._given(answer) for _, answer in turn))
         letters = []
         for (one, answer), error in zip(turn, came, strict=True):
-            one.early_for = None
+            one.waits_for = None
             if error is None:
                 self.offsets.done(one)
                 self._taken.answers += 1
             elif self._may_come(error, one, now):
                 one.try_at = now + RETRY_SECONDS
-                if isinstance(answer, GivenAnswer) and isinstance(error, UnknownItem):
-                    one.early_for = answer.task_id
+                if isinstance(answer, GivenAnswer) and not isinstance(error, UndecidedAnswer):
+                    one.waits_for = answer.task_id
             else:
                 topic = self._dead_letters_of(one.partition[0])
                 letters.append(DeadLetter(held=one, topic=topic, why=error))

@@ -25,14 +25,15 @@ class Held:
         early_seconds: for how long it was early, as far as the outbox could be asked.
         early_at: those at which it was found to be early the last time; None: never, or nobody
             could say so since.
-        early_for: identifier of the item that was not open then.
+        waits_for: identifier of the item that it is about, if that was not open, or the outbox not
+            reached, when it was judged.
     """
 
     message: Message
     try_at: float
     early_seconds: float = 0.0
     early_at: float | None = None
-    early_for: str | None = None
+    waits_for: str | None = None
 
     @property
     def size(self) -> int:

@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from delta_outbox.core.errors import LaneClosed
 from delta_outbox.core.literals import listed
 from delta_outbox.core.reserved_names import reserved
-from delta_outbox.delta.log_reader import changes
+from delta_outbox.delta.frames import frame_of
+from delta_outbox.delta.log_reader import LogReader, changes
 from delta_outbox.delta.numbered_writes import NumberedWrites
 from delta_outbox.lifecycle.claims import OPEN_ITEM
 from delta_outbox.lifecycle.states import TERMINAL_STATES, Reason, State
@@ -35,6 +37,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 WRITER: Final = "commands"
+ASSIGN: Final = "assign"
+OF_ITEMS: Final = frozenset({COMPLETE, ASSIGN})
+"""Kinds of commands that change nothing but items which a person holds, or nothing at all."""
+
+_PAUSES: Final = frozenset({"pause", "resume"})
+_ITEMS: Final = "outbox_answered_items"
 _INSTANT: Final = pa.timestamp("us", tz="UTC")
 
 
@@ -54,8 +62,27 @@ class Commands:
         last = next(self._plans.last(), None)
         return int(last.plan["commands"]["to"]) if last else 0
 
-    def apply(self) -> int:
+    def are_of_items(self, *, after: int, to: int) -> bool:
+        """Say whether all commands between two versions of their log are of kinds in `OF_ITEMS`.
+
+        Args:
+            after: version, not included.
+            to: version, included; later than the other.
+        """
+        return OF_ITEMS.issuperset(self._named(after, to)["kind"].unique().to_pylist())
+
+    def _named(self, after: int, to: int) -> pa.Table:
+        """Return kind and event_id of the commands between two versions of their log."""
+        reader, log = LogReader(self._outbox.spark), self._outbox.tables.commands
+        found = reader.added(log, after=after, to=to, columns=("kind", "event_id"))
+        assert found is not None, "without a limit all is read"
+        return found.rows
+
+    def apply(self, *, to: int | None = None) -> int:
         """Apply every command that was committed before this call and that nobody has.
+
+        Args:
+            to: version of the command log; later commands are left to the next call.
 
         Returns:
             How many transitions that took.
@@ -66,26 +93,26 @@ class Commands:
         outbox = self._outbox
         last = next(self._plans.last(), None)
         after = int(last.plan["commands"]["to"]) if last else 0
-        latest = outbox.projection.latest_version(outbox.tables.commands)
+        latest = outbox.projection.latest_version(outbox.tables.commands) if to is None else to
         if latest <= after:
             return 0
         commands = f"(select * from {changes(outbox.tables.commands, after=after, to=latest)})"
-        rows = outbox.spark.sql(f"select distinct kind from {commands}").collect()
-        kinds = {row["kind"] for row in rows}
+        named = self._named(after, latest)
+        kinds = {*named["kind"].unique().to_pylist()}
         try:
             count = self._append(lambda: self._replays(commands)) if "replay" in kinds else 0
-            count += self._apply_to_items(commands, kinds, latest=latest)
+            count += self._apply_to_items(commands, named, latest=latest)
             count += self._release(commands) if "release" in kinds else 0
             count += self._end_killed_items() if "kill" in kinds else 0
         except LaneClosed:  # they wait for the next epoch
             return 0
-        outbox.destinations.apply(commands, planned_by=outbox.worker_id)
+        if kinds & _PAUSES:
+            outbox.destinations.apply(commands, planned_by=outbox.worker_id)
         # If somebody else was faster, the commands are written off already.
         self._plans.append_after(
             last, {"commands": {"after": after, "to": latest}}, planned_by=outbox.worker_id
         )
         if count:
-            outbox.refresh(planned_by=outbox.worker_id)
             logger.info("commands_applied", extra={"transitions": count})
         return count
 
@@ -93,7 +120,7 @@ class Commands:
         """Append transitions, decided anew as often as an append is lost; returns how many."""
         return self._outbox.logs.append_until_won(rows(), rows)
 
-    def _apply_to_items(self, commands: str, kinds: Set[str], *, latest: int) -> int:
+    def _apply_to_items(self, commands: str, named: pa.Table, *, latest: int) -> int:
         """Apply what people say of open items; returns how many transitions that took.
 
         What an extension has released is claimed anew first, where a process has died in between:
@@ -101,44 +128,76 @@ class Commands:
 
         Args:
             commands: what is to be applied.
-            kinds: of them.
+            named: kind and event_id of each.
             latest: version of the command log, up to which they are.
         """
+        kinds = {*named["kind"].unique().to_pylist()}
+        of_items = pc.is_in(named["kind"].cast(pa.string()), value_set=pa.array([COMPLETE, EXTEND]))
+        # Hand-written rows may name nothing.
+        ids = named.filter(of_items)["event_id"].drop_null().unique().to_pylist()
+        if not ids:
+            return 0
         if EXTEND not in kinds:
-            if COMPLETE not in kinds:
-                return 0
-            return self._append(lambda: self._completions(commands))
+            return self._append(lambda: self._completions(commands, ids))
         # Whether an answer came in time depends on all extensions before it.
-        named = f"select event_id from {commands} where kind in ('{COMPLETE}', '{EXTEND}')"
+        its = f"select event_id from {commands} where kind in ('{COMPLETE}', '{EXTEND}')"
         every = (
             "(select *, _metadata.row_commit_version as _commit_version "
             f"from {self._outbox.tables.commands} version as of {latest} "
-            f"where kind in ('{COMPLETE}', '{EXTEND}', 'kill') and event_id in ({named}))"
+            f"where kind in ('{COMPLETE}', '{EXTEND}', 'kill') and event_id in ({its}))"
         )
-        count = self._append(lambda: self._claims_anew(commands))
-        count += self._append(lambda: self._completions(every))
-        count += self._append(lambda: self._extensions(commands))
-        return count + self._append(lambda: self._claims_anew(commands))
+        count = self._append(lambda: self._claims_anew(commands, ids))
+        count += self._append(lambda: self._completions(every, ids))
+        count += self._append(lambda: self._extensions(commands, ids))
+        return count + self._append(lambda: self._claims_anew(commands, ids))
 
-    def _extensions(self, commands: str) -> pa.Table:
+    def _extensions(self, commands: str, ids: Sequence[str]) -> pa.Table:
         """Return the transitions that release the items which expire later."""
-        outbox = self._outbox
-        self._catch_up()
         return extensions.release_rows(
-            outbox.spark.sql(extensions.extended_select(commands, outbox.tables.state)).toArrow(),
-            now=outbox.clock.now(),
-            policy_version=outbox.policies_in_force.version,
+            self._selected(commands, ids, extensions.extended_select),
+            now=self._outbox.clock.now(),
+            policy_version=self._outbox.policies_in_force.version,
         )
 
-    def _claims_anew(self, commands: str) -> pa.Table:
+    def _claims_anew(self, commands: str, ids: Sequence[str]) -> pa.Table:
         """Return the transitions that claim what extensions have released."""
-        outbox = self._outbox
-        self._catch_up()
         return extensions.claim_rows(
-            outbox.spark.sql(extensions.released_select(commands, outbox.tables.state)).toArrow(),
-            now=outbox.clock.now(),
-            policy_version=outbox.policies_in_force.version,
+            self._selected(commands, ids, extensions.released_select),
+            now=self._outbox.clock.now(),
+            policy_version=self._outbox.policies_in_force.version,
         )
+
+    def _completions(self, commands: str, ids: Sequence[str]) -> pa.Table:
+        """Return the transitions of the completions that still hold, one per item."""
+        return completion_rows(
+            self._selected(commands, ids, completions_select),
+            now=self._outbox.clock.now(),
+            policy_version=self._outbox.policies_in_force.version,
+        )
+
+    def _selected(
+        self, commands: str, ids: Sequence[str], select: Callable[[str, str], str]
+    ) -> pa.Table:
+        """Return what is selected of items and the commands about them. People answer all the time,
+        so no refresh is made for that.
+
+        The position moves to the end of the log before it is asked where the items stand: what is
+        appended after it makes an append lose, never wrong.
+
+        Args:
+            commands: a relation with rows of the command log.
+            ids: of the items that they name.
+            select: returns SQL about commands and where items stand.
+        """
+        from pyspark.sql import functions as sf
+
+        outbox = self._outbox
+        outbox.logs.catch_up(outbox.projection.latest_version(outbox.tables.transitions))
+        items = outbox.projection.standing(
+            lambda every: every.where(sf.col("event_id").isin(ids)), planned_by=outbox.worker_id
+        )
+        frame_of(outbox.spark, items).createOrReplaceTempView(_ITEMS)
+        return outbox.spark.sql(select(commands, _ITEMS)).toArrow()
 
     def _catch_up(self) -> None:
         """Bring position and projection up to now: the position first, so that what is appended
@@ -146,16 +205,6 @@ class Commands:
         """
         self._outbox.logs.catch_up()
         self._outbox.refresh(planned_by=self._outbox.worker_id)
-
-    def _completions(self, commands: str) -> pa.Table:
-        """Return the transitions of the completions that still hold, one per item."""
-        outbox = self._outbox
-        self._catch_up()
-        return completion_rows(
-            outbox.spark.sql(completions_select(commands, outbox.tables.state)).toArrow(),
-            now=outbox.clock.now(),
-            policy_version=outbox.policies_in_force.version,
-        )
 
     def _replays(self, commands: str) -> pa.Table:
         """Return the transitions of the replays that still hold, one per delivery.

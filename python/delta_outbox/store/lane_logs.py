@@ -139,6 +139,14 @@ class LaneLogs:
         """The known position of each lane."""
         return tuple(log.sequence for log in self._logs)
 
+    def passed(self, lanes: Set[int]) -> tuple[int, ...]:
+        """Return up to where others may have appended to some lanes, as far as is known.
+
+        Args:
+            lanes: which ones.
+        """
+        return tuple(log.passed for log in self._logs if log.lane in lanes)
+
     def has_all(self, *, after: int, to: int, lanes: Set[int]) -> bool:
         """Say whether what was committed to some lanes between two versions are appends of ours.
 

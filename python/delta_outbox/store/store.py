@@ -365,7 +365,10 @@ class Store:
             return 0
         if not self.finish_change_of_lanes():
             return 0  # they wait for the next epoch
-        return self.apply_commands() + self.end_what_waits_for_it()
+        count = self.apply_commands()
+        if count:
+            self.refresh(planned_by=self.worker_id)
+        return count + self.end_what_waits_for_it()
 
     def finish_change_of_lanes(self) -> bool:
         """Finish a change of the lanes that was interrupted, as far as that needs no waiting.
@@ -378,9 +381,9 @@ class Store:
         change = LaneChange(self)
         return any(change.step() for _ in range(LANE_STEPS))
 
-    def apply_commands(self) -> int:
-        """Apply commands, whoever else is alive; see `apply_commands_if_alone`."""
-        return Commands(self).apply()
+    def apply_commands(self, *, to: int | None = None) -> int:
+        """Apply commands, whoever else is alive; see `Commands.apply`."""
+        return Commands(self).apply(to=to)
 
     def commands_applied_to(self) -> int:
         """Return the version of the command log up to which commands have been applied."""

@@ -289,7 +289,7 @@ class Answers:
             f"state = '{State.PUBLISHED}' and reason = '{Reason.COMPLETED}' and not ambiguous "
             f"and event_type in ({literals(types)}) and ordering_key in ({literals(asked)})"
         )
-        earlier = self._deliveries.items(self._deliveries.standing(ended))
+        earlier = self._deliveries.where(ended)
         persons: dict[str, dict[str, set[str]]] = {}
         for task_id, answer in self.winners(earlier.values()).items():
             task = earlier[task_id].task

@@ -11,10 +11,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from delta_outbox.core.errors import BadSettings, OutboxError
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from delta_outbox.core.errors import BadSettings, ChangeFeedGone, OutboxError
 from delta_outbox.core.reserved_names import TO_DO
+from delta_outbox.delta.log_reader import LogReader
 from delta_outbox.lifecycle.states import Reason, State
 from delta_outbox.operations.command_log import append_commands
+from delta_outbox.store.apply_commands import OF_ITEMS
 from delta_outbox.workflow_engine.derivation.events import TaskEvent
 from delta_outbox.workflow_engine.item_decisions import ItemDecisions, NoSuchItem
 from delta_outbox.workflow_engine.task_reader import Place, TaskReader, literals
@@ -27,7 +32,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MOST_KEPT: Final = 1000  # tasks that are kept in memory
+MOST_KEPT: Final = 10_000  # tasks that are kept in memory
+# What is read at once of what was committed since; after more, items are asked for anew.
+MOST_FOLLOWED: Final = 200  # commits
+MOST_READ: Final = 100_000  # rows
 
 _STANDING: Final = (
     *("event_id", "arrival", "lifecycle", "state", "claimed_by", "attempts"),
@@ -185,6 +193,11 @@ class ItemDeliveries:
         self._folder = folder
         self._reader = TaskReader(outbox.spark, outbox.tables, clock=outbox.clock)
         self._known: Mapping[Place, TaskEvent] = {}
+        self._log_reader = LogReader(outbox.spark)
+        self._open: dict[
+            str, Delivery
+        ] = {}  # items that were open, and of which nothing came since
+        self._versions: Mapping[str, int] = {}  # of the logs, up to which that is known
 
     @cached_property
     def decisions(self) -> ItemDecisions:
@@ -221,17 +234,76 @@ class ItemDeliveries:
         Args:
             ids: task identifiers.
         """
-        if not ids:
-            return {}
-        return self.items(self.standing(f"event_id in ({literals(ids)})"))
+        self._follow()
+        known = {task_id: self._open[task_id] for task_id in ids if task_id in self._open}
+        unknown = [task_id for task_id in ids if task_id not in known]
+        if not unknown:
+            return known
+        return {**known, **self._asked(f"event_id in ({literals(unknown)})")}
 
-    def standing(self, condition: str, *, limit: int | None = None) -> Sequence[Mapping[str, Any]]:
-        """Return the deliveries that fulfil a condition, or those of them that expire first.
+    def where(self, condition: str, *, limit: int | None = None) -> dict[str, Delivery]:
+        """Return the items whose deliveries fulfil a condition, or those of them that expire first.
 
         Args:
             condition: on their rows, as SQL.
             limit: deliveries at most.
         """
+        self._follow()
+        return self._asked(condition, limit)
+
+    def _asked(self, condition: str, limit: int | None = None) -> dict[str, Delivery]:
+        found = self._items(self._standing(condition, limit))
+        self._open |= {task_id: one for task_id, one in found.items() if not one.is_over}
+        return found
+
+    def _follow(self) -> None:
+        """Forget of the items that were open those which commits have named since."""
+        open_, before = self._open, self._versions
+        self._open, self._versions = {}, self._outbox.projection.latest_versions()
+        moved = self._moved(before, [*open_]) if 0 < len(open_) <= MOST_KEPT else None
+        if moved is not None:
+            self._open = {name: one for name, one in open_.items() if name not in moved}
+
+    def _moved(self, before: Mapping[str, int], names: Sequence[str]) -> set[str] | None:
+        """Return which items have been named since by what changes where they stand; None if that
+        takes longer than to ask anew. To read what some commits have added takes a tenth of the
+        second that a read view takes.
+
+        Args:
+            before: versions of the logs.
+            names: of the items.
+        """
+        tables, latest = self._outbox.tables, self._versions
+        if any(not 0 <= latest[log] - before[log] <= MOST_FOLLOWED for log in before):
+            return None
+        moved: set[str] = set()
+        for log in ("transitions", "commands"):
+            if latest[log] == before[log]:
+                continue
+            columns = ("event_id", "kind") if log == "commands" else ("event_id",)
+            try:
+                added = self._log_reader.added(
+                    tables[f"outbox_{log}"],
+                    after=before[log],
+                    to=latest[log],
+                    columns=columns,
+                    most=MOST_READ,
+                )
+            except ChangeFeedGone:
+                return None
+            if added is None or added.to < latest[log]:
+                return None
+            ids = added.rows["event_id"].cast(pa.string())
+            is_named = pc.is_in(ids, value_set=pa.array(names, pa.string()))
+            # An answer changes nothing before it is applied, which is a transition.
+            moved |= {
+                one["event_id"]
+                for one in added.rows.filter(is_named).to_pylist()
+                if one.get("kind") not in OF_ITEMS
+            }
+        return moved
+
+    def _standing(self, condition: str, limit: int | None) -> Sequence[Mapping[str, Any]]:
 
         def narrow(everything: DataFrame) -> DataFrame:
             found = everything.where(condition).select(*_STANDING)
@@ -280,12 +352,8 @@ class ItemDeliveries:
             told = {"command_id": one["command_id"], "kind": one["kind"]}
             logger.info("command_appended", extra=told)
 
-    def items(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Delivery]:
-        """Return which of some deliveries are items, in their order.
-
-        Args:
-            rows: as `standing` returns them.
-        """
+    def _items(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Delivery]:
+        """Return which of some deliveries are items, in their order."""
         read = self._tasks([(row["event_id"], row["arrival"]) for row in rows])
         found: dict[str, Delivery] = {}
         for row in rows:

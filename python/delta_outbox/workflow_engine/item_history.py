@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.core.instants import iso_text
 from delta_outbox.lifecycle.states import Reason
+from delta_outbox.store.apply_commands import ASSIGN
 from delta_outbox.store.completions import KIND as COMPLETE
 from delta_outbox.store.extensions import KIND as EXTEND
-from delta_outbox.workflow_engine.item_holds import KIND as ASSIGN
 
 if TYPE_CHECKING:
     from delta_outbox.workflow_engine.item_answers import Answer

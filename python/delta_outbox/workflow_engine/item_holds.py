@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from delta_outbox.core.errors import OutboxError, WrongUsage
 from delta_outbox.operations.argument_rules import MAX_ACTOR, MAX_TEXT, Arguments
+from delta_outbox.store.apply_commands import ASSIGN
 from delta_outbox.workflow_engine.four_eyes import is_same_person
 from delta_outbox.workflow_engine.item_deliveries import ItemDeliveries, WaitingItem
 from delta_outbox.workflow_engine.task_reader import literals
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from delta_outbox.store.store import Store
     from delta_outbox.workflow_engine.item_answers import Answers
     from delta_outbox.workflow_engine.item_deliveries import Delivery
-
-KIND: Final = "assign"
 
 
 class HeldByAnother(OutboxError):
@@ -131,7 +130,7 @@ class Holds:
             results[place] = holder
             if (holder is None) != one.gives_back:
                 to = json.dumps({"to": "" if one.gives_back else one.person})
-                rows.append(found.command(KIND, to, actor=one.person, reason=reason))
+                rows.append(found.command(ASSIGN, to, actor=one.person, reason=reason))
         if not rows:
             return results
         self._deliveries.append(rows)

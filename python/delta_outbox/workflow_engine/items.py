@@ -133,7 +133,7 @@ class Items:
             f"state = '{State.CLAIMED}' and claimed_by = '{TO_DO}' and not ambiguous "
             f"and event_type in ({literals(types)})"
         )
-        found = self._deliveries.items(self._deliveries.standing(is_open, limit=limit))
+        found = self._deliveries.where(is_open, limit=limit)
         holders = self.holders([*found])
         return [
             WaitingItem.of(

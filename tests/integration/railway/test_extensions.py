@@ -5,7 +5,7 @@ answer, and items that somebody takes care of: by Python, by the command line an
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -252,9 +252,9 @@ def test_a_process_that_dies_within_an_extension_loses_no_answer(store: Store) -
     outbox = opened(store)
     first = iter([Commands._claims_anew])
 
-    def dies(commands: Commands, relation: str) -> Any:
+    def dies(commands: Commands, relation: str, ids: Sequence[str]) -> Any:
         for claims_anew in first:
-            return claims_anew(commands, relation)
+            return claims_anew(commands, relation, ids)
         raise InterruptedError
 
     with mock.patch.object(Commands, "_claims_anew", dies), pytest.raises(InterruptedError):

@@ -19,10 +19,12 @@ from delta_outbox.core.literals import instant_literal
 from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.lifecycle.claims import claim_rows
 from delta_outbox.lifecycle.policy import task_policy
+from delta_outbox.lifecycle.results import Delivered
 from delta_outbox.operations.command_life import show_command
 from delta_outbox.operations.lanes import LaneRequest, change_lanes
 from delta_outbox.relay import Mode, Relay
 from delta_outbox.relay.destinations.isolation import Isolation
+from delta_outbox.relay.plan.listing import Listing
 from delta_outbox.relay.plan.planning import Planning
 from delta_outbox.store.apply_commands import Commands
 from delta_outbox.store.completions import completion_arguments
@@ -119,6 +121,11 @@ class Passing(ManualClock):
         return super().now()
 
 
+def poll(planning: Planning) -> None:
+    """Poll as a relay does."""
+    planning.poll(alive=set(), ahead=10, takes_over=True)
+
+
 def test_an_answer_in_time_wins_over_the_end_of_its_item(store: Store) -> None:
     """Of an item that ends while a relay polls, the answer counts that was committed after the
     relay had read the commands; without one the next poll ends it.
@@ -129,21 +136,21 @@ def test_an_answer_in_time_wins_over_the_end_of_its_item(store: Store) -> None:
     heart = Heartbeat(outbox.spark, outbox.tables, relay_id=outbox.worker_id, clock=clock)
     planning = Planning(outbox, heart, batch_size=10, isolation=Isolation(outbox))
 
-    def poll() -> None:
+    def poll_anew() -> None:
         planning.forget()
-        planning.poll(alive=set(), ahead=10, takes_over=True)
+        poll(planning)
 
     def pass_the_end() -> None:
         answer(store, "late-1", at=END - timedelta(seconds=1))
         clock.sleep(3)
 
-    poll()
+    poll_anew()
     overview = outbox.deliveries.overview(outbox.read_view())
     assert (0, [], END) == (overview.open, overview.claims, overview.items_over)
     clock.between = [lambda: None, pass_the_end]  # it has asked for the commands after the first
-    poll()
+    poll_anew()
     assert ([], []) == (endings(store, "late-1"), endings(store, "late-2"))
-    poll()
+    poll_anew()
     assert [("completed", "PUBLISHED")] == endings(store, "late-1")
     assert [("lease_expired", "PENDING")] == endings(store, "late-2")
     outbox.kill(["late-2"], dry_run=False, **WHO)
@@ -208,9 +215,9 @@ def test_a_process_that_dies_within_an_extension_loses_no_answer(store: Store) -
         extension(store, name, until=until)
     first = iter([Commands._claims_anew])
 
-    def dies(commands: Commands, relation: str) -> pa.Table:
+    def dies(commands: Commands, relation: str, ids: Sequence[str]) -> pa.Table:
         for claims_anew in first:
-            return claims_anew(commands, relation)
+            return claims_anew(commands, relation, ids)
         raise InterruptedError
 
     with mock.patch.object(Commands, "_claims_anew", dies), pytest.raises(InterruptedError):
@@ -278,6 +285,134 @@ def test_a_relay_without_workflows_leaves_tasks_alone(store: Store, tmp_path: Pa
     assert 0 == Relay(outbox).run(Mode.DRAIN).waiting
     assert {"DEAD"} == {store.states("alone-")[name] for name in ("alone-1", "alone-2")}
     outbox.close()
+
+
+@pytest.fixture
+def planned(store: Store, request: pytest.FixtureRequest) -> Iterator[tuple[Outbox, Planning]]:
+    """Return a relay's plan of an event of nobody's, made while an item is open."""
+    name = request.node.name.rpartition("_")[2]
+    claimed(store, f"item-{name}")
+    store.insert((f"plain-{name}", "order.created", "{}"))
+    outbox = store.outbox(Path())
+    heart = Heartbeat(outbox.spark, outbox.tables, relay_id=outbox.worker_id, clock=outbox.clock)
+    planning = Planning(outbox, heart, batch_size=10, isolation=Isolation(outbox))
+    planning.start()
+    poll(planning)
+    assert [f"plain-{name}"] == in_window(planning)
+    yield outbox, planning
+    plain = outbox.claim(10)
+    if plain is not None:
+        outbox.end(plain, [Delivered()] * len(plain))
+    outbox.close()
+    as_if_ended(outbox)
+
+
+def in_window(planning: Planning) -> list[str]:
+    """Return what may be claimed."""
+    found = planning.window
+    return [] if found is None else found.left()["event_id"].to_pylist()
+
+
+def test_answers_leave_the_plan_as_it_is(store: Store, planned: tuple[Outbox, Planning]) -> None:
+    """What people say of items is applied, and nothing is listed anew for it; claims of the plan
+    that was made before win.
+    """
+    outbox, planning = planned
+    command(store, "item-is", "assign", '{"to": "ann"}', at=datetime.now(UTC))
+    store.spark.sql(  # by hand, about nothing
+        f"insert into {store.tables.commands} (command_id, kind, actor, reason, requested_at) "
+        "values ('nothing', 'complete', 'ann', 'to try it', current_timestamp())"
+    )
+    answer(store, "item-is")
+    with mock.patch.object(Listing, "open", side_effect=AssertionError("it lists anew")):
+        poll(planning)
+    assert [("completed", "PUBLISHED")] == endings(store, "item-is")
+    assert ["plain-is"] == in_window(planning)
+    assert planning.window is not None
+    claim = outbox.new_claim(planning.window.left())
+    outbox.logs.first.append(claim_rows(claim))
+    outbox.end(claim, [Delivered()])
+    assert [("delivered", "PUBLISHED")] == endings(store, "plain-is")
+
+
+def test_an_answer_hides_no_claim_of_others(store: Store, planned: tuple[Outbox, Planning]) -> None:
+    """Where others have appended before an answer is applied, what is open is listed anew: a claim
+    of the former plan would not lose any more.
+    """
+    _, planning = planned
+    other = store.outbox(Path())
+    claim = other.claim(10)
+    assert claim is not None
+    assert ["plain-others"] == claim.deliveries["event_id"].to_pylist()
+    answer(store, "item-others")
+    poll(planning)
+    assert [("completed", "PUBLISHED")] == endings(store, "item-others")
+    assert [] == in_window(planning)
+    other.end(claim, [Delivered()])
+    other.close()
+
+
+def test_an_answer_shortens_no_lease(store: Store) -> None:
+    """A claim that another relay makes while an answer is applied lasts as long as its lease,
+    however long the log was quiet before.
+    """
+    claimed(store, "item-quiet")
+    store.insert(("plain-quiet", "order.created", "{}"))
+    clock = ManualClock(datetime.now(UTC) + timedelta(minutes=1))
+    outbox, other = (store.outbox(Path(), clock=clock) for _ in range(2))
+    heart = Heartbeat(outbox.spark, outbox.tables, relay_id=outbox.worker_id, clock=clock)
+    planning = Planning(outbox, heart, batch_size=10, isolation=Isolation(outbox))
+    poll(planning)
+    clock.sleep(60)  # a lease is 30 seconds
+    claims = []
+    are_of_items = Commands.are_of_items
+
+    def claims_meanwhile(commands: Commands, *, after: int, to: int) -> bool:
+        claims.append(other.claim(10))
+        return are_of_items(commands, after=after, to=to)
+
+    answer(store, "item-quiet")
+    with mock.patch.object(Commands, "are_of_items", claims_meanwhile):
+        poll(planning)
+    assert [("completed", "PUBLISHED")] == endings(store, "item-quiet")
+    assert [] == endings(store, "plain-quiet")
+    (claim,) = claims
+    assert claim is not None
+    other.end(claim, [Delivered()])
+    assert [("delivered", "PUBLISHED")] == endings(store, "plain-quiet")
+    for one in (outbox, other):
+        one.close()
+    as_if_ended(outbox)
+    as_if_ended(other)
+
+
+def test_what_is_asked_for_behind_an_answer_is_listed(
+    store: Store, planned: tuple[Outbox, Planning]
+) -> None:
+    """A replay that comes while an answer is applied waits for the next poll, which lists."""
+    outbox, planning = planned
+    claim = outbox.claim(10)
+    assert claim is not None
+    outbox.end(claim, [Delivered()])
+    planning.forget()
+    poll(planning)
+    assert [] == in_window(planning)
+    are_of_items = Commands.are_of_items
+
+    def replays(commands: Commands, *, after: int, to: int) -> bool:
+        found = are_of_items(commands, after=after, to=to)
+        report = outbox.replay(state="PUBLISHED", event_ids=["plain-listed"], dry_run=False, **WHO)
+        assert 1 == report.deliveries
+        return found
+
+    answer(store, "item-listed")
+    with mock.patch.object(Commands, "are_of_items", replays):
+        poll(planning)
+    assert [("completed", "PUBLISHED")] == endings(store, "item-listed")
+    assert [] == in_window(planning)
+    assert "replayed" not in {one["reason"] for one in store.transitions("plain-listed")}
+    poll(planning)
+    assert ["plain-listed"] == in_window(planning)
 
 
 @pytest.mark.rest

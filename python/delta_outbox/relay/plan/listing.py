@@ -18,6 +18,7 @@ from delta_outbox.relay.plan.backlog import last_tried
 from delta_outbox.relay.plan.lane_share import LaneShare
 from delta_outbox.relay.plan.left_out import NEVER, LeftOut
 from delta_outbox.relay.plan.timing import LOW_SECONDS
+from delta_outbox.store.expired_claims import ITEMS_AT_ONCE
 from delta_outbox.store.leases import LeaseWatch
 from delta_outbox.store.open_deliveries import Overview
 from delta_outbox.store.store import Store
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-ITEMS_PAUSE: Final = 1.0  # seconds, until items are looked at again that are over and still there
+ITEMS_PAUSE: Final = 5.0  # seconds between two looks at items that are over; they end together
 
 
 @dataclass(kw_only=True)
@@ -89,6 +90,7 @@ class Listing:
         self._batch_size = batch_size
         self.is_unresolved = False
         """Whether claims that are over have to stay as they are for now."""
+        self._has_more_over = False  # items, than were ended at once
 
     def open(self, latest: Mapping[str, int], *, since: float | None = None) -> Opened:
         """Return what is open now.
@@ -114,12 +116,13 @@ class Listing:
         """
         expired = self._outbox.expired_claims
         over = expired.choose(opened.found.claims, self._leases, in_flight=in_flight)
-        self.is_unresolved = False
+        self.is_unresolved = self._has_more_over = False
         try:
             count = expired.expire(opened.ours, over)
             # One append: if it has lost, what is open does not show what came before the next one.
             if not count and opened.found.has_items_over:
                 count = expired.end_items(opened.ours, answered_to=answered_to)
+                self._has_more_over = count >= ITEMS_AT_ONCE
         except LaneClosed:  # of a table that was rewound; they end in the next epoch
             return 0
         self.is_unresolved = expired.has_unresolved
@@ -141,7 +144,7 @@ class Listing:
             left = [seconds for seconds in left if seconds > 0]
         if found.items_over is not None:
             item = (found.items_over - self._outbox.clock.now()).total_seconds()
-            left.append(item if item > 0 else ITEMS_PAUSE)
+            left.append(max(item, 0.0 if self._has_more_over else ITEMS_PAUSE))
         return left
 
     def list_open(

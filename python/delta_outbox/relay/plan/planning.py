@@ -1,7 +1,8 @@
 """Plans by list and watch: the window lists what is open once, and follows what the logs get since.
 
 One rule decides which of the two: when in doubt, list again. To be wrong is harmless, for a claim
-that was made of something older loses its append.
+that was made of something older loses its append; so wherever the position moves past rows of
+others, what was planned before is forgotten.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from delta_outbox.relay.plan.standby import STANDBY_SECONDS, Standby
 from delta_outbox.relay.plan.timing import Timing
 from delta_outbox.relay.plan.window import Window
 from delta_outbox.relay.publish.event_places import with_sizes
+from delta_outbox.store.apply_commands import Commands
 from delta_outbox.store.epochs import Epoch
 from delta_outbox.store.heartbeat import Heartbeat
 from delta_outbox.store.leases import LeaseWatch
@@ -256,6 +258,11 @@ class Planning:
         if self._share.are_several:
             stood_by = self._choose_lanes(is_asked=shares_lanes)
         self._begin_with_nothing(latest, takes_over)
+        after = self._apply_to_items(latest)
+        if after is None:
+            self._timing.end(started)
+            return
+        latest = after
         follows = self._follows(latest, alive=alive, now=started)
         # Who stands by leaves it to the owner; where that has died, what it has left comes first.
         if not self._stands_by:
@@ -614,6 +621,38 @@ class Planning:
         self._isolation.reload()
         self._commands_seen = latest["commands"]
         return count
+
+    def _apply_to_items(self, latest: dict[str, int]) -> dict[str, int] | None:
+        """Apply what people say of items, if nothing else is asked for. The window holds no item
+        that a person has, and nothing waits in order behind one, so it stays as it is.
+
+        Args:
+            latest: version of each log.
+
+        Returns:
+            The versions after that; None if the epoch has ended meanwhile.
+        """
+        asked, seen = latest["commands"], self._versions.get("commands", latest["commands"])
+        if (
+            not self._is_whole
+            or self._stands_by
+            or asked <= seen
+            or not Commands(self._outbox).are_of_items(after=seen, to=asked)
+        ):
+            return latest
+        passed = self._outbox.logs.passed(self._share.owned)
+        self._outbox.apply_commands(to=asked)
+        self._commands_seen = asked
+        if self._begins_epoch():
+            return None
+        if self._outbox.logs.passed(self._share.owned) != passed:
+            self.forget()  # the position has moved past what others have appended
+        else:
+            self._versions["commands"] = asked
+        now = self._outbox.projection.latest_versions()
+        self._standby.saw(now["transitions"])  # what has come meanwhile was not there before
+        # What operators have asked for meanwhile is for the next poll.
+        return {**now, "commands": asked}
 
     # --- the end -----------------------------------------------------------------------------
 

@@ -103,10 +103,12 @@ def interruptible(*, until_end: bool = False) -> Iterator[Interruption]:
 def _coming_again(interruption: Interruption) -> Iterator[None]:
     """Let what Python would print as ignored come again."""
     before = sys.unraisablehook
+    main = threading.get_ident()
 
     def again() -> None:
         if interruption in _now:
-            signal.raise_signal(interruption.by)
+            # Not `raise_signal`: what the main thread waits for would have to end first.
+            signal.pthread_kill(main, interruption.by)
 
     def hook(swallowed: sys.UnraisableHookArgs) -> None:
         if swallowed.exc_type is not KeyboardInterrupt:

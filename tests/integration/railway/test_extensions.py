@@ -504,9 +504,10 @@ def test_people_take_the_items_that_they_look_at(
         assert [NotOpen, NotOpen] == told(
             ask("ask-k1", "ann"), ask("ask-k1", "ann", gives_back=True)
         )
-        shown = items.show("ask-k1")["history"]
+        shown = items.show("ask-k1")
+        assert ("ended", "yes") == (shown["state"], shown["outcome"])
         assert [("opened", None, None), ("taken", "ann", None), ("answered", "bob", "yes")] == [
-            (one["what"], one["by"], one["outcome"]) for one in shown
+            (one["what"], one["by"], one["outcome"]) for one in shown["history"]
         ]
 
 

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,14 +62,20 @@ class InterruptedWhenCollected:
 def test_an_interrupt_that_python_swallows_comes_again(
     capsys: pytest.CaptureFixture[str], number: signal.Signals
 ):
-    """It is raised a moment later, and nothing is printed of the first time."""
-    before = sys.unraisablehook
+    """It is raised a moment later, also while the main thread waits, and nothing is printed of the
+    first time.
+    """
+    before, ended = sys.unraisablehook, threading.Event()
     with interruptible() as interruption:
         one = InterruptedWhenCollected(number)
         del one
         assert interruption.came
+        late = threading.Timer(PATIENCE / 2, ended.set)
+        late.start()
         with pytest.raises(KeyboardInterrupt):
             time.sleep(PATIENCE)
+    late.cancel()
+    assert not ended.is_set()
     assert ("", before) == (capsys.readouterr().err, sys.unraisablehook)
 
 

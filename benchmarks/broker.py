@@ -48,6 +48,23 @@ class Broker:
         admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
         admin.delete_topics([stream.name])[stream.name].result(timeout=_PATIENCE)
 
+    @contextlib.contextmanager
+    def filled(self, streams: Sequence[Stream]) -> Iterator[None]:
+        """Create topics for a block that fills them; then check them, and remove them.
+
+        Args:
+            streams: of messages.
+
+        Raises:
+            BenchmarkFailed: one does not hold its messages.
+        """
+        for stream in streams:
+            self.topic(stream)
+        yield
+        for stream in streams:
+            self.check(stream)
+            self.drop(stream)
+
     def check(self, stream: Stream, *, only: int | None = None, in_order: bool = True) -> None:
         """Demand that the topic of a stream holds its messages, each once, whole and in order.
 

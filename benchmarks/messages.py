@@ -26,7 +26,8 @@ _BEFORE: Final = '{"order": "'
 _BETWEEN: Final = '", "text": "'
 _AFTER: Final = '"}'
 _DIGITS: Final = 12
-_TEXT_BYTES: Final = PAYLOAD_BYTES - len(_BEFORE) - _DIGITS - len(_BETWEEN) - len(_AFTER)
+_NOT_TEXT: Final = len(_BEFORE) + _DIGITS + len(_BETWEEN) + len(_AFTER)
+_PART: Final = 128  # digits of a hash
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,11 +38,13 @@ class Stream:
         name: the event type.
         count: how many.
         keys: ordering keys that they go round; those of one key are in order of their numbers.
+        payload_bytes: of each payload, at least 128.
     """
 
     name: str
     count: int
     keys: int = KEYS
+    payload_bytes: int = PAYLOAD_BYTES
 
     def __len__(self) -> int:
         return self.count
@@ -70,7 +73,7 @@ class Stream:
 
     def payload(self, number: int) -> bytes:
         """Return the payload of a message."""
-        text = _text(number % _TEXTS)
+        text = _text(number % _TEXTS, self._text_bytes)
         return f"{_BEFORE}{number:0{_DIGITS}d}{_BETWEEN}{text}{_AFTER}".encode()
 
     def headers(self, number: int) -> dict[str, str]:
@@ -86,6 +89,10 @@ class Stream:
             *((name, value.encode()) for name, value in self.headers(number).items()),
         ]
 
+    @property
+    def _text_bytes(self) -> int:
+        return self.payload_bytes - _NOT_TEXT
+
     def frame(
         self,
         spark: SparkSession,
@@ -93,6 +100,7 @@ class Stream:
         first: int = 0,
         count: int | None = None,
         created_at: datetime | None = None,
+        available_at: datetime | None = None,
     ) -> DataFrame:
         """Return a range of messages as rows that a producer may append.
 
@@ -101,13 +109,14 @@ class Stream:
             first: number of the first.
             count: how many; all from the first if left out.
             created_at: when they were created and appended; the log fills it in if left out.
+            available_at: before which they are not due; at once if left out.
         """
         end = self.count if count is None else first + count
         number = f"lpad(cast(id as string), {_DIGITS}, '0')"
-        text = " || ".join(f"sha2(concat(id % {_TEXTS}, '-{part}'), 512)" for part in range(4))
-        payload = (
-            f"'{_BEFORE}', {number}, '{_BETWEEN}', substr({text}, 1, {_TEXT_BYTES}), '{_AFTER}'"
-        )
+        parts = f"sequence(0, {_parts(self._text_bytes) - 1})"
+        hashes = f"transform({parts}, part -> sha2(concat(id % {_TEXTS}, '-', part), 512))"
+        text = f"substr(array_join({hashes}, ''), 1, {self._text_bytes})"
+        payload = f"'{_BEFORE}', {number}, '{_BETWEEN}', {text}, '{_AFTER}'"
         tenant = f"concat('tenant-', id % {TENANTS})"
         columns = [
             f"concat('{self.name}-', {number}) as event_id",
@@ -118,8 +127,11 @@ class Stream:
             "id as ordinal",
         ]
         if created_at is not None:
-            instant = f"timestamp'{created_at:%Y-%m-%d %H:%M:%S}'"
-            columns += [f"{instant} as created_at", f"{instant} as appended_at"]
+            columns += [
+                f"{_instant(created_at)} as {name}" for name in ("created_at", "appended_at")
+            ]
+        if available_at is not None:
+            columns.append(f"{_instant(available_at)} as available_at")
         return spark.range(first, end, 1, 2).selectExpr(*columns)
 
     def arrow(self, *, first: int, count: int) -> pa.Table:
@@ -154,6 +166,14 @@ def shares(total: int, at_once: int) -> Iterator[tuple[int, int]]:
 
 
 @functools.cache
-def _text(slot: int) -> str:
-    parts = (hashlib.sha512(f"{slot}-{part}".encode()).hexdigest() for part in range(4))
-    return "".join(parts)[:_TEXT_BYTES]
+def _text(slot: int, size: int) -> str:
+    parts = (hashlib.sha512(f"{slot}-{n}".encode()).hexdigest() for n in range(_parts(size)))
+    return "".join(parts)[:size]
+
+
+def _parts(size: int) -> int:
+    return -(-size // _PART)
+
+
+def _instant(at: datetime) -> str:
+    return f"timestamp'{at:%Y-%m-%d %H:%M:%S}'"

@@ -24,11 +24,11 @@ import psutil
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from delta_outbox.home import find_home
-from delta_outbox.opening import open_outbox
 from delta_outbox.outbox import Outbox
+from delta_outbox.opening import open_outbox
 from delta_outbox.publishers.protocol import Delivered
 from delta_outbox.relay import Mode, Relay
+from delta_outbox.home import find_home
 
 EVENTS = 20  # per round, of three keys
 CLAIMED = 5  # of them, by hand; a relay delivers the rest

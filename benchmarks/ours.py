@@ -8,19 +8,21 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.costs import Cost, Meter
 from benchmarks.messages import Stream
 from benchmarks.results import BenchmarkFailed
 from tests.integration.store import Store
 
+from delta_outbox.outbox import Outbox
+from delta_outbox.opening import open_outbox
+from delta_outbox.settings import DestinationLimits, PublisherSettings, SecretMapping
+from delta_outbox.relay import Mode, Relay
 from delta_outbox.dbt import check_result, run_dbt
 from delta_outbox.home import find_home
-from delta_outbox.opening import open_outbox
-from delta_outbox.outbox import Outbox
-from delta_outbox.relay import Mode, Relay
-from delta_outbox.settings import PublisherSettings, SecretMapping
 from delta_outbox.spark_settings import DRIVER_MEMORY_VARIABLE
 
 DRIVER_MEMORY: Final = "2g"
@@ -105,6 +107,38 @@ def add_policy(outbox: Outbox, event_type: str, **given: str) -> None:
     store.add_policy(event_type, **given)
 
 
+def drop_policy(outbox: Outbox, event_type: str) -> None:
+    """Take a policy away that was put before all others.
+
+    Args:
+        outbox: the store, between two relays.
+        event_type: the pattern.
+    """
+    rows = outbox.tables["policy_rows"]
+    outbox.spark.sql(f"delete from {rows} where event_type = '{event_type}'")
+
+
+def replay(outbox: Outbox, event_id: str) -> None:
+    """Ask for an event to be delivered again.
+
+    Args:
+        outbox: the store.
+        event_id: of an event that is PUBLISHED.
+
+    Raises:
+        BenchmarkFailed: it cannot be.
+    """
+    report = outbox.replay(
+        state="PUBLISHED",
+        event_ids=[event_id],
+        actor="benchmark",
+        reason="what a replay costs",
+        dry_run=False,
+    )
+    if report.deliveries != 1:
+        raise BenchmarkFailed(f"The replay of {event_id} ended so: {report}")
+
+
 def _lines(settings: Mapping[str, object]) -> str:
     return "\n".join(f'"{name}" = {_toml(value)}' for name, value in settings.items())
 
@@ -129,19 +163,31 @@ def batches_of(outbox: Outbox, size: int) -> None:
     )
 
 
-def deliver_to(outbox: Outbox, type_: str, settings: Mapping[str, object]) -> None:
-    """Let the destination of an outbox be another one from now on.
+def deliver_to(
+    outbox: Outbox,
+    type_: str,
+    settings: Mapping[str, object],
+    *,
+    destination: str = "default",
+    limits: DestinationLimits | None = None,
+) -> None:
+    """Let a destination of an outbox be another one from now on.
 
     Args:
         outbox: the store, between two relays.
         type_: of the publisher.
         settings: of the publisher.
+        destination: its name.
+        limits: of the destination; none if left out.
     """
-    default = PublisherSettings(type=type_, settings=SecretMapping(settings))
-    outbox.settings = replace(outbox.settings, publishers={"default": default})
+    given = PublisherSettings(
+        type=type_, settings=SecretMapping(settings), limits=limits or DestinationLimits()
+    )
+    publishers = {**outbox.settings.publishers, destination: given}
+    outbox.settings = replace(outbox.settings, publishers=publishers)
 
 
-def append(outbox: Outbox, *streams: Stream) -> None:
+def append(outbox: Outbox, *streams: Stream, available_at: datetime | None = None) -> None:
     """Append streams as a Spark job would, in commits of `APPENDED_AT_ONCE`.
 
     Several streams go side by side: each commit holds the same share of every one.
@@ -149,6 +195,7 @@ def append(outbox: Outbox, *streams: Stream) -> None:
     Args:
         outbox: the store.
         streams: of messages that no log has so far.
+        available_at: before which nothing of them is due; at once if left out.
     """
     total = sum(len(stream) for stream in streams)
     parts = max(1, -(-total // APPENDED_AT_ONCE))
@@ -156,33 +203,42 @@ def append(outbox: Outbox, *streams: Stream) -> None:
         frames = []
         for stream in streams:
             first, end = (len(stream) * at // parts for at in (part, part + 1))
-            frames.append(stream.frame(outbox.spark, first=first, count=end - first))
+            frames.append(
+                stream.frame(
+                    outbox.spark, first=first, count=end - first, available_at=available_at
+                )
+            )
         rows = frames[0]
         for frame in frames[1:]:
             rows = rows.unionByName(frame)
         rows.write.format("delta").mode("append").saveAsTable(outbox.tables.events)
 
 
-def drain(outbox: Outbox, streams: Iterable[Stream]) -> float:
-    """Deliver all that is open and return the seconds, planning included.
+def drain(outbox: Outbox, streams: Iterable[Stream], *, waiting: int = 0) -> Cost:
+    """Deliver all that is open and return what it cost, planning included.
 
     Args:
         outbox: the store.
-        streams: what is open.
+        streams: what is due.
+        waiting: how many others are open, and cannot be delivered now.
 
     Raises:
         BenchmarkFailed: not all of it was delivered, or something else was.
     """
-    started = time.perf_counter()
-    summary = Relay(outbox).run(Mode.DRAIN)
-    seconds = time.perf_counter() - started
     wanted = sum(len(stream) for stream in streams)
-    if summary.published != wanted or summary.waiting or summary.dead:
-        raise BenchmarkFailed(f"A drain of {wanted} events ended so: {summary.as_dict()}")
-    return seconds
+    meter = Meter()
+    summary = Relay(outbox).run(Mode.DRAIN)
+    cost = meter.cost(wanted)
+    if summary.published != wanted or summary.waiting != waiting or summary.dead:
+        raise BenchmarkFailed(
+            f"A drain of {wanted} events beside {waiting} ended so: {summary.as_dict()}"
+        )
+    return cost
 
 
-def drain_each(outbox: Outbox, drains: Iterable[Sequence[Stream]]) -> list[float]:
+def drain_each(
+    outbox: Outbox, drains: Iterable[Sequence[Stream]]
+) -> tuple[list[float], list[Cost]]:
     """Append and drain streams, those of a list side by side, and check all of them at the end.
 
     Args:
@@ -190,20 +246,37 @@ def drain_each(outbox: Outbox, drains: Iterable[Sequence[Stream]]) -> list[float
         drains: what is open at once.
 
     Returns:
-        When each drain began, in seconds since 1970.
+        When each drain began, in seconds since 1970, and what it cost.
 
     Raises:
         BenchmarkFailed: not all of it was delivered, or something else was.
         DbtFailed: an invariant is broken.
     """
-    starts, done = [], list[Stream]()
+    starts, costs, done = [], [], list[Stream]()
     for streams in drains:
         append(outbox, *streams)
         starts.append(time.time())
-        drain(outbox, streams)
+        costs.append(drain(outbox, streams))
         done += streams
     check(outbox, done)
-    return starts
+    return starts, costs
+
+
+def drain_in_batches(bootstrap: str, plan: Sequence[tuple[int, Stream]]) -> list[Cost]:
+    """Drain streams one after the other in a new outbox, and return what each cost.
+
+    Args:
+        bootstrap: address of the broker.
+        plan: how many events a batch has at most, and a stream; `batch_bytes` bounds it as well.
+    """
+    costs = []
+    with outbox_to_kafka(bootstrap) as outbox:
+        for batch, stream in plan:
+            batches_of(outbox, batch)
+            append(outbox, stream)
+            costs.append(drain(outbox, [stream]))
+        check(outbox, [stream for _, stream in plan])
+    return costs
 
 
 def check(outbox: Outbox, streams: Iterable[Stream], *, attempts: int | None = 1) -> None:

@@ -2,8 +2,9 @@
 
 Usage: python -m benchmarks.run [NAME ...] [--size 1.0] [--rounds 3] [--results FOLDER]
 
-Names: drain, history, backlog, large_payloads, trickle, hot_key, failing, two_destinations,
-dead_destination, old_retry, publishers, commands; without a name, all of them, which takes hours.
+Names: drain, first_drain, small_drains, batch_sizes, history, backlog, large_payloads, trickle,
+hot_key, failing, exceptions, scheduled, two_destinations, dead_destination, two_relays, recovery,
+old_retry, checks, publishers, cold, served; without a name, all of them, which takes hours.
 `make bench` is `drain` at a twentieth.
 Each case checks what was delivered, and fails if anything is missing, twice, altered, out of order
 or not on record.
@@ -69,20 +70,29 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Measure how fast the outbox is.")
-    parser.add_argument("names", nargs="*", type=_case, metavar="NAME")
-    parser.add_argument("--size", type=_factor, default=1.0, help="of the numbers of events; 1")
-    parser.add_argument("--rounds", type=int, choices=range(1, 100), default=3, metavar="N")
+    parser.add_argument("names", nargs="*", type=case_name, metavar="NAME")
+    parser.add_argument("--size", type=size_factor, default=1.0, help="of the numbers of events; 1")
+    parser.add_argument("--rounds", type=rounds_number, default=3, metavar="N")
     parser.add_argument("--results", type=Path, default=FOLDER, help="where to write")
     return parser
 
 
-def _case(text: str) -> str:
+def case_name(text: str) -> str:
+    """Return the name of a case as an argument gives it."""
     if text not in CASES:
         raise argparse.ArgumentTypeError(f"must be one of {', '.join(CASES)}. Got: {text}")
     return text
 
 
-def _factor(text: str) -> float:
+def rounds_number(text: str) -> int:
+    """Return a number of rounds as an argument gives it."""
+    if not text.isdecimal() or not 0 < int(text) < 100:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1 to 99. Got: {text}")
+    return int(text)
+
+
+def size_factor(text: str) -> float:
+    """Return a size factor as an argument gives it."""
     value = float(text)
     if not 0 < value <= 10:
         raise argparse.ArgumentTypeError("must be above 0 and at most 10")

@@ -1,7 +1,8 @@
-"""History: events that were delivered long ago, written in bulk as relays would have left them.
+"""What a log holds before anything is measured, written in bulk as relays would have left it.
 
-Each part is an append of events; the claim of a part and the endings of the part before it are one
-append of transitions, at the next number of the lane. The invariants of the project judge it.
+History is delivered long ago: each part is an append of events; the claim of a part and the endings
+of the part before it are one append of transitions, at the next number of the lane. Open claims are
+one append, a claim for each event. The invariants of the project judge both.
 """
 
 from __future__ import annotations
@@ -70,8 +71,37 @@ def write_history(
             ours.check_invariants(outbox)
 
 
+def write_open_claims(
+    outbox: Outbox, stream: Stream, *, owner: str, now: datetime, until: datetime
+) -> None:
+    """Write a stream as claimed, each event by a claim of its own.
+
+    Args:
+        outbox: the store; nothing of its lane is claimed by anybody else.
+        stream: of messages that no log has so far.
+        owner: who claims. Of `todo` no relay ends a claim before its lease.
+        now: the current instant.
+        until: end of the leases.
+    """
+    stream.frame(outbox.spark).write.format("delta").mode("append").saveAsTable(
+        outbox.tables.events
+    )
+    part = _Part(
+        outbox=outbox,
+        stream=stream,
+        first=0,
+        count=len(stream),
+        arrival=outbox.projection.latest_version(outbox.tables.events),
+        at=now,
+        policy_version=outbox.policies().version,
+        waiting=None,
+    )
+    each_its_own = {"claim_id": f"concat('{owner}-', id)", "claim_size": "1"}
+    _append(outbox, [part.claims(until=until, **each_its_own)], owner=owner)
+
+
 class _Part:
-    """A part of the history, and the transitions of its events.
+    """A part of what is written, and the transitions of its events.
 
     Args:
         outbox: the store.
@@ -114,9 +144,14 @@ class _Part:
             "policy_version": f"'{policy_version}'",
         }
 
-    def claims(self) -> DataFrame:
-        """Return PENDING to CLAIMED of all events."""
-        lease = _instant(self._at + timedelta(seconds=_LEASE))
+    def claims(self, *, until: datetime | None = None, **others: str) -> DataFrame:
+        """Return PENDING to CLAIMED of all events.
+
+        Args:
+            until: end of the lease; soon if left out.
+            others: columns that are not as in the history.
+        """
+        lease = _instant(until or self._at + timedelta(seconds=_LEASE))
         return self._rows(
             list(self._names),
             from_state="'PENDING'",
@@ -125,6 +160,7 @@ class _Part:
             publish_attempts="0",
             lease_expires_at=lease,
             occurred_at=_instant(self._at),
+            **others,
         )
 
     def endings(self, *, due: datetime) -> DataFrame:
@@ -171,14 +207,14 @@ class _Part:
         return rows
 
 
-def _append(outbox: Outbox, frames: Sequence[DataFrame]) -> None:
+def _append(outbox: Outbox, frames: Sequence[DataFrame], *, owner: str = _RELAY) -> None:
     """Append transitions at the next number of the lane."""
     outbox.log.catch_up()
     number = outbox.log.sequence + 1
     rows = frames[0]
     for frame in frames[1:]:
         rows = rows.unionByName(frame, allowMissingColumns=True)
-    position = ["0 as epoch", "0 as lane", f"{number}L as sequence", f"'{_RELAY}' as relay_id"]
+    position = ["0 as epoch", "0 as lane", f"{number}L as sequence", f"'{owner}' as relay_id"]
     (
         rows.selectExpr(*position, "*")
         .write.format("delta")

@@ -160,25 +160,179 @@ def publishers(document: Document) -> str:
     return _table(("destination", "events/s", "events"), rows)
 
 
-def commands(document: Document) -> str:
-    """Return how long commands take."""
-    rows = [(f"`outbox {name}`", _seconds(found)) for name, found in document["seconds"].items()]
-    return _table(("on an outbox without events", "from start to exit"), rows)
+def first_drain(document: Document) -> str:
+    """Return what a process has to learn."""
+    rows = [
+        (name, _events(one["rate"]), f"{one['cpu_microseconds']:.0f}")
+        for name, one in document["drains"].items()
+    ]
+    table = _table(("drain of its process", "events/s", "CPU time, microseconds per event"), rows)
+    return f"{table}\n\nFirst to third: {document['ratios']['first to third']:g}."
+
+
+def small_drains(document: Document) -> str:
+    """Return what small backlogs take, beside somebody else."""
+    rows = [
+        (
+            f"{int(count):,}",
+            *(_events(rate) for rate in of.values()),
+            f"{document['ratios'][count]:g}",
+        )
+        for count, of in document["rates"].items()
+    ]
+    table = _table(("pending", "delta-outbox", "PostgreSQL, `skip locked`", "times"), rows)
+    ahead = document["ahead_from"]
+    said = "It stays ahead of us." if ahead is None else f"We are ahead from {ahead:,} events on."
+    return f"{table}\n\n{said}"
+
+
+def batch_sizes(document: Document) -> str:
+    """Return how fast batches of each size are, and what the default reaches of the best."""
+    default = str(document["what"]["default"])
+    sizes = list(next(iter(document["rates"].values())))
+    rows = [
+        (
+            name,
+            *(_events(of[size]) for size in sizes),
+            f"{document['ratios'][name]:.2f}",
+        )
+        for name, of in document["rates"].items()
+    ]
+    labels = [f"{int(size):,}" + (" (default)" * (size == default)) for size in sizes]
+    return _table(("events/s in batches of at most", *labels, "default to best"), rows)
+
+
+def exceptions(document: Document) -> str:
+    """Return what a drain pays for what is not usual."""
+    rows = [
+        (
+            f"{what}, {kind}",
+            _seconds(both["without"]),
+            _seconds(both["with"]),
+            *(f"{document['ratios'][kind][what][of]:g}" for of in ("seconds", "cpu_seconds")),
+        )
+        for kind, by_what in document["seconds"].items()
+        for what, both in by_what.items()
+    ]
+    return _table(("a drain of", "without it", "with it", "times", "CPU time"), rows)
+
+
+def scheduled(document: Document) -> str:
+    """Return what an event costs that is due behind what is not."""
+    what = document["what"]
+    rows = [
+        (
+            kind,
+            *(
+                f"{_seconds(document['seconds'][name])}, {_seconds(document['cpu_seconds'][name])}"
+                for name in (f"{kind}, {before} before it" for before in ("nothing", "them"))
+            ),
+            *(f"{both[of]:g}" for of in ("seconds", "cpu_seconds")),
+        )
+        for kind, both in document["ratios"].items()
+    ]
+    behind = (
+        f"behind {what['scheduled']:,} scheduled with a key each, and {what['claimed']:,} claimed"
+    )
+    header = ("one event, in seconds and CPU time", "alone", behind, "times", "CPU time")
+    idle = document["idle_cores"]
+    return (
+        f"{_table(header, rows)}\n\nA relay with nothing to do keeps {idle['nothing']:g} cores "
+        f"busy, and {idle['them']:g} with all of that waiting."
+    )
+
+
+def two_relays(document: Document) -> str:
+    """Return what further relays bring at a slow destination."""
+    rows = [
+        (
+            name,
+            _events(rate),
+            f"{document['ratios'][name]:.2f}",
+            f"{document['cores'][name]:g}",
+        )
+        for name, rate in document["rate"].items()
+    ]
+    newcomer = document["newcomer"]
+    seconds = ", ".join(f"{one:g}" for one in newcomer["seconds"])
+    return (
+        f"{_table(('', 'events/s', 'to one relay', 'cores busy'), rows)}\n\nA newcomer had its "
+        f"share of the lanes after {seconds} s: {newcomer['beats']:g} beats at most."
+    )
+
+
+def recovery(document: Document) -> str:
+    """Return how soon deliveries go on after a kill."""
+    what = document["what"]
+    rows = [
+        (label, *(_seconds(document[name][of]) for of in ("p50", "p95", "most")))
+        for name, label in (
+            ("redelivered", "the first of what was in flight"),
+            ("others", "the first of what was not"),
+            ("over", "all of what was in flight"),
+        )
+    ]
+    table = _table(("published again", "p50", "p95", "most"), rows)
+    return f"{table}\n\n{what['kills']} kills, leases of {what['lease']} s."
+
+
+def checks(document: Document) -> str:
+    """Return what it costs to check what was delivered."""
+    rows = [(name, _seconds(found)) for name, found in document["seconds"].items()]
+    table = _table((f"{document['what']['events']:,} new events", "seconds"), rows)
+    share = document["ratios"]["invariants to delivery"]
+    return f"{table}\n\nThe invariants to the delivery: {share:g}."
+
+
+def cold(document: Document) -> str:
+    """Return how long commands take that start a Spark."""
+    return _to_bare(document)
+
+
+def served(document: Document) -> str:
+    """Return how long commands take beside a server."""
+    few, what = document["few_events"], document["what"]
+    return (
+        f"{_to_bare(document)}\n\n{what['few']} events that are appended to a relay that runs are "
+        f"delivered within {few['p50']:g} s in the median, and {few['p95']:g} s at the 95th "
+        f"percentile of {what['appends']}."
+    )
+
+
+def _to_bare(document: Document) -> str:
+    rows = [
+        (
+            f"`{name}`" if name in document["ratios"] and "," not in name else name,
+            _seconds(found),
+            f"{document['ratios'].get(name, 1):g}",
+        )
+        for name, found in document["seconds"].items()
+    ]
+    return _table(("from start to exit", "seconds", "to a bare PySpark"), rows)
 
 
 TABLES: Final[Mapping[str, Callable[[Document], str]]] = {
     "drain": drain,
+    "first_drain": first_drain,
+    "small_drains": small_drains,
+    "batch_sizes": batch_sizes,
     "history": history,
     "backlog": backlog,
     "large_payloads": large_payloads,
     "trickle": trickle,
     "hot_key": hot_key,
     "failing": failing,
+    "exceptions": exceptions,
+    "scheduled": scheduled,
     "two_destinations": two_destinations,
     "dead_destination": dead_destination,
+    "two_relays": two_relays,
+    "recovery": recovery,
     "old_retry": old_retry,
+    "checks": checks,
     "publishers": publishers,
-    "commands": commands,
+    "cold": cold,
+    "served": served,
 }
 
 

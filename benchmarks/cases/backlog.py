@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any, Final
 
 from benchmarks import ours
 from benchmarks.broker import broker
-from benchmarks.figures import median, rate, rounded, scaled, spread
+from benchmarks.costs import Cost, Meter, as_documents
+from benchmarks.figures import median, rounded, scaled, spread
 from benchmarks.messages import Stream
 from benchmarks.processes import MIB, Memory, in_own_process
 from benchmarks.progress import say
@@ -29,12 +29,13 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
         rounds: not used: each backlog takes minutes.
     """
     del rounds
-    found = {}
+    found, costs = {}, {}
     for backlog in BACKLOGS:
         count = scaled(backlog, size)
         with broker() as kafka:
             stream = kafka.topic(Stream(name="bench.backlog", count=count))
-            found[str(count)] = in_own_process(drain, kafka.bootstrap, stream)
+            found[str(count)], cost = in_own_process(drain, kafka.bootstrap, stream)
+            costs[f"{count:,} pending"] = [cost]
             kafka.check(stream)
             say(f"{count:,} pending: {found[str(count)]}")
     columns = ("live_heap_mib", "heap_at_rest_mib", "driver_mib", "workers_mib")
@@ -42,11 +43,12 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
         "what": {"driver_memory": ours.DRIVER_MEMORY, "batch": BATCH},
         "backlogs": found,
         "spread": {name: spread([one[name] for one in found.values()]) for name in columns},
+        "costs": as_documents(costs),
     }
 
 
-def drain(bootstrap: str, stream: Stream) -> dict[str, float]:
-    """Drain a stream, and return rate and memory.
+def drain(bootstrap: str, stream: Stream) -> tuple[dict[str, float], Cost]:
+    """Drain a stream, and return rate and memory, and what it cost.
 
     Args:
         bootstrap: address of the broker.
@@ -67,23 +69,24 @@ def drain(bootstrap: str, stream: Stream) -> dict[str, float]:
                 heap.append(live_heap(outbox))
 
         with memory.watched():
-            started = time.perf_counter()
+            meter = Meter()
             summary = Relay(outbox).run(Mode.DRAIN, on_progress=look)
-            seconds = time.perf_counter() - started
+            cost = meter.cost(len(stream))
         at_rest = live_heap(outbox)
         if summary.published != len(stream) or summary.waiting:
             raise BenchmarkFailed(f"{len(stream)} events ended so: {summary.as_dict()}")
         # The full audit of ten million lives takes half an hour; other cases make it of a million.
         ours.check_states(outbox, [stream])
     looks = {"live_heap": heap, "driver": memory.driver, "workers": memory.workers}
-    return {
-        "rate": rate(len(stream), seconds),
-        "seconds": rounded(seconds),
+    measured = {
+        "rate": cost.rate,
+        "seconds": cost.seconds,
         "heap_at_rest_mib": rounded(at_rest),
         **{f"{name}_mib": median(found) for name, found in looks.items()},
         **{f"{name}_most_mib": rounded(max(found)) for name, found in looks.items()},
         "jvm_most_mib": rounded(max(memory.jvm)),
     }
+    return measured, cost
 
 
 def live_heap(outbox: Outbox) -> float:

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from benchmarks import ours, raw_producer
 from benchmarks.broker import Broker, broker
-from benchmarks.figures import best, median, rate, ratio, rounded, scaled
+from benchmarks.costs import Cost, as_documents
+from benchmarks.figures import best, median, rate, ratio, scaled
 from benchmarks.messages import Stream
 from benchmarks.peers import procrastinate_queue, skip_locked
 from benchmarks.peers.postgres import postgres, server_version
@@ -68,7 +69,7 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
     with broker() as kafka:
         raw = Contender(events=count)
         _raw(kafka, raw)
-        our_own, cold, seconds = _ours(kafka, count, rounds)
+        our_own, costs = _ours(kafka, count, rounds)
         _raw(kafka, raw)
         with postgres() as conninfo:
             table = _skip_locked(kafka, conninfo, count, rounds, processes)
@@ -82,8 +83,8 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
         "contenders": {
             "delta-outbox": {
                 **our_own.as_dict(),
-                "cold": cold,
-                "seconds": seconds,
+                "cold": costs["cold"][0].rate,
+                "seconds": [one.seconds for one in costs["rounds"]],
             },
             "raw producer": raw.as_dict(),
             "skip locked": table.as_dict(),
@@ -95,6 +96,7 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
             "to skip locked": ratio(median(our_own.rates), median(table.rates)),
             "to procrastinate": ratio(median(our_own.rates), median(queue.rates)),
         },
+        "costs": as_documents(costs),
         "postgresql": version,
     }
 
@@ -109,20 +111,16 @@ def _raw(kafka: Broker, raw: Contender) -> None:
     say(f"raw producer: {raw.rates[-1]:,.0f} events/s")
 
 
-def _ours(kafka: Broker, count: int, rounds: int) -> tuple[Contender, float, list[float]]:
+def _ours(kafka: Broker, count: int, rounds: int) -> tuple[Contender, dict[str, list[Cost]]]:
     swept = max(1000, round(count * SWEPT))
     streams = {
         "cold": Stream(name="bench.cold", count=swept),
         **{f"swept {n}": Stream(name=f"bench.swept-{n}", count=swept) for n in OUR_BATCHES},
         **{f"round {n}": Stream(name=f"bench.ours-{n}", count=count) for n in range(rounds)},
     }
-    for stream in streams.values():
-        kafka.topic(stream)
-    seconds, batch = in_own_process(drain_ours, kafka.bootstrap, streams)
-    for stream in streams.values():
-        kafka.check(stream)
-        kafka.drop(stream)
-    rates = {name: rate(len(streams[name]), took) for name, took in seconds.items()}
+    with kafka.filled([*streams.values()]):
+        costs, batch = in_own_process(drain_ours, kafka.bootstrap, streams)
+    rates = {name: cost.rate for name, cost in costs.items()}
     found = Contender(
         rates=[rates[f"round {n}"] for n in range(rounds)],
         batch=batch,
@@ -130,10 +128,11 @@ def _ours(kafka: Broker, count: int, rounds: int) -> tuple[Contender, float, lis
         events=count,
     )
     say(f"delta-outbox: {rates}")
-    return found, rates["cold"], [rounded(seconds[f"round {n}"]) for n in range(rounds)]
+    in_turn = [costs[f"round {n}"] for n in range(rounds)]
+    return found, {"cold": [costs["cold"]], "rounds": in_turn}
 
 
-def drain_ours(bootstrap: str, streams: Mapping[str, Stream]) -> tuple[dict[str, float], int]:
+def drain_ours(bootstrap: str, streams: Mapping[str, Stream]) -> tuple[dict[str, Cost], int]:
     """Drain streams one after the other, the rounds with the best batch size of the sweep.
 
     Args:
@@ -141,35 +140,29 @@ def drain_ours(bootstrap: str, streams: Mapping[str, Stream]) -> tuple[dict[str,
         streams: by name; first the cold one, then those of the sweep, then the rounds.
 
     Returns:
-        The seconds of each, and the batch size of the rounds.
+        What each cost, and the batch size of the rounds.
     """
-    seconds: dict[str, float] = {}
+    costs: dict[str, Cost] = {}
     with ours.outbox_to_kafka(bootstrap) as outbox:
         batch = outbox.settings.relay.batch_size
         for name, stream in streams.items():
             if name.startswith("swept"):
                 batch = int(name.split()[1])
             elif name.startswith("round"):
-                swept = {n: 1 / seconds[f"swept {n}"] for n in OUR_BATCHES}
-                batch = best(swept)
+                batch = best({n: costs[f"swept {n}"].rate for n in OUR_BATCHES})
             ours.batches_of(outbox, batch)
             ours.append(outbox, stream)
-            seconds[name] = ours.drain(outbox, [stream])
+            costs[name] = ours.drain(outbox, [stream])
         ours.check(outbox, streams.values())
-    return seconds, batch
+    return costs, batch
 
 
 def _skip_locked(
     kafka: Broker, conninfo: str, count: int, rounds: int, processes: int
 ) -> Contender:
     def once(name: str, events: int, batch: int) -> float:
-        stream = kafka.topic(Stream(name=name, count=events))
-        seconds = skip_locked.drain(
-            conninfo, kafka.bootstrap, stream, batch_size=batch, processes=processes
-        )
-        kafka.check(stream)
-        kafka.drop(stream)
-        found = rate(events, seconds)
+        stream = Stream(name=name, count=events)
+        found = skip_locked.rate_of(kafka, conninfo, stream, batch_size=batch, processes=processes)
         say(f"skip locked, batches of {batch}: {found:,.0f} events/s")
         return found
 

@@ -6,8 +6,9 @@ from typing import Any, Final
 
 from benchmarks import ours
 from benchmarks.broker import broker
+from benchmarks.costs import Cost, as_documents
 from benchmarks.failing_kafka import fails
-from benchmarks.figures import median, rate, ratio, rounded, scaled
+from benchmarks.figures import median, ratio, rounded, scaled
 from benchmarks.messages import Stream
 from benchmarks.processes import in_own_process
 from benchmarks.results import BenchmarkFailed
@@ -26,17 +27,17 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
     """
     count, keys = scaled(EVENTS, size), scaled(KEYS, size, at_least=100)
     publishers = {"clean": "kafka", "failing": "benchmarks.failing_kafka:FailingKafka"}
-    rates = {}
+    costs: dict[str, list[Cost]] = {}
     with broker() as kafka:
         for kind, publisher in publishers.items():
             streams = [
                 kafka.topic(Stream(name=f"bench.{kind}-{n}", count=count, keys=keys))
                 for n in range(rounds)
             ]
-            seconds, failed = in_own_process(drain, kafka.bootstrap, publisher, streams)
+            costs[kind], failed = in_own_process(drain, kafka.bootstrap, publisher, streams)
             for stream in streams:
                 kafka.check(stream)
-            rates[kind] = [rate(count, took) for took in seconds]
+    rates = {kind: [one.rate for one in found] for kind, found in costs.items()}
     return {
         "what": {
             "events": count,
@@ -47,11 +48,12 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
         "rates": rates,
         "rate": {kind: median(found) for kind, found in rates.items()},
         "ratios": {"failing to clean": ratio(median(rates["failing"]), median(rates["clean"]))},
+        "costs": as_documents(costs),
     }
 
 
-def drain(bootstrap: str, publisher: str, streams: list[Stream]) -> tuple[list[float], int]:
-    """Drain streams one after the other; return the seconds of each, and how many events failed.
+def drain(bootstrap: str, publisher: str, streams: list[Stream]) -> tuple[list[Cost], int]:
+    """Drain streams one after the other; return what each cost, and how many events failed.
 
     An event that was released unsent, behind one of its key that failed, is past its first
     attempt then, so a few of those that should fail do not.
@@ -67,10 +69,10 @@ def drain(bootstrap: str, publisher: str, streams: list[Stream]) -> tuple[list[f
     settings = {"bootstrap.servers": bootstrap, "topics": ["bench.*"]}
     with ours.outbox_for(publisher, settings) as outbox:
         ours.batches_of(outbox, BATCH)
-        seconds = []
+        costs = []
         for stream in streams:
             ours.append(outbox, stream)
-            seconds.append(ours.drain(outbox, [stream]))
+            costs.append(ours.drain(outbox, [stream]))
         ours.check(outbox, streams, attempts=1 if publisher == "kafka" else None)
         failed = [
             row["event_id"]
@@ -82,4 +84,4 @@ def drain(bootstrap: str, publisher: str, streams: list[Stream]) -> tuple[list[f
     wrong = [name for name in failed if not (may_fail and fails(name, 1))]
     if wrong or len(failed) != len(set(failed)) or may_fail != bool(failed):
         raise BenchmarkFailed(f"{len(failed)} events failed, {len(wrong)} of them wrongly.")
-    return seconds, len(failed)
+    return costs, len(failed)

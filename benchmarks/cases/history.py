@@ -16,10 +16,14 @@ from benchmarks.processes import in_own_process
 from benchmarks.results import BenchmarkFailed
 from benchmarks.seeding import write_history
 
-from delta_outbox.dbt import BUILD, check_result, run_dbt
-from delta_outbox.event_life import show_event
-from delta_outbox.inspection import counts, freshness, oldest_pending_seconds, relays_alive
 from delta_outbox.outbox import Outbox
+from delta_outbox.event_life import show_event
+from delta_outbox.operations.inspection import (
+    counts_and_age,
+    freshness,
+    relays_alive,
+)
+from delta_outbox.dbt import BUILD, check_result, run_dbt
 
 PAST: Final = 10_000_000
 EVENTS: Final = 100_000
@@ -88,7 +92,7 @@ def operations(
         for number, stream in enumerate(streams):
             ours.append(outbox, stream)
             measure("refresh", outbox.refresh)
-            seconds.setdefault("drain", []).append(ours.drain(outbox, [stream]))
+            seconds.setdefault("drain", []).append(ours.drain(outbox, [stream]).seconds)
             measure("dbt build", partial(build, outbox))
             measure("status", partial(status, outbox))
             measure("show", partial(show_one, outbox, stream.event_id(0)))
@@ -107,8 +111,7 @@ def build(outbox: Outbox) -> None:
 def status(outbox: Outbox) -> None:
     """Do what `outbox status` does."""
     outbox.refresh()
-    counts(outbox)
-    oldest_pending_seconds(outbox)
+    counts_and_age(outbox)
     freshness(outbox)
     relays_alive(outbox)
     outbox.policy_status()

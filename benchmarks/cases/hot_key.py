@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from benchmarks import ours
 from benchmarks.broker import Broker, broker
+from benchmarks.costs import Cost, as_documents
 from benchmarks.figures import rate, scaled, with_and_without
 from benchmarks.messages import Stream
 from benchmarks.processes import in_own_process
@@ -24,6 +25,7 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
         rounds: with the hot key and without, in turns.
     """
     rates: dict[str, list[float]] = {"without": [], "with": []}
+    costs: dict[str, list[Cost]] = {"without": [], "with": []}
     with broker() as kafka:
         drains = []
         for number in range(rounds):
@@ -37,15 +39,15 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
                 Stream(name=f"bench.hot-{number}", count=scaled(HOT, size), keys=1), **_STAMPED
             )
             drains += [[others[0]], [others[1], hot]]
-        starts = in_own_process(drain, kafka.bootstrap, drains)
-        for start, streams in zip(starts, drains, strict=True):
+        starts, spent = in_own_process(drain, kafka.bootstrap, drains)
+        for start, cost, streams in zip(starts, spent, drains, strict=True):
             for stream in streams:
                 kafka.check(stream)
-            rates["without" if len(streams) == 1 else "with"].append(
-                _rate_of(kafka, streams[0], since=start)
-            )
+            kind = "without" if len(streams) == 1 else "with"
+            rates[kind].append(_rate_of(kafka, streams[0], since=start))
+            costs[kind].append(cost)
     what = {"others": scaled(OTHERS, size), "hot": scaled(HOT, size), "rounds": rounds}
-    return {"what": what, **with_and_without(rates)}
+    return {"what": what, **with_and_without(rates), "costs": as_documents(costs)}
 
 
 def _rate_of(kafka: Broker, stream: Stream, *, since: float) -> float:
@@ -53,8 +55,8 @@ def _rate_of(kafka: Broker, stream: Stream, *, since: float) -> float:
     return rate(len(stream), max(kafka.instants(stream).values()) - since)
 
 
-def drain(bootstrap: str, drains: list[list[Stream]]) -> list[float]:
-    """Drain streams, those of a list side by side, and return when each began.
+def drain(bootstrap: str, drains: list[list[Stream]]) -> tuple[list[float], list[Cost]]:
+    """Drain streams, those of a list side by side; return when each began, and what it cost.
 
     Args:
         bootstrap: address of the broker.

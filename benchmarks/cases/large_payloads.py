@@ -6,8 +6,6 @@ The free disk is looked at first. What arrives is checked by its digest, which t
 from __future__ import annotations
 
 import hashlib
-import shutil
-import tempfile
 import time
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
@@ -18,9 +16,11 @@ from benchmarks.messages import Stream
 from benchmarks.processes import MIB, Memory, in_own_process
 from benchmarks.progress import say
 from benchmarks.results import BenchmarkFailed
+from benchmarks.room import check_room
 
 from delta_outbox.outbox import Outbox
-from delta_outbox.publishers.protocol import Delivered, EventBatch, Rejected, Result
+from delta_outbox.publishers.protocol import Delivered, Rejected, Result
+from delta_outbox.publishers.protocol import EventBatch
 from delta_outbox.relay import Mode, Relay
 
 KINDS: Final[Mapping[str, tuple[int, int]]] = {  # payload bytes, and how many at full size
@@ -63,7 +63,7 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
         BenchmarkFailed: the disk has no room, or not all of it was delivered.
     """
     del rounds
-    check_room(max(scaled(count, size) * each for each, count in KINDS.values()))
+    check_room(ROOM * max(scaled(count, size) * each for each, count in KINDS.values()))
     found: dict[str, Any] = {}
     for name, (each, count) in KINDS.items():
         for is_refreshed in (False, True):
@@ -72,24 +72,6 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
             found[f"{name}, {way}"] = one
             say(f"{name}, by {way}: {one}")
     return {"what": {"driver_memory": ours.DRIVER_MEMORY}, "drains": found}
-
-
-def check_room(payloads: int) -> None:
-    """Demand that the disk for temporary files has room.
-
-    Args:
-        payloads: bytes of what will lie there at once.
-
-    Raises:
-        BenchmarkFailed: it has not.
-    """
-    folder = tempfile.gettempdir()
-    free, needed = shutil.disk_usage(folder).free, int(ROOM * payloads)
-    if free < needed:
-        raise BenchmarkFailed(
-            f"{folder} must have {needed / 1e9:.1f} GB free. It has {free / 1e9:.1f}: set TMPDIR "
-            "to a folder of a larger disk, or give a smaller --size."
-        )
 
 
 def drain(each: int, count: int, *, is_refreshed: bool) -> dict[str, Any]:

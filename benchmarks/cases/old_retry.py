@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from benchmarks import ours
 from benchmarks.broker import broker
+from benchmarks.costs import Cost, as_documents
 from benchmarks.figures import median, ratio, rounded, scaled
 from benchmarks.messages import Stream
 from benchmarks.processes import MIB, in_own_process
-from benchmarks.results import BenchmarkFailed
 from benchmarks.seeding import write_history
 
 from delta_outbox.outbox import Outbox
@@ -39,11 +39,12 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
         found = in_own_process(drains, kafka.bootstrap, history, old, fresh)
         for stream in (old, *fresh):
             kafka.check(stream)
-    seconds = {name: median([one["seconds"] for one in runs]) for name, runs in found.items()}
-    read = {name: median([one["mib_read"] for one in runs]) for name, runs in found.items()}
+    costs = {name: [cost for cost, _ in runs] for name, runs in found.items()}
+    seconds = {name: median([one.seconds for one in runs]) for name, runs in costs.items()}
+    read = {name: median([mib for _, mib in runs]) for name, runs in found.items()}
     return {
         "what": {"past": len(history), "fresh": len(fresh[0]), "days": 30, "rounds": rounds},
-        "drains": found,
+        "costs": as_documents(costs),
         "seconds": seconds,
         "mib_read": read,
         "ratios": {
@@ -58,7 +59,7 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
 
 def drains(
     bootstrap: str, history: Stream, old: Stream, fresh: list[Stream]
-) -> dict[str, list[dict[str, float]]]:
+) -> dict[str, list[tuple[Cost, float]]]:
     """Drain fresh events beside an old retry, alone, and beside an old replay.
 
     Args:
@@ -67,7 +68,7 @@ def drains(
         old: what failed at its beginning and is due now.
         fresh: of each drain; the first warms up, before there is a history.
     """
-    found: dict[str, list[dict[str, float]]] = {WITHOUT: [], RETRY: [], REPLAY: []}
+    found: dict[str, list[tuple[Cost, float]]] = {WITHOUT: [], RETRY: [], REPLAY: []}
     warm, with_retry, *others = fresh
     with ours.outbox_to_kafka(bootstrap) as outbox:
         ours.append(outbox, warm)
@@ -77,7 +78,7 @@ def drains(
         for number, stream in enumerate(others):
             if number % 2:
                 replayed = history.event_id(number)
-                _replay(outbox, replayed)
+                ours.replay(outbox, replayed)
                 again = Stream(name=history.name, count=1)
                 found[REPLAY].append(_measured(outbox, [stream], beside=[again]))
             else:
@@ -89,25 +90,12 @@ def drains(
 
 def _measured(
     outbox: Outbox, streams: list[Stream], *, beside: Sequence[Stream] = ()
-) -> dict[str, float]:
-    """Append what is not there yet, drain it, and return seconds and MiB that were read."""
+) -> tuple[Cost, float]:
+    """Append what is not there yet, drain it, and return its cost and the MiB that it read."""
     ours.append(outbox, streams[0])
     before = _bytes_read(outbox)
-    seconds = ours.drain(outbox, [*streams, *beside])
-    return {"seconds": rounded(seconds), "mib_read": rounded((_bytes_read(outbox) - before) / MIB)}
-
-
-def _replay(outbox: Outbox, event_id: str) -> None:
-    outbox.refresh()
-    report = outbox.replay(
-        state="PUBLISHED",
-        event_ids=[event_id],
-        actor="benchmark",
-        reason="what an old replay costs",
-        dry_run=False,
-    )
-    if report.deliveries != 1:
-        raise BenchmarkFailed(f"The replay of {event_id} ended so: {report}")
+    cost = ours.drain(outbox, [*streams, *beside])
+    return cost, rounded((_bytes_read(outbox) - before) / MIB)
 
 
 def _bytes_read(outbox: Outbox) -> int:

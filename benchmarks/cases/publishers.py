@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from benchmarks import ours
+from benchmarks.costs import Cost, rates
 from benchmarks.destinations import DESTINATIONS, NOT_THERE
-from benchmarks.figures import median, rate, scaled
+from benchmarks.figures import scaled
 from benchmarks.messages import Stream
 from benchmarks.processes import in_own_process
 from benchmarks.progress import say
@@ -53,15 +54,14 @@ def serve_all(size: float, rounds: int) -> dict[str, dict[str, Any]]:
             try:
                 with serve(ROUTE) as destination:
                     ours.deliver_to(outbox, destination.type, destination.settings)
-                    seconds = _drain(outbox, stream, first, shares[name])
+                    costs = _drain(outbox, stream, first, shares[name])
                     end = first + sum(shares[name])
                     _check(stream, range(first, end), destination.received())
             except NOT_THERE as error:
                 found[name] = {"not_there": str(error)}
             else:
                 first = end
-                rates = [rate(shares[name][-1], took) for took in seconds]
-                found[name] = {"rate": median(rates), "rates": rates, "events": shares[name][-1]}
+                found[name] = {**rates(costs), "events": shares[name][-1]}
             say(f"{name}: {found[name]}")
         ours.check(outbox, [replace(stream, count=first)])
     return found
@@ -72,15 +72,15 @@ def _shares(name: str, size: float, rounds: int) -> list[int]:
     return [max(100, count // 10), *[count] * rounds]
 
 
-def _drain(outbox: Outbox, stream: Stream, first: int, shares: list[int]) -> list[float]:
-    """Deliver a stream share by share and return the seconds of each but the first."""
-    seconds = []
+def _drain(outbox: Outbox, stream: Stream, first: int, shares: list[int]) -> list[Cost]:
+    """Deliver a stream share by share and return what each cost but the first."""
+    costs = []
     for count in shares:
         rows = stream.frame(outbox.spark, first=first, count=count)
         rows.write.format("delta").mode("append").saveAsTable(outbox.tables.events)
-        seconds.append(ours.drain(outbox, [replace(stream, count=count)]))
+        costs.append(ours.drain(outbox, [replace(stream, count=count)]))
         first += count
-    return seconds[1:]
+    return costs[1:]
 
 
 def _check(stream: Stream, numbers: range, received: Iterator[str]) -> None:

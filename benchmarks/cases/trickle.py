@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import psutil
 from benchmarks import ours
 from benchmarks.broker import broker
+from benchmarks.costs import Cost, as_documents, cpu_seconds
 from benchmarks.figures import drift, percentile, ratio, rounded, scaled
 from benchmarks.messages import Stream
 from benchmarks.processes import in_own_process
@@ -62,10 +62,17 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
         made, measured = in_own_process(trickle, kafka.bootstrap, stream, alone, appends)
         kafka.check(stream)
         arrived = kafka.instants(stream)
+    found = latencies(made[alone:], arrived, first=alone * PER_SECOND)
+    cpu = measured["cpu"]["together"] * seconds
+    costs = {
+        name: [Cost(events=PER_SECOND * seconds, seconds=waited, cpu_seconds=cpu)]
+        for name, waited in found["seconds"].items()
+    }
     return {
         "what": {"per_second": PER_SECOND, "seconds": seconds},
-        **latencies(made[alone:], arrived, first=alone * PER_SECOND),
+        **found,
         **measured,
+        "costs": as_documents(costs),
     }
 
 
@@ -147,7 +154,7 @@ def trickle(
 def _produce(producer: Outbox, stream: Stream, numbers: range) -> tuple[list[Appended], float]:
     """Append at every full second; return when, and the cores that were busy meanwhile."""
     made = []
-    began, cpu = time.time(), _cpu_seconds()
+    began, cpu = time.time(), cpu_seconds()
     for place, number in enumerate(numbers):
         rows = stream.arrow(first=number * PER_SECOND, count=PER_SECOND)
         time.sleep(max(0.0, began + place - time.time()))
@@ -155,14 +162,7 @@ def _produce(producer: Outbox, stream: Stream, numbers: range) -> tuple[list[App
         producer.append(rows).raise_if_rejected()
         made.append(Appended(called=called, returned=time.time()))
     time.sleep(max(0.0, began + len(numbers) - time.time()))
-    return made, rounded((_cpu_seconds() - cpu) / (time.time() - began))
-
-
-def _cpu_seconds() -> float:
-    """Return the seconds of the processor that this process and its children took so far."""
-    this = psutil.Process()
-    times = [process.cpu_times() for process in (this, *this.children(recursive=True))]
-    return sum(one.user + one.system for one in times)
+    return made, rounded((cpu_seconds() - cpu) / (time.time() - began))
 
 
 def _wait_until_published(producer: Outbox, stream: Stream) -> None:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from benchmarks import ours
 from benchmarks.broker import Broker, broker
+from benchmarks.costs import Cost, as_documents
 from benchmarks.figures import median, rate, ratio, scaled
 from benchmarks.messages import Stream
 from benchmarks.processes import in_own_process
@@ -25,6 +26,7 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
     """
     count = scaled(EVENTS, size)
     rates: dict[str, list[float]] = {}
+    costs: dict[str, list[Cost]] = {}
     with broker() as kafka:
         for kind, shares in (("one", ["bench.first"]), ("two", ["bench.first", f"bench.{SECOND}"])):
             drains = [
@@ -37,7 +39,8 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
                 ]
                 for number in range(1 + rounds)
             ]
-            starts = in_own_process(drain, kafka.bootstrap, drains)
+            starts, spent = in_own_process(drain, kafka.bootstrap, drains)
+            costs[kind] = spent[1:]
             rates[kind] = [
                 rate(count, _last(kafka, streams) - start)
                 for start, streams in list(zip(starts, drains, strict=True))[1:]
@@ -48,6 +51,7 @@ def run(*, size: float, rounds: int) -> dict[str, Any]:
         "rates": rates,
         "rate": medians,
         "ratios": {"two to one": ratio(medians["two"], medians["one"])},
+        "costs": as_documents(costs),
     }
 
 
@@ -58,8 +62,8 @@ def _last(kafka: Broker, streams: list[Stream]) -> float:
     return max(max(kafka.instants(stream).values()) for stream in streams)
 
 
-def drain(bootstrap: str, drains: list[list[Stream]]) -> list[float]:
-    """Drain streams, those of a list side by side, and return when each began.
+def drain(bootstrap: str, drains: list[list[Stream]]) -> tuple[list[float], list[Cost]]:
+    """Drain streams, those of a list side by side; return when each began, and what it cost.
 
     Args:
         bootstrap: address of the broker.

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import psycopg
-from benchmarks.broker import connected_producer
+from benchmarks.broker import Broker, connected_producer
+from benchmarks.figures import rate
 from benchmarks.messages import Stream
 from benchmarks.peers.postgres import rest
 from benchmarks.peers.workers import run_together
@@ -196,6 +197,28 @@ def load(conninfo: str, stream: Stream, *, processes: int) -> None:
                 payload = stream.payload(n)
                 copy.write_row((stream.event_id(n), stream.name, key, shard, headers, payload))
     rest(conninfo, "outbox")
+
+
+def rate_of(
+    kafka: Broker, conninfo: str, stream: Stream, *, batch_size: int, processes: int
+) -> float:
+    """Drain a stream to a topic of its own, check that, and return the events per second.
+
+    Args:
+        kafka: the broker.
+        conninfo: of the database.
+        stream: of messages.
+        batch_size: events per claim.
+        processes: of the relay.
+
+    Raises:
+        BenchmarkFailed: not all of it was delivered, or something else was.
+    """
+    with kafka.filled([stream]):
+        seconds = drain(
+            conninfo, kafka.bootstrap, stream, batch_size=batch_size, processes=processes
+        )
+    return rate(len(stream), seconds)
 
 
 def drain(

@@ -115,7 +115,8 @@ def refuses_late(start: Start) -> None:
 
 
 def leaves_a_stray(start: Start) -> None:
-    os.system("setsid sleep 90 &")
+    # When this returns, it has left the group of its host, and is not ended with that.
+    subprocess.Popen(["sleep", "90"], start_new_session=True, close_fds=False)
 
 
 def leaves_a_stray_with_pipes(start: Start) -> None:

@@ -6,7 +6,6 @@ measured then is what a relay makes of a log that holds them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -47,7 +46,7 @@ class _Rows(Stream):
 
         def text(value: str) -> Any:
             before, *after = value.split(_NUMBER)
-            number = functions.lpad(functions.col("ordinal").cast("string"), 12, "0")
+            number = functions.substring_index("event_id", "-", -1)
             parts = [functions.lit(before)]
             for part in after:
                 parts += [number, functions.lit(part)]
@@ -108,7 +107,6 @@ def write_ended_instances(
         created_at=_BEGAN,
         ordering_key=start.ordering_key,
     )
-    rows: Mapping[NewEvent, str | None] = {start: None, called.row(): outcome, closed: None}
-    for row, ended_with in rows.items():
+    for row, ended_with in ((start, None), (called.row(), outcome), (closed, None)):
         stream = _Rows(name=row.event_id.removesuffix(f"-{_NUMBER}"), count=count, row=row)
         write_history(outbox, stream, now=now, outcome=ended_with)

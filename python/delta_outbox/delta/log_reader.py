@@ -66,7 +66,8 @@ class Added:
 class LogReader:
     """Reads the logs of a Spark.
 
-    Where maintenance has removed what is needed of the past, each method raises `ChangeFeedGone`.
+    Where maintenance has removed what is needed of the past, each method but `few_added` raises
+    `ChangeFeedGone`.
 
     Args:
         spark: the session to ask.
@@ -115,6 +116,25 @@ class LogReader:
             return Added(rows=self._from_feed(log, after, end, columns), to=end)
 
         return self._ask(log, after, to, by_files, by_feed, most=most)
+
+    def few_added(
+        self, log: str, *, after: int, to: int, columns: Sequence[str], most: int
+    ) -> pa.Table | None:
+        """Return all rows that were added; None if they are more than so many, or cannot be read
+        any more. Whoever follows a log in memory asks for everything anew then.
+
+        Args:
+            log: its full name.
+            after: version, not included.
+            to: version, included; later than the other.
+            columns: as `added` takes them.
+            most: rows.
+        """
+        try:
+            found = self.added(log, after=after, to=to, columns=columns, most=most)
+        except ChangeFeedGone:
+            return None
+        return None if found is None or found.to < to else found.rows
 
     def counts(self, log: str, *, after: int, to: int) -> Mapping[int, int]:
         """Return how many rows each commit has added, in order.

@@ -20,7 +20,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_outbox.core.errors import ChangeFeedGone
 from delta_outbox.core.hashing import in_parts
 from delta_outbox.core.horizon import Range, days_condition
 from delta_outbox.core.literals import text_literal
@@ -222,19 +221,16 @@ class IdIndex:
         if version is not None:
             commits = [commit for commit in commits if commit.version <= version]
         if commits:
-            try:
-                new = self._reader.added(
-                    self._events,
-                    after=self._at.version,
-                    to=commits[-1].version,
-                    columns=("event_id",),
-                    most=MOST_NEW,
-                )
-            except ChangeFeedGone:
+            new = self._reader.few_added(
+                self._events,
+                after=self._at.version,
+                to=commits[-1].version,
+                columns=("event_id",),
+                most=MOST_NEW,
+            )
+            if new is None:
                 return False
-            if new is None or new.to < commits[-1].version:
-                return False
-            self._ids.add(_numbers_of(new.rows["event_id"]))
+            self._ids.add(_numbers_of(new["event_id"]))
             self._at = commits[-1]
         return len(self._ids) <= MOST_IDS
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -101,7 +101,7 @@ class Commands:
         kinds = {*named["kind"].unique().to_pylist()}
         try:
             count = self._append(lambda: self._replays(commands)) if "replay" in kinds else 0
-            count += self._apply_to_items(commands, named, latest=latest)
+            count += self._apply_to_items(commands, kinds, _items_of(named), latest=latest)
             count += self._release(commands) if "release" in kinds else 0
             count += self._end_killed_items() if "kill" in kinds else 0
         except LaneClosed:  # they wait for the next epoch
@@ -120,7 +120,9 @@ class Commands:
         """Append transitions, decided anew as often as an append is lost; returns how many."""
         return self._outbox.logs.append_until_won(rows(), rows)
 
-    def _apply_to_items(self, commands: str, named: pa.Table, *, latest: int) -> int:
+    def _apply_to_items(
+        self, commands: str, kinds: Set[str], ids: Sequence[str], *, latest: int
+    ) -> int:
         """Apply what people say of open items; returns how many transitions that took.
 
         What an extension has released is claimed anew first, where a process has died in between:
@@ -128,13 +130,10 @@ class Commands:
 
         Args:
             commands: what is to be applied.
-            named: kind and event_id of each.
+            kinds: of them.
+            ids: of the items that are answered or extended.
             latest: version of the command log, up to which they are.
         """
-        kinds = {*named["kind"].unique().to_pylist()}
-        of_items = pc.is_in(named["kind"].cast(pa.string()), value_set=pa.array([COMPLETE, EXTEND]))
-        # Hand-written rows may name nothing.
-        ids = named.filter(of_items)["event_id"].drop_null().unique().to_pylist()
         if not ids:
             return 0
         if EXTEND not in kinds:
@@ -153,33 +152,25 @@ class Commands:
 
     def _extensions(self, commands: str, ids: Sequence[str]) -> pa.Table:
         """Return the transitions that release the items which expire later."""
-        return extensions.release_rows(
-            self._selected(commands, ids, extensions.extended_select),
-            now=self._outbox.clock.now(),
-            policy_version=self._outbox.policies_in_force.version,
-        )
+        return self._decided(commands, ids, extensions.extended_select, extensions.release_rows)
 
     def _claims_anew(self, commands: str, ids: Sequence[str]) -> pa.Table:
         """Return the transitions that claim what extensions have released."""
-        return extensions.claim_rows(
-            self._selected(commands, ids, extensions.released_select),
-            now=self._outbox.clock.now(),
-            policy_version=self._outbox.policies_in_force.version,
-        )
+        return self._decided(commands, ids, extensions.released_select, extensions.claim_rows)
 
     def _completions(self, commands: str, ids: Sequence[str]) -> pa.Table:
         """Return the transitions of the completions that still hold, one per item."""
-        return completion_rows(
-            self._selected(commands, ids, completions_select),
-            now=self._outbox.clock.now(),
-            policy_version=self._outbox.policies_in_force.version,
-        )
+        return self._decided(commands, ids, completions_select, completion_rows)
 
-    def _selected(
-        self, commands: str, ids: Sequence[str], select: Callable[[str, str], str]
+    def _decided(
+        self,
+        commands: str,
+        ids: Sequence[str],
+        select: Callable[[str, str], str],
+        rows: Callable[..., pa.Table],
     ) -> pa.Table:
-        """Return what is selected of items and the commands about them. People answer all the time,
-        so no refresh is made for that.
+        """Return the transitions that commands about items come to. People answer all the time, so
+        no refresh is made for that.
 
         The position moves to the end of the log before it is asked where the items stand: what is
         appended after it makes an append lose, never wrong.
@@ -188,6 +179,7 @@ class Commands:
             commands: a relation with rows of the command log.
             ids: of the items that they name.
             select: returns SQL about commands and where items stand.
+            rows: makes transitions of what is selected.
         """
         from pyspark.sql import functions as sf
 
@@ -197,7 +189,11 @@ class Commands:
             lambda every: every.where(sf.col("event_id").isin(ids)), planned_by=outbox.worker_id
         )
         frame_of(outbox.spark, items).createOrReplaceTempView(_ITEMS)
-        return outbox.spark.sql(select(commands, _ITEMS)).toArrow()
+        return rows(
+            outbox.spark.sql(select(commands, _ITEMS)).toArrow(),
+            now=outbox.clock.now(),
+            policy_version=outbox.policies_in_force.version,
+        )
 
     def _catch_up(self) -> None:
         """Bring position and projection up to now: the position first, so that what is appended
@@ -293,6 +289,14 @@ class Commands:
             if claim["claim_id"] in asked and outbox.expired_claims.is_over(claim)
         ]
         return outbox.expired_claims.expire(read_view, over, asked=asked)
+
+
+def _items_of(named: pa.Table) -> Sequence[str]:
+    """Return the items that are answered or extended; hand-written rows may name nothing."""
+    kinds = named["kind"].cast(pa.string())
+    its = named.filter(pc.is_in(kinds, value_set=pa.array([COMPLETE, EXTEND])))
+    ids: Sequence[str] = its["event_id"].drop_null().unique().to_pylist()
+    return ids
 
 
 def _argument(text: str | None, name: str) -> str | None:

@@ -46,7 +46,7 @@ def completions_select(commands: str, state: str) -> str:
 
     Args:
         commands: a relation with rows of the command log and their _commit_version.
-        state: the projection.
+        state: a relation with the columns of the projection: where the items stand.
     """
     return (
         "select * except (turn, kind, deadline, requested_at, _commit_version) from ("

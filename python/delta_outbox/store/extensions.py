@@ -81,7 +81,7 @@ def extended_select(commands: str, state: str) -> str:
 
     Args:
         commands: a relation with rows of the command log.
-        state: the projection.
+        state: a relation with the columns of the projection: where the items stand.
     """
     until = end_after("c")
     return (
@@ -99,7 +99,7 @@ def released_select(commands: str, state: str) -> str:
 
     Args:
         commands: a relation with rows of the command log.
-        state: the projection.
+        state: a relation with the columns of the projection: where the items stand.
     """
     return (
         f"select {_COLUMNS}, s.available_at as lease_expires_at, "

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_outbox.core.errors import ChangeFeedGone
 from delta_outbox.core.literals import instant_literal, listed, text_literal
 from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.delta.files.event_files import VERSION
@@ -127,17 +126,14 @@ class DueItems:
         """Return the items that commits have added, None if they are too many or cannot be read."""
         columns = ("event_type", "event_id", VERSION)
         events = self._outbox.tables.events
-        try:
-            found = self._reader.added(
-                events, after=after, to=version, columns=columns, most=MOST_READ
-            )
-        except ChangeFeedGone:
+        rows = self._reader.few_added(
+            events, after=after, to=version, columns=columns, most=MOST_READ
+        )
+        if rows is None:
             return None
-        if found is None or found.to < version:
-            return None
-        kinds = found.rows["event_type"].cast(pa.string())
-        rows = found.rows.filter(pc.is_in(kinds, value_set=pa.array(sorted(types), pa.string())))
-        return [(row["event_id"], row[VERSION]) for row in rows.to_pylist()]
+        kinds = rows["event_type"].cast(pa.string())
+        its = rows.filter(pc.is_in(kinds, value_set=pa.array(sorted(types), pa.string())))
+        return [(row["event_id"], row[VERSION]) for row in its.to_pylist()]
 
     def _learn(self, items: Iterable[Waiting]) -> None:
         for one in items:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_outbox.core.errors import BadSettings, ChangeFeedGone, OutboxError
+from delta_outbox.core.errors import BadSettings, OutboxError
 from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.delta.log_reader import LogReader
 from delta_outbox.lifecycle.states import Reason, State
@@ -194,9 +194,8 @@ class ItemDeliveries:
         self._reader = TaskReader(outbox.spark, outbox.tables, clock=outbox.clock)
         self._known: Mapping[Place, TaskEvent] = {}
         self._log_reader = LogReader(outbox.spark)
-        self._open: dict[
-            str, Delivery
-        ] = {}  # items that were open, and of which nothing came since
+        # Items that were open, and of which nothing came since.
+        self._open: dict[str, Delivery] = {}
         self._versions: Mapping[str, int] = {}  # of the logs, up to which that is known
 
     @cached_property
@@ -234,6 +233,8 @@ class ItemDeliveries:
         Args:
             ids: task identifiers.
         """
+        if not ids:
+            return {}
         self._follow()
         known = {task_id: self._open[task_id] for task_id in ids if task_id in self._open}
         unknown = [task_id for task_id in ids if task_id not in known]
@@ -281,30 +282,26 @@ class ItemDeliveries:
             if latest[log] == before[log]:
                 continue
             columns = ("event_id", "kind") if log == "commands" else ("event_id",)
-            try:
-                added = self._log_reader.added(
-                    tables[f"outbox_{log}"],
-                    after=before[log],
-                    to=latest[log],
-                    columns=columns,
-                    most=MOST_READ,
-                )
-            except ChangeFeedGone:
+            rows = self._log_reader.few_added(
+                tables[f"outbox_{log}"],
+                after=before[log],
+                to=latest[log],
+                columns=columns,
+                most=MOST_READ,
+            )
+            if rows is None:
                 return None
-            if added is None or added.to < latest[log]:
-                return None
-            ids = added.rows["event_id"].cast(pa.string())
+            ids = rows["event_id"].cast(pa.string())
             is_named = pc.is_in(ids, value_set=pa.array(names, pa.string()))
             # An answer changes nothing before it is applied, which is a transition.
             moved |= {
                 one["event_id"]
-                for one in added.rows.filter(is_named).to_pylist()
+                for one in rows.filter(is_named).to_pylist()
                 if one.get("kind") not in OF_ITEMS
             }
         return moved
 
     def _standing(self, condition: str, limit: int | None) -> Sequence[Mapping[str, Any]]:
-
         def narrow(everything: DataFrame) -> DataFrame:
             found = everything.where(condition).select(*_STANDING)
             if limit is None:

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.core.arrow import days_of
-from delta_outbox.core.errors import ChangeFeedGone
 from delta_outbox.core.horizon import Range, day_ranges, days_condition, first_day
 from delta_outbox.core.reserved_names import RESERVED, reserved
 from delta_outbox.core.tables import Tables
@@ -208,19 +207,15 @@ class KnownRows:
         """Read what was appended since, and say whether that was possible."""
         if version <= self._at:
             return True
-        try:
-            found = self._reader.added(
-                self._tables.events,
-                after=self._at,
-                to=version,
-                columns=("event_id", "event_type", "ordering_key"),
-                most=MOST_NEW,
-            )
-        except ChangeFeedGone:
+        rows = self._reader.few_added(
+            self._tables.events,
+            after=self._at,
+            to=version,
+            columns=("event_id", "event_type", "ordering_key"),
+            most=MOST_NEW,
+        )
+        if rows is None or self._numbers is None:
             return False
-        if found is None or found.to < version or self._numbers is None:
-            return False
-        rows = found.rows
         tasks = rows.filter(pc.starts_with(rows["event_type"].cast(pa.string()), RESERVED))
         ends = rows.filter(pc.starts_with(rows["event_id"].cast(pa.string()), RESERVED))
         texts = [

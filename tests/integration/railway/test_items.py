@@ -121,6 +121,12 @@ class Passing(ManualClock):
         return super().now()
 
 
+def planning_of(outbox: Outbox) -> Planning:
+    """Return what plans the work of a relay."""
+    heart = Heartbeat(outbox.spark, outbox.tables, relay_id=outbox.worker_id, clock=outbox.clock)
+    return Planning(outbox, heart, batch_size=10, isolation=Isolation(outbox))
+
+
 def poll(planning: Planning) -> None:
     """Poll as a relay does."""
     planning.poll(alive=set(), ahead=10, takes_over=True)
@@ -133,8 +139,7 @@ def test_an_answer_in_time_wins_over_the_end_of_its_item(store: Store) -> None:
     claimed(store, "late-1", "late-2")
     clock = Passing(END - timedelta(seconds=2))
     outbox = store.outbox(Path(), clock=clock)
-    heart = Heartbeat(outbox.spark, outbox.tables, relay_id=outbox.worker_id, clock=clock)
-    planning = Planning(outbox, heart, batch_size=10, isolation=Isolation(outbox))
+    planning = planning_of(outbox)
 
     def poll_anew() -> None:
         planning.forget()
@@ -294,8 +299,7 @@ def planned(store: Store, request: pytest.FixtureRequest) -> Iterator[tuple[Outb
     claimed(store, f"item-{name}")
     store.insert((f"plain-{name}", "order.created", "{}"))
     outbox = store.outbox(Path())
-    heart = Heartbeat(outbox.spark, outbox.tables, relay_id=outbox.worker_id, clock=outbox.clock)
-    planning = Planning(outbox, heart, batch_size=10, isolation=Isolation(outbox))
+    planning = planning_of(outbox)
     planning.start()
     poll(planning)
     assert [f"plain-{name}"] == in_window(planning)
@@ -360,8 +364,7 @@ def test_an_answer_shortens_no_lease(store: Store) -> None:
     store.insert(("plain-quiet", "order.created", "{}"))
     clock = ManualClock(datetime.now(UTC) + timedelta(minutes=1))
     outbox, other = (store.outbox(Path(), clock=clock) for _ in range(2))
-    heart = Heartbeat(outbox.spark, outbox.tables, relay_id=outbox.worker_id, clock=clock)
-    planning = Planning(outbox, heart, batch_size=10, isolation=Isolation(outbox))
+    planning = planning_of(outbox)
     poll(planning)
     clock.sleep(60)  # a lease is 30 seconds
     claims = []

@@ -74,6 +74,17 @@ def write_served(home: Home, served: Served) -> None:
     draft.replace(home.served_file)
 
 
+def remove_served(home: Home, served: Served) -> None:
+    """Remove what says where a server is, which ends now.
+
+    Args:
+        home: the home. Another one may lie at its place by now, with a server of its own.
+        served: the server.
+    """
+    if read_served(home) == served:
+        home.served_file.unlink(missing_ok=True)
+
+
 def read_served(home: Home) -> Served | None:
     """Return what a home's file says, None if there is none or it makes no sense.
 

@@ -20,7 +20,7 @@ from delta_outbox.core.errors import OutboxError
 from delta_outbox.runtime.home import Home
 from delta_outbox.runtime.jvm import process_of
 from delta_outbox.runtime.questions import Answer, answering
-from delta_outbox.runtime.served_home import Served, write_served
+from delta_outbox.runtime.served_home import Served, remove_served, write_served
 from delta_outbox.runtime.session import local_session, stop_session
 from delta_outbox.runtime.spark_settings import served_settings
 
@@ -121,7 +121,7 @@ def serving(
             try:
                 yield Server(served=served, process=process_of(_gateway()))
             finally:
-                home.served_file.unlink(missing_ok=True)
+                remove_served(home, served)
     finally:
         stop_session()
         home.lock.release()

@@ -20,6 +20,7 @@ from delta_outbox.runtime.served_home import (
     find_served,
     read_served,
     remote_address,
+    remove_served,
     write_served,
 )
 
@@ -114,6 +115,16 @@ def test_running_server_is_found(home: Home, monkeypatch: pytest.MonkeyPatch) ->
         assert served(home).url == remote_address(found)
         monkeypatch.setenv("SPARK_REMOTE", "sc://elsewhere")
         assert "sc://elsewhere" == remote_address(found)
+
+
+def test_a_server_removes_its_own_file_alone(home: Home) -> None:
+    """A server whose home was removed, and made anew with another server, leaves that one alone."""
+    ours, other = served(home), served(home, pid=os.getpid() + 1)
+    write_served(home, other)
+    remove_served(home, ours)
+    assert other == read_served(home)
+    remove_served(home, other)
+    assert not home.served_file.exists()
 
 
 def test_killed_server_is_not_believed(home: Home) -> None:

@@ -2,6 +2,7 @@
 
 - apply_commands: replays, releases, completions and extensions become transitions, pauses a
   numbered write
+- command_arguments: what commands say, which anybody may have written by hand
 - completions: answers to items that wait for a person become their endings
 - destination_states: which destinations are paused, and whose circuit breaker is open
 - epochs: how many lanes there are, and the two plans by which that changes

@@ -10,7 +10,6 @@ an item that waits for a person ends here, for nobody works on it.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Sequence, Set
 from typing import TYPE_CHECKING, Any, Final
@@ -27,6 +26,7 @@ from delta_outbox.delta.numbered_writes import NumberedWrites
 from delta_outbox.lifecycle.claims import OPEN_ITEM
 from delta_outbox.lifecycle.states import TERMINAL_STATES, Reason, State
 from delta_outbox.store import extensions
+from delta_outbox.store.command_arguments import arguments_of
 from delta_outbox.store.completions import KIND as COMPLETE
 from delta_outbox.store.completions import completion_rows, completions_select
 from delta_outbox.store.extensions import KIND as EXTEND
@@ -275,7 +275,7 @@ class Commands:
             "order by _commit_version, command_id"
         ).collect()
         for row in rows:
-            claim_id = _argument(row["arguments"], "claim_id")
+            claim_id = _text_of(row["arguments"], "claim_id")
             if claim_id is not None:
                 who = {"actor": row["actor"], "command_id": row["command_id"]}
                 asked.setdefault(claim_id, who)
@@ -299,10 +299,7 @@ def _items_of(named: pa.Table) -> Sequence[str]:
     return ids
 
 
-def _argument(text: str | None, name: str) -> str | None:
-    """Return an argument of a command; hand-written rows may hold anything."""
-    try:
-        found = json.loads(text or "{}")
-    except ValueError:
-        return None
-    return str(found[name]) if isinstance(found, dict) and found.get(name) else None
+def _text_of(arguments: str | None, name: str) -> str | None:
+    """Return an argument of a command as text, None if there is none."""
+    found = arguments_of(arguments).get(name)
+    return str(found) if found else None

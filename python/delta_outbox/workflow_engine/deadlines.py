@@ -6,7 +6,6 @@ when the claim of `todo` ends: see store/extensions.py.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -20,6 +19,7 @@ from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.core.tables import Tables
 from delta_outbox.delta.commit_history import CommitHistory
 from delta_outbox.delta.log_reader import LogReader
+from delta_outbox.store.command_arguments import arguments_of, instant_in
 from delta_outbox.store.extensions import KIND, end_after
 from delta_outbox.workflow_engine.derivation.events import TaskEvent
 
@@ -87,7 +87,11 @@ class Deadlines:
             self._read(newest.version)
         else:
             self._learn(
-                (row["event_id"], row["arrival"], end_of(row["arguments"]))
+                (
+                    row["event_id"],
+                    row["arrival"],
+                    instant_in(arguments_of(row["arguments"]), "until"),
+                )
                 for row in found.rows.to_pylist()
                 if row["kind"] == KIND and row["destination"] != TO_DO
             )
@@ -108,18 +112,3 @@ class Deadlines:
             place = event_id, arrival
             if until is not None and until > self._until.get(place, until - until.resolution):
                 self._until[place] = until
-
-
-def end_of(arguments: str | None) -> datetime | None:
-    """Return when a task expires by its extension; None where somebody has written anything else
-    by hand.
-
-    Args:
-        arguments: of the command, as JSON.
-    """
-    try:
-        body = json.loads(arguments or "{}")
-        found = datetime.fromisoformat(body["until"])
-    except (ValueError, TypeError, KeyError):
-        return None
-    return found if found.utcoffset() is not None else None

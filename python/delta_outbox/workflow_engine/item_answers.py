@@ -7,7 +7,6 @@ learns at once whether it was this one, whoever applies it.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -17,6 +16,7 @@ from delta_outbox.core.errors import OutboxError, WrongUsage
 from delta_outbox.core.literals import instant_literal, text_literal
 from delta_outbox.lifecycle.states import Reason, State
 from delta_outbox.operations.argument_rules import MAX_ACTOR, MAX_TEXT, Arguments
+from delta_outbox.store.command_arguments import arguments_of
 from delta_outbox.store.completions import KIND, completion_arguments
 from delta_outbox.store.extensions import KIND as EXTEND
 from delta_outbox.store.extensions import deadline_at_its_place
@@ -462,11 +462,8 @@ def _why_over(found: Delivery, now: datetime) -> str:
 
 def _answer(row: Mapping[str, Any]) -> Answer | None:
     """Return what a command says; hand-written rows may hold anything."""
-    try:
-        body = json.loads(row["arguments"] or "{}")
-    except ValueError:
-        return None
-    if not isinstance(body, dict) or not isinstance(body.get("outcome"), str):
+    body = arguments_of(row["arguments"])
+    if not isinstance(body.get("outcome"), str):
         return None
     return Answer(
         command_id=row["command_id"],

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.core.instants import iso_text
 from delta_outbox.lifecycle.states import Reason
 from delta_outbox.store.apply_commands import ASSIGN
+from delta_outbox.store.command_arguments import arguments_of, instant_in
 from delta_outbox.store.completions import KIND as COMPLETE
 from delta_outbox.store.extensions import KIND as EXTEND
 
@@ -80,9 +79,9 @@ def history(found: Delivery, commands: Iterable[Row], winner: Answer | None) -> 
 
 def _changes(row: Row) -> Iterator[Happening]:
     """Yield what an extension or an assignment has changed; hand-written rows may hold anything."""
-    arguments = _arguments(row)
+    arguments = arguments_of(row["arguments"])
     if row["kind"] == EXTEND:
-        until, expired_at = _instant(arguments.get("until")), _instant(arguments.get("from"))
+        until, expired_at = instant_in(arguments, "until"), instant_in(arguments, "from")
         if until is not None and expired_at is not None and row["requested_at"] <= expired_at:
             yield _happening(row, "extended", until=iso_text(until))
     if row["kind"] != ASSIGN or not isinstance(to := arguments.get("to"), str):
@@ -104,19 +103,3 @@ def _ending(found: Delivery) -> Iterator[Happening]:
 
 def _happening(row: Row, what: str, **told: str) -> Happening:
     return Happening(at=iso_text(row["requested_at"]), what=what, by=row["actor"], **told)
-
-
-def _arguments(row: Row) -> Mapping[str, Any]:
-    try:
-        found = json.loads(row["arguments"] or "{}")
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _instant(text: object) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(str(text))
-    except ValueError:
-        return None
-    return found if found.tzinfo is not None else None

@@ -14,6 +14,7 @@ from delta_outbox.core.errors import OutboxError, WrongUsage
 from delta_outbox.operations.argument_rules import Arguments
 from delta_outbox.railway.identifiers import Template
 from delta_outbox.railway.routing import LeadsNowhere, Place, Routing
+from delta_outbox.store.command_arguments import arguments_of
 from delta_outbox.workflow_engine.derivation.events import TaskEvent
 from delta_outbox.workflow_engine.derivation.moves import OtherVersion, moved
 from delta_outbox.workflow_engine.derivation.plans import Plan
@@ -217,7 +218,7 @@ def _judged(
         )
         return found | {"refusal": why}
     task_id = routing.task_id(place, task.instance, after.fields)
-    arguments = {**json.loads(row["arguments"] or "{}"), "to": {"plan": plan.number, "task": to}}
+    arguments = {**arguments_of(row["arguments"]), "to": {"plan": plan.number, "task": to}}
     return found | {"to_task_id": task_id, "arguments": json.dumps(arguments)}
 
 

@@ -13,7 +13,6 @@ from tests.unit.macro_namespace import Macros
 
 from delta_outbox.core.errors import WrongUsage
 from delta_outbox.core.instants import micros
-from delta_outbox.workflow_engine.deadlines import end_of
 from delta_outbox.workflow_engine.task_requests import command_of, task_request
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -156,10 +155,3 @@ def test_operations_of_dbt_name_every_argument(name: str, arguments: dict[str, A
     """What an operation does not take is none for the rules, and not what breaks one."""
     operations = Operations("operations", "requests", "policies")
     getattr(operations, name)(workflow="orders", **WHO, **arguments)
-
-
-def test_an_extension_by_hand_is_read_or_passed_over() -> None:
-    """What is no instant with an offset moves no deadline."""
-    assert NOON == end_of('{"from": "x", "until": "2026-11-01T12:00:00.000000Z"}')
-    strange = [None, "", "{}", "[]", "1", '{"until": 7}', '{"until": "2026-11-01T12:00:00"}', "{"]
-    assert [None] * len(strange) == [end_of(one) for one in strange]

@@ -1,0 +1,36 @@
+"""The arguments of commands, which anybody may have written by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+
+def arguments_of(text: str | None) -> Mapping[str, Any]:
+    """Return the arguments of a command; none where the text is no JSON object, or one that is
+    nested deeper than can be read.
+
+    Args:
+        text: as the command log has it.
+    """
+    try:
+        found = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def instant_in(arguments: Mapping[str, Any], name: str) -> datetime | None:
+    """Return an instant with an offset that arguments name; None if they name none.
+
+    Args:
+        arguments: of a command.
+        name: of the argument, ISO 8601.
+    """
+    try:
+        found = datetime.fromisoformat(str(arguments.get(name)))
+    except ValueError:
+        return None
+    return found if found.utcoffset() is not None else None

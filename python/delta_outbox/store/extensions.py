@@ -11,8 +11,9 @@ Tasks that are no items have no claim that says when they expire: see workflow_e
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +24,8 @@ from delta_outbox.lifecycle.states import Reason, State
 
 KIND: Final = "extend"
 _INSTANT: Final = pa.timestamp("us", tz="UTC")
+
+OPEN_UNTIL: Final = ("state", "reason", "claimed_by", "lease_expires_at", "available_at")
 
 _COLUMNS: Final = (
     "s.event_id, s.arrival, s.destination, s.lifecycle, s.ordering_key, s.attempts as attempt, "
@@ -110,6 +113,20 @@ def released_select(commands: str, state: str) -> str:
         f"and s.destination = '{TO_DO}' and {asked_in_time('c')} "
         f"and s.available_at = {end_after('c')} group by all"
     )
+
+
+def open_until(row: Mapping[str, Any]) -> datetime | None:
+    """Return until when somebody may answer an item; None if it is not open, or never was.
+
+    Args:
+        row: of the projection, with the columns `OPEN_UNTIL`.
+    """
+    until: datetime | None = None
+    if row["state"] == State.CLAIMED and row["claimed_by"] == TO_DO:
+        until = row["lease_expires_at"]
+    elif row["state"] == State.PENDING and row["reason"] == Reason.RELEASED:
+        until = row["available_at"]  # an extension has ended its claim, to make it anew
+    return until
 
 
 def release_rows(found: pa.Table, *, now: datetime, policy_version: str) -> pa.Table:

@@ -34,7 +34,12 @@ from delta_outbox.delta.log_writer import ATTEMPTS, COMMITS_LOOKED_AT, LogWriter
 from delta_outbox.delta.numbered_writes import NumberedWrite
 from delta_outbox.workflow_engine.derivation.events import NewEvent
 from delta_outbox.workflow_engine.derivation.follow_ups import Derived, admit, derive
-from delta_outbox.workflow_engine.derivation.item_events import DueMark, told_of_due, told_of_new
+from delta_outbox.workflow_engine.derivation.item_events import (
+    DueMark,
+    due_by,
+    told_of_due,
+    told_of_new,
+)
 from delta_outbox.workflow_engine.due_items import DueItems
 from delta_outbox.workflow_engine.item_links import Links
 from delta_outbox.workflow_engine.known_rows import KnownRows
@@ -178,12 +183,12 @@ class DerivedEvents:
         told, due = self._due.after(
             before.told,
             before.told if last is None else WriteRange.of(last).told,
-            now=now,
+            now=due_by(now),
             types=self._versions.becoming_due(workflows.number),
             seen=seen[0],
         )
         is_read = transitions.after >= transitions.to and events.after >= events.to
-        if is_read and not due and told.has_passed(now):
+        if is_read and not due and told.has_passed(due_by(now)):
             return None
         types = self._versions.starting(workflows.number)
         part, starts = self._reader.new_starts(events, types)
@@ -227,6 +232,7 @@ class DerivedEvents:
         """Return what is to be written; whoever reads the same range finds the same."""
         starts = self._reader.starts(read, self._versions.starting(read.workflows))
         ended = self._reader.ended(read)
+        self._due.forget(one.task.task_id for one in ended)
         due = self._reader.due(read)
         of_tasks = {plan for one in ended for plan in one.plans}
         of_tasks |= {one.plan for one in due.values()}

@@ -16,16 +16,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.core.literals import instant_literal, listed, text_literal
-from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.delta.files.event_files import VERSION
 from delta_outbox.delta.frames import frame_of
 from delta_outbox.delta.log_reader import LogReader
-from delta_outbox.lifecycle.states import OPEN_STATES, State
+from delta_outbox.lifecycle.states import OPEN_STATES
 from delta_outbox.projection.projection import Projection
 from delta_outbox.runtime.session import end_own_session, own_session
 from delta_outbox.store.completions import KIND as COMPLETE
 from delta_outbox.store.completions import completions_select
 from delta_outbox.store.extensions import KIND as EXTEND
+from delta_outbox.store.extensions import OPEN_UNTIL, open_until
 from delta_outbox.workflow_engine.derivation.item_events import DueItem, DueMark
 from delta_outbox.workflow_engine.task_reader import TaskReader, literals
 from delta_outbox.workflow_engine.write_range import MOST_NEWS
@@ -40,8 +40,7 @@ MOST_READ: Final = 100_000  # events whose types are read at once
 _ITEMS: Final = "outbox_due_items"
 _OPEN: Final = (
     *("event_id", "arrival", "destination", "lifecycle", "ordering_key", "attempts"),
-    *("publish_attempts", "crashes", "suspect", "claim_id", "claimed_by", "state"),
-    "lease_expires_at",
+    *("publish_attempts", "crashes", "suspect", "claim_id", *OPEN_UNTIL),
 )
 
 Waiting = tuple[datetime, str, int]  # when an item is due, its identifier, its arrival
@@ -75,7 +74,7 @@ class DueItems:
         Args:
             mark: how far they were told, or found to be over.
             written: how far they were by the last plan; another process may have gone no further.
-            now: the moment.
+            now: the instant up to which they are told.
             types: event types of the items that become due at all.
             seen: version of the event log up to which all is known that was planned.
         """
@@ -93,6 +92,15 @@ class DueItems:
             found = found[:MOST_NEWS]
             goal = DueMark(at=found[-1][0], through=found[-1][1])
         return goal, self._open(found)
+
+    def forget(self, ended: Iterable[str]) -> None:
+        """Ask no more about items that have ended: most of them do before they are due.
+
+        Args:
+            ended: identifiers of tasks, items or not.
+        """
+        if gone := frozenset(ended):
+            self._waiting = [one for one in self._waiting if one[1] not in gone]
 
     def close(self) -> None:
         """End its sessions."""
@@ -193,7 +201,7 @@ class DueItems:
             DueItem(
                 task_id=task_id,
                 arrival=arrival,
-                expires_at=_held_until(its_open[task_id, arrival]),
+                expires_at=open_until(its_open[task_id, arrival]),
                 assigned_to=holders.get((task_id, arrival)),
             )
             for _, task_id, arrival in found
@@ -246,10 +254,3 @@ def _is_behind(mark: DueMark) -> str:
     if mark.through is None:
         return f"due_at > {at}"
     return f"(due_at > {at} or due_at = {at} and event_id > {text_literal(mark.through)})"
-
-
-def _held_until(row: dict[str, Any]) -> datetime | None:
-    """Return when the claim of an item ends; None if nobody has claimed it for people yet."""
-    is_held = row["state"] == State.CLAIMED and row["claimed_by"] == TO_DO
-    until: datetime | None = row["lease_expires_at"] if is_held else None
-    return until

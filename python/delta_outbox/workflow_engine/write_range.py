@@ -10,7 +10,7 @@ from typing import Any, Final
 from delta_outbox.core.byte_bounds import AT_ONCE
 from delta_outbox.core.instants import iso_text
 from delta_outbox.delta.numbered_writes import NumberedWrite
-from delta_outbox.workflow_engine.derivation.item_events import DueItem, DueMark
+from delta_outbox.workflow_engine.derivation.item_events import DueItem, DueMark, due_by
 
 MOST_NEWS: Final = 1_000  # start events of one write, and endings of tasks
 MOST_BYTES: Final = AT_ONCE  # of either; one alone may have more
@@ -116,8 +116,8 @@ class WriteRange:
 
     @property
     def has_told_all(self) -> bool:
-        """Say whether all items that were due when it was planned have been told to be."""
-        return self.told.has_passed(self.at)
+        """Say whether all items have been told to be due that were to be when it was planned."""
+        return self.told.has_passed(due_by(self.at))
 
     def as_plan(self) -> dict[str, Any]:
         """Return it as JSON, but for the instant, which the numbered write has."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -15,7 +15,12 @@ from hypothesis import strategies as st
 from tests.unit.workflow_engine.derived_log import NOW
 
 from delta_outbox.workflow_engine import due_items
-from delta_outbox.workflow_engine.derivation.item_events import DueItem, DueMark
+from delta_outbox.workflow_engine.derivation.item_events import (
+    DUE_EVERY,
+    DueItem,
+    DueMark,
+    due_by,
+)
 from delta_outbox.workflow_engine.due_items import DueItems, Waiting
 
 MINUTE = timedelta(minutes=1)
@@ -96,6 +101,10 @@ class Writer:
         self._known = Known(log)
         self._number, self._passed = 0, DueMark(at=NOW)
 
+    def forget(self, task_id: str) -> None:
+        """Learn that an item has ended."""
+        self._known.forget([task_id])
+
     def step(self, now: datetime, opens: Sequence[datetime], *, loses: bool) -> bool:
         """Take a step; say whether there is more to tell at once.
 
@@ -168,7 +177,9 @@ def test_every_item_is_told_once(played: list[Any], late: int, held: int) -> Non
             if what == "restart":
                 writers[who] = Writer(log, lates[who])
             elif what == "end" and log.all:
-                log.over.add(log.all[who % len(log.all)][1])
+                _, ended, _ = log.all[who % len(log.all)]
+                log.over.add(ended)
+                writers[who].forget(ended)  # the other one finds out when it asks
             else:
                 writers[who].step(now, [now + one for one in opens], loses=what == "lose")
         now += 30 * MINUTE
@@ -200,6 +211,29 @@ def test_nothing_is_asked_before_an_item_is_due() -> None:
         assert ["a"] == [one.task_id for one in due]
         assert [] == known.after(mark, mark, now=NOW + MINUTE, types=[ITEM], seen=0)[1]
         assert 1 == read.call_count
+
+
+def test_nothing_is_asked_of_what_has_ended() -> None:
+    """Of an item whose ending was followed nobody asks whether it is open."""
+    log = Log(items=[[(NOW + MINUTE, "a", 0), (NOW + MINUTE, "b", 0)]])
+    known = Known(log)
+    mark = DueMark(at=NOW)
+    known.after(mark, mark, now=NOW, types=[ITEM], seen=0)
+    known.forget(["a", "start-of-another"])
+    with patch.object(known, "_open", wraps=known._open) as asked:
+        known.after(mark, mark, now=NOW + MINUTE, types=[ITEM], seen=0)
+    assert [["b"]] == [[one[1] for one in call.args[0]] for call in asked.call_args_list]
+
+
+@given(seconds=st.floats(0, 86_400), zone=st.sampled_from([0, 90]))
+def test_items_are_told_at_whole_multiples(seconds: float, zone: int) -> None:
+    """No item is told before it is due, and none later than `DUE_EVERY`; at whole multiples, so
+    that all processes tell at the same instants.
+    """
+    at = (NOW + timedelta(seconds=seconds)).astimezone(timezone(timedelta(minutes=zone)))
+    by = due_by(at)
+    assert by <= at < by + DUE_EVERY
+    assert 0 == by.timestamp() % DUE_EVERY.total_seconds()
 
 
 def test_a_clock_that_is_behind_takes_no_mark_back() -> None:

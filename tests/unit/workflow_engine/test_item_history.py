@@ -27,7 +27,6 @@ def delivery(**stands: Any) -> Delivery:
         "arrival": 2,
         "lifecycle": 1,
         "state": State.CLAIMED,
-        "is_held": True,
         "attempts": 1,
         "until": END,
         "reason": Reason.CLAIMED,
@@ -41,7 +40,7 @@ def over(reason: Reason, outcome: str | None, *, after: timedelta) -> Delivery:
     """Return where an item stands that has ended."""
     state = State.DEAD if reason == Reason.OPERATOR else State.PUBLISHED
     ended: dict[str, Any] = {"state": state, "reason": reason, "outcome": outcome}
-    return delivery(**ended, is_held=False, until=None, changed_at=NOW + after)
+    return delivery(**ended, until=None, changed_at=NOW + after)
 
 
 def command(kind: str, hours: float, by: str, **said: str) -> dict[str, Any]:
@@ -132,4 +131,4 @@ def test_what_was_written_by_hand_breaks_nothing() -> None:
         command("extend", 3, "x", **{"from": iso_text(bad), "until": iso_text(END)}),  # too late
     ]
     assert [("opened", None)] == told(delivery(), *odd, *extends)
-    assert [] == told(delivery(state=State.PENDING, is_held=False, attempts=0, until=None))
+    assert [] == told(delivery(state=State.PENDING, attempts=0, until=None))

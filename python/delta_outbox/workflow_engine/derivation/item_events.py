@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from delta_outbox.core.instants import iso_text
@@ -19,6 +19,8 @@ from delta_outbox.workflow_engine.derivation.plans import Plans
 
 OPENED: Final = "todo.opened"
 DUE: Final = "todo.due"
+# How often items are told to be due: to find those that are still open takes about a second.
+DUE_EVERY: Final = timedelta(seconds=10)
 
 Link = Callable[[str], str]
 """Returns the signed link to an item, from the slash behind the host on."""
@@ -94,6 +96,16 @@ class DueItem:
         """
         until = plan["expires_at"]
         return cls(**{**plan, "expires_at": until and datetime.fromisoformat(until)})
+
+
+def due_by(at: datetime) -> datetime:
+    """Return the instant up to which items are told to be due at a moment: a whole multiple of
+    `DUE_EVERY`.
+
+    Args:
+        at: the moment, in UTC.
+    """
+    return at - (at - datetime.min.replace(tzinfo=at.tzinfo)) % DUE_EVERY
 
 
 def told_of_new(

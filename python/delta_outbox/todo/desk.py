@@ -169,7 +169,7 @@ class Desk:
     async def items(
         self, person: Person, filters: ItemFilters, page: int = 1, size: int = PAGE
     ) -> ItemPage:
-        """Return a page of the open items that a person may answer; it is at most a second old.
+        """Return a page of the open items that a person may answer; it is some seconds old at most.
 
         Args:
             person: who asks.

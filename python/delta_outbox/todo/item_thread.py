@@ -12,12 +12,19 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final, Protocol, TypeVar
 
 from delta_outbox.core.errors import OutboxError, ServerUnreachable
 from delta_outbox.core.redaction import describe
 from delta_outbox.todo.keys import Key
-from delta_outbox.workflow_engine.item_answers import MOST_ANSWERS, Completion, GivenAnswer
+from delta_outbox.workflow_engine.item_answers import (
+    MOST_ANSWERS,
+    AnsweredAlready,
+    AnsweredTooLate,
+    Completion,
+    GivenAnswer,
+)
 from delta_outbox.workflow_engine.item_deliveries import WaitingItem
 from delta_outbox.workflow_engine.item_holds import HoldRequest
 from delta_outbox.workflow_engine.items import ItemType
@@ -27,10 +34,14 @@ logger = logging.getLogger(__name__)
 G = TypeVar("G")
 T = TypeVar("T")
 
-CACHE_SECONDS: Final = 1.0  # how old what is shown may be, beside the time that reading it takes
+# How long what was read is shown; or as long as reading it took, if that is longer, so that half of
+# the time is left for those who answer.
+CACHE_SECONDS: Final = 1.0
 MOST_QUEUED: Final = 10_000  # questions and answers that wait
 REOPEN_SECONDS: Final = 1.0  # between two attempts to reach the outbox
 MOST_LISTED: Final = 1000  # open items of one role, those that expire first
+_ALL_WAITING: Final = ("waiting", "")
+_ARE_OVER: Final = (AnsweredAlready, AnsweredTooLate)
 BY: Final = {"actor": "outbox todo serve", "reason": "answered at the To-Do server"}
 HELD: Final = "taken or given back at the To-Do server"
 
@@ -61,8 +72,8 @@ class ItemSource(Protocol):
     def show(self, task_id: str) -> Mapping[str, Any]:
         """Return one item."""
 
-    def waiting(self, *, role: str | None = None, limit: int = ...) -> Sequence[WaitingItem]:
-        """Return the items that are open."""
+    def waiting(self, *, limit: int = ...) -> Sequence[WaitingItem]:
+        """Return the items that are open, of each task so many at most."""
 
     def correlated(self, workflow: str, task: str, data: Mapping[str, Any]) -> str | None:
         """Return the identifier of the item that an answer is about, None if it is about none."""
@@ -120,7 +131,8 @@ class ItemThread:
         self._answers: deque[tuple[GivenAnswer, Future[Completion]]] = deque()
         self._holds: deque[tuple[HoldRequest, Future[str | None]]] = deque()
         self._questions: dict[tuple[str, str], list[Future[Any]]] = {}
-        self._known: dict[tuple[str, str], tuple[float, Any]] = {}
+        self._known: dict[tuple[str, str], tuple[float, Any]] = {}  # and until when it is shown
+        self._answered = frozenset[str]()  # items that a list may still have
         self._changed = threading.Condition()
         self._is_ending = False
         self._began: Future[None] = Future()
@@ -145,7 +157,8 @@ class ItemThread:
         self._thread.join()
 
     async def waiting(self, role: str) -> Sequence[WaitingItem]:
-        """Return the open items of a role, at most a second old.
+        """Return the open items of a role, some seconds old at most; none whose answers were given
+        here.
 
         Args:
             role: that may answer.
@@ -153,11 +166,12 @@ class ItemThread:
         Raises:
             NotInTime: the outbox has not answered in time.
         """
-        found: Sequence[WaitingItem] = await self._asked(("waiting", role))
-        return found
+        found: Sequence[WaitingItem] = await self._asked(_ALL_WAITING)
+        its = (one for one in found if role in one.roles and one.task_id not in self._answered)
+        return [*islice(its, MOST_LISTED)]
 
     async def shown(self, task_id: str) -> Mapping[str, Any]:
-        """Return an item, at most a second old.
+        """Return an item, some seconds old at most; not older than its last answer here.
 
         Args:
             task_id: the task identifier.
@@ -224,8 +238,8 @@ class ItemThread:
     async def _asked(self, question: tuple[str, str]) -> Any:
         future: Future[Any] = Future()
         with self._changed:
-            at, found = self._known.get(question, (float("-inf"), None))
-            if time.monotonic() - at <= CACHE_SECONDS:
+            until, found = self._known.get(question, (float("-inf"), None))
+            if time.monotonic() <= until:
                 return found
             self._check_room()
             self._questions.setdefault(question, []).append(future)
@@ -272,10 +286,14 @@ class ItemThread:
             is_over = not (self._answers or self._holds or self._questions)
         # Each kind is taken just before its turn: what is not begun outlives a lost outbox.
         if answers := self._begun(self._answers):
-            self._write(lambda given: items.complete_many(given, **BY), answers)
+            self._write(
+                lambda given: items.complete_many(given, **BY), answers, told=self._note_answers
+            )
             self._end(items)
         if holds := self._begun(self._holds):
-            self._write(lambda asked: items.hold_many(asked, reason=HELD), holds)
+            self._write(
+                lambda asked: items.hold_many(asked, reason=HELD), holds, told=self._note_holds
+            )
         with self._changed:
             question = next(iter(self._questions), None)
             asking = self._questions.pop(question) if question else []
@@ -293,30 +311,47 @@ class ItemThread:
         self,
         write: Callable[[Sequence[G]], Sequence[T | OutboxError]],
         begun: Sequence[tuple[G, Future[T]]],
+        *,
+        told: Callable[[Sequence[G], Sequence[T | OutboxError]], None],
     ) -> None:
+        asked = [given for given, _ in begun]
         try:
-            results = write([given for given, _ in begun])
+            results = write(asked)
         except Exception as error:
             if not isinstance(error, OutboxError) and len(begun) > 1:
                 # One of them may be the reason. What is on record is recognised as a repeat.
                 for pair in begun:
                     with contextlib.suppress(Exception):
-                        self._write(write, [pair])
+                        self._write(write, [pair], told=told)
                 return
+            with self._changed:
+                self._known.clear()
             for _, future in begun:
                 future.set_exception(_told(error))
             if _is_lost(error):
                 raise
             logger.error("writing_failed", extra={"error": describe(error)})
             return
-        finally:
-            with self._changed:
-                self._known.clear()  # who has answered sees the item gone
+        with self._changed:
+            told(asked, results)
         for (_, future), result in zip(begun, results, strict=True):
             if isinstance(result, OutboxError):
                 future.set_exception(result)
             else:
                 future.set_result(result)
+
+    def _note_answers(
+        self, given: Sequence[GivenAnswer], results: Sequence[Completion | OutboxError]
+    ) -> None:
+        """Show what has become of items to those who have answered them."""
+        for one, result in zip(given, results, strict=True):
+            self._known.pop(("show", one.task_id), None)
+            if not isinstance(result, OutboxError) or isinstance(result, _ARE_OVER):
+                self._answered |= {one.task_id}
+
+    def _note_holds(self, _: Sequence[HoldRequest], __: Sequence[str | OutboxError | None]) -> None:
+        """Show who holds items now."""
+        self._known.clear()
 
     def _end(self, items: ItemSource) -> None:
         """End what is answered, after whoever has answered was told: nobody waits for that. What
@@ -336,22 +371,22 @@ class ItemThread:
         if not waiting:
             return
         kind, name = question
-        at = time.monotonic()
+        began = time.monotonic()
         try:
-            found: Any = (
-                items.show(name) if kind == "show" else items.waiting(role=name, limit=MOST_LISTED)
-            )
+            found: Any = items.show(name) if kind == "show" else items.waiting(limit=MOST_LISTED)
         except Exception as error:
             for future in waiting:
                 future.set_exception(_told(error))
             if _is_lost(error):
                 raise
             return
+        now = time.monotonic()
+        until = now + max(CACHE_SECONDS, now - began)
         with self._changed:
-            fresh = {
-                one: kept for one, kept in self._known.items() if at - kept[0] <= CACHE_SECONDS
-            }
-            self._known = {**fresh, question: (at, found)}
+            fresh = {one: kept for one, kept in self._known.items() if now <= kept[0]}
+            self._known = {**fresh, question: (until, found)}
+            if question == _ALL_WAITING:
+                self._answered &= {one.task_id for one in found}
         for future in waiting:
             future.set_result(found)
 

@@ -20,6 +20,7 @@ from delta_outbox.delta.log_reader import LogReader
 from delta_outbox.lifecycle.states import Reason, State
 from delta_outbox.operations.command_log import append_commands
 from delta_outbox.store.apply_commands import OF_ITEMS
+from delta_outbox.store.extensions import OPEN_UNTIL, open_until
 from delta_outbox.workflow_engine.derivation.events import TaskEvent
 from delta_outbox.workflow_engine.item_decisions import ItemDecisions, NoSuchItem
 from delta_outbox.workflow_engine.task_reader import Place, TaskReader, literals
@@ -38,9 +39,10 @@ MOST_FOLLOWED: Final = 200  # commits
 MOST_READ: Final = 100_000  # rows
 
 _STANDING: Final = (
-    *("event_id", "arrival", "lifecycle", "state", "claimed_by", "attempts"),
-    *("lease_expires_at", "created_at", "reason", "outcome", "changed_at"),
+    *("event_id", "arrival", "lifecycle", "attempts", "created_at", "outcome", "changed_at"),
+    *OPEN_UNTIL,
 )
+_FIRST: Final = ("lease_expires_at", "created_at", "event_id")
 
 
 class UnknownItem(OutboxError):
@@ -119,9 +121,8 @@ class Delivery:
         arrival: position of its event in the log.
         lifecycle: number of its life.
         state: of its delivery.
-        is_held: by `todo`, for whoever answers.
         attempts: how often it was claimed.
-        until: when its claim ends; None where it is not held.
+        until: until when somebody may answer it; None if nobody may.
         reason: of its last transition.
         outcome: that it has ended with.
         changed_at: when its last transition happened.
@@ -131,7 +132,6 @@ class Delivery:
     arrival: int
     lifecycle: int
     state: State
-    is_held: bool
     attempts: int
     until: datetime | None
     reason: str | None
@@ -140,7 +140,7 @@ class Delivery:
 
     @property
     def expires_at(self) -> datetime | None:
-        """Return when it expires, None if never; while it is open, its claim says so."""
+        """Return when it expires, None if never; while it is open, its delivery says so."""
         return self.until or self.task.expires_at if self.task.expires_at else None
 
     @property
@@ -243,11 +243,11 @@ class ItemDeliveries:
         return {**known, **self._asked(f"event_id in ({literals(unknown)})")}
 
     def where(self, condition: str, *, limit: int | None = None) -> dict[str, Delivery]:
-        """Return the items whose deliveries fulfil a condition, or those of them that expire first.
+        """Return the items whose deliveries fulfil a condition.
 
         Args:
             condition: on their rows, as SQL.
-            limit: deliveries at most.
+            limit: only so many of each event type, those that expire first, in that order.
         """
         self._follow()
         return self._asked(condition, limit)
@@ -303,10 +303,12 @@ class ItemDeliveries:
 
     def _standing(self, condition: str, limit: int | None) -> Sequence[Mapping[str, Any]]:
         def narrow(everything: DataFrame) -> DataFrame:
-            found = everything.where(condition).select(*_STANDING)
+            found = everything.where(condition)
             if limit is None:
-                return found
-            return found.orderBy("lease_expires_at", "created_at", "event_id").limit(limit)
+                return found.select(*_STANDING)
+            place = f"row_number() over (partition by event_type order by {', '.join(_FIRST)})"
+            first = found.selectExpr("*", f"{place} as place").where(f"place <= {limit}")
+            return first.select(*_STANDING).orderBy(*_FIRST)
 
         outbox = self._outbox
         found = outbox.projection.standing(narrow, planned_by=outbox.worker_id)
@@ -361,15 +363,13 @@ class ItemDeliveries:
                 self.decisions.task(task)
             except NoSuchItem:
                 continue
-            is_held = row["state"] == State.CLAIMED and row["claimed_by"] == TO_DO
             found[task.task_id] = Delivery(
                 task=task,
                 arrival=row["arrival"],
                 lifecycle=row["lifecycle"],
                 state=State(row["state"]),
-                is_held=is_held,
                 attempts=row["attempts"],
-                until=row["lease_expires_at"] if is_held else None,
+                until=open_until(row),
                 reason=row["reason"],
                 outcome=row["outcome"],
                 changed_at=row["changed_at"],

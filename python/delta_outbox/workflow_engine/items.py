@@ -121,7 +121,7 @@ class Items:
 
         Args:
             role: only those that it may answer.
-            limit: items at most.
+            limit: items of each task at most.
 
         Raises:
             BadSettings: no module of workflows is named.
@@ -292,6 +292,14 @@ class Items:
         """
         return self._answers.give(answers, actor=actor, reason=reason)
 
+    def warm_up(self) -> None:
+        """Ask once what an answer asks, so that the first one does not wait until Spark has loaded
+        and compiled what that takes.
+        """
+        names = [one.task_id for one in self.waiting(limit=1)]
+        self.holders(names or [""])
+        self._answers.winners(self._deliveries.found(names or [""]).values())
+
     def end_answered(self) -> bool:
         """End the items whose answers are on record, where no relay is alive to do it; return
         whether any has ended.
@@ -302,6 +310,6 @@ class Items:
 def _state_of(found: Delivery, *, is_answered: bool) -> str:
     if found.is_over:
         return "ended"
-    if found.is_held:
+    if found.until is not None:
         return "answered" if is_answered else "open"
     return "ending" if found.attempts else "opening"

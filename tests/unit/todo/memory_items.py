@@ -109,6 +109,7 @@ class MemoryItems:
     calls: list[str] = field(default_factory=list)
     fails: Callable[[str], None] = lambda _: None  # may raise, or wait
     topics: dict[str, str] = field(default_factory=dict)  # by task
+    is_behind: bool = False  # no relay has ended yet what is answered: lists have it
 
     def add(self, *items: WaitingItem) -> None:
         self.open |= {one.task_id: one for one in items}
@@ -153,12 +154,12 @@ class MemoryItems:
             "contract": TYPES[found.workflow, found.task][0].model_json_schema(),
         }
 
-    def waiting(self, *, role: str | None = None, limit: int = 1000) -> Sequence[WaitingItem]:
+    def waiting(self, *, limit: int = 1000) -> Sequence[WaitingItem]:
         self._called("waiting")
         return [
             replace(one, assigned_to=self.holders.get(one.task_id))
             for one in self.open.values()
-            if role in (None, *one.roles) and one.task_id not in {*self.answers, *self.late}
+            if self.is_behind or one.task_id not in {*self.answers, *self.late}
         ][:limit]
 
     def correlated(self, workflow: str, task: str, data: Mapping[str, Any]) -> str | None:

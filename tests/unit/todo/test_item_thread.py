@@ -6,12 +6,14 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.unit.todo.memory_items import MemoryItems, MemoryKeys, item
 
 from delta_outbox.core.errors import OutboxError, ServerUnreachable
+from delta_outbox.todo import item_thread
 from delta_outbox.todo.item_thread import ItemThread, NotInTime, OpenOutbox
 from delta_outbox.workflow_engine.item_answers import Completion, GivenAnswer
 from delta_outbox.workflow_engine.item_deliveries import UnknownItem
@@ -134,23 +136,94 @@ def test_who_takes_items_goes_with_others() -> None:
 
 
 def test_many_readers_cost_one_question() -> None:
-    """Who asks the same at once, or within a second, is told what one question has found; after an
-    answer everybody asks anew.
+    """Who asks for a list at once, or soon after, is told what one question has found, whatever
+    their roles.
     """
+    opening = Opening()
+    opening.items.add(item("review-o1"), item("review-o2"), item("payment-o1", task="payment"))
+    with running(opening) as thread:
+
+        async def asked() -> list[Any]:
+            first = await asyncio.gather(
+                *(thread.waiting(role) for role in ("support", "provider", "nobody") * 30)
+            )
+            return [*first, await thread.waiting("support")]
+
+        found = asyncio.run(asked())
+    reviews, payments, nothing = found[:3]
+    assert ["review-o1", "review-o2"] == [one.task_id for one in reviews]
+    assert ["payment-o1"] == [one.task_id for one in payments]
+    assert [] == nothing
+    assert [reviews, payments, nothing] * 30 + [reviews] == found
+    assert ["waiting"] == opening.items.calls
+
+
+@pytest.mark.parametrize("is_behind", [False, True])
+def test_what_was_answered_is_in_no_list(is_behind: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has answered an item, or was told that it is over, sees it in no list any more: neither
+    in one that was read before, nor in one that still has it because no relay has ended it yet.
+    """
+    opening = Opening()
+    opening.items.is_behind = is_behind
+    opening.items.add(*(item(f"review-o{number}") for number in range(4)))
+    opening.items.late.add("review-o1")
+    with running(opening) as thread:
+
+        async def listed() -> list[str]:
+            return [one.task_id for one in await thread.waiting("support")]
+
+        async def asked() -> list[list[str]]:
+            before = await listed()
+            await thread.answer(review("o2"))
+            with pytest.raises(OutboxError):
+                await thread.answer(review("o1"))
+            with pytest.raises(OutboxError):  # the list it is in may have it for a good reason
+                await thread.answer(GivenAnswer(task_id="review-o3", data={"order": "?"}))
+            after = await listed()
+            monkeypatch.setattr(thread, "_known", {})
+            return [before, after, await listed()]
+
+        before, after, again = asyncio.run(asked())
+    assert {"review-o0", "review-o2", "review-o3"} <= {*before}
+    assert ["review-o0", "review-o3"] == after == again
+
+
+def test_who_has_answered_sees_what_came_of_it() -> None:
+    """An item is shown from memory for a moment, but not after an answer to it, or a hold."""
     opening = Opening()
     opening.items.add(item("review-o1"), item("review-o2"))
     with running(opening) as thread:
 
         async def asked() -> list[Any]:
-            first = await asyncio.gather(*(thread.waiting("support") for _ in range(100)))
-            first += [await thread.waiting("support")]
+            found = [await thread.shown(name) for name in ("review-o1", "review-o2") * 2]
             await thread.answer(review("o1"))
-            return [*first, await thread.waiting("support")]
+            found += [await thread.shown(name) for name in ("review-o1", "review-o2")]
+            await thread.hold(HoldRequest(task_id="review-o2", person="ann"))
+            return [*found, await thread.shown("review-o2")]
 
-        *before, after = asyncio.run(asked())
-    assert {2} == {len(one) for one in before}
-    assert ["review-o2"] == [one.task_id for one in after]
-    assert ["waiting", "complete 1", "end", "waiting"] == opening.items.calls
+        *_, answered, other, held = asyncio.run(asked())
+    assert ("ended", "open", "ann") == (answered["state"], other["state"], held["assigned_to"])
+    assert ["show", "show", "complete 1", "end", "show", "hold 1", "show"] == opening.items.calls
+
+
+def test_what_takes_long_to_read_is_shown_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At least half of the time is left for those who answer, however long reading takes and
+    however many read.
+    """
+    opening = Opening()
+    opening.items.add(item("review-o1"))
+    at = [1000.0]
+    monkeypatch.setattr(item_thread, "time", SimpleNamespace(monotonic=lambda: at[0]))
+
+    def takes(_: str) -> None:
+        at[0] += 5
+
+    opening.items.fails = takes
+    with running(opening) as thread:
+        for passed in (0, 4.9, 0.2, 0, 4.9):
+            at[0] += passed
+            assert 1 == len(asyncio.run(thread.waiting("support")))
+    assert ["waiting", "waiting"] == opening.items.calls
 
 
 def test_one_bad_answer_spoils_no_other() -> None:

@@ -182,7 +182,7 @@ class Pages:
             given = {name: text for name, text in asked.items() if text}
             return f"{wording.HOME}?{urlencode({**given, 'page': place})}"
 
-        # A list may be a second old: who has just answered is not asked again.
+        # A list may be some seconds old: who has just answered is not asked again.
         items = [one for one in page.items if visit.session.receipt(one.task_id) is None]
         count = f"{page.total - len(page.items) + len(items)} open"
         count += ", and more that expire later" if page.is_cut else ""

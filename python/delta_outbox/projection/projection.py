@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from delta_outbox.core.clock import Clock
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MOST_TAIL: Final = 100  # commits that are folded for one question
+MOST_TAIL: Final = 100  # commits that are folded for one question, unless others refresh anyway
+OTHERS_REFRESH: Final = timedelta(minutes=1)  # whoever refreshes regularly has done so since
 
 T = TypeVar("T")
 
@@ -95,6 +96,7 @@ class Projection:
         self._spark = spark
         self._tables = tables
         self._statements = statements
+        self._clock = clock
         self._refreshing = Refreshing(own_session(spark), tables, statements, clock=clock)
         self._plans = NumberedWrites(spark, tables, writer=WRITER, clock=clock)
         self._known: Watermark | None = None
@@ -283,7 +285,8 @@ class Projection:
 
     def standing(self, narrow: Callable[[DataFrame], DataFrame], *, planned_by: str) -> pa.Table:
         """Return deliveries as they stand now, open or ended. That writes nothing, unless nobody
-        has refreshed the projection for `MOST_TAIL` commits.
+        has refreshed the projection for `MOST_TAIL` commits and `OTHERS_REFRESH`: two refreshes at
+        once are in each other's way, and a fold of some hundred commits costs less.
 
         Args:
             narrow: chooses rows and columns of a table with the columns of the projection.
@@ -296,15 +299,20 @@ class Projection:
             SequenceTaken: other writers were faster many times in a row.
         """
         latest = self.latest_versions()
-        if self._is_old(latest):
-            self._known = None  # others may have refreshed since
-            if self._is_old(latest):
+        if self._is_long(latest):
+            known = self._known  # others may have refreshed since
+            seen = self._known = self.watermark(known.plan if known is not None else None)
+            if self._is_long(latest) and not self._is_kept(seen):
                 self.refresh(planned_by=planned_by, latest=latest)
         return self._shown("true", latest, lambda frame: narrow(frame).toArrow())[0]
 
-    def _is_old(self, latest: Mapping[str, int]) -> bool:
+    def _is_long(self, latest: Mapping[str, int]) -> bool:
         seen = self.known_watermark()
         return seen is None or seen.tail(latest) > MOST_TAIL
+
+    def _is_kept(self, seen: Watermark | None) -> bool:
+        """Say whether others refresh the projection, as far as can be known."""
+        return seen is not None and self._clock.now() - seen.planned_at < OTHERS_REFRESH
 
     def _shown(
         self,

@@ -136,9 +136,7 @@ def _opened(invocation: Invocation) -> Iterator[OpenOutbox]:
     with invocation.open() as outbox:
         if outbox.exclusive:  # its server has ended meanwhile: nobody else may be locked out
             raise ServerNeeded("The home is not served any more.")
-        items = Items(outbox, ends_items=False)
-        items.warm_up()
-        yield OpenOutbox(items=items, keys=KeyLog(outbox))
+        yield OpenOutbox(items=Items(outbox, ends_items=False), keys=KeyLog(outbox))
 
 
 def add_key(args: argparse.Namespace, invocation: Invocation) -> Outcome:

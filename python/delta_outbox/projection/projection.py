@@ -312,7 +312,7 @@ class Projection:
 
     def _is_kept(self, seen: Watermark | None) -> bool:
         """Say whether others refresh the projection, as far as can be known."""
-        return seen is not None and self._clock.now() - seen.planned_at < OTHERS_REFRESH
+        return seen is not None and abs(self._clock.now() - seen.planned_at) < OTHERS_REFRESH
 
     def _shown(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 
@@ -23,7 +23,8 @@ def arguments_of(text: str | None) -> Mapping[str, Any]:
 
 
 def instant_in(arguments: Mapping[str, Any], name: str) -> datetime | None:
-    """Return an instant with an offset that arguments name; None if they name none.
+    """Return an instant with an offset that arguments name, in UTC; None if they name none, or one
+    that is none in UTC, as before the year 1.
 
     Args:
         arguments: of a command.
@@ -31,6 +32,6 @@ def instant_in(arguments: Mapping[str, Any], name: str) -> datetime | None:
     """
     try:
         found = datetime.fromisoformat(str(arguments.get(name)))
-    except ValueError:
+        return found.astimezone(UTC) if found.utcoffset() is not None else None
+    except (ValueError, OverflowError):
         return None
-    return found if found.utcoffset() is not None else None

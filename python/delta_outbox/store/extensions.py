@@ -25,7 +25,7 @@ from delta_outbox.lifecycle.states import Reason, State
 KIND: Final = "extend"
 _INSTANT: Final = pa.timestamp("us", tz="UTC")
 
-OPEN_UNTIL: Final = ("state", "reason", "claimed_by", "lease_expires_at", "available_at")
+OPEN_UNTIL: Final = ("state", "claimed_by", "lease_expires_at")
 
 _COLUMNS: Final = (
     "s.event_id, s.arrival, s.destination, s.lifecycle, s.ordering_key, s.attempts as attempt, "
@@ -116,16 +116,14 @@ def released_select(commands: str, state: str) -> str:
 
 
 def open_until(row: Mapping[str, Any]) -> datetime | None:
-    """Return until when somebody may answer an item; None if it is not open, or never was.
+    """Return until when somebody may answer an item; None where it is not open. What an extension
+    has released is not, until its claim is made anew.
 
     Args:
         row: of the projection, with the columns `OPEN_UNTIL`.
     """
-    until: datetime | None = None
-    if row["state"] == State.CLAIMED and row["claimed_by"] == TO_DO:
-        until = row["lease_expires_at"]
-    elif row["state"] == State.PENDING and row["reason"] == Reason.RELEASED:
-        until = row["available_at"]  # an extension has ended its claim, to make it anew
+    is_open = row["state"] == State.CLAIMED and row["claimed_by"] == TO_DO
+    until: datetime | None = row["lease_expires_at"] if is_open else None
     return until
 
 

@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from delta_outbox.core.errors import OutboxError
-from delta_outbox.todo.item_thread import MOST_LISTED
 from delta_outbox.todo.people import Person
 from delta_outbox.workflow_engine.four_eyes import is_same_person
 from delta_outbox.workflow_engine.item_answers import Completion, GivenAnswer
@@ -189,7 +188,7 @@ class Desk:
             return ItemPage(items=(), page=1, pages=1, total=0, is_cut=False)
         asked = {role for one in self.types for role in one.roles} & person.roles
         listed = [await self._thread.waiting(role) for role in sorted(asked)]
-        found = {one.task_id: self._summary(one) for items in listed for one in items}
+        found = {one.task_id: self._summary(one) for its in listed for one in its.items}
         kept = sorted((one for one in found.values() if _fits(one, filters, person)), key=_order)
         pages = max(1, math.ceil(len(kept) / size))
         page = min(page, pages)
@@ -198,7 +197,7 @@ class Desk:
             page=page,
             pages=pages,
             total=len(kept),
-            is_cut=any(len(items) >= MOST_LISTED for items in listed),
+            is_cut=any(its.is_cut for its in listed),
         )
 
     async def item(self, person: Person, task_id: str) -> ItemDetail:

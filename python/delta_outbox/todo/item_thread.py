@@ -11,8 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, TypeVar
 
 from delta_outbox.core.errors import OutboxError, ServerUnreachable
@@ -38,6 +37,7 @@ T = TypeVar("T")
 # the time is left for those who answer.
 CACHE_SECONDS: Final = 1.0
 MOST_QUEUED: Final = 10_000  # questions and answers that wait
+ANSWERED_SECONDS: Final = 60.0  # until a relay has ended what was answered, as a rule
 REOPEN_SECONDS: Final = 1.0  # between two attempts to reach the outbox
 MOST_LISTED: Final = 1000  # open items of one role, those that expire first
 _ALL_WAITING: Final = ("waiting", "")
@@ -72,8 +72,8 @@ class ItemSource(Protocol):
     def show(self, task_id: str) -> Mapping[str, Any]:
         """Return one item."""
 
-    def waiting(self, *, limit: int = ...) -> Sequence[WaitingItem]:
-        """Return the items that are open, of each task so many at most."""
+    def waiting(self, *, limit: int = ..., of_each_task: bool = ...) -> Sequence[WaitingItem]:
+        """Return the items that are open, those first that expire first."""
 
     def correlated(self, workflow: str, task: str, data: Mapping[str, Any]) -> str | None:
         """Return the identifier of the item that an answer is about, None if it is about none."""
@@ -90,6 +90,9 @@ class ItemSource(Protocol):
 
     def end_answered(self) -> bool:
         """End the items whose answers are on record."""
+
+    def warm_up(self) -> None:
+        """Ask once what an answer asks."""
 
 
 class KeySource(Protocol):
@@ -112,6 +115,19 @@ class OpenOutbox:
     keys: KeySource
 
 
+@dataclass(frozen=True, kw_only=True)
+class WaitingList:
+    """The open items of a role.
+
+    Args:
+        items: those that expire first, in that order.
+        is_cut: there may be more.
+    """
+
+    items: Sequence[WaitingItem]
+    is_cut: bool
+
+
 class ItemThread:
     """Asks an outbox, one question after the other. Its coroutines are of one event loop.
 
@@ -132,7 +148,7 @@ class ItemThread:
         self._holds: deque[tuple[HoldRequest, Future[str | None]]] = deque()
         self._questions: dict[tuple[str, str], list[Future[Any]]] = {}
         self._known: dict[tuple[str, str], tuple[float, Any]] = {}  # and until when it is shown
-        self._answered = frozenset[str]()  # items that a list may still have
+        self._answered: dict[str, float] = {}  # items that a list may still have, and since when
         self._changed = threading.Condition()
         self._is_ending = False
         self._began: Future[None] = Future()
@@ -156,9 +172,9 @@ class ItemThread:
             self._changed.notify_all()
         self._thread.join()
 
-    async def waiting(self, role: str) -> Sequence[WaitingItem]:
-        """Return the open items of a role, some seconds old at most; none whose answers were given
-        here.
+    async def waiting(self, role: str) -> WaitingList:
+        """Return the open items of a role, some seconds old at most; none that was answered here
+        within the last minute.
 
         Args:
             role: that may answer.
@@ -167,8 +183,10 @@ class ItemThread:
             NotInTime: the outbox has not answered in time.
         """
         found: Sequence[WaitingItem] = await self._asked(_ALL_WAITING)
-        its = (one for one in found if role in one.roles and one.task_id not in self._answered)
-        return [*islice(its, MOST_LISTED)]
+        its = [one for one in found if role in one.roles]
+        since = time.monotonic() - ANSWERED_SECONDS
+        shown = [one for one in its if self._answered.get(one.task_id, since) <= since]
+        return WaitingList(items=shown[:MOST_LISTED], is_cut=len(its) >= MOST_LISTED)
 
     async def shown(self, task_id: str) -> Mapping[str, Any]:
         """Return an item, some seconds old at most; not older than its last answer here.
@@ -263,6 +281,7 @@ class ItemThread:
                 with self._opened() as outbox:
                     self.types, self.outbox = outbox.items.types(), outbox
                     if not self._began.done():
+                        self._warm_up(outbox.items)
                         self._began.set_result(None)
                     try:
                         while self._serve(outbox.items):
@@ -276,6 +295,13 @@ class ItemThread:
                 logger.warning("items_unreachable", extra={"error": describe(error)})
                 with self._changed:
                     self._changed.wait_for(lambda: self._is_ending, REOPEN_SECONDS)
+
+    def _warm_up(self, items: ItemSource) -> None:
+        """Let the first answer not wait for what is done once in a Spark."""
+        try:
+            items.warm_up()
+        except Exception as error:  # noqa: BLE001 - whoever answers or asks learns of it
+            logger.warning("items_not_warm", extra={"error": describe(error)})
 
     def _serve(self, items: ItemSource) -> bool:
         """Do what has waited longest of each kind; return whether there may be more."""
@@ -344,14 +370,32 @@ class ItemThread:
         self, given: Sequence[GivenAnswer], results: Sequence[Completion | OutboxError]
     ) -> None:
         """Show what has become of items to those who have answered them."""
+        now = time.monotonic()
+        answered = {name: at for name, at in self._answered.items() if now - at < ANSWERED_SECONDS}
         for one, result in zip(given, results, strict=True):
             self._known.pop(("show", one.task_id), None)
             if not isinstance(result, OutboxError) or isinstance(result, _ARE_OVER):
-                self._answered |= {one.task_id}
+                answered[one.task_id] = now
+        self._answered = answered
 
-    def _note_holds(self, _: Sequence[HoldRequest], __: Sequence[str | OutboxError | None]) -> None:
+    def _note_holds(
+        self, asked: Sequence[HoldRequest], results: Sequence[str | OutboxError | None]
+    ) -> None:
         """Show who holds items now."""
-        self._known.clear()
+        holders: dict[str, str | None] = {}
+        for one, result in zip(asked, results, strict=True):
+            self._known.pop(("show", one.task_id), None)
+            if isinstance(result, OutboxError):
+                self._known.pop(_ALL_WAITING, None)
+            else:
+                holders[one.task_id] = result
+        if _ALL_WAITING in self._known:
+            until, found = self._known[_ALL_WAITING]
+            held = [
+                replace(one, assigned_to=holders[one.task_id]) if one.task_id in holders else one
+                for one in found
+            ]
+            self._known[_ALL_WAITING] = until, held
 
     def _end(self, items: ItemSource) -> None:
         """End what is answered, after whoever has answered was told: nobody waits for that. What
@@ -373,7 +417,11 @@ class ItemThread:
         kind, name = question
         began = time.monotonic()
         try:
-            found: Any = items.show(name) if kind == "show" else items.waiting(limit=MOST_LISTED)
+            found: Any = (
+                items.show(name)
+                if kind == "show"
+                else items.waiting(limit=MOST_LISTED, of_each_task=True)
+            )
         except Exception as error:
             for future in waiting:
                 future.set_exception(_told(error))
@@ -385,8 +433,6 @@ class ItemThread:
         with self._changed:
             fresh = {one: kept for one, kept in self._known.items() if now <= kept[0]}
             self._known = {**fresh, question: (until, found)}
-            if question == _ALL_WAITING:
-                self._answered &= {one.task_id for one in found}
         for future in waiting:
             future.set_result(found)
 

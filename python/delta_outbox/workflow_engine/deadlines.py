@@ -110,5 +110,6 @@ class Deadlines:
     def _learn(self, moved: Iterable[tuple[Any, ...]]) -> None:
         for event_id, arrival, until in moved:
             place = event_id, arrival
-            if until is not None and until > self._until.get(place, until - until.resolution):
+            known = self._until.get(place)
+            if until is not None and (known is None or until > known):
                 self._until[place] = until

@@ -189,6 +189,8 @@ class DerivedEvents:
         )
         is_read = transitions.after >= transitions.to and events.after >= events.to
         if is_read and not due and told.has_passed(due_by(now)):
+            # Items that are due and over are not asked about again.
+            self._passed = replace(before, told=told)
             return None
         types = self._versions.starting(workflows.number)
         part, starts = self._reader.new_starts(events, types)

@@ -39,8 +39,8 @@ MOST_FOLLOWED: Final = 200  # commits
 MOST_READ: Final = 100_000  # rows
 
 _STANDING: Final = (
-    *("event_id", "arrival", "lifecycle", "attempts", "created_at", "outcome", "changed_at"),
-    *OPEN_UNTIL,
+    *("event_id", "arrival", "lifecycle", "attempts", "created_at", "reason", "outcome"),
+    *("changed_at", *OPEN_UNTIL),
 )
 _FIRST: Final = ("lease_expires_at", "created_at", "event_id")
 
@@ -140,7 +140,7 @@ class Delivery:
 
     @property
     def expires_at(self) -> datetime | None:
-        """Return when it expires, None if never; while it is open, its delivery says so."""
+        """Return when it expires, None if never; while it is open, its claim says so."""
         return self.until or self.task.expires_at if self.task.expires_at else None
 
     @property
@@ -242,18 +242,23 @@ class ItemDeliveries:
             return known
         return {**known, **self._asked(f"event_id in ({literals(unknown)})")}
 
-    def where(self, condition: str, *, limit: int | None = None) -> dict[str, Delivery]:
+    def where(
+        self, condition: str, *, limit: int | None = None, of_each_type: bool = False
+    ) -> dict[str, Delivery]:
         """Return the items whose deliveries fulfil a condition.
 
         Args:
             condition: on their rows, as SQL.
-            limit: only so many of each event type, those that expire first, in that order.
+            limit: only so many, those that expire first, in that order.
+            of_each_type: so many of each event type.
         """
         self._follow()
-        return self._asked(condition, limit)
+        return self._asked(condition, limit, of_each_type=of_each_type)
 
-    def _asked(self, condition: str, limit: int | None = None) -> dict[str, Delivery]:
-        found = self._items(self._standing(condition, limit))
+    def _asked(
+        self, condition: str, limit: int | None = None, *, of_each_type: bool = False
+    ) -> dict[str, Delivery]:
+        found = self._items(self._standing(condition, limit, of_each_type=of_each_type))
         self._open |= {task_id: one for task_id, one in found.items() if not one.is_over}
         return found
 
@@ -301,14 +306,18 @@ class ItemDeliveries:
             }
         return moved
 
-    def _standing(self, condition: str, limit: int | None) -> Sequence[Mapping[str, Any]]:
+    def _standing(
+        self, condition: str, limit: int | None, *, of_each_type: bool
+    ) -> Sequence[Mapping[str, Any]]:
         def narrow(everything: DataFrame) -> DataFrame:
             found = everything.where(condition)
             if limit is None:
                 return found.select(*_STANDING)
-            place = f"row_number() over (partition by event_type order by {', '.join(_FIRST)})"
-            first = found.selectExpr("*", f"{place} as place").where(f"place <= {limit}")
-            return first.select(*_STANDING).orderBy(*_FIRST)
+            if of_each_type:
+                order = f"partition by event_type order by {', '.join(_FIRST)}"
+                placed = found.selectExpr("*", f"row_number() over ({order}) as place")
+                return placed.where(f"place <= {limit}").select(*_STANDING).orderBy(*_FIRST)
+            return found.select(*_STANDING).orderBy(*_FIRST).limit(limit)
 
         outbox = self._outbox
         found = outbox.projection.standing(narrow, planned_by=outbox.worker_id)

@@ -116,12 +116,19 @@ class Items:
             "contract": task.contract.model_json_schema(),
         }
 
-    def waiting(self, *, role: str | None = None, limit: int = MOST_ANSWERS) -> list[WaitingItem]:
+    def waiting(
+        self,
+        *,
+        role: str | None = None,
+        limit: int = MOST_ANSWERS,
+        of_each_task: bool = False,
+    ) -> list[WaitingItem]:
         """Return the items that are open, those first that expire first.
 
         Args:
             role: only those that it may answer.
-            limit: items of each task at most.
+            limit: items at most.
+            of_each_task: so many of each task, and not of all together.
 
         Raises:
             BadSettings: no module of workflows is named.
@@ -133,7 +140,7 @@ class Items:
             f"state = '{State.CLAIMED}' and claimed_by = '{TO_DO}' and not ambiguous "
             f"and event_type in ({literals(types)})"
         )
-        found = self._deliveries.where(is_open, limit=limit)
+        found = self._deliveries.where(is_open, limit=limit, of_each_type=of_each_task)
         holders = self.holders([*found])
         return [
             WaitingItem.of(
@@ -296,9 +303,10 @@ class Items:
         """Ask once what an answer asks, so that the first one does not wait until Spark has loaded
         and compiled what that takes.
         """
-        names = [one.task_id for one in self.waiting(limit=1)]
-        self.holders(names or [""])
-        self._answers.winners(self._deliveries.found(names or [""]).values())
+        waiting = self.waiting(limit=1)
+        self._answers.winners(self._deliveries.found([one.task_id for one in waiting]).values())
+        self._deliveries.where("event_id in ('')")  # as one is looked for that is not remembered
+        self.holders([""])
 
     def end_answered(self) -> bool:
         """End the items whose answers are on record, where no relay is alive to do it; return

@@ -80,6 +80,7 @@ FEW, MANY = MOST_TAIL // len(LOGS), MOST_TAIL
         (0, MANY - 1, 2 * OTHERS_REFRESH, 0, len(LOGS)),  # somebody has, a while ago
         (0, 0, OTHERS_REFRESH - MOMENT, 0, MANY * len(LOGS)),  # somebody does all the time
         (0, 0, OTHERS_REFRESH, 1, 0),
+        (0, 0, -OTHERS_REFRESH, 1, 0),  # by a clock that was ahead: that says nothing
     ],
 )
 def test_who_asks_leaves_refreshes_to_others(

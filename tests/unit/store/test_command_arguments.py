@@ -22,7 +22,9 @@ def test_an_object_is_read() -> None:
     assert {"to": "ann", "more": [[[1]]]} == arguments_of('{"to": "ann", "more": [[[1]]]}')
 
 
-@pytest.mark.parametrize("until", [None, 7, "", "soon", "2026-11-01T12:00:00", {}])
+@pytest.mark.parametrize(
+    "until", [None, 7, "", "soon", "2026-11-01T12:00:00", {}, "0001-01-01T00:00:00+14:00"]
+)
 def test_what_is_no_instant_moves_no_deadline(until: object) -> None:
     """Only an instant with an offset counts."""
     assert instant_in({"until": until}, "until") is None

@@ -154,13 +154,20 @@ class MemoryItems:
             "contract": TYPES[found.workflow, found.task][0].model_json_schema(),
         }
 
-    def waiting(self, *, limit: int = 1000) -> Sequence[WaitingItem]:
+    def waiting(self, *, limit: int = 1000, of_each_task: bool = False) -> Sequence[WaitingItem]:
         self._called("waiting")
-        return [
+        found = [
             replace(one, assigned_to=self.holders.get(one.task_id))
             for one in self.open.values()
             if self.is_behind or one.task_id not in {*self.answers, *self.late}
-        ][:limit]
+        ]
+        if not of_each_task:
+            return found[:limit]
+        tasks = dict.fromkeys(one.task for one in found)
+        return [one for task in tasks for one in [o for o in found if o.task == task][:limit]]
+
+    def warm_up(self) -> None:
+        """Ask nothing: it is warm."""
 
     def correlated(self, workflow: str, task: str, data: Mapping[str, Any]) -> str | None:
         read: Any = _read(TYPES[workflow, task][0], data)

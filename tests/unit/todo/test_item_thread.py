@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from tests.unit.todo.memory_items import MemoryItems, MemoryKeys, item
@@ -150,27 +151,51 @@ def test_many_readers_cost_one_question() -> None:
             return [*first, await thread.waiting("support")]
 
         found = asyncio.run(asked())
-    reviews, payments, nothing = found[:3]
+    reviews, payments, nothing = (one.items for one in found[:3])
     assert ["review-o1", "review-o2"] == [one.task_id for one in reviews]
     assert ["payment-o1"] == [one.task_id for one in payments]
     assert [] == nothing
-    assert [reviews, payments, nothing] * 30 + [reviews] == found
+    assert [reviews, payments, nothing] * 30 + [reviews] == [one.items for one in found]
     assert ["waiting"] == opening.items.calls
+
+
+def test_a_list_says_that_it_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each role has its own list, as long as any; also with an item less that was answered here."""
+    monkeypatch.setattr(item_thread, "MOST_LISTED", 3)
+    opening = Opening()
+    opening.items.is_behind = True
+    opening.items.add(*(item(f"review-o{number}") for number in range(4)))
+    opening.items.add(item("payment-o1", task="payment"))
+    with running(opening) as thread:
+
+        async def asked() -> list[Any]:
+            first = [await thread.waiting(role) for role in ("support", "provider")]
+            await thread.answer(review("o1"))
+            return [*first, await thread.waiting("support")]
+
+        cut, whole, after = asyncio.run(asked())
+    assert (3, True) == (len(cut.items), cut.is_cut)
+    assert (1, False) == (len(whole.items), whole.is_cut)
+    assert (2, True) == (len(after.items), after.is_cut)
 
 
 @pytest.mark.parametrize("is_behind", [False, True])
 def test_what_was_answered_is_in_no_list(is_behind: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who has answered an item, or was told that it is over, sees it in no list any more: neither
     in one that was read before, nor in one that still has it because no relay has ended it yet.
+    After a minute the outbox is believed again.
     """
+    at = [1000.0]
+    monkeypatch.setattr(item_thread, "time", SimpleNamespace(monotonic=lambda: at[0]))
     opening = Opening()
     opening.items.is_behind = is_behind
     opening.items.add(*(item(f"review-o{number}") for number in range(4)))
     opening.items.late.add("review-o1")
     with running(opening) as thread:
 
-        async def listed() -> list[str]:
-            return [one.task_id for one in await thread.waiting("support")]
+        async def listed(*, later: float = 0) -> list[str]:
+            at[0] += later
+            return [one.task_id for one in (await thread.waiting("support")).items]
 
         async def asked() -> list[list[str]]:
             before = await listed()
@@ -179,31 +204,67 @@ def test_what_was_answered_is_in_no_list(is_behind: bool, monkeypatch: pytest.Mo
                 await thread.answer(review("o1"))
             with pytest.raises(OutboxError):  # the list it is in may have it for a good reason
                 await thread.answer(GivenAnswer(task_id="review-o3", data={"order": "?"}))
-            after = await listed()
-            monkeypatch.setattr(thread, "_known", {})
-            return [before, after, await listed()]
+            return [before, await listed(), await listed(later=30), await listed(later=30)]
 
-        before, after, again = asyncio.run(asked())
+        before, after, soon, late = asyncio.run(asked())
+        assert {"review-o1", "review-o2"} == {*thread._answered}
+        asyncio.run(thread.answer(review("o0")))
+        assert {"review-o0"} == {*thread._answered}
     assert {"review-o0", "review-o2", "review-o3"} <= {*before}
-    assert ["review-o0", "review-o3"] == after == again
+    assert ["review-o0", "review-o3"] == after == soon
+    assert (4 if is_behind else 2) == len(late)
 
 
 def test_who_has_answered_sees_what_came_of_it() -> None:
-    """An item is shown from memory for a moment, but not after an answer to it, or a hold."""
+    """An item is shown from memory for a moment, but not after an answer to it, or a hold; a list
+    says who holds its items now.
+    """
     opening = Opening()
     opening.items.add(item("review-o1"), item("review-o2"))
     with running(opening) as thread:
 
         async def asked() -> list[Any]:
             found = [await thread.shown(name) for name in ("review-o1", "review-o2") * 2]
+            await thread.waiting("support")
             await thread.answer(review("o1"))
             found += [await thread.shown(name) for name in ("review-o1", "review-o2")]
             await thread.hold(HoldRequest(task_id="review-o2", person="ann"))
-            return [*found, await thread.shown("review-o2")]
+            return [*found, await thread.shown("review-o2"), await thread.waiting("support")]
 
-        *_, answered, other, held = asyncio.run(asked())
+        *_, answered, other, held, listed = asyncio.run(asked())
     assert ("ended", "open", "ann") == (answered["state"], other["state"], held["assigned_to"])
-    assert ["show", "show", "complete 1", "end", "show", "hold 1", "show"] == opening.items.calls
+    assert [("review-o2", "ann")] == [(one.task_id, one.assigned_to) for one in listed.items]
+    calls = ["show", "show", "waiting", "complete 1", "end", "show", "hold 1", "show"]
+    assert calls == opening.items.calls
+
+
+def test_who_was_too_slow_to_take_an_item_sees_who_has_it() -> None:
+    """Where somebody else has taken an item elsewhere, the list is read anew."""
+    opening = Opening()
+    opening.items.add(item("review-o1"))
+    with running(opening) as thread:
+
+        async def asked() -> Any:
+            await thread.waiting("support")
+            opening.items.holders["review-o1"] = "bob"  # by another server
+            with pytest.raises(OutboxError):
+                await thread.hold(HoldRequest(task_id="review-o1", person="ann"))
+            return await thread.waiting("support")
+
+        (one,) = asyncio.run(asked()).items
+    assert "bob" == one.assigned_to
+
+
+def test_what_cannot_be_warmed_up_is_served_all_the_same() -> None:
+    """The first answer is prepared before anybody is let in; if that fails, who answers learns of
+    what is wrong.
+    """
+    opening = Opening()
+    opening.items.add(item("review-o1"))
+    fails = patch.object(opening.items, "warm_up", side_effect=RuntimeError("no"))
+    with fails as warmed, running(opening) as thread:
+        assert warmed.called
+        assert isinstance(asyncio.run(thread.answer(review("o1"))), Completion)
 
 
 def test_what_takes_long_to_read_is_shown_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,7 +283,7 @@ def test_what_takes_long_to_read_is_shown_as_long(monkeypatch: pytest.MonkeyPatc
     with running(opening) as thread:
         for passed in (0, 4.9, 0.2, 0, 4.9):
             at[0] += passed
-            assert 1 == len(asyncio.run(thread.waiting("support")))
+            assert 1 == len(asyncio.run(thread.waiting("support")).items)
     assert ["waiting", "waiting"] == opening.items.calls
 
 

@@ -44,7 +44,7 @@ def test_a_range_without_start_events_asks_no_spark(
     rows = None if added is None else pa.table({"event_type": pa.array(added, pa.string())})
     tables: Any = SimpleNamespace(events="events", transitions="transitions")
     statements: Any = SimpleNamespace(fill=lambda *_, **__: "c.event_id")
-    write: Any = SimpleNamespace(events=Span(after=3, to=5))
+    write: Any = SimpleNamespace(events=Span(after=3, to=5, through="e-7"))
     with (
         patch.object(range_reader, "LogReader") as reader,
         patch.object(range_reader, "MoveReader"),
@@ -63,3 +63,6 @@ def test_a_range_without_start_events_asks_no_spark(
                 made.starts(write, ["order.requested"])
         else:
             assert () == made.starts(write, ["order.requested"])
+    # The commit of which a part belongs to the range is looked at as well.
+    looked = reader.return_value.few_added.call_args.kwargs
+    assert (3, 6) == (looked["after"], looked["to"])

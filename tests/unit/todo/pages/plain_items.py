@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from delta_outbox.core.instants import iso_text
+from delta_outbox.todo.item_thread import WaitingList
 from delta_outbox.workflow_engine.item_answers import (
     AnsweredAlready,
     AnsweredTooLate,
@@ -103,12 +104,13 @@ class PlainItems:
             for task, one in sorted(found.items())
         ]
 
-    async def waiting(self, role: str | None) -> list[WaitingItem]:
-        return [
+    async def waiting(self, role: str | None) -> WaitingList:
+        its = [
             one.waiting
             for one in self.items.values()
             if one.outcome is None and role in one.waiting.roles
         ]
+        return WaitingList(items=its, is_cut=False)
 
     async def shown(self, task_id: str) -> dict[str, Any]:
         one = self.items.get(task_id)

@@ -11,6 +11,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -286,9 +287,12 @@ def test_one_outcome_around_the_expiry(shop: Shop) -> None:
     _, courier = shop.key("carl", "courier")
     servers = shop.serve(), shop.serve()
     cases = [f"h{number}" for number in range(EXPIRIES)]
-    for case in cases:  # one after the other, so that they expire so too
-        shop.asked("hurry", case)
-    won = {case: _hurried(servers, courier, case) for case in cases}
+    won = {}
+    with ThreadPoolExecutor(1) as asking:  # one after the other, so that they expire so too
+        asked = {case: asking.submit(shop.asked, "hurry", case) for case in cases}
+        for case in cases:
+            asked[case].result()
+            won[case] = _hurried(servers, courier, case)
     assert 0 == shop.house.run("relay", "--drain")[0]
     for case, outcomes in won.items():
         shown = shop.shown(f"hurry-{case}")
@@ -304,6 +308,7 @@ def _hurried(
     item = f"/items/hurries/hurry/hurry-{case}"
     expires = datetime.fromisoformat(servers[0].get(item, headers=who).json()["expires_at"])
     remaining = (expires - datetime.now(UTC)).total_seconds()
+    assert remaining > 2, f"{case} is asked about too late to hurry"
 
     def answered(number: int) -> httpx.Response:
         data = {"case": case, "agreed": number % 2 == 0}

@@ -290,6 +290,9 @@ def test_many_items_are_answered_at_once(store: Store, books: Ledger, tmp_path: 
     waiting = {one.instance: one for one in items.waiting(role="support")}
     assert {*names} <= {*waiting}
     assert [] == items.waiting(role="nobody")
+    for of_each_task in (False, True):  # there is one task that people do
+        few = items.waiting(limit=2, of_each_task=of_each_task)
+        assert [*waiting.values()][:2] == few
     assert ("review-many1", "parcels", "review", 1, ("support",)) == (
         waiting["many1"].task_id,
         waiting["many1"].workflow,

@@ -287,12 +287,12 @@ def test_one_outcome_around_the_expiry(shop: Shop) -> None:
     _, courier = shop.key("carl", "courier")
     servers = shop.serve(), shop.serve()
     cases = [f"h{number}" for number in range(EXPIRIES)]
-    won = {}
-    with ThreadPoolExecutor(1) as asking:  # one after the other, so that they expire so too
-        asked = {case: asking.submit(shop.asked, "hurry", case) for case in cases}
-        for case in cases:
-            asked[case].result()
-            won[case] = _hurried(servers, courier, case)
+    hurried = {}
+    with ThreadPoolExecutor(EXPIRIES) as hurrying:
+        for case in cases:  # one after the other, so that they expire so too
+            shop.asked("hurry", case)
+            hurried[case] = hurrying.submit(_hurried, servers, courier, case)
+    won = {case: found.result() for case, found in hurried.items()}
     assert 0 == shop.house.run("relay", "--drain")[0]
     for case, outcomes in won.items():
         shown = shop.shown(f"hurry-{case}")

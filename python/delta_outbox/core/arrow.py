@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
@@ -61,6 +62,16 @@ def kinds_of(*columns: Numbers) -> tuple[Numbers, Numbers]:
             values, each = np.unique(column, return_inverse=True)
             codes = np.unique(codes * len(values) + each, return_inverse=True)[1]
     return codes, np.unique(codes, return_index=True)[1]
+
+
+def is_one_of(column: pa.ChunkedArray, texts: Iterable[str]) -> pa.ChunkedArray:
+    """Say of each text of a column whether it is one of some; null is none.
+
+    Args:
+        column: of texts, encoded as a dictionary or not.
+        texts: any number.
+    """
+    return pc.is_in(column.cast(pa.string()), value_set=pa.array(sorted(texts), pa.string()))
 
 
 def sizes_of(column: pa.Array) -> Numbers:

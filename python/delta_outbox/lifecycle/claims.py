@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -79,6 +79,20 @@ COLUMNS: Final = ", ".join(_MADE.get(name, name) for name in DELIVERIES.names)
 
 OPEN_ITEM: Final = f"(state = '{State.CLAIMED}' and claimed_by = '{TO_DO}')"
 """The condition, as SQL, that a delivery is an item that waits for a person. No worker has it."""
+
+OPEN_UNTIL: Final = ("state", "claimed_by", "lease_expires_at")
+
+
+def open_until(row: Mapping[str, Any]) -> datetime | None:
+    """Return until when somebody may answer an item; None where it is not open. What an extension
+    has released is not, until its claim is made anew.
+
+    Args:
+        row: of the projection, with the columns `OPEN_UNTIL`.
+    """
+    is_open = row["state"] == State.CLAIMED and row["claimed_by"] == TO_DO
+    until: datetime | None = row["lease_expires_at"] if is_open else None
+    return until
 
 
 _COUNTED: Final = ("attempts", "publish_attempts", "crashes", "suspect")

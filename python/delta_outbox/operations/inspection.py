@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from delta_outbox.core.globs import glob_to_regex
 from delta_outbox.core.instants import micros
-from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.lifecycle.states import State
 from delta_outbox.operations.inspection_filter import Filter
 from delta_outbox.store.heartbeat import ALIVE_SECONDS
@@ -88,9 +87,10 @@ def counts_and_age(outbox: Store) -> tuple[dict[str, int], float | None]:
 
 def open_items(outbox: Store) -> int:
     """Return how many items of workflows wait for somebody."""
+    from delta_outbox.lifecycle.claims import OPEN_ITEM
+
     rows = outbox.spark.sql(
-        f"select count(*) as items from {outbox.tables.state} "
-        f"where state = '{State.CLAIMED}' and claimed_by = '{TO_DO}'"
+        f"select count(*) as items from {outbox.tables.state} where {OPEN_ITEM}"
     ).collect()
     return int(rows[0]["items"])
 

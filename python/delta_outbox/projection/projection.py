@@ -131,9 +131,8 @@ class Projection:
         """
         with self._lock:  # the session has one set of views and numbers
             latest = self.latest_versions() if latest is None else latest
-            known = self._known
             # A rebuild asks nothing of what is there: it is to help whatever that is.
-            seen = None if rebuild else self.watermark(known.plan if known is not None else None)
+            seen = None if rebuild else self._watermark_now()
             if seen is not None:
                 self._check_reach(seen, latest)
                 if seen.covers(latest) and not touch:
@@ -212,6 +211,11 @@ class Projection:
                 remedy=PLANS_LOST,
             )
         return Watermark(version=newest.version, plan=plan)
+
+    def _watermark_now(self) -> Watermark | None:
+        """Return the watermark now; its plan is read only if it is another one than is known."""
+        known = self._known
+        return self.watermark(known.plan if known is not None else None)
 
     def is_anything_open(self, seen: Watermark) -> bool:
         """Say whether a version of the projection has open deliveries.
@@ -300,8 +304,7 @@ class Projection:
         """
         latest = self.latest_versions()
         if self._is_long(latest):
-            known = self._known  # others may have refreshed since
-            seen = self._known = self.watermark(known.plan if known is not None else None)
+            seen = self._known = self._watermark_now()  # others may have refreshed since
             if self._is_long(latest) and not self._is_kept(seen):
                 self.refresh(planned_by=planned_by, latest=latest)
         return self._shown("true", latest, lambda frame: narrow(frame).toArrow())[0]

@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence, Set
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from delta_outbox.core.arrow import is_one_of
 from delta_outbox.core.errors import LaneClosed
 from delta_outbox.core.literals import listed
 from delta_outbox.core.reserved_names import reserved
@@ -293,8 +293,7 @@ class Commands:
 
 def _items_of(named: pa.Table) -> Sequence[str]:
     """Return the items that are answered or extended; hand-written rows may name nothing."""
-    kinds = named["kind"].cast(pa.string())
-    its = named.filter(pc.is_in(kinds, value_set=pa.array([COMPLETE, EXTEND])))
+    its = named.filter(is_one_of(named["kind"], (COMPLETE, EXTEND)))
     ids: Sequence[str] = its["event_id"].drop_null().unique().to_pylist()
     return ids
 

@@ -11,9 +11,8 @@ Tasks that are no items have no claim that says when they expire: see workflow_e
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,8 +23,6 @@ from delta_outbox.lifecycle.states import Reason, State
 
 KIND: Final = "extend"
 _INSTANT: Final = pa.timestamp("us", tz="UTC")
-
-OPEN_UNTIL: Final = ("state", "claimed_by", "lease_expires_at")
 
 _COLUMNS: Final = (
     "s.event_id, s.arrival, s.destination, s.lifecycle, s.ordering_key, s.attempts as attempt, "
@@ -113,18 +110,6 @@ def released_select(commands: str, state: str) -> str:
         f"and s.destination = '{TO_DO}' and {asked_in_time('c')} "
         f"and s.available_at = {end_after('c')} group by all"
     )
-
-
-def open_until(row: Mapping[str, Any]) -> datetime | None:
-    """Return until when somebody may answer an item; None where it is not open. What an extension
-    has released is not, until its claim is made anew.
-
-    Args:
-        row: of the projection, with the columns `OPEN_UNTIL`.
-    """
-    is_open = row["state"] == State.CLAIMED and row["claimed_by"] == TO_DO
-    until: datetime | None = row["lease_expires_at"] if is_open else None
-    return until
 
 
 def release_rows(found: pa.Table, *, now: datetime, policy_version: str) -> pa.Table:

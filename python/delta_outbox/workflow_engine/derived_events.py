@@ -180,15 +180,16 @@ class DerivedEvents:
         events = before.events.next(latest[1])
         seen = self._head(self._tables.events), self._head(self._tables.purged)
         now = self._clock.now()
+        by = due_by(now)
         told, due = self._due.after(
             before.told,
             before.told if last is None else WriteRange.of(last).told,
-            now=due_by(now),
+            now=by,
             types=self._versions.becoming_due(workflows.number),
             seen=seen[0],
         )
         is_read = transitions.after >= transitions.to and events.after >= events.to
-        if is_read and not due and told.has_passed(due_by(now)):
+        if is_read and not due and told.has_passed(by):
             # Items that are due and over are not asked about again.
             self._passed = replace(before, told=told)
             return None

@@ -13,19 +13,19 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from delta_outbox.core.arrow import is_one_of
 from delta_outbox.core.literals import instant_literal, listed, text_literal
 from delta_outbox.delta.files.event_files import VERSION
 from delta_outbox.delta.frames import frame_of
 from delta_outbox.delta.log_reader import LogReader
+from delta_outbox.lifecycle.claims import OPEN_UNTIL, open_until
 from delta_outbox.lifecycle.states import OPEN_STATES
 from delta_outbox.projection.projection import Projection
 from delta_outbox.runtime.session import end_own_session, own_session
 from delta_outbox.store.completions import KIND as COMPLETE
 from delta_outbox.store.completions import completions_select
 from delta_outbox.store.extensions import KIND as EXTEND
-from delta_outbox.store.extensions import OPEN_UNTIL, open_until
 from delta_outbox.workflow_engine.derivation.item_events import DueItem, DueMark
 from delta_outbox.workflow_engine.task_reader import TaskReader, literals
 from delta_outbox.workflow_engine.write_range import MOST_NEWS
@@ -139,8 +139,7 @@ class DueItems:
         )
         if rows is None:
             return None
-        kinds = rows["event_type"].cast(pa.string())
-        its = rows.filter(pc.is_in(kinds, value_set=pa.array(sorted(types), pa.string())))
+        its = rows.filter(is_one_of(rows["event_type"], types))
         return [(row["event_id"], row[VERSION]) for row in its.to_pylist()]
 
     def _learn(self, items: Iterable[Waiting]) -> None:

@@ -11,16 +11,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
+from delta_outbox.core.arrow import is_one_of
 from delta_outbox.core.errors import BadSettings, OutboxError
 from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.delta.log_reader import LogReader
+from delta_outbox.lifecycle.claims import OPEN_UNTIL, open_until
 from delta_outbox.lifecycle.states import Reason, State
 from delta_outbox.operations.command_log import append_commands
 from delta_outbox.store.apply_commands import OF_ITEMS
-from delta_outbox.store.extensions import OPEN_UNTIL, open_until
 from delta_outbox.workflow_engine.derivation.events import TaskEvent
 from delta_outbox.workflow_engine.item_decisions import ItemDecisions, NoSuchItem
 from delta_outbox.workflow_engine.task_reader import Place, TaskReader, literals
@@ -296,12 +294,10 @@ class ItemDeliveries:
             )
             if rows is None:
                 return None
-            ids = rows["event_id"].cast(pa.string())
-            is_named = pc.is_in(ids, value_set=pa.array(names, pa.string()))
             # An answer changes nothing before it is applied, which is a transition.
             moved |= {
                 one["event_id"]
-                for one in rows.filter(is_named).to_pylist()
+                for one in rows.filter(is_one_of(rows["event_id"], names)).to_pylist()
                 if one.get("kind") not in OF_ITEMS
             }
         return moved

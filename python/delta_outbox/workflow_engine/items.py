@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from delta_outbox.core.errors import OutboxError
 from delta_outbox.core.instants import iso_text
-from delta_outbox.core.reserved_names import TO_DO
-from delta_outbox.lifecycle.states import State
+from delta_outbox.lifecycle.claims import OPEN_ITEM
 from delta_outbox.railway.modules import project_folder
 from delta_outbox.workflow_engine.instances import Instances, TasksReport
 from delta_outbox.workflow_engine.item_answers import (
@@ -136,10 +135,7 @@ class Items:
         types = self._deliveries.decisions.event_types(role)
         if not types:
             return []
-        is_open = (
-            f"state = '{State.CLAIMED}' and claimed_by = '{TO_DO}' and not ambiguous "
-            f"and event_type in ({literals(types)})"
-        )
+        is_open = f"{OPEN_ITEM} and not ambiguous and event_type in ({literals(types)})"
         found = self._deliveries.where(is_open, limit=limit, of_each_type=of_each_task)
         holders = self.holders([*found])
         return [

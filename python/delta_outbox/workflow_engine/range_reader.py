@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_outbox.core.arrow import sizes_of
+from delta_outbox.core.arrow import is_one_of, sizes_of
 from delta_outbox.core.byte_bounds import told_sizes
 from delta_outbox.core.literals import text_literal
 from delta_outbox.core.tables import Tables
@@ -84,7 +84,7 @@ class RangeReader:
             return span, ()
 
         def starts(rows: pa.Table) -> pa.ChunkedArray:
-            return _is_of(rows, types)
+            return is_one_of(rows["event_type"], types)
 
         log, columns = self._tables.events, ("event_id", "payload_bytes")
         found = self._new(log, span, ("event_type",), starts, columns, most=MOST_READ)
@@ -282,7 +282,7 @@ class RangeReader:
         rows = self._reader.few_added(
             log, after=span.after, to=span.last, columns=columns, most=MOST_READ
         )
-        return rows is not None and not pc.any(_is_of(rows, types)).as_py()
+        return rows is not None and not pc.any(is_one_of(rows["event_type"], types)).as_py()
 
     def _starts_of(self, span: Span, types: Collection[str]) -> str:
         """Return the start events of a span, to select from."""
@@ -305,18 +305,11 @@ def is_ending(rows: pa.Table) -> pa.ChunkedArray:
         rows: to_state, reason and lifecycle.
     """
     reason = rows["reason"].cast(pa.string())
-    reasons = pa.array([str(one) for one in OUTCOME_REASONS], pa.string())
     has_outcome = pc.and_(
-        pc.equal(rows["to_state"], str(State.PUBLISHED)), pc.is_in(reason, value_set=reasons)
+        pc.equal(rows["to_state"], str(State.PUBLISHED)), is_one_of(rows["reason"], OUTCOME_REASONS)
     )
     is_over = pc.or_(has_outcome, pc.equal(reason, str(Reason.OPERATOR)))
     return pc.and_(is_over, pc.equal(rows["lifecycle"], 0))
-
-
-def _is_of(rows: pa.Table, types: Collection[str]) -> pa.ChunkedArray:
-    """Say of each event whether it is of some types."""
-    kinds = pa.array(sorted(types), pa.string())
-    return pc.is_in(rows["event_type"].cast(pa.string()), value_set=kinds)
 
 
 def _place(row: Row) -> tuple[str, int]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_outbox.core.arrow import is_one_of
 from delta_outbox.core.byte_bounds import told_sizes
 from delta_outbox.core.clock import Clock
 from delta_outbox.core.errors import ChangeFeedGone
@@ -170,7 +171,7 @@ class TaskReader:
         if found is None:
             return None
         rows = found.rows
-        is_asked = pc.is_in(rows["event_id"].cast(pa.string()), value_set=pa.array(sorted(ids)))
+        is_asked = is_one_of(rows["event_id"], ids)
         is_task = pc.starts_with(rows["event_type"].cast(pa.string()), RESERVED)
         return rows.filter(pc.and_(is_asked, is_task))
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from delta_outbox.core.reserved_names import TO_DO
+from delta_outbox.lifecycle.claims import open_until
 from delta_outbox.lifecycle.states import State
-from delta_outbox.store.extensions import open_until
 
 NOW = datetime(2026, 11, 28, 12, tzinfo=UTC)
 CLAIM = NOW + timedelta(hours=1)

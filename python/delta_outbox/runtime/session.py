@@ -30,7 +30,7 @@ from delta_outbox.runtime.spark_settings import (
     local_settings,
     prepare,
 )
-from delta_outbox.runtime.torn_commits import check_commits
+from delta_outbox.runtime.torn_commits import check_commits, remove_unmade
 
 if TYPE_CHECKING:
     import subprocess
@@ -105,6 +105,8 @@ def local_session(
     # First of all: whoever comes second must not wait for imports to learn that.
     home.lock.acquire()
     try:
+        if not held_before:
+            remove_unmade(home)
         check_commits(home)
         spark = _started(
             home,

@@ -1,4 +1,4 @@
-"""Finds commits that a power cut has torn, before Spark is started.
+"""Finds commits that a power cut has torn and tables without a first one, before Spark is started.
 
 Delta puts a commit in place by a rename and syncs nothing, so a power cut may leave the last ones
 of a log empty, cut, or naming data files that are. Delta takes an empty one for a commit that did
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
@@ -35,6 +36,32 @@ _CHECKSUMS: Final = b"crc\0"  # how Hadoop's begin, then bytes of each chunk; fo
 _CHUNK: Final = 512  # bytes
 
 
+def remove_unmade(home: Home) -> None:
+    """Remove what is there of tables whose making was interrupted before their first commit.
+
+    Delta refuses to make a table where a folder is. Removed is a folder that holds the log of a
+    table, without a commit or a checkpoint, and nothing else.
+
+    Args:
+        home: nobody else works in it.
+    """
+    for log in _logs(home):
+        written = (file for file in log.rglob("*") if file.is_file())
+        if [log] == list(log.parent.iterdir()) and all(_is_unfinished(file) for file in written):
+            shutil.rmtree(log.parent)
+
+
+def _is_unfinished(file: Path) -> bool:
+    """Say whether a file of a log had not been put in its place yet, or has checksums of such."""
+    return file.name.startswith(".") and file.name.endswith((".tmp", ".tmp.crc"))
+
+
+def _logs(home: Home) -> Sequence[Path]:
+    """Return the logs that Delta keeps of the tables of the outboxes of a home."""
+    outboxes = sorted(events.parent for events in home.warehouse.glob(f"*/{LOGS[0]}"))
+    return [log for outbox in outboxes for log in sorted(outbox.glob("*/_delta_log"))]
+
+
 def check_commits(home: Home) -> None:
     """Refuse the outboxes of a home if the last commits of a table of theirs are torn.
 
@@ -44,15 +71,14 @@ def check_commits(home: Home) -> None:
     Raises:
         TornCommit: one is, or a checkpoint; the remedy names each file.
     """
-    for events in sorted(home.warehouse.glob(f"*/{LOGS[0]}")):
-        for log in sorted(events.parent.glob("*/_delta_log")):
-            checkpoint = torn_checkpoint(log)
-            if checkpoint is not None:
-                raise TornCommit(file=checkpoint, remedy=_remedy(home, log, checkpoint))
-            torn = torn_commits(log)
-            if torn:
-                files = [commit_file(log, version) for version in range(torn[0], torn[-1] + 1)]
-                raise TornCommit(file=files[0], remedy=_remedy(home, log, *files))
+    for log in _logs(home):
+        checkpoint = torn_checkpoint(log)
+        if checkpoint is not None:
+            raise TornCommit(file=checkpoint, remedy=_remedy(home, log, checkpoint))
+        torn = torn_commits(log)
+        if torn:
+            files = [commit_file(log, version) for version in range(torn[0], torn[-1] + 1)]
+            raise TornCommit(file=files[0], remedy=_remedy(home, log, *files))
 
 
 def torn_checkpoint(log: Path) -> Path | None:

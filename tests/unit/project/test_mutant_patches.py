@@ -4,7 +4,9 @@ elsewhere.
 
 from __future__ import annotations
 
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,27 @@ def test_every_patch_applies(patch: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_no_fault_uses_a_name_that_is_not_there(tmp_path: Path) -> None:
+    """With a fault in it the code still compiles and knows every name that it uses: a test that
+    notices the fault would only break otherwise.
+    """
+    for patch in PATCHES:
+        copy = tmp_path / patch.stem
+        for line in patch.read_text().splitlines():
+            if line.startswith("--- a/"):
+                file = line.removeprefix("--- a/")
+                (copy / file).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(REPOSITORY / file, copy / file)
+        subprocess.run(["git", "apply", str(patch)], cwd=copy, check=True)
+    found = subprocess.run(
+        [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "E9,F821", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert 0 == found.returncode, found.stdout + found.stderr
 
 
 def test_the_table_names_every_fault() -> None:

@@ -15,7 +15,12 @@ import pytest
 from delta_outbox.core.errors import TornCommit
 from delta_outbox.runtime.home import Home
 from delta_outbox.runtime.log_folder import actions_of, commit_file
-from delta_outbox.runtime.torn_commits import WRITTEN_OUT, check_commits, torn_commits
+from delta_outbox.runtime.torn_commits import (
+    WRITTEN_OUT,
+    check_commits,
+    remove_unmade,
+    torn_commits,
+)
 
 PARQUET = b"PAR1 rows PAR1"
 
@@ -196,3 +201,26 @@ def test_a_reader_names_it_too(log: Path, tear: Callable[[Path], None]) -> None:
     tear(commit_file(log, 3))
     with pytest.raises(TornCommit, match=commit_file(log, 3).name):
         list(actions_of(log, 3))
+
+
+def test_what_is_there_of_a_table_without_a_commit_is_removed(home: Home) -> None:
+    """A table that was never made is made as if nothing had been; one with a commit, a file of
+    anybody, or data stays, and so does what is no outbox.
+    """
+    outbox = home.warehouse / "outbox.db"
+    unmade = [outbox / "outbox_commands", outbox / "outbox_relays"]
+    kept = [outbox / "outbox_events", outbox / "with_data", outbox / "with_a_file"]
+    elsewhere = home.warehouse / "other.db" / "unmade"
+    for table in (*unmade, *kept, elsewhere):
+        (table / "_delta_log" / "_staged_commits").mkdir(parents=True, exist_ok=True)
+    unfinished = unmade[1] / "_delta_log" / f".{0:020}.json.4f6a.tmp"
+    unfinished.write_text("{")
+    _checksums(unfinished)
+    (outbox / "with_data" / "part-0.parquet").write_bytes(PARQUET)
+    (outbox / "with_a_file" / "_delta_log" / "note.txt").write_text("mine")
+
+    remove_unmade(home)
+
+    assert [False, False] == [table.exists() for table in unmade]
+    assert all(table.exists() for table in (*kept, elsewhere))
+    check_commits(home)

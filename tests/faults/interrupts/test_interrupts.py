@@ -120,9 +120,7 @@ def check_free(home: Home) -> None:
         pass
 
 
-def interrupt(
-    home: Home, name: str, *, after: float | Callable[[], object], number: int
-) -> Ended:
+def interrupt(home: Home, name: str, *, after: float | Callable[[], object], number: int) -> Ended:
     """Interrupt a command at a moment and demand what holds at any moment."""
     events = home.root.parent / "events.jsonl"
     events.write_text('{"event_id": "a", "event_type": "t", "payload": 1}\n', encoding="utf-8")

@@ -33,6 +33,7 @@
             *,
             inline({{ delta_outbox.judged([
                 ("illegal_transitions", delta_outbox.illegal_transition()),
+                ("broken_sequences", delta_outbox.repeated_delivery()),
                 ("double_claims", delta_outbox.double_claim()),
                 ("incomplete_claims", delta_outbox.incomplete_claim()),
                 ("miscounted_attempts", delta_outbox.miscounted_attempt()),

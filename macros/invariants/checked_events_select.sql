@@ -3,7 +3,7 @@
         The ids that came to the event log in a range, each with its first row of the range; what was purged is left out.
 
         Arguments:
-            events: source, the rows of the range
+            events: name of a query with narrow rows of the event log
             purged: relation, what is left of purged deliveries
             range: the mapping of `invariant_range`
         Columns: event_id, arrival, event_type, ordering_key, created_at, rows.
@@ -23,9 +23,7 @@
                 struct(arrival, {{ delta_outbox.order_of_copies() }})
             ) as first,
             count(*) as rows
-        from (
-            {{ delta_outbox.events_tail_select(events, "_commit_version") | indent(12) }}
-        ) as e
+        from {{ events }} as e
         {%- if range["purged"] %}
         left anti join {{ purged }} as p
             on

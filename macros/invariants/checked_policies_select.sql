@@ -41,7 +41,7 @@
     ),
 
     event_types as (
-        select distinct event_type from outbox_checked_deliveries
+        select distinct event_type from outbox_ordered_deliveries
         where not {{ delta_outbox.is_reserved("event_type") }}
     ),
 

@@ -1,18 +1,17 @@
-{% macro checked_transitions_select(transitions, state, purged, range) -%}
+{% macro checked_transitions_select(purged, range) -%}
     {#-
         The transitions of a range, each beside where its delivery stood before it: after its last transition in the range,
         else as the projection showed it at the verified position, else as a new event. Those of purged events are left out once
         the deliveries of each claim are counted.
 
         Arguments:
-            transitions: source, the rows of the range
-            state: relation, the projection
             purged: relation, what is left of purged deliveries
             range: the mapping of `invariant_range`
         Columns: those of the log; previous, a struct (null where no delivery was open under this name); fixes_destination,
             whether the row names the destination of an event for the first time, and fixed_first, whether no earlier append
-            did; is_last, whether the range holds no later one of the delivery; deliveries, how many rows have the same
-            claim_id and state.
+            did; is_last, whether the range holds no later one of the delivery; repeats_append, whether its append holds
+            the delivery twice; deliveries, how many rows have the same claim_id and state (null: its claim has the size that it
+            says).
     -#}
     {%- set stand = "struct<state:string,lifecycle:int,attempt:int,publish_attempts:int,crashes:int,claim_id:string>" -%}
     with news as (
@@ -25,13 +24,13 @@
                     'publish_attempts', publish_attempts, 'crashes', crashes, 'claim_id', claim_id
                 )
             ) over life as last,
-            lead(sequence) over life is null as is_last
-        from {{ transitions }}
+            lead(sequence) over life is null as is_last,
+            coalesce(lag(struct(epoch, lane, sequence)) over life = struct(epoch, lane, sequence), false) as repeats_append
+        from outbox_doubtful_transitions
         window life as (partition by event_id, arrival, destination order by epoch, sequence, _commit_version)
     ),
 
     began as (
-        {%- if range["state_before"] >= 0 %}
         select
             event_id,
             arrival,
@@ -40,10 +39,8 @@
                 'state', state, 'lifecycle', lifecycle, 'attempt', attempts,
                 'publish_attempts', publish_attempts, 'crashes', crashes, 'claim_id', claim_id
             ) as stand
-        from {{ state }} version as of {{ range["state_before"] }}
-        where state in ('PENDING', 'CLAIMED'{{ ", 'PUBLISHED', 'DEAD'" if range["leaves_terminal"] }})
+        from outbox_began
         union all
-        {%- endif %}
         select
             event_id,
             arrival,
@@ -72,7 +69,7 @@
         select
             * except (last),
             fixes_destination and at = min(if(fixes_destination, at, null)) over (partition by event_id, arrival) as fixed_first,
-            count(*) over (partition by claim_id, to_state) as deliveries
+            {{ "count(*) over (partition by claim_id, to_state)" if range["has_wrong_size"] else "claim_size" }} as deliveries
         from joined
     )
 

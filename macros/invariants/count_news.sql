@@ -9,6 +9,10 @@
     {%- set transitions = delta_outbox.rows_in_range(logs.transitions, range["transitions_after"], range["transitions_to"]) -%}
     {%- set events = delta_outbox.rows_in_range(logs.events, range["events_after"], range["events_to"]) -%}
     {%- set text -%}
+        {{ delta_outbox.named_queries(dict(
+            delta_outbox.lanes_before(range),
+            appends=delta_outbox.appends_in_range(transitions),
+        )) }}
         select
             t.*,
             e.*,
@@ -19,6 +23,8 @@
                 cast(min(since) as string) as since,
                 coalesce(bool_or(leaves_terminal), false) as leaves_terminal,
                 coalesce(bool_or(interventions), false) as interventions,
+                coalesce(bool_or(has_wrong_size), false) as has_wrong_size,
+                coalesce(sum(broken_appends), 0) as broken_appends,
                 to_json(array_distinct(flatten(collect_list(versions)))) as versions,
                 to_json(collect_list(struct(epoch, lane, sequence))) as lanes
             from (
@@ -26,25 +32,23 @@
                     epoch,
                     lane,
                     max(sequence) as sequence,
-                    count(*) as transitions,
+                    sum(transitions) as transitions,
                     min(occurred_at) as since,
-                    bool_or(from_state in ('PUBLISHED', 'DEAD')) as leaves_terminal,
-                    bool_or(from_state in ('PUBLISHED', 'DEAD') or reason in ('replayed', 'operator')) as interventions,
-                    collect_set(policy_version) as versions
-                from {{ transitions }}
+                    bool_or(leaves_terminal) as leaves_terminal,
+                    bool_or(interventions) as interventions,
+                    bool_or(has_wrong_size) as has_wrong_size,
+                    count(problem) as broken_appends,
+                    array_distinct(flatten(collect_list(policy_versions))) as versions
+                from appends
                 group by epoch, lane
             )
         ) as t
-        cross join (
-            select
-                count(*) as events,
-                cast(min(created_date) as string) as news_from,
-                cast(max(created_date) as string) as news_to
-            from {{ events }}
-        ) as e
+        cross join (select count(*) as events from {{ events }}) as e
     {%- endset -%}
     {%- set row = (run_query(text) | list)[0] -%}
-    {%- for name in ("events", "transitions", "since", "leaves_terminal", "interventions", "any_hold", "news_from", "news_to") -%}
+    {%- for name in (
+        "events", "transitions", "since", "leaves_terminal", "interventions", "any_hold", "has_wrong_size", "broken_appends"
+    ) -%}
         {%- do range.update({name: row[name]}) -%}
     {%- endfor -%}
     {%- set lanes = {} -%}

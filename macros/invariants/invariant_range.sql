@@ -17,9 +17,11 @@
             state_before, state_version: versions of the projection at both ends, the first -1 if there is none
             state_id: identity of its table
             events, transitions: how many rows are new
-            since: text, the earliest occurred_at of the new transitions; news_from, news_to: created_date of the new events
+            since: text, the earliest occurred_at of the new transitions
             leaves_terminal, interventions, any_hold: whether a new transition leaves a terminal state, or was asked for by
                 an operator; whether a policy says that a dead event holds its key
+            has_wrong_size: whether a new claim says another size than it has; broken_appends: how many new appends have a wrong
+                number
             versions: list, the policy versions that new transitions name
             purged: whether the range can hold what a purge has removed; purged_lanes: list of epoch, lane, sequence: up to where
                 it has removed transitions
@@ -33,8 +35,8 @@
     {%- set range = {
         "latest_versions": {}, "rewrites": [], "state_version": version,
         "state_id": (run_query("describe detail " ~ state) | list)[0]["id"],
-        "events": 0, "transitions": 0, "since": none, "news_from": none, "news_to": none,
-        "leaves_terminal": false, "interventions": false, "any_hold": false, "versions": [], "purged": false, "purged_lanes": [], "workflows": none,
+        "events": 0, "transitions": 0, "since": none, "leaves_terminal": false, "interventions": false, "any_hold": false,
+        "has_wrong_size": false, "broken_appends": 0, "versions": [], "purged": false, "purged_lanes": [], "workflows": none,
     } -%}
     {%- set plans = run_query(delta_outbox.invariant_plans(logs.progress, delta_outbox.applied_plan(state, at=version), days_kept)) | list -%}
     {%- set found = plans[0] -%}
@@ -67,10 +69,12 @@
         "lanes_before": [] if whole else verified["lanes"],
         "lanes": [] if whole else verified["lanes"],
     }) -%}
+    {%- set purged = fromjson(found["purged"]) if found["purged"] -%}
     {%- if range["events_to"] > range["events_after"] or range["transitions_to"] > range["transitions_after"] -%}
+        {%- do range.update({"purged_lanes": purged["lanes"] if purged else []}) -%}
         {%- do delta_outbox.count_news(logs, range) -%}
-        {%- if found["purged"] -%}
-            {%- do delta_outbox.note_purges(fromjson(found["purged"]), range) -%}
+        {%- if purged -%}
+            {%- do range.update({"purged": delta_outbox.may_be_purged(purged, range)}) -%}
         {%- endif -%}
     {%- endif -%}
     {%- if found["has_workflows"] -%}

@@ -1,7 +1,7 @@
 {% materialization outbox_invariants, adapter="spark" %}
     {#-
-        Check what is new and keep what breaks a rule. The model's SQL asks the rules over the rows of the range
-        (checked_rows); where nothing is new nothing is asked. First the violations are written, then the position: a build
+        Check what is new and keep what breaks a rule. First it is asked what of the range can break one (note_doubts); the
+        model's SQL asks the rules over that (checked_rows). The violations are written, then the position: a build
         that ends between the two checks the range again, and the same violation twice is shown once.
 
         A range may have millions of rows, and Spark judges a table by its compressed files: what joins ranges says
@@ -15,18 +15,22 @@
     {%- do run_query(delta_outbox.ddl_violations(target_relation)) -%}
     {%- set range = delta_outbox.invariant_range(state) -%}
     {%- set is_new = range["whole"] or range["events"] or range["transitions"] or range["rewrites"] or range["state_before"] != range["state_version"] -%}
-    {%- set checked = delta_outbox.checked_rows(state, range) if is_new -%}
+    {%- if is_new -%} {%- do delta_outbox.note_doubts(state, range) -%} {%- endif -%}
+    {%- set is_judged = is_new and (
+        range["whole"] or range["judges_all"] or range["doubtful_events"] or range["doubtful_keys"] or range["broken_appends"]
+        or range["rewrites"] or range["workflows"]
+    ) -%}
     {% call statement("main") -%}
-        {% if is_new -%}
+        {% if is_judged -%}
             insert {{ "overwrite" if range["whole"] else "into" }} {{ target_relation }} ({{ columns }}, found_at)
             select {{ columns | replace("details", "to_json(details)") }}, {{ delta_outbox.now_utc() }}
             from (
-                {{ checked }}
+                {{ delta_outbox.checked_rows(state, range) }}
                 {{ sql }}
                 {{ delta_outbox.broken_by_workflows(range) }}
             )
         {%- else -%}
-            select 'nothing is new' as message
+            select 'nothing to judge' as message
         {%- endif %}
     {%- endcall %}
     {%- if is_new or range["is_stale"] -%}

@@ -1,4 +1,4 @@
--- What breaks a rule in the range that a build checks; the materialization makes the views of the range and keeps the rows.
+-- What breaks a rule in the range that a build checks; the materialization names the rows that are judged, and keeps what is found.
 select * from ({{ delta_outbox.broken_by_transitions() }})
 union all
 select * from ({{ delta_outbox.broken_by_deliveries() }})

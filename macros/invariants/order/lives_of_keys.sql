@@ -1,13 +1,13 @@
 {% macro lives_of_keys() -%}
     {#-
-        The deliveries of the range whose key has had something published, each with its transitions in the range in order: a
-        part of `broken_by_order`. Killed ones are left out.
+        The deliveries of doubtful keys, each with its transitions in the range in order: a part of
+        `broken_by_order`. Killed ones are left out.
 
         Columns: event_id, arrival, destination, event_type, ordering_key, position, state, replayed_at; age_from; steps, an
             array of structs.
     -#}
     with lives as (
-        select
+        select /*+ merge(o) */
             event_id,
             arrival,
             destination,
@@ -24,19 +24,15 @@
                     )
                 )
             ) as steps
-        from outbox_checked_log
+        from outbox_new_transitions as t
+        left semi join outbox_ordered_deliveries as o
+            on
+                t.event_id = o.event_id
+                and t.arrival = o.arrival
         group by event_id, arrival, destination
-    ),
-
-    published_keys as (
-        select distinct ordering_key
-        from outbox_checked_deliveries
-        where
-            ordering_key is not null
-            and (state = 'PUBLISHED' or replayed_at is not null)
     )
 
-    select /*+ merge(p, l) */
+    select /*+ merge(l) */
         d.event_id,
         d.arrival,
         d.destination,
@@ -47,8 +43,7 @@
         d.replayed_at,
         {{ delta_outbox.age_from() }} as age_from,
         coalesce(l.steps, array()) as steps
-    from outbox_checked_deliveries as d
-    left semi join published_keys as p on d.ordering_key = p.ordering_key
+    from outbox_ordered_deliveries as d
     left join lives as l
         on
             d.event_id = l.event_id

@@ -1,4 +1,4 @@
-{% macro checked_deliveries_select(state, range) -%}
+{% macro touched_deliveries_select(state, range) -%}
     {#-
         The rows of the projection that a range can have touched: what is open, and what changed since; where a dead event
         may hold its key, the dead ones too. Two questions: one with an `or` between the partition and the time would read

@@ -15,80 +15,7 @@
         "new": 1, "claim": 10, "publication": 100, "untouched before": 1000, "other before": 10000,
         "untouched": 100000, "published": 1000000, "other": 10000000, "odd": 100000000,
     } -%}
-    {%- set counts_from_zero = "lifecycle = 0 and publish_attempts = 0 and crashes = 0" -%}
-    {%- set is_untouched = (
-        "state = 'PENDING' and " ~ counts_from_zero ~ " and attempts = 0 and destination = '' and sequence = 0"
-        ~ " and replayed_at is null and kill_command_id is null"
-    ) -%}
-    with seen as (
-        select
-            xxhash64(event_id) as event_hash,
-            {{ one["new"] }} as kind,
-            arrival,
-            0 as claim,
-            0 as place,
-            xxhash64(event_type, ordering_key) as name,
-            cast(null as bigint) as logged,
-            cast(null as bigint) as shown
-        from outbox_new_events
-        union all
-        select
-            xxhash64(event_id) as event_hash,
-            case
-                when not ({{ counts_from_zero }} and attempt = 1) then {{ one["odd"] }}
-                when from_state = 'PENDING' and to_state = 'CLAIMED' and reason = 'claimed'
-                    then if(
-                        claim_id is not null and relay_id is not null and lease_expires_at is not null,
-                        {{ one["claim"] }},
-                        {{ one["odd"] }}
-                    )
-                when from_state = 'CLAIMED' and to_state = 'PUBLISHED' and reason in ('delivered', 'completed')
-                    then {{ one["publication"] }}
-                else {{ one["odd"] }}
-            end as kind,
-            arrival,
-            xxhash64(destination, claim_id, epoch) as claim,
-            if(to_state = 'CLAIMED', 0, xxhash64(destination, epoch, lane, sequence)) as place,
-            0 as name,
-            sequence as logged,
-            null as shown
-        from outbox_new_transitions
-        union all
-        select
-            xxhash64(event_id) as event_hash,
-            if({{ is_untouched }}, {{ one["untouched before"] }}, {{ one["other before"] }}) as kind,
-            arrival,
-            0 as claim,
-            0 as place,
-            0 as name,
-            null as logged,
-            null as shown
-        from outbox_open_before
-        where state in ('PENDING', 'CLAIMED')
-        union all
-        select
-            xxhash64(event_id) as event_hash,
-            case
-                when
-                    {{ delta_outbox.wrong_time("claimed_at", "CLAIMED") | indent(20) }} is not null
-                    or {{ delta_outbox.wrong_time("published_at", "PUBLISHED") | indent(20) }} is not null
-                    or {{ delta_outbox.wrong_claim_fields() | indent(20) }} is not null
-                    or ({{ delta_outbox.is_reserved("event_type") }} and lifecycle > 0)
-                    then {{ one["odd"] }}
-                when {{ is_untouched }} then {{ one["untouched"] }}
-                when state = 'PUBLISHED' and {{ counts_from_zero }} and attempts = 1 then {{ one["published"] }}
-                else {{ one["other"] }}
-            end as kind,
-            arrival,
-            0 as claim,
-            if(state = 'PUBLISHED', xxhash64(destination, epoch, lane, sequence), 0) as place,
-            xxhash64(event_type, ordering_key) as name,
-            null as logged,
-            sequence as shown
-        from outbox_touched_deliveries
-    ),
-
-    events as (
+    with events as (
         select
             event_hash,
             count(*) as rows,
@@ -104,7 +31,10 @@
             min(if(kind = {{ one["new"] }}, arrival, null)) as new_arrival,
             min(if(shown is null, null, arrival)) as shown_arrival
         -- Brought together first: rows of one event are in different files, and counted before they would hardly get fewer.
-        from (select * from seen distribute by event_hash)
+        from (
+            select * from ({{ delta_outbox.rows_by_kind(one) | indent(12) }})
+            distribute by event_hash
+        )
         group by event_hash
     ),
 

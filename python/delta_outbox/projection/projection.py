@@ -16,6 +16,7 @@ from delta_outbox.core.tables import Tables
 from delta_outbox.delta.commit_history import CommitHistory
 from delta_outbox.delta.delta_errors import is_feed_gone
 from delta_outbox.delta.numbered_writes import NumberedWrite, NumberedWrites
+from delta_outbox.delta.partition_files import have_files
 from delta_outbox.lifecycle.states import OPEN_STATES
 from delta_outbox.projection.refresh import (
     PLAN_APP_ID,
@@ -223,11 +224,20 @@ class Projection:
         Args:
             seen: the version.
         """
-        found = self._spark.sql(
+        found = have_files(
+            self._spark,
+            self._tables.state,
+            version=seen.version,
+            column="state",
+            values=OPEN_STATES,
+        )
+        if found is not None:
+            return found
+        rows = self._spark.sql(
             f"select 1 from {self._tables.state} version as of {seen.version} "
             f"where state in ({listed(OPEN_STATES)}) limit 1"
         )
-        return not found.isEmpty()
+        return not rows.isEmpty()
 
     def known_watermark(self) -> Watermark | None:
         """Return the watermark as this object knows it, read once after each of its refreshes.

@@ -75,6 +75,8 @@ class Policies:
         self._tasks: tuple[DeliveryPolicy, ...] = ()
         self._check: Check | None = None
         self._seen: Commit | None = None  # the commit that was looked at last
+        self._read: tuple[Commit | None, PolicySet] | None = None  # a commit, and its rows
+        self._recorded: str | None = None  # the version that was kept last
         self._retry_at = float("inf")  # monotonic seconds
         self.current: PolicySet | None = None
         self.problem: str | None = None
@@ -106,7 +108,7 @@ class Policies:
         self._seen, self._tasks = commit, tasks
         self._retry_at = float("inf")
         try:
-            found = self._read()
+            found = self._found_at(commit)
         except BadPolicy as error:
             return self._keep(error)
         if self.current is None or found.version != self.current.version:
@@ -123,7 +125,7 @@ class Policies:
     def status(self) -> dict[str, str | None]:
         """Return the version in force and what is wrong with the newest rows; writes nothing."""
         try:
-            found = self._read()
+            found = self._found_at(None)
             for name in sorted(found.destinations - set(self._settings.publishers)):
                 raise UnknownDestination(destination=name, known=self._settings.publishers)
         except OutboxError as error:
@@ -156,6 +158,8 @@ class Policies:
 
     def _record(self, policies: PolicySet) -> None:
         """Keep the rows of a version; policy_version of a transition leads to them."""
+        if policies.version == self._recorded:
+            return
         plan = {
             "version": policies.version,
             "rows": [policy.as_row() for policy in policies.policies],
@@ -166,6 +170,7 @@ class Policies:
             return None if last and last.plan["version"] == policies.version else plan
 
         self._plans.append(next_plan, planned_by=self._worker_id)
+        self._recorded = policies.version
 
     def _last_good(self) -> PolicySet | None:
         for kept in self._plans.last(VERSIONS_LOOKED_AT):
@@ -175,7 +180,13 @@ class Policies:
                 logger.warning("policy_version_unreadable", extra={"number": kept.number})
         return None
 
-    def _read(self) -> PolicySet:
+    def _found_at(self, commit: Commit | None) -> PolicySet:
+        """Return the policies of the table; read once for each commit that is known."""
+        if self._read is None or commit is None or commit != self._read[0]:
+            self._read = commit, self._rows()
+        return replace(self._read[1], tasks=self._tasks)
+
+    def _rows(self) -> PolicySet:
         from pyspark.errors import AnalysisException
 
         try:
@@ -184,7 +195,7 @@ class Policies:
             first = str(error).strip().splitlines()[0]
             raise BadPolicy([f"{self._table} cannot be read: {first}"]) from error
         kept = [name for name in rows.column_names if name not in _DERIVED]
-        return replace(PolicySet.parse(rows.select(kept).to_pylist()), tasks=self._tasks)
+        return PolicySet.parse(rows.select(kept).to_pylist())
 
     def _commit(self) -> Commit | None:
         """Return the newest commit of the table, None if there is none."""

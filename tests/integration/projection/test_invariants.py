@@ -17,12 +17,14 @@ from tests.integration.outboxes import Store, events, open_store
 
 from delta_outbox.api import Outbox
 from delta_outbox.core.errors import DbtFailed
+from delta_outbox.delta.commit_history import CommitHistory
 from delta_outbox.lifecycle.claims import claim_rows, ending_rows, make_claim, new_claim_id
 from delta_outbox.lifecycle.endings import EndOfClaim
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.results import Delivered, Failed, NotSent, Rejected
 from delta_outbox.runtime.dbt import check_result, run_dbt
 from delta_outbox.runtime.home import Home
+from delta_outbox.runtime.log_folder import commit_file, commit_versions, last_checkpoint
 
 TWO: Final = PolicySet.from_csv("event_type,destination\n*,a|b\n")
 
@@ -109,6 +111,25 @@ def test_a_healthy_life_breaks_no_rule(healthy: Store, tmp_path: Path) -> None:
     assert [True, False] == [plan["whole"] for plan in positions(healthy)]
     last = positions(healthy)[-1]
     assert [{"epoch": 0, "lane": 0, "sequence": outbox.log.sequence}] == last["lanes"]
+
+
+@pytest.mark.rest
+@pytest.mark.local  # removes files of a log
+def test_an_audit_asks_no_version_that_is_gone(healthy: Store, tmp_path: Path) -> None:
+    """Delta forgets old versions of a table; a full audit reads the newest alone."""
+    outbox = healthy.outbox(tmp_path)
+    outbox.append(events("kept", 1)).raise_if_rejected()
+    check_result(build(healthy))
+    spark, log = healthy.spark, CommitHistory(healthy.spark).folder(healthy.tables.state)
+    assert log is not None
+    assert spark._jvm is not None
+    spark._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(
+        spark._jsparkSession, str(log.parent)
+    ).checkpoint()
+    for version in commit_versions(log):
+        if version < last_checkpoint(log):
+            commit_file(log, version).unlink()
+    check_result(build(healthy, audit="full"))
 
 
 # --- violations ----------------------------------------------------------------------------

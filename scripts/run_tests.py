@@ -53,6 +53,8 @@ WAITING_FILES = (
 )
 PROGRESS_SECONDS = 15
 SLOWEST = 10  # tests that are named at the end
+REASON_HEAD, REASON_TAIL = 2, 8  # lines of why a test failed that are told again at the end
+REASON_WIDTH = 160  # characters of such a line
 
 
 def room() -> int:
@@ -239,12 +241,25 @@ class Run:
             outcome: sum(test.outcome == outcome for test in tests)
             for outcome in ("passed", "failed", "skipped")
         }
-        rows += [
-            f"tests: {test.outcome}: {test.name}" for test in tests if test.outcome != "passed"
-        ]
+        for test in tests:
+            if test.outcome != "passed":
+                rows += [f"tests: {test.outcome}: {test.name}", *reason(test.said)]
         rows.append(", ".join(f"{count} {outcome}" for outcome, count in counts.items()))
         good = not any(complaints) and counts["passed"] == len(tests) > 0
         return rows, good
+
+
+def reason(said: str) -> list[str]:
+    """Return why a test failed, in a few lines: of a long output, CI may keep the end alone.
+
+    Args:
+        said: what pytest said of it; it marks the lines of the error with an E.
+    """
+    lines = [line.rstrip() for line in said.splitlines()]
+    marked = [line for line in lines if line.startswith("E ")] or lines
+    if len(marked) > REASON_HEAD + REASON_TAIL:
+        marked = [*marked[:REASON_HEAD], "E   ...", *marked[-REASON_TAIL:]]
+    return [f"    {line[:REASON_WIDTH]}" for line in marked]
 
 
 def clock(seconds: float) -> str:

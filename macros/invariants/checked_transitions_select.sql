@@ -27,7 +27,7 @@
             lead(sequence) over life is null as is_last,
             coalesce(lag(struct(epoch, lane, sequence)) over life = struct(epoch, lane, sequence), false) as repeats_append
         from outbox_doubtful_transitions
-        window life as (partition by event_id, arrival, destination order by epoch, sequence, _commit_version)
+        window life as (partition by event_id, arrival, destination order by epoch, sequence, _commit_version, lane)
     ),
 
     began as (

@@ -5,7 +5,7 @@
         the first attempt, and the projection shows just that. Of a plain event no rule of rows has anything to say.
 
         Values are compared by hashes of 64 bits, so that a row is small and none is sorted; an event is known by the hash of its
-        id. Two events with one hash are doubtful.
+        id. Two plain events with one hash are doubtful.
 
         Columns: event_hash; is_hidden, whether it is new and no delivery that arrived by then shows it; is_outdated, whether the
             projection shows another end of it than the log.

@@ -40,6 +40,7 @@ def open_outbox(
     home: Home | None = None,
     config: Path | None = None,
     create: bool = False,
+    only_served: bool = False,
     short_lived: bool = False,
     debug: bool = False,
     clock: Clock | None = None,
@@ -54,11 +55,13 @@ def open_outbox(
         config: the settings file; looked for if left out.
         create: create what is missing; the first time on a machine, this also leaves behind what
             makes later starts of Spark faster (runtime/class_archive.py).
+        only_served: never take the home for itself: others are to work in it.
         short_lived: start fast and compute slower, for a command of a minute at most.
         debug: show what Spark prints, on standard error.
         clock: the time.
 
     Raises:
+        ServerNeeded: nobody serves the home, and it is not to be taken.
         NoOutboxHere: there is none and it is not to be created.
         HomeInUse: another process works in this home and does not serve it.
         ServerUnreachable: the server does not answer.
@@ -72,7 +75,13 @@ def open_outbox(
     settings = load_settings(home=home.root, path=config)
     # Beside the start of a JVM: it takes half a second.
     threading.Thread(target=import_module, args=(_OUTBOX,), name="imports").start()
-    with opened_spark(home, short_lived=short_lived, record_classes=create, debug=debug) as spark:
+    with opened_spark(
+        home,
+        only_served=only_served,
+        short_lived=short_lived,
+        record_classes=create,
+        debug=debug,
+    ) as spark:
         from delta_outbox.operations.outbox import outbox_on
 
         if create:

@@ -26,6 +26,7 @@ from scripts.orders_demo.folder import HOSTS, Folder
 from delta_outbox.core.errors import OutboxError
 
 PATIENCE: Final = 60.0  # seconds, for a process to end
+TRIES: Final = 3  # of a command, while what it works with may be killed
 MOST_DEATHS: Final = 20  # of relay, server of items and people, after which the demo gives up
 HOST_MODULE: Final = "delta_outbox.workflow_engine.hosts.host"
 
@@ -52,17 +53,27 @@ def environment(folder: Folder) -> dict[str, str]:
     return {**kept, "OUTBOX_HOME": str(folder.home.root)}
 
 
-def outbox(folder: Folder, *words: str, fine: tuple[int, ...] = (0,)) -> dict[str, Any]:
+def outbox(
+    folder: Folder, *words: str, fine: tuple[int, ...] = (0,), tries: int = 1
+) -> dict[str, Any]:
     """Run a command of the command line to its end, and return its document.
 
     Args:
         folder: of the demo.
         words: of the command.
         fine: exit codes that are no failure.
+        tries: how often it is tried, where the server that it works with may be killed.
 
     Raises:
-        DemoFailed: it failed.
+        DemoFailed: it failed, the last time as well.
     """
+    for _ in range(tries - 1):
+        with contextlib.suppress(DemoFailed):
+            return _outbox(folder, words, fine)
+    return _outbox(folder, words, fine)
+
+
+def _outbox(folder: Folder, words: tuple[str, ...], fine: tuple[int, ...]) -> dict[str, Any]:
     log = folder.logs / f"{words[0]}.log"
     with log.open("ab") as errors:
         done = subprocess.run(
@@ -142,7 +153,8 @@ class Children:
             note_death(self.folder, "relay", calls=HOSTS)
         if self.deaths > MOST_DEATHS:
             raise self._failed(*next(iter(dead.items())))
-        outbox(self.folder, "up", "--max-wait", "600")  # it may have been the server that died
+        # It may have been the server that died.
+        outbox(self.folder, "up", "--max-wait", "600", tries=TRIES)
         for name in dead:
             self._workers[name] = self._start(name, self._words()[name])
 

@@ -16,6 +16,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -24,7 +25,7 @@ from audit import Ledgers, Story, broken_promises
 from ledger_files import THIRD_PARTIES, Tail
 from people import ROLE_OF, new_events
 from scripts.orders_demo import ROOT
-from scripts.orders_demo.children import Children, DemoFailed, note_death, outbox
+from scripts.orders_demo.children import TRIES, Children, DemoFailed, note_death, outbox
 from scripts.orders_demo.folder import HOSTS, Folder
 from scripts.orders_demo.terminal import OrdersTerminal
 
@@ -55,12 +56,17 @@ class LeftItem:
     Args:
         task_id: the task identifier.
         order: whose payment it is.
-        waits: it is open; None: nobody has looked yet.
+        extended: whether it was open and expires much later now; None: nobody has asked for that.
     """
 
     task_id: str
     order: str
-    waits: bool | None = None
+    extended: Future[bool] | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Say whether it is known to wait for the person."""
+        return self.extended is not None and self.extended.done() and self.extended.result()
 
 
 @dataclass
@@ -188,15 +194,19 @@ class Demo:
     def _run_orders(self, children: Children) -> LeftItem | None:
         """Let the orders run to their ends; return the item that is left to the person."""
         progress = Progress(self.folder, self.orders)
-        with self.terminal.step("workflows", "", spinner=False) as step:
+        with (
+            self.terminal.step("workflows", "", spinner=False) as step,
+            ThreadPoolExecutor(1) as beside,  # looks at processes do not wait for what takes long
+        ):
             self.folder.is_running.touch()
             children.start_workers()
             begun, told = time.monotonic(), 0.0
             while not progress.look():
                 self.folder.is_running.touch()
                 children.look()
-                if progress.left and progress.left.waits is None:
-                    progress.left.waits = _extended(self.folder, progress.left)
+                if progress.left and progress.left.extended is None:
+                    what = self.folder, progress.left.task_id
+                    progress.left.extended = beside.submit(_extended, *what)
                 now = time.monotonic()
                 if now - told >= TELL_SECONDS:
                     told = now
@@ -267,12 +277,12 @@ def _new_key(folder: Folder, role: str) -> str:
     return str(outbox(folder, "todo", "keys", "add", "--person", role, "--role", role)["key"])
 
 
-def _extended(folder: Folder, left: LeftItem) -> bool:
+def _extended(folder: Folder, task_id: str) -> bool:
     """Let an item expire much later; say whether it is open."""
     why = ["--actor", "demo", "--reason", "left to the person at the keyboard"]
-    words = ["todo", "extend", left.task_id, "--by", str(LEFT_SECONDS), *why, "--apply"]
+    words = ["todo", "extend", task_id, "--by", str(LEFT_SECONDS), *why, "--apply"]
     # 1: the item is over, and was left out.
-    return bool(outbox(folder, *words, fine=(0, 1))["extended"])
+    return bool(outbox(folder, *words, fine=(0, 1), tries=TRIES)["extended"])
 
 
 def next_commands(folder: Folder, *, order: str, serves: bool) -> list[str]:

@@ -141,6 +141,7 @@ class Answers:
                 given = Invocation(
                     told=lambda: None,
                     open=lambda: contextlib.nullcontext(outbox),
+                    open_served=lambda: contextlib.nullcontext(outbox),
                     create=lambda: contextlib.nullcontext(outbox),
                     errors=self._errors,
                 )

@@ -116,7 +116,7 @@ def _run(words: Sequence[str], output: _Output, interruption: Interruption) -> i
 
 def _invocation(words: Sequence[str], args: argparse.Namespace, errors: TextIO) -> Invocation:
     @contextlib.contextmanager
-    def opened(*, create: bool) -> Iterator[Outbox]:
+    def opened(*, create: bool = False, only_served: bool = False) -> Iterator[Outbox]:
         from delta_outbox.api import open_outbox
         from delta_outbox.delta.storage_errors import full_disk
         from delta_outbox.runtime.session import lost_server
@@ -126,6 +126,7 @@ def _invocation(words: Sequence[str], args: argparse.Namespace, errors: TextIO) 
         with open_outbox(
             config=args.config,
             create=create,
+            only_served=only_served,
             short_lived=args.command != "relay" or args.mode == "once",
             debug=args.debug,
         ) as outbox:
@@ -147,7 +148,8 @@ def _invocation(words: Sequence[str], args: argparse.Namespace, errors: TextIO) 
 
     return Invocation(
         told=told,
-        open=functools.partial(opened, create=False),
+        open=opened,
+        open_served=functools.partial(opened, only_served=True),
         create=functools.partial(opened, create=True),
         errors=errors,
     )

@@ -74,5 +74,6 @@ class Invocation:
 
     told: Callable[[], Mapping[str, Any] | None]  # the document, if the home's server has it
     open: Callable[[], AbstractContextManager[Outbox]]
+    open_served: Callable[[], AbstractContextManager[Outbox]]  # never to take the home for itself
     create: Callable[[], AbstractContextManager[Outbox]]  # what is missing, then open it
     errors: TextIO  # progress goes here, never to standard output

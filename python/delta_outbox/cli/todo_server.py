@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.cli.outcome import Invocation, Outcome
-from delta_outbox.core.errors import OutboxError
+from delta_outbox.core.errors import OutboxError, ServerNeeded
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -19,13 +19,6 @@ if TYPE_CHECKING:
     from delta_outbox.core.settings import TodoSettings
     from delta_outbox.runtime.home import Home
     from delta_outbox.todo.item_thread import OpenOutbox
-
-
-class ServerNeeded(OutboxError):
-    """A server of items needs a Spark that others share: alone it would lock everybody out."""
-
-    code = "SERVER_NEEDED"
-    remedy = "Run `outbox up` first, or name a Spark Connect server in SPARK_REMOTE."
 
 
 class ExtraMissing(OutboxError):
@@ -44,7 +37,7 @@ def serve(args: argparse.Namespace, invocation: Invocation) -> Outcome:
         from delta_outbox.todo import server
     except ModuleNotFoundError as error:
         raise ExtraMissing(f"`outbox todo serve` needs {error.name}.") from None
-    home, settings = _served_home(args, "serve")
+    home, settings = _served_home(args)
     if args.port is not None:
         settings = replace(settings, port=args.port)
     started = time.monotonic()
@@ -79,7 +72,7 @@ def consume(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     from delta_outbox.cli.signals import say, stop_on_signals
     from delta_outbox.todo.queue import consumer
 
-    home, settings = _served_home(args, "consume")
+    home, settings = _served_home(args)
     started = time.monotonic()
     with stop_on_signals(
         invocation.errors,
@@ -116,14 +109,14 @@ def consume(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     return Outcome(document=document, text=text)
 
 
-def _served_home(args: argparse.Namespace, command: str) -> tuple[Home, TodoSettings]:
+def _served_home(args: argparse.Namespace) -> tuple[Home, TodoSettings]:
     from delta_outbox.runtime.home import find_home
     from delta_outbox.runtime.served_home import REMOTE_VARIABLE, find_served
     from delta_outbox.runtime.settings_file import load_settings
 
     home = find_home()
     if not os.environ.get(REMOTE_VARIABLE) and find_served(home) is None:
-        raise ServerNeeded(f"{home.root} is not served, and `outbox todo {command}` needs that.")
+        raise ServerNeeded(home=home.root)
     return home, load_settings(home=home.root, path=args.config).todo
 
 
@@ -133,9 +126,7 @@ def _opened(invocation: Invocation) -> Iterator[OpenOutbox]:
     from delta_outbox.todo.key_log import KeyLog
     from delta_outbox.workflow_engine.items import Items
 
-    with invocation.open() as outbox:
-        if outbox.exclusive:  # its server has ended meanwhile: nobody else may be locked out
-            raise ServerNeeded("The home is not served any more.")
+    with invocation.open_served() as outbox:
         yield OpenOutbox(items=Items(outbox, ends_items=False), keys=KeyLog(outbox))
 
 

@@ -101,6 +101,16 @@ class HomeInUse(OutboxError):
         self.pid = pid
 
 
+class ServerNeeded(OutboxError):
+    """What others do beside it would be locked out: start a server that all share."""
+
+    code = "SERVER_NEEDED"
+    remedy = "Run `outbox up` first, or name a Spark Connect server in SPARK_REMOTE."
+
+    def __init__(self, *, home: object) -> None:
+        super().__init__(f"{home} is not served, and this works beside others only.")
+
+
 class HomeMoved(OutboxError):
     """The home was moved while its server runs, which works at the old place: end it."""
 

@@ -26,6 +26,7 @@ from delta_outbox.core.literals import text_literal
 from delta_outbox.delta.commit_history import CommitHistory
 from delta_outbox.delta.commits import Commit
 from delta_outbox.delta.log_reader import LogReader
+from delta_outbox.delta.table_files import may_hold_between
 from delta_outbox.projection.tails import LARGE_QUERY_ROWS
 
 if TYPE_CHECKING:
@@ -201,7 +202,14 @@ class IdIndex:
         self._ids = None
 
     def _are_between(self, first: str, last: str, *, since: date, version: int | None) -> bool:
-        """Say whether the log has an id between two of them, asking it."""
+        """Say whether the log has an id between two of them; where its files do not rule that out,
+        by asking it.
+        """
+        by_files = may_hold_between(
+            self._spark, self._events, version=version, column="event_id", first=first, last=last
+        )
+        if by_files is False:
+            return False
         at = "" if version is None else f"version as of {version} "
         found = self._spark.sql(
             f"select 1 from {self._events} {at}where created_date >= date'{since}' "

@@ -16,7 +16,7 @@ from delta_outbox.core.tables import Tables
 from delta_outbox.delta.commit_history import CommitHistory
 from delta_outbox.delta.delta_errors import is_feed_gone
 from delta_outbox.delta.numbered_writes import NumberedWrite, NumberedWrites
-from delta_outbox.delta.partition_files import have_files
+from delta_outbox.delta.table_files import have_files
 from delta_outbox.lifecycle.states import OPEN_STATES
 from delta_outbox.projection.refresh import (
     PLAN_APP_ID,

@@ -30,8 +30,8 @@ from delta_outbox.delta.frames import frame_of
 from delta_outbox.delta.log_reader import changes
 from delta_outbox.delta.log_writer import LogWriter
 from delta_outbox.delta.numbered_writes import NumberedWrite, NumberedWrites
-from delta_outbox.delta.partition_files import have_files
 from delta_outbox.delta.storage_errors import writing_to
+from delta_outbox.delta.table_files import have_files
 from delta_outbox.projection.tails import LOGS, Tails
 from delta_outbox.runtime.session import end_own_session, kept, set_for_good
 from delta_outbox.runtime.statements import Statements
@@ -273,13 +273,9 @@ class Refreshing:
     def _count(self) -> int:
         """Return how many rows the projection has that may be touched."""
         state, states = self._tables.state, self._tails.from_states()
-        newest = CommitHistory(self._spark).newest(state)
-        if newest is not None:
-            has_some = have_files(
-                self._spark, state, version=newest.version, column="state", values=states
-            )
-            if has_some is False:
-                return 0
+        has_some = have_files(self._spark, state, version=None, column="state", values=states)
+        if has_some is False:
+            return 0
         found = self._spark.sql(
             f"select count(*) as rows from {state} where {self._tails.touched}"
         ).first()

@@ -11,6 +11,7 @@ from delta_outbox.core.literals import listed, text_literal
 from delta_outbox.core.tables import TRANSITIONS, Tables
 from delta_outbox.delta.files.event_files import NARROW
 from delta_outbox.delta.log_reader import LogReader, changes
+from delta_outbox.delta.table_files import may_hold_between
 from delta_outbox.lifecycle.states import OPEN_STATES, TERMINAL_STATES, State
 from delta_outbox.projection.tail_claims import KIND, NOTHING, TailClaims, claims_of, read_claims
 from delta_outbox.runtime.query_mode import use_large_query_mode
@@ -58,6 +59,7 @@ class Tails:
         self._of_transitions: TailClaims | None = None
         self._of_kills: tuple[int, int] | None = None
         self._new_events = 0  # how many
+        self._ids = "", ""  # the least and the greatest of them
         self._repeats: bool | None = None  # whether one may be there twice, once that was asked
 
     def between(self, after: Mapping[str, int], latest: Mapping[str, int]) -> None:
@@ -278,6 +280,7 @@ class Tails:
         first_id = min((group["least"] for group in groups), key=str.encode, default="")
         last_id = max((group["greatest"] for group in groups), key=str.encode, default="")
         self._new_events, self._repeats = sum(group["rows"] for group in groups), None
+        self._ids = first_id, last_id
         if self._new_events >= LARGE_QUERY_ROWS:
             use_large_query_mode(self._spark)
         back = int(self._statements.texts["identity_horizon_days"])
@@ -301,10 +304,8 @@ class Tails:
             self._repeats = True
             if self._new_events >= LARGE_QUERY_ROWS:
                 after, to = self._ranges["events"]
-                if self._spark.table("outbox_known_events").isEmpty() and not (
-                    self._reader.may_repeat(
-                        self._tables.events, after=after, to=to, column="event_id"
-                    )
+                if not self._may_be_known(after) and not self._reader.may_repeat(
+                    self._tables.events, after=after, to=to, column="event_id"
                 ):
                     self._repeats = False
                     return False
@@ -315,6 +316,15 @@ class Tails:
                 )
                 self._repeats = not repeated.isEmpty()
         return self._repeats
+
+    def _may_be_known(self, version: int) -> bool:
+        """Say whether the log had an id between those of the new events."""
+        first, last = self._ids
+        events = self._tables.events
+        by_files = may_hold_between(
+            self._spark, events, version=version, column="event_id", first=first, last=last
+        )
+        return by_files is not False and not self._spark.table("outbox_known_events").isEmpty()
 
     def _view(self, name: str, text: str) -> None:
         self._spark.sql(f"create or replace temporary view {name} as {text}")

@@ -76,7 +76,7 @@ class Policies:
         self._check: Check | None = None
         self._seen: Commit | None = None  # the commit that was looked at last
         self._read: tuple[Commit | None, PolicySet] | None = None  # a commit, and its rows
-        self._recorded: str | None = None  # the version that was kept last
+        self._recorded: tuple[Commit | None, str] | None = None  # where the last one was kept
         self._retry_at = float("inf")  # monotonic seconds
         self.current: PolicySet | None = None
         self.problem: str | None = None
@@ -158,8 +158,8 @@ class Policies:
 
     def _record(self, policies: PolicySet) -> None:
         """Keep the rows of a version; policy_version of a transition leads to them."""
-        if policies.version == self._recorded:
-            return
+        if self._seen is not None and self._recorded == (self._seen, policies.version):
+            return  # others may have kept another one meanwhile, but not without a commit
         plan = {
             "version": policies.version,
             "rows": [policy.as_row() for policy in policies.policies],
@@ -170,7 +170,7 @@ class Policies:
             return None if last and last.plan["version"] == policies.version else plan
 
         self._plans.append(next_plan, planned_by=self._worker_id)
-        self._recorded = policies.version
+        self._recorded = self._seen, policies.version
 
     def _last_good(self) -> PolicySet | None:
         for kept in self._plans.last(VERSIONS_LOOKED_AT):

@@ -7,6 +7,8 @@ import random
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import pytest
 from ledger_files import read_lines
 from scripts import environment
 from scripts.orders_demo.children import HOST_MODULE
+from scripts.orders_demo.story import LOOK_SECONDS
 from tests.faults.conftest import wait_for
 
 pytestmark = pytest.mark.rest
@@ -22,6 +25,7 @@ pytestmark = pytest.mark.rest
 ROOT = Path(__file__).resolve().parents[3]
 ORDERS = 8
 SEED = random.Random().randrange(1_000_000)
+SEEN = 4 * LOOK_SECONDS  # a process that is so old was seen by the demo
 LONGEST = 1800.0  # a demo of this size, on a busy machine
 
 
@@ -68,12 +72,15 @@ class Demo:
                 found.append(one)
         return found
 
-    def kill(self, *, having: str) -> int:
-        """Kill the processes whose command line has a word; return how many there were."""
+    def kill(self, *, having: str, older_than: float = 0.0) -> int:
+        """Kill the processes whose command line has a word and that have been there so many
+        seconds; return how many there were.
+        """
         killed = 0
         for one in self.processes():
             try:
-                if having in " ".join(one.cmdline()):
+                is_meant = having in " ".join(one.cmdline())
+                if is_meant and time.time() - one.create_time() >= older_than:
                     one.kill()
                     killed += 1
             except psutil.NoSuchProcess:
@@ -106,16 +113,24 @@ def test_no_kill_breaks_a_promise(demo: Demo) -> None:
     """
     running = demo.start()
 
-    def reached(party: str, count: int) -> None:
-        wait_for(lambda: demo.has_done(party, count) or running.poll() is not None, limit=LONGEST)
+    def sees(condition: Callable[[], object]) -> None:
+        """Wait for something while the demo runs."""
+        wait_for(lambda: condition() or running.poll() is not None, limit=LONGEST)
         assert running.poll() is None, f"seed {demo.seed}:\n{demo.said()}"
 
+    def reached(party: str, count: int) -> None:
+        sees(lambda: demo.has_done(party, count))
+
+    def killed(having: str) -> None:
+        """After another kill it may not be there yet."""
+        sees(lambda: demo.kill(having=having, older_than=SEEN))
+
     reached("warehouse", 2)
-    assert demo.kill(having="relay --continuous")
+    killed("relay --continuous")
     reached("terminal", 1)
-    assert demo.kill(having=HOST_MODULE)
+    killed(HOST_MODULE)
     reached("terminal", 2)
-    assert demo.kill(having="org.apache.spark")
+    killed("org.apache.spark")
     reached("terminal", 4)
     os.killpg(running.pid, signal.SIGKILL)
     running.wait()

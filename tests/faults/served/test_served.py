@@ -191,7 +191,13 @@ def test_the_server_answers_what_only_reads(
         assert told is not None
         with open_outbox(home=served.home, config=args.config) as outbox:
             opened = partial(already, outbox)
-            own = Invocation(told=lambda: None, open=opened, create=opened, errors=sys.stderr)
+            own = Invocation(
+                told=lambda: None,
+                open=opened,
+                open_served=opened,
+                create=opened,
+                errors=sys.stderr,
+            )
             expected = ANSWERED[args.command](args, own).document
         assert without_ages(expected) == without_ages(told)
     with pytest.raises(ToldError, match="'nobody'") as caught:

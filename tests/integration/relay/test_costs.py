@@ -133,7 +133,7 @@ def test_a_build_reads_what_has_changed(store: Store, tmp_path: Path) -> None:
     range_ = {"state_version": version, "whole": False, "any_hold": False, "since": str(since)}
     checked = store.spark.sql(
         compile_sql(
-            f"{{{{ delta_outbox.checked_deliveries_select(ref('outbox_state'), {range_}) }}}}",
+            f"{{{{ delta_outbox.touched_deliveries_select(ref('outbox_state'), {range_}) }}}}",
             home=store.home,
             schema=store.tables.schema,
         )

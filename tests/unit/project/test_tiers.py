@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 from scripts import landing
+from scripts.run_tests import REASON_HEAD, REASON_TAIL, reason
 from scripts.tiers.process import LEAVE_LIMIT, Process
 from scripts.tiers.suites import FOLDERS, PARTS, TESTS, Tier, may_hold, part_of, suites
 
@@ -157,6 +158,16 @@ def test_a_tier_is_a_part_of_a_file(process: Callable[..., Process]) -> None:
     """Of one file, `make test` runs what is not marked, and the rest what is."""
     for tier, count in ((Tier.FIRST, 3), (Tier.REST, 1)):
         assert count == len(process(SEVERAL, tier=tier).recorded()[1])
+
+
+def test_why_a_test_failed_stands_at_the_end(process: Callable[..., Process]) -> None:
+    """CI keeps the last lines: they say what was wrong, and of a long text its begin and end."""
+    text = "def test_a():\n    assert False, 'seed 7:' + ''.join(f'\\nline {n}' for n in range(99))"
+    (test,) = process(text).recorded()[1]
+    told = reason(test.said)
+    assert "AssertionError: seed 7:" in told[0]
+    assert "line 98" in " ".join(told[-3:])
+    assert len(told) == REASON_HEAD + 1 + REASON_TAIL
 
 
 @pytest.mark.parametrize(

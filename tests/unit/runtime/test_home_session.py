@@ -10,8 +10,9 @@ import grpc  # type: ignore[import-untyped]
 import pytest
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
+from delta_outbox.api import open_outbox
 from delta_outbox.cli.dbt_launcher import dbt_command, needs_spark
-from delta_outbox.core.errors import BadSettings, ServerUnreachable
+from delta_outbox.core.errors import BadSettings, OutboxError, ServerNeeded, ServerUnreachable
 from delta_outbox.runtime.home import Home
 from delta_outbox.runtime.session import local_session, lost_server, remote_session
 from delta_outbox.runtime.spark_settings import REQUIRED, check_settings
@@ -117,3 +118,14 @@ def test_address_of_another_kind_is_refused(url: str):
 def test_spark_is_started_only_for_what_needs_it(line: str, command: str | None, spark: bool):
     """A dbt command that reads only files starts no JVM and needs no outbox."""
     assert (command, spark) == (dbt_command(line.split()), needs_spark(line.split()))
+
+
+def test_who_needs_a_server_takes_no_home(tmp_path: Path):
+    """What works beside others, as the server of items does, leaves a home alone whose server has
+    ended: it would hold it while a new one is started.
+    """
+    home = Home(root=tmp_path / "home").create()
+    with pytest.raises(OutboxError) as caught, open_outbox(home=home, only_served=True):
+        pass
+    assert isinstance(caught.value, ServerNeeded)
+    assert not home.lock_file.exists()

@@ -71,7 +71,9 @@ def _never() -> Any:
 )
 def test_a_wrong_request_is_refused_at_once(words: list[str], problem: str) -> None:
     """Nothing is opened for it, and the message says what is wrong."""
-    invocation = Invocation(told=_never, open=_never, create=_never, errors=io.StringIO())
+    invocation = Invocation(
+        told=_never, open=_never, open_served=_never, create=_never, errors=io.StringIO()
+    )
     with pytest.raises(WrongUsage, match=problem):
         lanes(parse(["lanes", *words]), invocation)
 

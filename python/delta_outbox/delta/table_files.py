@@ -1,0 +1,127 @@
+"""What the log of a table says of its files, without a query: whether partitions have some, and
+whether a text may be in one.
+
+A query for either takes a quarter of a second, however little there is. Both answers are those of
+one version of the table. None says that only a query can tell: the log is not on this machine, or
+has a form that is not read here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from delta_outbox.delta.commit_history import CommitHistory
+from delta_outbox.runtime.log_folder import actions_of, last_checkpoint
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MOST_ROWS: Final = 100_000  # of a checkpoint; to read more takes longer than a query
+
+_Files = dict[str, Mapping[str, Any]]  # by their path, as the `add` of Delta's protocol has them
+
+
+def have_files(
+    spark: SparkSession, table: str, *, version: int | None, column: str, values: Collection[str]
+) -> bool | None:
+    """Say whether partitions of a table have files.
+
+    Args:
+        spark: the session to read with.
+        table: its full name.
+        version: of the table; None: the newest.
+        column: the one that it is partitioned by.
+        values: of the partitions.
+    """
+    files = _files_of(spark, table, version)
+    if files is None:
+        return None
+    try:
+        return any(add["partitionValues"][column] in values for add in files.values())
+    except KeyError:  # the column has another name in the files
+        return None
+
+
+def may_hold_between(
+    spark: SparkSession, table: str, *, version: int | None, column: str, first: str, last: str
+) -> bool | None:
+    """Say whether a file of a table may hold a text between two others; False is certain.
+
+    Args:
+        spark: the session to read with.
+        table: its full name.
+        version: of the table; None: the newest.
+        column: of texts.
+        first: the least text that is meant.
+        last: the greatest.
+    """
+    files = _files_of(spark, table, version)
+    if files is None:
+        return None
+    return any(_may_hold(add, column, first, last) for add in files.values())
+
+
+def _may_hold(add: Mapping[str, Any], column: str, first: str, last: str) -> bool:
+    """Say so of a file, by its statistics: Delta may shorten long texts, the least one to one that
+    is less, the greatest to one that is greater.
+    """
+    stats = json.loads(add.get("stats") or "{}")
+    least, greatest = (stats.get(name, {}).get(column) for name in ("minValues", "maxValues"))
+    if least is None or greatest is None:
+        return True
+    return bool(first.encode() <= greatest.encode() and least.encode() <= last.encode())
+
+
+def _files_of(spark: SparkSession, table: str, version: int | None) -> _Files | None:
+    """Return the files of a version of a table."""
+    history = CommitHistory(spark)
+    folder = history.folder(table)
+    if folder is None:
+        return None
+    newest = history.newest(table) if version is None else None
+    to = newest.version if newest is not None else version
+    since = last_checkpoint(folder)
+    if to is None or since > to:
+        return None
+    files: _Files = {}
+    try:
+        if since > 0:
+            files.update(_checkpointed(folder, since))
+        for number in range(since + 1 if since else 0, to + 1):
+            _change(files, folder, number)
+    except (FileNotFoundError, _NotRead):  # what is old was removed
+        return None
+    return files
+
+
+class _NotRead(Exception):
+    """A checkpoint has another form, or is too large."""
+
+
+def _change(files: _Files, folder: Path, version: int) -> None:
+    """Take the files away that a commit removes, and add those that it adds; one of both stays,
+    with other rows.
+    """
+    actions = [*actions_of(folder, version)]
+    for action in actions:
+        if "remove" in action:
+            files.pop(action["remove"]["path"], None)
+    files.update((action["add"]["path"], action["add"]) for action in actions if "add" in action)
+
+
+def _checkpointed(folder: Path, version: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the files that a table had at its last checkpoint."""
+    columns = ["add.path", "add.partitionValues", "add.stats"]
+    with pq.ParquetFile(folder / f"{version:020}.checkpoint.parquet") as rows:
+        is_whole = not {"sidecar", "checkpointMetadata"} & {*rows.schema_arrow.names}
+        if not is_whole or rows.metadata.num_rows > MOST_ROWS:
+            raise _NotRead
+        adds = pc.drop_null(rows.read(columns=columns)["add"])  # others are removals
+    for add in adds.to_pylist():
+        yield add["path"], {**add, "partitionValues": dict(add["partitionValues"])}

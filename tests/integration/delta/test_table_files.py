@@ -1,0 +1,93 @@
+"""What is told by the log of a table of its files, as a query tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations_with_replacement
+
+import pytest
+from pyspark.sql import SparkSession
+
+from delta_outbox.delta.commit_history import CommitHistory
+from delta_outbox.delta.table_files import have_files, may_hold_between
+
+TABLE = "t_table_files.things"
+
+
+@pytest.fixture
+def table(spark: SparkSession) -> Iterator[str]:
+    """Return a table with a checkpoint after every third commit."""
+    spark.sql("create schema if not exists t_table_files")
+    spark.sql(
+        f"create table {TABLE} (name string, state string) using delta partitioned by (state) "
+        "tblproperties ('delta.checkpointInterval' = '3')"
+    )
+    yield TABLE
+    spark.sql("drop schema t_table_files cascade")
+
+
+@pytest.mark.local  # reads the files of a log
+def test_a_log_tells_what_a_query_tells(spark: SparkSession, table: str) -> None:
+    """At every version since the last checkpoint, for every partition; earlier, the log does not
+    tell.
+    """
+    history = CommitHistory(spark)
+    for step in (
+        "insert into {} values ('a', 'open'), ('b', 'over')",
+        "insert into {} values ('c', 'open')",
+        "update {} set name = 'd' where name = 'c'",
+        "delete from {} where state = 'open'",
+        "insert into {} values ('e', null)",
+        "alter table {} set tblproperties ('delta.enableDeletionVectors' = 'true')",
+        "insert into {} values ('f', 'open'), ('g', 'open')",
+        "delete from {} where name = 'f'",
+        "restore {} to version as of 4",
+        "insert into {} values ('h', 'open')",
+    ):
+        spark.sql(step.format(table))
+        newest = history.newest(table)
+        assert newest is not None
+        version = newest.version
+        for states in (("open",), ("over",), ("open", "over"), ("none",)):
+            condition = " or ".join(f"state = '{state}'" for state in states)
+            rows = spark.sql(f"select 1 from {table} where {condition}")
+            told = have_files(spark, table, version=version, column="state", values=states)
+            assert (not rows.isEmpty()) is told, (step, states)
+    assert have_files(spark, table, version=1, column="state", values=("open",)) is None
+    assert have_files(spark, table, version=version, column="kind", values=("x",)) is None
+
+
+LONG = "long-" * 20
+TEXTS = ("", "a", "b", "k1", "k2", "z", "\u00e9", "\uffff", "\U0001f600", LONG, f"{LONG}x")
+
+
+@pytest.mark.local
+def test_a_log_tells_between_which_texts_nothing_lies(spark: SparkSession, table: str) -> None:
+    """False is said only where a query finds nothing; and it is said, also of a checkpoint and of
+    texts that Delta shortens in its statistics.
+    """
+    history = CommitHistory(spark)
+    ruled_out = 0
+    for step in (
+        "insert into {} values ('k1', 'open'), ('k2', 'open')",
+        f"insert into {{}} values ('{LONG}m', 'open')",
+        "insert into {} values ('\U0001f600', 'open'), ('\u00e9', 'over')",
+        "delete from {} where name = 'k1'",
+        "insert into {} values (null, 'open')",
+    ):
+        spark.sql(step.format(table))
+        newest = history.newest(table)
+        assert newest is not None
+        version = newest.version
+        names = [row["name"].encode() for row in spark.table(table).collect() if row["name"]]
+        for first, last in combinations_with_replacement(sorted(TEXTS, key=str.encode), 2):
+            is_there = any(first.encode() <= name <= last.encode() for name in names)
+            told = may_hold_between(
+                spark, table, version=version, column="name", first=first, last=last
+            )
+            assert told or (told is False and not is_there), (step, first, last)
+            ruled_out += not told
+    assert ruled_out > len(TEXTS)
+    # A partition has no statistics, and an old version no files that are told.
+    assert may_hold_between(spark, table, version=version, column="state", first="a", last="b")
+    assert may_hold_between(spark, table, version=0, column="name", first="a", last="b") is None

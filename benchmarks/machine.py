@@ -30,11 +30,11 @@ def machine() -> dict[str, object]:
     }
 
 
-def versions(**others: str) -> dict[str, str]:
+def versions() -> dict[str, str]:
     """Return the versions of what takes part.
 
-    Args:
-        others: further ones by name.
+    Raises:
+        PackageNotFoundError: the extra `bench` is not installed.
     """
     packages = {name: importlib.metadata.version(name) for name in _PACKAGES}
     return {
@@ -46,7 +46,6 @@ def versions(**others: str) -> dict[str, str]:
         "confluent-kafka": importlib.metadata.version("confluent-kafka"),
         "librdkafka": confluent_kafka.libversion()[0],
         **packages,
-        **others,
     }
 
 

@@ -128,7 +128,7 @@ def _as_written(value: object) -> object:
 class RelaySettings:
     """What a relay takes at once, how often it polls, and how far it trusts clocks."""
 
-    batch_size: int = 10_000
+    batch_size: int = 50_000  # fewer where the destination is slow (relay/destinations/pace.py)
     batch_bytes: int = 64 * 1024**2  # of the payloads of a batch
     claims_in_flight: int = 2  # batches at once, for each destination
     poll_seconds: float = 1.0

@@ -9,17 +9,15 @@ from typing import Final
 
 from delta_outbox.core.errors import BadSettings
 from delta_outbox.demo.kafka_server import KafkaServer
-from delta_outbox.demo.relay_settings import RELAY_SETTINGS
 from delta_outbox.runtime.home import Home
 
 PARTITIONS: Final = 4
 
 _ADDRESS: Final = re.compile(r'^("bootstrap\.servers"\s*=\s*)"[^"\n]*"', re.MULTILINE)
-_SETTINGS: Final = f"""\
+_SETTINGS: Final = """\
 # Written by the demo. Its Kafka gets a free port at every start, so the demo sets the address
 # below each time; everything else is yours to change.
 
-{RELAY_SETTINGS}
 [publishers.default]
 type = "kafka"
 "bootstrap.servers" = ""

@@ -27,7 +27,6 @@ from delta_outbox.demo.flights import (
     load_flights,
     longest_delay,
 )
-from delta_outbox.demo.relay_settings import RELAY_SETTINGS
 from delta_outbox.demo.terminal import Terminal, next_commands
 from delta_outbox.demo.verify import prove
 from delta_outbox.runtime.home import Home
@@ -44,10 +43,9 @@ if TYPE_CHECKING:
 DONE: Final = 0
 NOT_PROVEN: Final = 1
 
-SETTINGS: Final = f"""\
+SETTINGS: Final = """\
 # Written by the demo; everything is yours to change.
 
-{RELAY_SETTINGS}
 [publishers.default]
 type = "jsonl"
 """

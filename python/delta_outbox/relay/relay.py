@@ -398,12 +398,13 @@ class Relay:
     # --- publishing --------------------------------------------------------------------------
 
     def _publish(self, held: Held) -> Results[PublishResult]:
-        seconds = held.until - self._clock.monotonic()
+        started = self._clock.monotonic()
         results = self._destinations.publishing.publish(
             held.claim,
-            seconds=seconds,
+            seconds=held.until - started,
             tasks=held.tasks,
         )
+        held.seconds = self._clock.monotonic() - started
         return resolve_results(
             self._outbox.unknown_results,
             held.claim,
@@ -415,7 +416,7 @@ class Relay:
         """Decide the endings of what has been published."""
         for held, results in self._flight.completed():
             self._end(held, results)
-            if self._isolation.completed(held.claim, results, to=held.to):
+            if self._isolation.completed(held.claim, results, to=held.to, seconds=held.seconds):
                 self._planning.forget()
             if on_progress:
                 on_progress(self._summary)

@@ -23,6 +23,7 @@ from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.results import Delivered, Failed, NotSent, Rejected
 from delta_outbox.relay.claim.chooser import IDLE_SECONDS, Chooser
 from delta_outbox.relay.claim.flight import Flight, Held
+from delta_outbox.relay.destinations import pace
 from delta_outbox.relay.destinations.isolation import NEVER, Isolation
 from delta_outbox.relay.destinations.task_runner import TaskRunner
 from delta_outbox.relay.plan.window import Kind, Window
@@ -218,6 +219,23 @@ def test_each_destination_has_a_claim_of_its_own(fields: list[Field]) -> None:
     assert [("a", ["0", "2"], True), ("b", ["1"], True)] == shown(chosen)
     assert [1, 1] == [one.tasks for one in chosen]
     assert [] == field.choose(field.window(("a", None)))
+
+
+def test_a_claim_holds_what_its_destination_takes_in_seconds(
+    fields: list[Field], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many claims as ever are in flight for one that was slow, and they are smaller."""
+    monkeypatch.setattr(pace, "LEAST", 1)
+    fields.append(field := Field(claims=2))
+    given: list[Row] = [*[("a", None)] * 8, ("b", None), ("b", None)]
+    (slow, _) = field.choose(field.window(*given))
+    results: list[EndOfClaim] = [*[Delivered()] * 4, *[NotSent()] * 4]
+    field.isolation.completed(slow.claim, results, to="a", seconds=2 * pace.CLAIM_SECONDS)
+    fields.append(after := Field(claims=2, workers=4))
+    after.isolation.pace = field.isolation.pace
+    chosen = after.choose(after.window(*given))
+    sizes = [(one.to, len(one.claim)) for one in chosen]
+    assert [("a", 2), ("a", 2), ("b", 2)] == sorted(sizes)
 
 
 def test_each_task_has_a_claim_of_its_own(fields: list[Field]) -> None:

@@ -158,7 +158,8 @@ class Chooser:
             room = (room + 1) // 2  # of a limit, a half is for the others
         are_free = all(map(self._isolation.is_free, names))
         if len(names) > 1 and not are_free:
-            return self._parts(window, kind, to, room, held, blocked)
+            paced = self._isolation.pace.room(to, room)
+            return self._parts(window, kind, to, paced, held, blocked)
         if len(names) == 1:
             room = self._isolation.room(to, room)
         is_task = to in self._runner.third_parties
@@ -174,7 +175,7 @@ class Chooser:
         slots = 1 if once or room < self._batch_size else self._slots(to, held)
         batch = window.take(
             kind,
-            room,
+            self._isolation.pace.room(to, room),
             blocked=blocked,
             to=to,
             allowed=self._isolation.allowed(to) if len(names) == 1 else None,

@@ -35,6 +35,7 @@ class Held:
         to: its destinations, joined by `|`.
         tasks: publishing tasks that it may have; 0 for as many as there are.
         is_released: taken only to be parted from its other destinations, and released unsent.
+        seconds: that its publishing lasted; None if it was not published by Spark.
         order_scopes: each scope once; they are in no other claim.
     """
 
@@ -47,6 +48,7 @@ class Held:
     to: str = ""
     tasks: int = 0
     is_released: bool = False
+    seconds: float | None = None
     order_scopes: frozenset[str | None] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -20,10 +20,11 @@ from delta_outbox.core.arrow import mask_of
 from delta_outbox.core.settings import DestinationLimits
 from delta_outbox.lifecycle.claims import Claim
 from delta_outbox.lifecycle.endings import Attempted
-from delta_outbox.lifecycle.results import Delivered, Failed, Rejected, Unknown
+from delta_outbox.lifecycle.results import Delivered, Failed, NotSent, Rejected, Unknown
 from delta_outbox.lifecycle.results_by_column import Results
 from delta_outbox.lifecycle.states import Reason
 from delta_outbox.relay.destinations.breaker import Breaker, BreakerState
+from delta_outbox.relay.destinations.pace import Pace
 from delta_outbox.relay.destinations.rates import Bucket, KeyBuckets
 from delta_outbox.relay.destinations.task_runner import TaskRunner
 from delta_outbox.store.destination_states import OpenBreaker
@@ -52,6 +53,8 @@ _OF_TASKS: Final = {
 class Isolation:
     """The destinations of one relay, isolated from each other.
 
+    `pace` bounds what a claim holds.
+
     Args:
         outbox: their settings, what everybody must know of them, and the time.
         tasks: runs what goes to a third party: a destination that needs no workers of Spark; there
@@ -71,6 +74,7 @@ class Isolation:
         self._keys: dict[str, KeyBuckets] = {}
         self._paused: frozenset[str] = frozenset()
         self._is_loaded = False
+        self.pace = Pace()
 
     # --- what there is -----------------------------------------------------------------------
 
@@ -270,17 +274,29 @@ class Isolation:
             if name in self._keys:
                 self._keys[name].take(_keys_of(claim.deliveries), now)
 
-    def completed(self, claim: Claim, results: Sequence[PublishResult], *, to: str) -> bool:
+    def completed(
+        self,
+        claim: Claim,
+        results: Sequence[PublishResult],
+        *,
+        to: str,
+        seconds: float | None = None,
+    ) -> bool:
         """Note what became of a claim; say whether what is planned no longer holds.
 
         Args:
             claim: that was sent.
             results: one per delivery, in its order.
             to: its destinations, joined by `|`.
+            seconds: that its publishing lasted; None if that says nothing of further claims.
         """
+        others = Results.of(results).others
+        if seconds is not None:
+            unsent = sum(isinstance(one, NotSent) for one in others.values())
+            size = len(claim)
+            self.pace.took(to, size=size, sent=size - unsent, seconds=seconds)
         if not self.is_isolated:
             return False
-        others = Results.of(results).others
         answered = np.full(len(claim), _ANSWERED)
         answered[list(others)] = [_answered(one) for one in others.values()]
         now = self._clock.monotonic()

@@ -243,8 +243,8 @@ class Publishing:
                     "size": len(claim),
                     "unsent": not_sent,
                     "publish_seconds": round(budget, 3),
-                    "remedy": "a longer lease_seconds in the policy, or a smaller batch_size or "
-                    "batch_bytes",
+                    "remedy": "the next claims hold less; if it comes again, a longer "
+                    "lease_seconds in the policy",
                 },
             )
         return results

@@ -49,16 +49,17 @@ class Log:
         self._next = 0
 
     def news(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield the rows of the commits since the last call, each with its commit.
+        """Yield the rows of the commits since the last call, each with its commit. Files that a
+        commit only writes anew, without changing data, hold no news.
 
         Raises:
             NotAppendOnly: a commit removes something.
         """
         while (commit := self._table / "_delta_log" / f"{self._next:020}.json").is_file():
             for action in map(json.loads, commit.read_text(encoding="utf-8").splitlines()):
-                if "remove" in action:
-                    raise NotAppendOnly(f"{self._table.name}: commit {self._next} removes a file")
-                if "add" in action:
+                if "remove" in action and action["remove"]["dataChange"]:
+                    raise NotAppendOnly(f"{self._table.name}: commit {self._next} removes rows")
+                if "add" in action and action["add"]["dataChange"]:
                     file = pq.ParquetFile(self._table / action["add"]["path"])
                     for row in file.read(columns=self._columns).to_pylist():
                         yield self._next, row

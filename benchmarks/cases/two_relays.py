@@ -22,11 +22,13 @@ from scripts.soak.reading import Log
 from delta_outbox.runtime.session import using_server
 from delta_outbox.store.heartbeat import BEAT_SECONDS
 
-EVENTS: Final = 8_000
+EVENTS: Final = 16_000
 SECONDS_PER_EVENT: Final = 0.01
 SLOTS: Final = 8
 TASKS: Final = 2  # of a relay at once
-BATCH: Final = 200
+BATCH: Final = (
+    500  # what a task publishes in five seconds, and so what a claim would hold by itself
+)
 LANES: Final = 8
 RELAYS: Final = (1, 2, 4)
 _LOOK: Final = 0.2  # seconds

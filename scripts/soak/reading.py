@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from scripts.soak.evidence import Appended, Copy, Step
@@ -61,9 +62,23 @@ class Log:
                     raise NotAppendOnly(f"{self._table.name}: commit {self._next} removes rows")
                 if "add" in action and action["add"]["dataChange"]:
                     file = pq.ParquetFile(self._table / action["add"]["path"])
-                    for row in file.read(columns=self._columns).to_pylist():
+                    for row in in_utc(file.read(columns=self._columns)).to_pylist():
                         yield self._next, row
             self._next += 1
+
+
+def in_utc(rows: pa.Table) -> pa.Table:
+    """Return rows with all instants in UTC: a file of Spark's does not name the time zone.
+
+    Args:
+        rows: of a file.
+    """
+    instant = pa.timestamp("us", tz="UTC")
+    fields = [
+        field.with_type(instant) if pa.types.is_timestamp(field.type) else field
+        for field in rows.schema
+    ]
+    return rows.cast(pa.schema(fields), safe=False)
 
 
 def event_log(warehouse: Path) -> Log:

@@ -18,6 +18,7 @@ EXAMPLES: list[OutboxError] = [
     errors.NoOutboxHere(where=".outbox"),
     errors.ToldError({"code": "NO_JAVA", "message": "Found: none.", "remedy": "Install Java."}),
     errors.HomeInUse(home=".outbox", pid=42),
+    errors.ServerNeeded(home=".outbox"),
     errors.HomeMoved(home=".outbox", before="before/.outbox", pid=42),
     errors.NoLocks(file=".outbox/lock", cause="No locks available"),
     errors.ServerUnreachable(address="sc://localhost:15002", cause="connection refused"),

@@ -29,7 +29,7 @@ def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
         type="jsonl", settings=SecretMapping({"path": str(tmp_path / "delivered")})
     )
     assert Settings(publishers={"default": jsonl}) == found
-    assert (10_000, 1.0, 3600.0, None) == (
+    assert (50_000, 1.0, 3600.0, None) == (
         found.relay.batch_size,
         found.relay.poll_seconds,
         found.relay.clock_skew_seconds,
@@ -56,7 +56,7 @@ def test_first_file_found_wins(tmp_path: Path) -> None:
         load_settings(environ={}, folder=folder),
     ]
     assert files == [one.source for one in found]
-    assert [1, 10_000, 10_000, 10_000] == [one.relay.batch_size for one in found]
+    assert [1, 50_000, 50_000, 50_000] == [one.relay.batch_size for one in found]
 
 
 @pytest.mark.parametrize("environ", [{}, {"OUTBOX_CONFIG": "nowhere.toml"}])

@@ -289,7 +289,8 @@ def test_what_the_server_has_forgotten_is_made_anew(served: ServedHouse) -> None
                 session.client.release_session()
             time.sleep(PAUSE_SECONDS)  # after which a server is asked
             done[name] = step()
-            assert sessions_of(outbox)[0].session_id not in closed
+            if name != "append":  # ids that are new are appended by files: no Spark is asked
+                assert sessions_of(outbox)[0].session_id not in closed
         expected = {"append": 2, "refresh": True, "list": True, "kill": 1}
         assert expected == done
         checked = "spark.databricks.delta.replaceWhere.constraintCheck.enabled"

@@ -209,7 +209,11 @@ class Planning:
         self._timing.due_no_later(instant)
 
     def has_news(self) -> bool:
-        """Say whether there are new events since the last poll, where the log is a folder here."""
+        """Say whether there are new events since the last poll, where the log is a folder here, or
+        whether the relay that this one stands by for has ended.
+        """
+        if self._stands_by and self._standby.owner_has_left():
+            return True
         latest = self._outbox.projection.latest_version_here(self._outbox.tables.events)
         return latest is not None and latest > self._versions.get("events", latest)
 

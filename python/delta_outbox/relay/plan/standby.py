@@ -33,6 +33,7 @@ class Standby:
         self._heart = heart
         self._leases = leases
         self._owner = ""
+        self._left = ""  # the owner of whose end was told
         self._poll_again_at = 0.0  # monotonic seconds; until then nothing need be looked at
         # A version of the log, and the monotonic seconds at which it was first seen.
         self._at_rest = -1, 0.0
@@ -68,6 +69,13 @@ class Standby:
             self._poll_again_at = now + self._outbox.policies_in_force.shortest_lease
             return not self._heart.is_gone(self._owner)
         return now < self._poll_again_at and bool(self._heart.earlier())
+
+    def owner_has_left(self) -> bool:
+        """Say once whether the process of the owner has ended since; costs a look at a file."""
+        if self._owner == self._left or not self._heart.is_gone(self._owner):
+            return False
+        self._left = self._owner
+        return True
 
     def polled(self, leases: Iterable[float]) -> None:
         """Note that what is open has been polled.

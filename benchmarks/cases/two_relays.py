@@ -26,9 +26,7 @@ EVENTS: Final = 16_000
 SECONDS_PER_EVENT: Final = 0.01
 SLOTS: Final = 8
 TASKS: Final = 2  # of a relay at once
-BATCH: Final = (
-    500  # what a task publishes in five seconds, and so what a claim would hold by itself
-)
+BATCH: Final = 500  # as a claim has by itself: what a task publishes in five seconds
 LANES: Final = 8
 RELAYS: Final = (1, 2, 4)
 _LOOK: Final = 0.2  # seconds

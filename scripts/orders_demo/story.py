@@ -204,9 +204,9 @@ class Demo:
             while not progress.look():
                 self.folder.is_running.touch()
                 children.look()
-                if progress.left and progress.left.extended is None:
-                    what = self.folder, progress.left.task_id
-                    progress.left.extended = beside.submit(_extended, *what)
+                left = progress.left
+                if left and left.extended is None:
+                    left.extended = beside.submit(_extended, self.folder, left.task_id)
                 now = time.monotonic()
                 if now - told >= TELL_SECONDS:
                     told = now

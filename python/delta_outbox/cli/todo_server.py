@@ -111,11 +111,11 @@ def consume(args: argparse.Namespace, invocation: Invocation) -> Outcome:
 
 def _served_home(args: argparse.Namespace) -> tuple[Home, TodoSettings]:
     from delta_outbox.runtime.home import find_home
-    from delta_outbox.runtime.served_home import REMOTE_VARIABLE, find_served
+    from delta_outbox.runtime.served_home import find_served, remote_address
     from delta_outbox.runtime.settings_file import load_settings
 
     home = find_home()
-    if not os.environ.get(REMOTE_VARIABLE) and find_served(home) is None:
+    if remote_address(find_served(home)) is None:
         raise ServerNeeded(home=home.root)
     return home, load_settings(home=home.root, path=args.config).todo
 

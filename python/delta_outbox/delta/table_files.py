@@ -22,7 +22,7 @@ from delta_outbox.runtime.log_folder import actions_of, last_checkpoint
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MOST_ROWS: Final = 100_000  # of a checkpoint; to read more takes longer than a query
+MOST_FILES: Final = 20_000  # of a checkpoint; to read more takes longer than a query
 
 _Files = dict[str, Mapping[str, Any]]  # by their path, as the `add` of Delta's protocol has them
 
@@ -119,9 +119,10 @@ def _checkpointed(folder: Path, version: int) -> Iterator[tuple[str, Mapping[str
     """Yield the files that a table had at its last checkpoint."""
     columns = ["add.path", "add.partitionValues", "add.stats"]
     with pq.ParquetFile(folder / f"{version:020}.checkpoint.parquet") as rows:
-        is_whole = not {"sidecar", "checkpointMetadata"} & {*rows.schema_arrow.names}
-        if not is_whole or rows.metadata.num_rows > MOST_ROWS:
+        if {"sidecar", "checkpointMetadata"} & {*rows.schema_arrow.names}:
             raise _NotRead
         adds = pc.drop_null(rows.read(columns=columns)["add"])  # others are removals
+    if len(adds) > MOST_FILES:
+        raise _NotRead
     for add in adds.to_pylist():
         yield add["path"], {**add, "partitionValues": dict(add["partitionValues"])}

@@ -76,7 +76,7 @@ class Policies:
         self._check: Check | None = None
         self._seen: Commit | None = None  # the commit that was looked at last
         self._read: tuple[Commit | None, PolicySet] | None = None  # a commit, and its rows
-        self._recorded: tuple[Commit | None, str] | None = None  # where the last one was kept
+        self._recorded: tuple[Commit | None, str] | None = None  # what was kept last, and where
         self._retry_at = float("inf")  # monotonic seconds
         self.current: PolicySet | None = None
         self.problem: str | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import combinations_with_replacement
 
 import pytest
@@ -26,13 +26,22 @@ def table(spark: SparkSession) -> Iterator[str]:
     spark.sql("drop schema t_table_files cascade")
 
 
+def taken(spark: SparkSession, table: str, steps: Iterable[str]) -> Iterator[tuple[str, int]]:
+    """Take steps, and yield each with the version that it has made."""
+    history = CommitHistory(spark)
+    for step in steps:
+        spark.sql(step.format(table))
+        newest = history.newest(table)
+        assert newest is not None
+        yield step, newest.version
+
+
 @pytest.mark.local  # reads the files of a log
 def test_a_log_tells_what_a_query_tells(spark: SparkSession, table: str) -> None:
     """At every version since the last checkpoint, for every partition; earlier, the log does not
     tell.
     """
-    history = CommitHistory(spark)
-    for step in (
+    steps = (
         "insert into {} values ('a', 'open'), ('b', 'over')",
         "insert into {} values ('c', 'open')",
         "update {} set name = 'd' where name = 'c'",
@@ -43,11 +52,8 @@ def test_a_log_tells_what_a_query_tells(spark: SparkSession, table: str) -> None
         "delete from {} where name = 'f'",
         "restore {} to version as of 4",
         "insert into {} values ('h', 'open')",
-    ):
-        spark.sql(step.format(table))
-        newest = history.newest(table)
-        assert newest is not None
-        version = newest.version
+    )
+    for step, version in taken(spark, table, steps):
         for states in (("open",), ("over",), ("open", "over"), ("none",)):
             condition = " or ".join(f"state = '{state}'" for state in states)
             rows = spark.sql(f"select 1 from {table} where {condition}")
@@ -66,19 +72,15 @@ def test_a_log_tells_between_which_texts_nothing_lies(spark: SparkSession, table
     """False is said only where a query finds nothing; and it is said, also of a checkpoint and of
     texts that Delta shortens in its statistics.
     """
-    history = CommitHistory(spark)
     ruled_out = 0
-    for step in (
+    steps = (
         "insert into {} values ('k1', 'open'), ('k2', 'open')",
         f"insert into {{}} values ('{LONG}m', 'open')",
         "insert into {} values ('\U0001f600', 'open'), ('\u00e9', 'over')",
         "delete from {} where name = 'k1'",
         "insert into {} values (null, 'open')",
-    ):
-        spark.sql(step.format(table))
-        newest = history.newest(table)
-        assert newest is not None
-        version = newest.version
+    )
+    for step, version in taken(spark, table, steps):
         names = [row["name"].encode() for row in spark.table(table).collect() if row["name"]]
         for first, last in combinations_with_replacement(sorted(TEXTS, key=str.encode), 2):
             is_there = any(first.encode() <= name <= last.encode() for name in names)

@@ -191,13 +191,15 @@ def test_a_process_that_did_not_run_complains(
 
 
 STUBBORN = """
-import os, pathlib, signal, sys, time
+import os, pathlib, signal, sys
 said = pathlib.Path(sys.argv[1])
 said.write_text(f"{os.getpid()}\\n")
-signal.signal(signal.SIGTERM, lambda *_: said.open("a").write("told\\n"))
+# A handler may wait until the end of a sleep that begins just as the signal comes.
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
 said.open("a").write("there\\n")
 while True:
-    time.sleep(60)
+    signal.sigwait([signal.SIGTERM])
+    said.open("a").write("told\\n")
 """
 STARTS_IT = """
 import subprocess, sys
@@ -213,7 +215,7 @@ def test_what_a_stopped_process_has_started_is_gone(own: bool, tmp_path: Path) -
     """
     said, file = tmp_path / "said", tmp_path / "test_given.py"
     file.write_text(STARTS_IT.format(code=STUBBORN, said=str(said), own=own))
-    made = given_process(tmp_path, file, leave_seconds=0.5)
+    made = given_process(tmp_path, file, leave_seconds=2.0)
     running = threading.Thread(target=made.run)
     running.start()
     try:

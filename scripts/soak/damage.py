@@ -53,6 +53,8 @@ class Damage:
         recovery: seconds from the kill to the first of them delivered under a later claim; None
             if nothing was in flight, or the soak was stopped before.
         over: seconds from the kill until that held for all of them; None likewise.
+        others: seconds from the kill to the next message of an event that was not in flight; None
+            if there is none before the soak was stopped.
     """
 
     kill: Kill
@@ -60,6 +62,7 @@ class Damage:
     duplicates: int = 0
     recovery: float | None = None
     over: float | None = None
+    others: float | None = None
 
 
 def damages(evidence: Evidence) -> list[Damage]:
@@ -71,7 +74,7 @@ def damages(evidence: Evidence) -> list[Damage]:
     claims = {name: claims_of(history) for name, history in by_event(evidence.steps).items()}
     relays = {step.claim_id: step.relay_id for step in evidence.steps if step.after == "CLAIMED"}
     copies = _by_event(evidence.copies)
-    in_flight: dict[int, int] = defaultdict(int)
+    in_flight: dict[int, set[str]] = defaultdict(set)
     duplicates: dict[int, int] = defaultdict(int)
     again: dict[int, list[float | None]] = defaultdict(list)
     for name, own in claims.items():
@@ -79,19 +82,21 @@ def damages(evidence: Evidence) -> list[Damage]:
         sent = sorted(copies.get(name, ()), key=lambda copy: copy.at)
         for number, cause in enumerate(causes):
             if cause is not None:
-                in_flight[cause.number] += 1
+                in_flight[cause.number].add(name)
                 again[cause.number].append(_sent_since(own[number + 1 :], sent, cause))
         for copy in sent[1:]:
             before = [cause for cause in causes[: _claim_at(own, copy)] if cause is not None]
             if before:
                 duplicates[before[-1].number] += 1
+    in_time = sorted(evidence.copies, key=lambda copy: copy.at)
     return [
         Damage(
             kill=kill,
-            in_flight=in_flight[kill.number],
+            in_flight=len(in_flight[kill.number]),
             duplicates=duplicates[kill.number],
             recovery=_first(again[kill.number]),
             over=_last(again[kill.number]),
+            others=_next_of_others(in_time, in_flight[kill.number], kill),
         )
         for kill in evidence.kills
     ]
@@ -150,6 +155,17 @@ def _sent_since(later: Sequence[Claim], sent: Sequence[Copy], kill: Kill) -> flo
             if copy.at >= claim.began:
                 stopped = kill.until is not None and copy.at > kill.until
                 return None if stopped else copy.at - kill.at
+    return None
+
+
+def _next_of_others(in_time: Sequence[Copy], in_flight: set[str], kill: Kill) -> float | None:
+    """Return the seconds from a kill to the next copy of what was not in flight, while the soak
+    ran.
+    """
+    for copy in in_time[bisect_right(in_time, kill.at, key=lambda copy: copy.at) :]:
+        if copy.event_id not in in_flight:
+            stopped = kill.until is not None and copy.at > kill.until
+            return None if stopped else copy.at - kill.at
     return None
 
 

@@ -80,6 +80,7 @@ class Kill:
         at: when.
         frozen: whether the broker answered nothing at that moment.
         claim_id: one that the relay at work had; it names the relay.
+        alone: the next kill waited until all that this one had left was delivered.
         until: the end of the stretch in which the soak then ran; None while it runs.
     """
 
@@ -88,6 +89,7 @@ class Kill:
     at: float
     frozen: bool
     claim_id: str
+    alone: bool = False
     until: float | None = None
 
 

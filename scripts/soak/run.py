@@ -6,7 +6,7 @@ import signal
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import psutil
 from scripts.soak.evidence import Evidence, Kill
@@ -59,6 +59,19 @@ class Open:
         return self._count
 
 
+class Latest:
+    """The latest step of each event, by the transition log."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._transitions = transition_log(folder.warehouse)
+        self._rows: dict[str, dict[str, Any]] = {}
+
+    def __call__(self) -> dict[str, dict[str, Any]]:
+        """Return its row for each event that has one."""
+        self._rows |= {row["event_id"]: row for _, row in self._transitions.news()}
+        return self._rows
+
+
 class Soak:
     """A soak at work; a block in which everything that it needs runs.
 
@@ -76,6 +89,7 @@ class Soak:
         self._processes = Processes(folder)
         self._producer: Producer | None = None
         self._steps = transition_log(folder.warehouse)
+        self._latest = Latest(folder)
 
     def __enter__(self) -> Self:
         try:
@@ -150,6 +164,8 @@ class Soak:
             kill = self._kill(strike)
             if strike.kind != "worker" or self._is_noticed(kill.at) or attempt == TRIES:
                 break
+        if strike.alone:
+            self._wait_until_over(kill)
         if strike.kind == "jvm":
             self._processes.bury()
             self._stop_producer()
@@ -173,6 +189,7 @@ class Soak:
             at=at,
             frozen=strike.frozen,
             claim_id=relay.claim_id,
+            alone=strike.alone,
         )
         # Whatever ends us from here on, it was made.
         self._folder.note_kill(kill)
@@ -198,6 +215,22 @@ class Soak:
         finally:
             if strike.frozen:
                 self._kafka.resume()
+
+    def _wait_until_over(self, kill: Kill) -> None:
+        """Wait until all that a relay had in flight is recorded as published."""
+        latest = self._latest()
+        relays = {row["claim_id"]: row["relay_id"] for row in latest.values()}
+        left = {
+            event
+            for event, row in latest.items()
+            if row["to_state"] == "CLAIMED" and row["relay_id"] == relays[kill.claim_id]
+        }
+
+        def is_over() -> bool:
+            latest = self._latest()
+            return all(latest[event]["to_state"] == "PUBLISHED" for event in left)
+
+        wait_for(is_over, "delivery of what a relay had in flight")
 
     def _is_noticed(self, at: float) -> bool:
         """After the death of a worker: wait until its relay has recorded it, if it does at all.

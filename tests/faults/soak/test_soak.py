@@ -34,7 +34,7 @@ def test_three_kills_break_no_promise(tmp_path: Path) -> None:
     report = json.loads((folder / "report.json").read_text())
     kills = report["kills"]
     # A worker whose death nobody notices was idle: then another one is killed.
-    assert [1, 1] == [kills[kind]["kills"] for kind in ("relay", "jvm")]
+    assert [1, 1] == [kills[kind]["kills"] for kind in ("alone", "jvm")]
     assert {0} == set(report["violations"].values())
     assert report["kept"]
     # They hit something: a kill between two batches would prove little.

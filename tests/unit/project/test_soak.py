@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ from scripts.soak.report import page, percentile, report_of
 TERMS = Terms(seed=1, kills=3, commit="abc")
 
 
-def kill(number: int, kind: str, at: float, *, until: float = 100.0) -> Kill:
+def kill(number: int, kind: str, at: float, *, until: float = 100.0, alone: bool = False) -> Kill:
     """Return a kill, of the relay that made claim a if it is one of a relay."""
-    return Kill(number=number, kind=kind, at=at, frozen=False, claim_id="a", until=until)
+    return Kill(
+        number=number, kind=kind, at=at, frozen=False, claim_id="a", alone=alone, until=until
+    )
 
 
 def life(*claims: tuple[str, str, float, float, str]) -> list[Step]:
@@ -77,6 +80,9 @@ def test_the_plan_follows_from_the_seed() -> None:
     assert plan != strikes(8, 200)
     assert all(strike.frozen for strike in plan if strike.kind == "worker")
     assert {"jvm": 1, "worker": 1, "relay": 5} == Counter(s.kind for s in strikes(7, 7))
+    alone = [strike for strike in plan if strike.alone]
+    assert plan[:50] == alone  # before there is anything that another kill has left
+    assert {"relay"} == {strike.kind for strike in alone}
 
 
 def test_a_kill_is_charged_with_what_it_left() -> None:
@@ -92,6 +98,18 @@ def test_a_kill_is_charged_with_what_it_left() -> None:
         first.over,
     )
     assert Damage(kill=second.kill) == second
+    assert None is first.others  # there is no other event
+
+
+def test_it_is_seen_how_soon_others_went_on() -> None:
+    """The next message counts that is not of an event which the kill has left in flight."""
+    found = evidence(LEFT, [1.5, 11.0], kill(1, "relay", 2.0), kill(2, "jvm", 4.0, until=5.0))
+    others = [
+        replace(found.copies[0], event_id=name, at=at) for name, at in (("x", 1.0), ("y", 7.0))
+    ]
+    first, second = damages(replace(found, copies=[*found.copies, *others]))
+    assert 5.0 == first.others
+    assert None is second.others  # that was after the soak had been stopped
 
 
 def test_a_relay_is_charged_with_its_own_claims_only() -> None:
@@ -150,14 +168,16 @@ def test_a_percentile_is_one_of_the_values(share: float, expected: float) -> Non
 
 def test_a_report_is_a_page() -> None:
     """The document is JSON, the page names every number, and a broken promise is not kept."""
-    kills = [kill(1, "relay", 2.0), kill(2, "jvm", 20.0), kill(3, "worker", 21.0)]
+    kills = [kill(1, "relay", 2.0, alone=True), kill(2, "jvm", 20.0), kill(3, "worker", 21.0)]
     good = report(evidence(LEFT, [1.5, 11.0], *kills))
     assert good == json.loads(json.dumps(good))
     assert good["kept"]
     assert (1, 2, 1.0) == (good["events"], good["messages"], good["minutes"])
     assert "| **lost** | 0 |" in page(good)
-    assert "| relay: a client of the running server, at work | 1 | 1 | 1, 1, 1 | 9.0" in page(good)
-    assert "| 1 | 0 | 0, 0, 0 | none | none |" in page(good)
+    assert {"alone": 1, "jvm": 1, "worker": 1} == good["kills_wanted"]
+    alone = "| relay, at work: no other kill before all is over | 1 | 1 | 1, 1, 1 | 9.0"
+    assert alone in page(good)
+    assert "| 1 | 0 | 0, 0, 0 | none | none | none |" in page(good)
 
     bad = report(evidence(LEFT, [], *kills))
     assert not bad["kept"]

@@ -146,8 +146,14 @@ class Relay:
         """
         stop = stop or threading.Event()
         started = self._clock.monotonic()
-        self._destinations.prepare()
         self._planning.start()
+        if self._planning.has_unseen_events():
+            self._flight.beside(self._destinations.workers.start)
+        try:
+            self._destinations.prepare()
+        except BaseException:
+            self._flight.close()
+            raise
         self._heart.beat("started")
         if mode is Mode.ONCE:  # the batch is of all that follows from what is on record
             self._tasks.nothing_follows()
@@ -310,7 +316,7 @@ class Relay:
         chosen: list[Held] = []
         window = self._planning.window
         if window is not None:
-            self._destinations.publishing.warm_up()
+            self._destinations.workers.start()
         ends = self._planning.take_ends(self._room())
         if ends.num_rows:
             chosen.append(self._chooser.held(None, self._outbox.new_claim(ends)))

@@ -107,6 +107,14 @@ class Flight:
         since = self._clock.monotonic()
         self._in_flight.append(_InFlight(held=held, since=since, answer=answer))
 
+    def beside(self, work: Callable[[], object]) -> None:
+        """Do something on a thread of its own.
+
+        Args:
+            work: whoever waits for it hears of its errors, not we.
+        """
+        self._pool.submit(work)
+
     def held(self) -> list[Held]:
         """Return the claims in flight."""
         return [one.held for one in self._in_flight]

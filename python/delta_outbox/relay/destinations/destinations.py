@@ -21,6 +21,7 @@ from delta_outbox.relay.destinations.payload_formats import (
 from delta_outbox.relay.publish.producer_slots import ProducerSlots
 from delta_outbox.relay.publish.publishing import Publishing
 from delta_outbox.relay.publish.tracing import check_tracing
+from delta_outbox.relay.publish.workers import Workers
 from delta_outbox.store.store import Store
 
 
@@ -43,7 +44,10 @@ class Destinations:
         self._outbox = outbox
         self._isolation = isolation
         self._forget_plan = forget_plan
+        self._parallelism = outbox.settings.relay.parallelism or os.cpu_count() or 1
+        self._folder = outbox.home.scratch if outbox.home else None
         self._slots = ProducerSlots(outbox.worker_id)
+        self.workers = Workers(outbox.spark, parallelism=self._parallelism, folder=self._folder)
         self._destinations: Mapping[str, tuple[str, Mapping[str, object]]] = {}
         self._payload_formats: Mapping[str, CloudEventFormat] = {}
         self._publishing: Publishing | None = None
@@ -127,10 +131,11 @@ class Destinations:
             outbox.statements,
             destinations=self._destinations,
             payload_formats=self._payload_formats,
-            parallelism=outbox.settings.relay.parallelism or os.cpu_count() or 1,
+            parallelism=self._parallelism,
             tracing=outbox.settings.relay.tracing,
             slots=self._slots,
-            folder=outbox.home.scratch if outbox.home else None,
+            workers=self.workers,
+            folder=self._folder,
         )
 
 

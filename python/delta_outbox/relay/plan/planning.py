@@ -232,6 +232,14 @@ class Planning:
         """Make sure that there is a projection to plan with."""
         self._freshness.start()
 
+    def has_unseen_events(self) -> bool:
+        """Say whether there are events that the projection has not seen; False where that costs a
+        query.
+        """
+        seen = self._outbox.projection.known_watermark()
+        latest = self._outbox.projection.latest_version_here(self._outbox.tables.events)
+        return seen is not None and latest is not None and latest > seen.versions["events"]
+
     def poll(
         self,
         *,

@@ -35,6 +35,7 @@ from delta_outbox.relay.publish.event_places import rows_of_events
 from delta_outbox.relay.publish.producer_slots import ProducerSlots
 from delta_outbox.relay.publish.publisher_modules import folders_of
 from delta_outbox.relay.publish.routing import route_claim, sendable
+from delta_outbox.relay.publish.workers import Workers
 from delta_outbox.runtime.statements import Statements
 
 if TYPE_CHECKING:
@@ -74,22 +75,6 @@ class NotBegun(Exception):
     """Something is wrong with this machine, and no worker had begun to send."""
 
 
-@contextlib.contextmanager
-def _unbegun(folder: Path | None) -> Iterator[Path | None]:
-    """Make a file for a block that the first worker removes before it sends anything: also on a
-    disk that is full. None without a folder.
-    """
-    if folder is None:
-        yield None
-        return
-    sign = folder / f"unbegun-{uuid.uuid4().hex}"
-    sign.touch()
-    try:
-        yield sign
-    finally:
-        sign.unlink(missing_ok=True)
-
-
 class Publishing:
     """Publishes claims of one outbox.
 
@@ -102,6 +87,7 @@ class Publishing:
         parallelism: slices per claim.
         tracing: whether publish attempts become spans; only then `metadata` is read.
         slots: of the relay; its own if left out.
+        workers: of the relay; its own if left out, which it does not start beforehand.
         folder: for what is written down for the workers of this machine while they publish; that
             of temporary files if left out.
     """
@@ -117,9 +103,11 @@ class Publishing:
         parallelism: int,
         tracing: bool = False,
         slots: ProducerSlots | None = None,
+        workers: Workers | None = None,
         folder: Path | None = None,
     ) -> None:
         self._slots = slots or ProducerSlots(uuid.uuid4().hex)
+        self._workers = workers or Workers(spark, parallelism=parallelism, folder=folder)
         self._spark = spark
         self._tables = tables
         self._statements = statements
@@ -130,35 +118,11 @@ class Publishing:
         self._tracing = tracing
         self._folder = folder
         self._reads_files = True
-        self._is_warm = False
-        self._workers_are_here = False
         self.not_opened: dict[str, str] = {}
         self.obstacle: str | None = None
         """Why this machine could not even begin to publish the last claim; None if it could."""
         self.not_begun = 0
         """How many claims in a row it could not begin to publish."""
-
-    def warm_up(self) -> None:
-        """Start the workers before the first claim: a lease is not spent on a cold start."""
-        if self._is_warm:
-            return
-
-        with _unbegun(self._folder) as sign:
-            path = None if sign is None else str(sign)
-
-            def ready(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-                assert worker.RESULTS  # imported here, as it will be by a slice
-                is_here = path is not None and Path(path).exists()
-                for batch in batches:
-                    yield pa.RecordBatch.from_pydict({"is_here": [is_here] * len(batch)})
-
-            found = (
-                self._spark.range(self._parallelism, numPartitions=self._parallelism)
-                .mapInArrow(ready, "is_here boolean")
-                .toArrow()
-            )
-        self._workers_are_here = bool(pc.all(found["is_here"]).as_py())
-        self._is_warm = True
 
     def has_room(self) -> bool:
         """Say whether there is room where something is written down for the workers."""
@@ -257,7 +221,7 @@ class Publishing:
         """
         with contextlib.ExitStack() as prepared:
             try:
-                sign = prepared.enter_context(_unbegun(self._folder))
+                sign = prepared.enter_context(self._workers.unbegun())
                 path = None
                 if self._reads_files and is_readable(claim.deliveries):
                     path = prepared.enter_context(
@@ -265,9 +229,6 @@ class Publishing:
                     )
             except Exception as error:
                 raise NotBegun(describe(error)) from error
-            # Workers elsewhere would not see it: of their claims nobody knows whether they began.
-            if not self._workers_are_here:
-                sign = None
             job = replace(job, unbegun=None if sign is None else str(sign))
             try:
                 if path is not None:

@@ -202,11 +202,12 @@ class _Shares:
         self._beats: list[dict[str, Any]] = []
 
     def are(self, *expected: int) -> bool:
-        """Say whether those are the shares now, in any order."""
+        """Say whether those are the shares now, in any order, and no lane is in two of them."""
         self._beats += [row for _, row in self._log.news()]
         last = {row["relay_id"]: row for row in sorted(self._beats, key=lambda row: row["at"])}
-        found = [len(row["lanes"]) for row in last.values() if row["kind"] != "stopped"]
-        return sorted(found) == sorted(expected)
+        found = [row["lanes"] for row in last.values() if row["kind"] != "stopped"]
+        lanes = {lane for its in found for lane in its}
+        return sorted(map(len, found)) == sorted(expected) and len(lanes) == sum(expected)
 
     def seconds(self, lanes: int) -> float:
         """Return how long after its first beat the newest relay said that it works on so many."""

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LARGEST: Final = 1_000_000  # rows of one commit that are held at once
-MOST_COMMITS: Final = 100  # whose files are looked into for where events lie
+MOST_COMMITS: Final = 100  # whose files are looked into; to ask Spark costs less for more
 NOWHERE: Final = (FILE, ROW)  # what the change feed does not tell
 
 T = TypeVar("T")
@@ -116,6 +116,40 @@ class LogReader:
             return Added(rows=self._from_feed(log, after, end, columns), to=end)
 
         return self._ask(log, after, to, by_files, by_feed, most=most)
+
+    def by_files(
+        self,
+        log: str,
+        *,
+        after: int,
+        to: int,
+        columns: Sequence[str],
+        partition: Mapping[str, str] | None = None,
+    ) -> pa.Table | None:
+        """Return the rows that a few commits have added, as their files tell; None where they do
+        not. Then it is for the table to say, which may have lost some of them since.
+
+        Args:
+            log: its full name.
+            after: version, not included.
+            to: version, included; nothing was added if it is not later.
+            columns: as `added` takes them.
+            partition: the values of partition columns, as text; of any if left out.
+        """
+        if to - after > MOST_COMMITS:
+            return None
+        found = self._files(log, after, to)
+        if found is None:
+            return None
+        meant = (partition or {}).items()
+        files = [file for file in found[0] if meant <= file.partition.items()]
+        if sum(file.rows for file in files) > LARGEST:
+            return None
+        try:
+            return read_files(files, columns) if files else _no_rows(columns)
+        except UnreadableFile as error:  # written anew since, or purged
+            logger.info("log_file_unreadable", extra={"file": str(error)})
+            return None
 
     def few_added(
         self, log: str, *, after: int, to: int, columns: Sequence[str], most: int

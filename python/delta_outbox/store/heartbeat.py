@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from delta_outbox.core.clock import Clock
 from delta_outbox.core.instants import LAST_INSTANT
@@ -18,6 +19,7 @@ from delta_outbox.core.version import __version__
 from delta_outbox.delta.commit_history import CommitHistory
 from delta_outbox.delta.commits import Commit
 from delta_outbox.delta.durability import sync_outbox
+from delta_outbox.delta.log_reader import LogReader
 from delta_outbox.delta.log_writer import append_rows
 from delta_outbox.runtime.session import set_for_good
 from delta_outbox.store.presence import Presence, Says
@@ -33,6 +35,7 @@ BUSY_SECONDS: Final = 120.0  # nor one whose process is known to live: it may ha
 # Of the beats Spark appends each that leaves a checkpoint, and it counts only files of its own.
 _COMPACT_FROM: Final = "spark.databricks.delta.autoCompact.minNumFiles", "2"
 _SKEW: Final = timedelta(hours=1)  # beats are looked for so far back: clocks differ
+_TOLD: Final = ("relay_id", "kind", "lanes", "at")
 _TICK: Final = timedelta(microseconds=1)
 
 
@@ -137,7 +140,7 @@ class Heartbeat:
         self._at: datetime | None = None
         self._watch = BeatWatch(clock)
         set_for_good(spark, *_COMPACT_FROM)
-        self._read: tuple[Commit | None, dict[str, Beats]] = None, {}
+        self._read: tuple[Commit | None, date, dict[str, Beats]] = None, date.min, {}
         self._lanes: tuple[int, ...] = (0,)
 
     def work_on(self, lanes: Iterable[int]) -> None:
@@ -217,11 +220,24 @@ class Heartbeat:
         }
 
     def _beats(self, now: datetime) -> dict[str, Beats]:
-        """Return what the relays have said, read again only if somebody has beaten since."""
+        """Return what the relays have said. What came since it was read is read from files where
+        that is possible, but on another day all of it anew: so all relays see the same first beats.
+        """
         newest = CommitHistory(self._spark).newest(self._tables.relays)
-        if newest is None or newest != self._read[0]:
-            self._read = newest, _beats(self._spark, self._tables, now=now)
-        return self._read[1]
+        seen, day, beats = self._read
+        since = _day(now)
+        if newest is None or newest != seen or day != since:
+            new = None
+            if newest is not None and seen is not None and day == since:
+                new = LogReader(self._spark).by_files(
+                    self._tables.relays, after=seen.version, to=newest.version, columns=_TOLD
+                )
+            if new is None:
+                beats = _beats(self._spark, self._tables, now=now)
+            else:
+                beats = followed(beats, new, since=since)
+            self._read = newest, since, beats
+        return beats
 
 
 def driver_id(spark: SparkSession) -> str:
@@ -244,13 +260,44 @@ def is_any_alive(spark: SparkSession, tables: Tables, *, now: datetime) -> bool:
     return any(beats.is_fresh(now) for beats in _beats(spark, tables, now=now).values())
 
 
+def followed(beats: Mapping[str, Beats], rows: pa.Table, *, since: date) -> dict[str, Beats]:
+    """Return what relays have said with what they said later.
+
+    Args:
+        beats: what was known.
+        rows: columns relay_id, kind, lanes and at of other beats, in any order.
+        since: the first day of which beats count.
+    """
+    found = dict(beats)
+    # A log of format 1 may hold a beat that Python cannot: nobody's.
+    known = rows.filter(pc.less_equal(rows["at"].cast(pa.int64()), LAST_INSTANT))
+    for row in known.sort_by("at").to_pylist():
+        if row["at"].date() < since:
+            continue
+        before = found.get(row["relay_id"])
+        if before is not None and row["at"] < before.last:
+            found[row["relay_id"]] = replace(before, first=min(before.first, row["at"]))
+        else:
+            found[row["relay_id"]] = Beats(
+                first=before.first if before is not None else row["at"],
+                last=row["at"],
+                is_over=row["kind"] == "stopped",
+                lanes=tuple(row["lanes"] or ()),
+            )
+    return found
+
+
+def _day(now: datetime) -> date:
+    """Return the first day of which beats count."""
+    return (now - _SKEW).date()
+
+
 def _beats(spark: SparkSession, tables: Tables, *, now: datetime) -> dict[str, Beats]:
-    since = now - _SKEW
     rows = spark.sql(
         "select relay_id, min(at) as first, max(at) as last, max_by(kind, at) as kind, "
         "max_by(lanes, at) as lanes "
         # A log of format 1 may hold a beat that Python cannot: nobody's.
-        f"from {tables.relays} where beat_date >= date'{since.date()}' "
+        f"from {tables.relays} where beat_date >= date'{_day(now)}' "
         f"and unix_micros(at) <= {LAST_INSTANT} group by relay_id"
     ).toArrow()
     return {

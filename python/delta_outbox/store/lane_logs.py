@@ -125,14 +125,17 @@ class LaneLogs:
         if self.epoch.lanes == 1:
             self.first.catch_up(version)
             return
-        table = self._tables.transitions
-        log = table if version is None else f"{table} version as of {version}"
+        version = self.first.newest() if version is None else version
+        if all(log.follow(version) for log in self._logs):
+            return
         rows = self._spark.sql(
-            f"select lane, max(sequence) as sequence from {log} "
+            "select lane, max(sequence) as sequence "
+            f"from {self._tables.transitions} version as of {version} "
             f"where epoch = {self._epoch.number} group by lane"
         ).toArrow()
-        for row in rows.to_pylist():
-            self._logs[row["lane"]].move(row["sequence"])
+        ends = dict(zip(rows["lane"].to_pylist(), rows["sequence"].to_pylist(), strict=True))
+        for log in self._logs:
+            log.move(ends.get(log.lane, 0), version=version)
 
     @property
     def positions(self) -> tuple[int, ...]:

@@ -8,17 +8,19 @@ before is skipped without a word, so nothing is believed before it has been read
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_outbox.core.errors import LaneClosed, LogRewound, SequenceTaken
+from delta_outbox.core.errors import LaneClosed, LogRewound, NoOutboxHere, SequenceTaken
 from delta_outbox.core.failpoints import reach
 from delta_outbox.core.literals import instant_literal
 from delta_outbox.core.tables import TRANSITIONS, Tables
+from delta_outbox.delta.commit_history import CommitHistory
+from delta_outbox.delta.log_reader import LogReader
 from delta_outbox.delta.log_writer import ATTEMPTS, LogWriter
 from delta_outbox.lifecycle.claims import still_live
 
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 APPENDS_REMEMBERED: Final = 1000  # of our own
+_COLUMNS: Final = (
+    *("sequence", "event_id", "arrival", "destination", "lifecycle"),
+    *("from_state", "to_state", "claim_id", "relay_id"),
+)
 
 
 class TransitionLog:
@@ -62,6 +68,8 @@ class TransitionLog:
         self.sequence = 0
         self.passed = 0  # up to here others may have appended what our claims were not held against
         self.versions: deque[int] = deque(maxlen=APPENDS_REMEMBERED)  # the commits of our appends
+        # Positions, and commits that what follows each of them came after.
+        self._commits: deque[tuple[int, int]] = deque(maxlen=APPENDS_REMEMBERED)
         # What has ended claims up to `passed`, and behind which position. What comes later is ours.
         self._before: tuple[int, pa.Table] | None = None
 
@@ -84,20 +92,38 @@ class TransitionLog:
         """
         if version is not None and version == self.version:
             return  # ours, and nobody was here since
-        log = self._table if version is None else f"{self._table} version as of {version}"
+        version = self.newest() if version is None else version
+        if self.follow(version):
+            return
         row = self._spark.sql(
-            f"select max(sequence) as sequence from {log} "
+            f"select max(sequence) as sequence from {self._table} version as of {version} "
             f"where epoch = {self.epoch} and lane = {self.lane} and sequence >= {self.sequence}"
         ).first()
         found = row["sequence"] if row is not None else None
-        self.move(found or 0)
+        self.move(found or 0, version=version)
 
-    def move(self, sequence: int) -> None:
+    def follow(self, version: int) -> bool:
+        """Move the known position as `catch_up` does, by the files of what was committed since;
+        False if only Spark can tell.
+
+        Args:
+            version: a commit of the log.
+        """
+        found = self._by_files(self.sequence, to=version, columns=["sequence"])
+        if found is None:
+            return False
+        self.move(pc.max(found["sequence"]).as_py() or self.sequence, version=version)
+        return True
+
+    def move(self, sequence: int, *, version: int | None = None) -> None:
         """Go to a later position, past rows of others; an earlier one is passed over.
 
         Args:
             sequence: of the last append that is known.
+            version: a commit of the log up to which that is the last one; None if none is known.
         """
+        if version is not None:
+            self._commits.append((sequence, version))
         if sequence > self.sequence:
             self.sequence = self.passed = sequence
             self._before = None
@@ -112,11 +138,52 @@ class TransitionLog:
             Columns sequence, event_id, arrival, destination, lifecycle, from_state, to_state,
             claim_id, relay_id.
         """
+        found = self._by_files(sequence, to=self.newest(), columns=_COLUMNS)
+        return self._asked(sequence) if found is None else found
+
+    def _asked(self, sequence: int) -> pa.Table:
         return self._spark.sql(
-            "select sequence, event_id, arrival, destination, lifecycle, from_state, to_state, "
-            f"claim_id, relay_id from {self._table} where epoch = {self.epoch} "
+            f"select {', '.join(_COLUMNS)} from {self._table} where epoch = {self.epoch} "
             f"and lane = {self.lane} and sequence > {sequence} order by sequence"
         ).toArrow()
+
+    def _by_files(self, sequence: int, *, to: int, columns: Sequence[str]) -> pa.Table | None:
+        """Return what was appended after a position, in order; None if only Spark can tell.
+
+        Args:
+            sequence: the position, not included.
+            to: a commit of the log; what came later is left out.
+            columns: of `TRANSITIONS`, `sequence` among them.
+        """
+        after = max((commit for at, commit in self._commits if at <= sequence), default=None)
+        if after is None:
+            return None
+        schema = pa.schema([TRANSITIONS.field(name) for name in (*columns, "epoch")])
+        found = LogReader(self._spark).by_files(
+            self._table,
+            after=after,
+            to=to,
+            columns=schema.names,
+            partition={"lane": str(self.lane)},
+        )
+        if found is None:
+            return None
+        found = found.cast(schema)
+        is_later = pc.and_(
+            pc.equal(found["epoch"], self.epoch), pc.greater(found["sequence"], sequence)
+        )
+        return found.filter(is_later).drop_columns("epoch").sort_by("sequence")
+
+    def newest(self) -> int:
+        """Return the newest commit of the log.
+
+        Raises:
+            NoOutboxHere: there is no such table.
+        """
+        commit = CommitHistory(self._spark).newest(self._table)
+        if commit is None:
+            raise NoOutboxHere(where=self._table)
+        return commit.version
 
     def position_of(self, claim_id: str, *, claimed_at: datetime) -> int | None:
         """Return the position at which a claim was made, None if it never was.
@@ -160,6 +227,7 @@ class TransitionLog:
         if version is not None:
             self.sequence = number
             self.versions.append(version)
+            self._commits.append((number, version))
             reach("transitions.after")
             return
         if self.rows_after(number - 1).num_rows:

@@ -17,13 +17,16 @@ from tests.integration.outboxes import Store, as_if_ended, check_lives, delivere
 from delta_outbox.core.errors import BadSettings
 from delta_outbox.lifecycle.claims import Claim
 from delta_outbox.lifecycle.results import Delivered, Failed, NotSent
+from delta_outbox.operations.lanes import LaneRequest, change_lanes
 from delta_outbox.relay import Mode, Relay
 from delta_outbox.relay.destinations.isolation import Isolation
 from delta_outbox.relay.plan.planning import Planning
 from delta_outbox.relay.plan.standby import STANDBY_SECONDS
 from delta_outbox.relay.plan.window import Kind
 from delta_outbox.relay.publish.publishing import Publishing
+from delta_outbox.store import heartbeat
 from delta_outbox.store.heartbeat import Heartbeat
+from delta_outbox.store.lanes import lane_of
 from delta_outbox.testing.conformance.clock import ManualClock
 
 GIVES_UP_SOON = {
@@ -189,6 +192,85 @@ def test_idle_relays_do_not_wait_for_each_other(store: Store, tmp_path: Path) ->
     assert (True, False) == (left is None, second.window is None)
     hearts[1].beat("stopped")
     assert 1 == Relay(stores[1]).run(Mode.DRAIN).published
+
+
+@pytest.mark.local
+def test_beats_that_are_followed_are_those_that_are_read(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who has read the beats of the day once reads what came since from files, and knows the same
+    as somebody who reads all of them.
+    """
+    stores = [store.outbox(tmp_path) for _ in range(3)]
+    watching, other, fresh = (
+        Heartbeat(one.spark, one.tables, relay_id=one.worker_id, clock=one.clock) for one in stores
+    )
+    watching.beat("started")
+    watching.living()
+    with monkeypatch.context() as patch:
+        patch.setattr(heartbeat, "_beats", None)
+        other.beat("started")
+        other.work_on([2, 3])
+        other.beat()
+        assert (2, 3) == watching.living()[stores[1].worker_id]
+        other.work_on([4])
+        other.beat()
+        followed = watching.living()
+        with pytest.raises(TypeError, match="not callable"):
+            fresh.living()
+    assert followed.items() <= fresh.living().items()
+    assert (4,) == followed[stores[1].worker_id]
+    for heart in (other, watching):
+        heart.beat("stopped")
+    assert {*watching.living()} == {stores[0].worker_id}
+    assert {*fresh.living()} == {stores[2].worker_id}
+
+
+@pytest.mark.local
+def test_new_events_come_before_the_lanes_of_others(
+    store: Store, tmp_path: Path, read_views: list[str]
+) -> None:
+    """A relay that has had nothing to do for a while reads what is new first, and looks at other
+    lanes when nothing of that is its own, or all of it is taken.
+    """
+    watched, other, producer = (store.outbox(tmp_path, clock=ManualClock()) for _ in range(3))
+    asked = {"actor": "ann", "reason": "two relays"}
+    assert change_lanes(other, LaneRequest(lanes=2, **asked), max_wait=60)
+    hearts = [
+        Heartbeat(one.spark, one.tables, relay_id=one.worker_id, clock=one.clock)
+        for one in (other, watched)
+    ]
+    hearts[0].work_on([1])
+    for heart in hearts:
+        heart.beat("started")
+    planning = Planning(watched, hearts[1], batch_size=10, isolation=Isolation(watched))
+
+    def poll() -> tuple[set[str], int]:
+        """Return what may be claimed, all of it, and how many read views were made for it."""
+        watched.clock.sleep(STANDBY_SECONDS + 1)
+        before = len(read_views)
+        planning.poll(alive=set(), ahead=1, takes_over=False)
+        window = planning.window
+        rows = window.take(Kind.FIRST_ATTEMPT, 99) if window else pa.table({"event_id": []})
+        return {*rows["event_id"].to_pylist()}, len(read_views) - before
+
+    nothing, looks = poll()
+    assert (set(), True) == (nothing, looks > 0)
+    batch = events("first-", 16, keys=8)
+    keys = batch.select(["event_id", "ordering_key"]).to_pylist()
+    is_ours = [lane_of(**key, lanes=2) == 0 for key in keys]
+    ours, theirs = batch.filter(is_ours), batch.filter([not one for one in is_ours])
+    assert 0 < ours.num_rows < 16
+    producer.append(ours).raise_if_rejected()
+    assert ({*ours["event_id"].to_pylist()}, 0) == poll()
+    producer.append(theirs).raise_if_rejected()
+    found, looks = poll()
+    assert {*theirs["event_id"].to_pylist()}.isdisjoint(found)
+    assert looks > 0
+    for heart in hearts:
+        heart.beat("stopped")
+    assert 16 == Relay(store.outbox(tmp_path)).run(Mode.DRAIN).published
+    assert change_lanes(other, LaneRequest(lanes=1, **asked), max_wait=60)
 
 
 def test_what_is_due_much_later_is_listed_again(

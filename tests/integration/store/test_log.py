@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -93,6 +94,41 @@ def test_a_plan_stands_where_its_read_view_was_taken(spark: SparkSession, tables
         second.append(claim_of("b"))
     first.catch_up(first.version)
     assert 2 == first.sequence
+
+
+@pytest.mark.local
+def test_files_say_what_the_table_says(spark: SparkSession, tables: Tables) -> None:
+    """Who knows a commit at which a position was the last reads what came since from the files of
+    its lane, whoever has written them; who knows none asks Spark. Both are told the same.
+    """
+    one, two = (TransitionLog(spark, tables, relay_id=name) for name in ("one", "two"))
+    beside = TransitionLog(spark, tables, relay_id="beside", lane=1)
+    one.append(claim_of("a", "b"))
+    two.catch_up()
+    one.append(claim_of("c"))
+    beside.append(claim_of("x"))
+    seen = beside.version
+    assert seen is not None
+    beside.append(claim_of("y"))
+    spark.sql(f"optimize {tables.transitions}")
+    one.append(claim_of("d"))
+    fresh = TransitionLog(spark, tables, relay_id="fresh")
+    no_spark: Any = SimpleNamespace()
+    told = [fresh.rows_after(after).to_pylist() for after in range(4)]
+    assert [4, 2, 1, 0] == [len(rows) for rows in told]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TransitionLog, "_asked", no_spark)
+        for log, known in ((one, 1), (two, 1)):
+            for after in range(known, 4):
+                assert told[after] == log.rows_after(after).to_pylist()
+        with pytest.raises(TypeError, match="not callable"):
+            fresh.rows_after(0)
+        assert two.follow(seen)
+        assert 2 == two.sequence
+        assert two.follow(two.newest())
+        assert 3 == two.sequence
+        assert beside.follow(two.newest())
+        assert 2 == beside.sequence
 
 
 @pytest.mark.rest

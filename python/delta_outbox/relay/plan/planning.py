@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -279,12 +280,14 @@ class Planning:
         # Who stands by leaves it to the owner; where that has died, what it has left comes first.
         if not self._stands_by:
             self._freshness.keep(latest, is_publishing=bool(alive), is_read_next=not follows)
+        end = None
         if self._shows(latest, follows=follows) and started < self._timing.next_due:
             self._versions = dict(latest)
-            self._timing.extend(started)
-            return
-        if follows and self._follow(latest, ahead=ahead, alive=alive, is_idle=is_idle):
-            self._timing.end(started, is_cheap=True)
+            end = self._timing.extend
+        elif follows and self._follow(latest, ahead=ahead, alive=alive, is_idle=is_idle):
+            end = partial(self._timing.end, is_cheap=True)
+        if end is not None and not (follows and self._needs_work(latest, alive)):
+            end(started)
             return
         opened = self._resync(
             latest,
@@ -325,7 +328,7 @@ class Planning:
         """Say whether our lanes have got nothing since but new events and our own appends.
 
         (Our append loses if somebody else was on the lane before it, so only what came after the
-        last one has to be asked for.) With nothing to do there, the other lanes are looked at.
+        last one has to be asked for.)
         """
         return (
             self._is_whole
@@ -334,13 +337,16 @@ class Planning:
             and self._left_out.unavailable <= self._isolation.unavailable()
             and self._policy_version == self._outbox.policies_in_force.version
             and latest["commands"] == self._versions["commands"]
-            and (self._other_lanes.are_left_alone(latest) or bool(alive) or self.has_work)
             and self._outbox.logs.has_all(
                 after=self._versions["transitions"],
                 to=latest["transitions"],
                 lanes=self._share.owned,
             )
         )
+
+    def _needs_work(self, latest: Mapping[str, int], alive: Set[str]) -> bool:
+        """Say whether there is nothing to do on our own lanes, and something may be on others."""
+        return not (alive or self.has_work or self._other_lanes.are_left_alone(latest))
 
     def _shows(self, latest: Mapping[str, int], *, follows: bool) -> bool:
         """Say whether a poll would show nothing but what follows from the last one."""

@@ -13,4 +13,5 @@
 - rows: the rows of a slice, and the events that they are
 - slice: publishes a slice in a worker: once, in order, before the deadline
 - tracing: a span per publish attempt
+- workers: the workers of one relay: started once, and whether they have begun
 """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from scripts.soak.evidence import Copy, Evidence, Kill, Step
@@ -96,7 +96,7 @@ def damages(evidence: Evidence) -> list[Damage]:
             duplicates=duplicates[kill.number],
             recovery=_first(again[kill.number]),
             over=_last(again[kill.number]),
-            others=_next_of_others(in_time, in_flight[kill.number], kill),
+            others=_next_of_others(in_time, _claimed_at(kill.at, claims), kill),
         )
         for kill in evidence.kills
     ]
@@ -156,6 +156,11 @@ def _sent_since(later: Sequence[Claim], sent: Sequence[Copy], kill: Kill) -> flo
                 stopped = kill.until is not None and copy.at > kill.until
                 return None if stopped else copy.at - kill.at
     return None
+
+
+def _claimed_at(at: float, claims: Mapping[str, Sequence[Claim]]) -> set[str]:
+    """Return the events that were claimed at an instant."""
+    return {name for name, own in claims.items() if any(c.began <= at < c.ended for c in own)}
 
 
 def _next_of_others(in_time: Sequence[Copy], in_flight: set[str], kill: Kill) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -65,10 +66,15 @@ class Latest:
     def __init__(self, folder: Folder) -> None:
         self._transitions = transition_log(folder.warehouse)
         self._rows: dict[str, dict[str, Any]] = {}
+        self.relays: dict[str, str] = {}
+        """Who has made each claim, as far as the log was read."""
 
     def __call__(self) -> dict[str, dict[str, Any]]:
         """Return its row for each event that has one."""
-        self._rows |= {row["event_id"]: row for _, row in self._transitions.news()}
+        for _, row in self._transitions.news():
+            self._rows[row["event_id"]] = row
+            if row["to_state"] == "CLAIMED":
+                self.relays[row["claim_id"]] = row["relay_id"]
         return self._rows
 
 
@@ -189,7 +195,6 @@ class Soak:
             at=at,
             frozen=strike.frozen,
             claim_id=relay.claim_id,
-            alone=strike.alone,
         )
         # Whatever ends us from here on, it was made.
         self._folder.note_kill(kill)
@@ -217,20 +222,23 @@ class Soak:
                 self._kafka.resume()
 
     def _wait_until_over(self, kill: Kill) -> None:
-        """Wait until all that a relay had in flight is recorded as published."""
+        """Wait until all that a relay had in flight is recorded as published, and note that."""
         latest = self._latest()
-        relays = {row["claim_id"]: row["relay_id"] for row in latest.values()}
+        relay_id = self._latest.relays[kill.claim_id]
         left = {
             event
             for event, row in latest.items()
-            if row["to_state"] == "CLAIMED" and row["relay_id"] == relays[kill.claim_id]
+            if row["to_state"] == "CLAIMED" and row["relay_id"] == relay_id
         }
 
         def is_over() -> bool:
-            latest = self._latest()
-            return all(latest[event]["to_state"] == "PUBLISHED" for event in left)
+            if not any(relay.lives for relay in self._processes.relays):
+                raise SoakFailed("the relay that stood by has ended")
+            latest = self._latest()  # that an event died is for the oracle to say
+            return all(latest[event]["to_state"] in ("PUBLISHED", "DEAD") for event in left)
 
         wait_for(is_over, "delivery of what a relay had in flight")
+        self._folder.note_kill(replace(kill, alone=True))
 
     def _is_noticed(self, at: float) -> bool:
         """After the death of a worker: wait until its relay has recorded it, if it does at all.

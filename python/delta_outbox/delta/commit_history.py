@@ -64,6 +64,14 @@ class CommitHistory:
                 return commit
         return next(self.commits(table, limit=1), None)
 
+    def newest_here(self, table: str) -> Commit | None:
+        """Return the newest commit of a table whose log is on this machine, None of another one.
+
+        Args:
+            table: its full name.
+        """
+        return None if self.folder(table) is None else self.newest(table)
+
     def back(self, table: str, *limits: int | None) -> Iterator[Commit]:
         """Yield the commits of a table, the newest first, fetched as far as they are asked for.
 

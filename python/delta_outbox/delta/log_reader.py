@@ -117,7 +117,7 @@ class LogReader:
 
         return self._ask(log, after, to, by_files, by_feed, most=most)
 
-    def by_files(
+    def rows_of_few_commits(
         self,
         log: str,
         *,
@@ -126,30 +126,27 @@ class LogReader:
         columns: Sequence[str],
         partition: Mapping[str, str] | None = None,
     ) -> pa.Table | None:
-        """Return the rows that a few commits have added, as their files tell; None where they do
-        not. Then it is for the table to say, which may have lost some of them since.
+        """Return the rows that were added, as the files of the commits tell; None where they do
+        not, or are many. Then the table is to be asked, which may have lost some of them since.
 
         Args:
             log: its full name.
             after: version, not included.
-            to: version, included; nothing was added if it is not later.
+            to: version, included.
             columns: as `added` takes them.
             partition: the values of partition columns, as text; of any if left out.
         """
-        if to - after > MOST_COMMITS:
+
+        def by_files(files: Sequence[AddedFile], _: int) -> pa.Table | None:
+            meant = (partition or {}).items()
+            read = [file for file in files if meant <= file.partition.items()]
+            if sum(file.rows for file in read) > LARGEST:
+                return None
+            return read_files(read, columns) if read else _no_rows(columns)
+
+        if not 0 <= to - after <= MOST_COMMITS:
             return None
-        found = self._files(log, after, to)
-        if found is None:
-            return None
-        meant = (partition or {}).items()
-        files = [file for file in found[0] if meant <= file.partition.items()]
-        if sum(file.rows for file in files) > LARGEST:
-            return None
-        try:
-            return read_files(files, columns) if files else _no_rows(columns)
-        except UnreadableFile as error:  # written anew since, or purged
-            logger.info("log_file_unreadable", extra={"file": str(error)})
-            return None
+        return self._ask(log, after, to, by_files, lambda: None)
 
     def few_added(
         self, log: str, *, after: int, to: int, columns: Sequence[str], most: int

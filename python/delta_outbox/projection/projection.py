@@ -183,8 +183,7 @@ class Projection:
         Args:
             table: its full name.
         """
-        history = CommitHistory(self._spark)
-        commit = history.newest(table) if history.folder(table) is not None else None
+        commit = CommitHistory(self._spark).newest_here(table)
         return commit.version if commit is not None else None
 
     def watermark(self, expected: NumberedWrite | None = None) -> Watermark | None:

@@ -146,15 +146,15 @@ class Relay:
         """
         stop = stop or threading.Event()
         started = self._clock.monotonic()
-        self._planning.start()
         if self._planning.has_unseen_events():
             self._flight.beside(self._destinations.workers.start)
         try:
             self._destinations.prepare()
+            self._planning.start()
+            self._heart.beat("started")
         except BaseException:
             self._flight.close()
             raise
-        self._heart.beat("started")
         if mode is Mode.ONCE:  # the batch is of all that follows from what is on record
             self._tasks.nothing_follows()
         try:

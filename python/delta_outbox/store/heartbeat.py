@@ -229,7 +229,7 @@ class Heartbeat:
         if newest is None or newest != seen or day != since:
             new = None
             if newest is not None and seen is not None and day == since:
-                new = LogReader(self._spark).by_files(
+                new = LogReader(self._spark).rows_of_few_commits(
                     self._tables.relays, after=seen.version, to=newest.version, columns=_TOLD
                 )
             if new is None:

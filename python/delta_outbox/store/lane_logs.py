@@ -125,12 +125,13 @@ class LaneLogs:
         if self.epoch.lanes == 1:
             self.first.catch_up(version)
             return
-        version = self.first.newest() if version is None else version
-        if all(log.follow(version) for log in self._logs):
+        version = self.first.newest_here() if version is None else version
+        if version is not None and all(log.follow(version) for log in self._logs):
             return
+        table = self._tables.transitions
+        log_now = table if version is None else f"{table} version as of {version}"
         rows = self._spark.sql(
-            "select lane, max(sequence) as sequence "
-            f"from {self._tables.transitions} version as of {version} "
+            f"select lane, max(sequence) as sequence from {log_now} "
             f"where epoch = {self._epoch.number} group by lane"
         ).toArrow()
         ends = dict(zip(rows["lane"].to_pylist(), rows["sequence"].to_pylist(), strict=True))

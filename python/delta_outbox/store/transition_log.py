@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_outbox.core.errors import LaneClosed, LogRewound, NoOutboxHere, SequenceTaken
+from delta_outbox.core.errors import LaneClosed, LogRewound, SequenceTaken
 from delta_outbox.core.failpoints import reach
 from delta_outbox.core.literals import instant_literal
 from delta_outbox.core.tables import TRANSITIONS, Tables
@@ -27,7 +27,7 @@ from delta_outbox.lifecycle.claims import still_live
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-APPENDS_REMEMBERED: Final = 1000  # of our own
+APPENDS_REMEMBERED: Final = 1000
 _COLUMNS: Final = (
     *("sequence", "event_id", "arrival", "destination", "lifecycle"),
     *("from_state", "to_state", "claim_id", "relay_id"),
@@ -68,7 +68,7 @@ class TransitionLog:
         self.sequence = 0
         self.passed = 0  # up to here others may have appended what our claims were not held against
         self.versions: deque[int] = deque(maxlen=APPENDS_REMEMBERED)  # the commits of our appends
-        # Positions, and commits that what follows each of them came after.
+        # (position, commit): whatever follows the position was committed later.
         self._commits: deque[tuple[int, int]] = deque(maxlen=APPENDS_REMEMBERED)
         # What has ended claims up to `passed`, and behind which position. What comes later is ours.
         self._before: tuple[int, pa.Table] | None = None
@@ -92,23 +92,27 @@ class TransitionLog:
         """
         if version is not None and version == self.version:
             return  # ours, and nobody was here since
-        version = self.newest() if version is None else version
-        if self.follow(version):
+        version = self.newest_here() if version is None else version
+        if version is not None and self.follow(version):
             return
+        log = self._table if version is None else f"{self._table} version as of {version}"
         row = self._spark.sql(
-            f"select max(sequence) as sequence from {self._table} version as of {version} "
+            f"select max(sequence) as sequence from {log} "
             f"where epoch = {self.epoch} and lane = {self.lane} and sequence >= {self.sequence}"
         ).first()
         found = row["sequence"] if row is not None else None
-        self.move(found or 0, version=version)
+        self.move(found or self.sequence, version=version)
 
     def follow(self, version: int) -> bool:
         """Move the known position as `catch_up` does, by the files of what was committed since;
         False if only Spark can tell.
 
         Args:
-            version: a commit of the log.
+            version: a commit of the log; earlier than what is known, it shows nothing more.
         """
+        known = self._commit_before(self.sequence)
+        if known is not None and version <= known:
+            return True
         found = self._by_files(self.sequence, to=version, columns=["sequence"])
         if found is None:
             return False
@@ -120,7 +124,8 @@ class TransitionLog:
 
         Args:
             sequence: of the last append that is known.
-            version: a commit of the log up to which that is the last one; None if none is known.
+            version: a commit of the log that nothing behind that position came before; None if
+                none is known.
         """
         if version is not None:
             self._commits.append((sequence, version))
@@ -138,7 +143,8 @@ class TransitionLog:
             Columns sequence, event_id, arrival, destination, lifecycle, from_state, to_state,
             claim_id, relay_id.
         """
-        found = self._by_files(sequence, to=self.newest(), columns=_COLUMNS)
+        newest = self.newest_here()
+        found = None if newest is None else self._by_files(sequence, to=newest, columns=_COLUMNS)
         return self._asked(sequence) if found is None else found
 
     def _asked(self, sequence: int) -> pa.Table:
@@ -155,11 +161,11 @@ class TransitionLog:
             to: a commit of the log; what came later is left out.
             columns: of `TRANSITIONS`, `sequence` among them.
         """
-        after = max((commit for at, commit in self._commits if at <= sequence), default=None)
+        after = self._commit_before(sequence)
         if after is None:
             return None
         schema = pa.schema([TRANSITIONS.field(name) for name in (*columns, "epoch")])
-        found = LogReader(self._spark).by_files(
+        found = LogReader(self._spark).rows_of_few_commits(
             self._table,
             after=after,
             to=to,
@@ -174,16 +180,14 @@ class TransitionLog:
         )
         return found.filter(is_later).drop_columns("epoch").sort_by("sequence")
 
-    def newest(self) -> int:
-        """Return the newest commit of the log.
+    def _commit_before(self, sequence: int) -> int | None:
+        """Return the latest commit that is known to be before all that follows a position."""
+        return max((commit for at, commit in self._commits if at <= sequence), default=None)
 
-        Raises:
-            NoOutboxHere: there is no such table.
-        """
-        commit = CommitHistory(self._spark).newest(self._table)
-        if commit is None:
-            raise NoOutboxHere(where=self._table)
-        return commit.version
+    def newest_here(self) -> int | None:
+        """Return the newest commit of the log; None if that is not on this machine."""
+        commit = CommitHistory(self._spark).newest_here(self._table)
+        return None if commit is None else commit.version
 
     def position_of(self, claim_id: str, *, claimed_at: datetime) -> int | None:
         """Return the position at which a claim was made, None if it never was.

@@ -123,12 +123,14 @@ def test_files_say_what_the_table_says(spark: SparkSession, tables: Tables) -> N
                 assert told[after] == log.rows_after(after).to_pylist()
         with pytest.raises(TypeError, match="not callable"):
             fresh.rows_after(0)
-        assert two.follow(seen)
-        assert 2 == two.sequence
-        assert two.follow(two.newest())
-        assert 3 == two.sequence
-        assert beside.follow(two.newest())
+        newest = two.newest_here()
+        assert newest is not None
+        for log, version, at in ((two, seen, 2), (two, newest, 3), (two, seen, 3)):
+            assert log.follow(version)
+            assert at == log.sequence
+        assert beside.follow(newest)
         assert 2 == beside.sequence
+        assert two.rows_after(1).num_rows == 2
 
 
 @pytest.mark.rest
@@ -160,6 +162,25 @@ def test_a_closed_lane_takes_nothing_more(spark: SparkSession, tables: Tables) -
         with pytest.raises(LaneClosed):
             log.append(claim_of("b"))
     assert ["a"] == one.rows_after(0)["event_id"].to_pylist()
+
+
+@pytest.mark.local
+def test_what_a_restored_log_keeps_is_still_known(spark: SparkSession, tables: Tables) -> None:
+    """Who knows a position that a restored log no longer reaches is told all the same what came
+    before it: that others have ended a claim.
+    """
+    one, other = (TransitionLog(spark, tables, relay_id=name) for name in ("one", "other"))
+    one.append(claim_of("a"))
+    other.catch_up()
+    other.append(claim_of("b"))
+    kept = other.version
+    other.append(claim_of("c"))
+    one.catch_up()
+    assert 3 == one.sequence
+    spark.sql(f"restore table {tables.transitions} to version as of {kept}")
+    one.catch_up(one.newest_here())
+    assert 3 == one.sequence
+    assert ["b"] == one.rows_after(1)["event_id"].to_pylist()
 
 
 def test_a_restored_log_is_noticed(spark: SparkSession, tables: Tables) -> None:

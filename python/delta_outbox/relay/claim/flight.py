@@ -111,7 +111,7 @@ class Flight:
         """Do something on a thread of its own.
 
         Args:
-            work: whoever waits for it hears of its errors, not we.
+            work: its errors are not told here.
         """
         self._pool.submit(work)
 

@@ -289,6 +289,8 @@ class Planning:
         if end is not None and not (follows and self._needs_work(latest, alive)):
             end(started)
             return
+        if follows:
+            self._freshness.keep(latest, is_publishing=bool(alive), is_read_next=True)
         opened = self._resync(
             latest,
             asked_at=asked_at,

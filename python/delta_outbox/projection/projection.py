@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+SHORT_TAIL: Final = 10  # commits; more are folded only if nobody has refreshed the projection
 MOST_TAIL: Final = 100  # commits that are folded for one question, unless others refresh anyway
 OTHERS_REFRESH: Final = timedelta(minutes=1)  # whoever refreshes regularly has done so since
 
@@ -362,6 +363,8 @@ class Projection:
     ) -> tuple[T, int]:
         seen = self._must_know()
         latest = self.latest_versions() if latest is None else latest
+        if seen.tail(latest) > SHORT_TAIL:  # others may have refreshed since
+            seen = self._known = self._watermark_now() or seen
         self._check_reach(seen, latest)
         state = f"{self._tables.state} version as of {seen.version}"
         if seen.covers(latest):

@@ -30,6 +30,7 @@ from delta_outbox.delta.numbered_writes import NumberedWrite
 from delta_outbox.lifecycle.endings import EndOfClaim
 from delta_outbox.lifecycle.results import Delivered, Failed, NotSent, Rejected
 from delta_outbox.projection import tails
+from delta_outbox.projection.projection import SHORT_TAIL
 from delta_outbox.projection.refresh import Refreshing
 from delta_outbox.runtime.dbt import check_result, compile_sql, run_dbt
 from delta_outbox.runtime.home import Home
@@ -447,6 +448,24 @@ def test_a_read_view_needs_no_refresh(store: Store, tmp_path: Path, refreshed: b
     open_ = {row["event_id"]: row["state"] for row in read_view.toArrow().to_pylist()}
     mine = {name: state for name, state in open_.items() if name.startswith(prefix)}
     assert {f"{prefix}-{n:03}": "PENDING" for n in range(3)} == mine
+
+
+def test_a_read_view_begins_where_others_have_refreshed(store: Store, tmp_path: Path) -> None:
+    """Who does not refresh, as a relay that stands by, folds what came since the last refresh of
+    anybody, not since the last one that it knows of.
+    """
+    knows, other = store.outbox(tmp_path), store.outbox(tmp_path)
+    other.refresh()
+    assert 0 == knows.projection.read_view()[1]
+    for number in range(SHORT_TAIL + 1):
+        other.append(events(f"others-{number}-", 1)).raise_if_rejected()
+    assert SHORT_TAIL + 1 == knows.projection.read_view()[1]  # nobody has refreshed
+    other.refresh()
+    other.append(events("others-last-", 1)).raise_if_rejected()
+    frame, commits = knows.projection.read_view()
+    assert 1 == commits
+    shown = {row["event_id"] for row in frame.select("event_id").toArrow().to_pylist()}
+    assert SHORT_TAIL + 2 == sum(name.startswith("others-") for name in shown)
 
 
 @pytest.mark.parametrize("lifecycle", [0, 1])

@@ -319,6 +319,10 @@ class Projection:
                 self.refresh(planned_by=planned_by, latest=latest)
         return self._shown("true", latest, lambda frame: narrow(frame).toArrow())[0]
 
+    def _has_moved(self, seen: Watermark) -> bool:
+        """Say whether others may have refreshed since; False where that costs a query."""
+        return self.latest_version_here(self._tables.state) not in (None, seen.version)
+
     def _is_long(self, latest: Mapping[str, int]) -> bool:
         seen = self.known_watermark()
         return seen is None or seen.tail(latest) > MOST_TAIL
@@ -363,7 +367,7 @@ class Projection:
     ) -> tuple[T, int]:
         seen = self._must_know()
         latest = self.latest_versions() if latest is None else latest
-        if seen.tail(latest) > SHORT_TAIL:  # others may have refreshed since
+        if seen.tail(latest) > SHORT_TAIL and self._has_moved(seen):
             seen = self._known = self._watermark_now() or seen
         self._check_reach(seen, latest)
         state = f"{self._tables.state} version as of {seen.version}"

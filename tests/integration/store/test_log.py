@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -113,11 +112,10 @@ def test_files_say_what_the_table_says(spark: SparkSession, tables: Tables) -> N
     spark.sql(f"optimize {tables.transitions}")
     one.append(claim_of("d"))
     fresh = TransitionLog(spark, tables, relay_id="fresh")
-    no_spark: Any = SimpleNamespace()
     told = [fresh.rows_after(after).to_pylist() for after in range(4)]
     assert [4, 2, 1, 0] == [len(rows) for rows in told]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TransitionLog, "_asked", no_spark)
+        patch.setattr(TransitionLog, "_asked", None)
         for log, known in ((one, 1), (two, 1)):
             for after in range(known, 4):
                 assert told[after] == log.rows_after(after).to_pylist()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import pyarrow as pa
+import pytest
 
 from delta_outbox.relay.publish.workers import Workers
 
@@ -68,11 +69,8 @@ def test_a_start_that_fails_is_tried_again(tmp_path: Path) -> None:
     tasks = Tasks(may_run)
     both = workers(tasks, tmp_path / "gone")
     for _ in range(2):
-        try:
+        with pytest.raises(FileNotFoundError):
             both.start()
-        except FileNotFoundError:
-            continue
-        raise AssertionError
     (tmp_path / "gone").mkdir()
     both.start()
     assert 1 == tasks.starts

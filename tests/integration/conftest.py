@@ -105,9 +105,13 @@ def spark(home: Home, remote_url: str | None) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def shared_store(spark: SparkSession, home: Home) -> Iterator[Store]:
-    """Return an outbox for all files whose tests leave nothing open; each has ids of its own."""
+    """Return an outbox for all files whose tests leave nothing open and its lanes as they are; each
+    has ids of its own.
+    """
     with open_store(spark, home, SHARED_SCHEMA) as store:
         yield store
+        changed = store.rows(f"select plan from {store.tables.progress} where writer = 'lanes'")
+        assert not changed, "a test has changed the lanes of an outbox that others share"
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ END_LIMIT = 30.0  # seconds for a process that was asked to end
 BATCH_SIZE = 200
 RELAYS = 2  # one at work, one that stands by and takes over
 
-_BATCH = re.compile(r" batch claim_id=([\w-]+) .*\bpublished=([1-9]\d*)\b")
+_SAID = re.compile(r" (?:(standing_by) |batch claim_id=([\w-]+) .*\bpublished=[1-9]\d*\b)")
 
 
 class SoakFailed(Exception):
@@ -54,11 +54,14 @@ def wait_for(condition: Callable[[], object], what: str, *, limit: float = PATIE
 
 @dataclass(kw_only=True)
 class Relay:
-    """A relay process.
+    """A relay process; the rest is as of the last `listen`.
 
     Args:
         process: the process.
         said: what it says.
+        batches: that it has recorded, since it first delivered something.
+        claim_id: of the last of them.
+        stands_by: another one is at work, and it waits for the end of that one.
     """
 
     process: subprocess.Popen[bytes]
@@ -66,6 +69,7 @@ class Relay:
     _read: int = 0
     batches: int = 0
     claim_id: str = ""
+    stands_by: bool = False
 
     @property
     def lives(self) -> bool:
@@ -73,15 +77,17 @@ class Relay:
         return self.process.poll() is None
 
     def listen(self) -> int:
-        """Return how many batches it has recorded so far, since it first delivered something."""
+        """Take in what it has said since the last call, and return its batches."""
         with self.said.open("rb") as stream:
             stream.seek(self._read)
             text = stream.read()
         whole = text[: text.rfind(b"\n") + 1]
         self._read += len(whole)
-        for match in _BATCH.finditer(whole.decode(errors="replace")):
-            self.batches += 1
-            self.claim_id = match[1]
+        for match in _SAID.finditer(whole.decode(errors="replace")):
+            self.stands_by = match[1] is not None
+            if not self.stands_by:
+                self.batches += 1
+                self.claim_id = match[2]
         return self.batches
 
 

@@ -42,9 +42,9 @@ PAGE = """\
 through `outbox serve` and delivered to a Kafka. Two relays were there at any time, one at work and
 one standing by, with a lease of {lease_seconds} seconds. Every worker was killed while the broker
 was frozen (sent, not acknowledged), and about half of the relays and JVMs too. Relays are clients
-of the server. The first kills were made alone, to see how soon deliveries go on: the next one came
-when all that the dead relay had left was delivered, and until then nobody took its place. The
-others came a few seconds after each other.
+of the server. The first kills were made alone, to see how soon deliveries go on: each came once the
+other relay stood by and all was delivered that the one before had left, and until then nobody took
+the place of a dead one. The others came a few seconds after each other.
 
 | | |
 |---|---|

@@ -166,6 +166,8 @@ class Soak:
     # --- kills -------------------------------------------------------------------------------
 
     def _strike(self, strike: Strike) -> Kill:
+        if strike.alone:
+            wait_for(self._has_standby, "a relay that stands by")
         for attempt in range(1, TRIES + 1):
             kill = self._kill(strike)
             if strike.kind != "worker" or self._is_noticed(kill.at) or attempt == TRIES:
@@ -263,6 +265,12 @@ class Soak:
             for worker in self._processes.workers(self._kafka.bootstrap):
                 return worker
         return None
+
+    def _has_standby(self) -> bool:
+        self._processes.keep_relays()
+        for relay in self._processes.relays:
+            relay.listen()
+        return any(relay.stands_by for relay in self._processes.relays)
 
     def _relay_at_work(self) -> Relay:
         """Wait until a relay has delivered and recorded one batch more, and return it."""

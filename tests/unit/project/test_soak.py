@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from scripts.soak.damage import Damage, damages
 from scripts.soak.evidence import Appended, Copy, Evidence, Kill, Step
 from scripts.soak.folder import Folder, NotOurs, Terms
 from scripts.soak.plan import strikes
+from scripts.soak.processes import Relay
 from scripts.soak.report import page, percentile, report_of
 
 TERMS = Terms(seed=1, kills=3, commit="abc")
@@ -150,6 +152,25 @@ def test_a_folder_goes_on_where_it_was(tmp_path: Path) -> None:
     again.report.write_text("{}")
     assert 9 == Folder(tmp_path / "soak").begin(Terms(seed=2, kills=9, commit="other")).kills
     assert [] == again.kills()
+
+
+def test_a_relay_stands_by_until_it_delivers(tmp_path: Path) -> None:
+    """A kill waits for a relay that says that it stands by, and has not delivered since."""
+    said = tmp_path / "said"
+    said.touch()
+    with subprocess.Popen(["true"]) as process:
+        relay = Relay(process=process, said=said)
+    assert (0, False) == (relay.listen(), relay.stands_by)
+    for line, batches, stands_by in (
+        ("12:00 info standing_by owner=worker-1", 0, True),
+        ("12:01 info batch claim_id=a size=1 claimed=1 published=0 retried=1", 0, True),
+        ("12:02 info batch claim_id=b size=1 claimed=2 published=1 retried=1", 1, False),
+        ("12:03 info policy_in_force version=1", 1, False),
+    ):
+        with said.open("a") as file:
+            file.write(f"{line}\n")
+        assert (batches, stands_by) == (relay.listen(), relay.stands_by)
+    assert "b" == relay.claim_id
 
 
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:

@@ -13,11 +13,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
 
 from delta_outbox.core.errors import LaneClosed, SequenceTaken
+from delta_outbox.core.redaction import describe
 from delta_outbox.lifecycle.claim_policies import ClaimPolicies
 from delta_outbox.lifecycle.claims import (
     blocking,
@@ -47,7 +49,7 @@ from delta_outbox.relay.publish.publishing import margin_seconds
 from delta_outbox.relay.publish.publishing_pause import PublishingPause
 from delta_outbox.relay.summary import Mode, Summary
 from delta_outbox.runtime.query_mode import use_large_query_mode
-from delta_outbox.store.heartbeat import Heartbeat
+from delta_outbox.store.heartbeat import BEAT_SECONDS, Heartbeat
 from delta_outbox.store.lane_change import LaneChange
 from delta_outbox.store.presence import Presence
 from delta_outbox.store.store import Store
@@ -155,14 +157,12 @@ class Relay:
         except BaseException:
             self._flight.close()
             raise
-        if mode is Mode.ONCE:  # the batch is of all that follows from what is on record
-            self._tasks.nothing_follows()
-        try:
-            self._loop(mode, max_wait, stop, on_progress)
-        finally:
-            self._finish(on_progress)
-            self._planning.finish()
-            self._heart.beat("stopped")
+        self._run_to_its_end(
+            partial(self._work, mode, max_wait, stop, on_progress),
+            partial(self._finish, on_progress),
+            self._planning.finish,
+            partial(self._heart.beat, "stopped"),
+        )
         duration = round(self._clock.monotonic() - started, 3)
         self._summary = replace(
             self._summary, waiting=self._planning.open, duration_seconds=duration
@@ -170,7 +170,31 @@ class Relay:
         logger.info("relay_finished", extra=self._summary.as_dict())
         return self._summary
 
+    def _run_to_its_end(self, *steps: Callable[[], object]) -> None:
+        """Take each step, whatever became of those before; the first error is raised in the end."""
+        failed: BaseException | None = None
+        for step in steps:
+            try:
+                step()
+            except BaseException as error:  # noqa: BLE001 - raised below
+                if failed is not None:
+                    logger.error("relay_end_failed", extra={"error": describe(error)})
+                failed = failed or error
+        if failed is not None:
+            raise failed
+
     # --- the loop ----------------------------------------------------------------------------
+
+    def _work(
+        self,
+        mode: Mode,
+        max_wait: float,
+        stop: threading.Event,
+        on_progress: Callable[[Summary], None] | None,
+    ) -> None:
+        if mode is Mode.ONCE:  # the batch is of all that follows from what is on record
+            self._tasks.nothing_follows()
+        self._loop(mode, max_wait, stop, on_progress)
 
     def _loop(
         self,
@@ -216,11 +240,15 @@ class Relay:
     def _waited(
         self, mode: Mode, max_wait: float, stop: threading.Event, *, is_paused: bool
     ) -> bool:
-        """Wait a little for this machine, or for destinations; False if the run does not wait."""
+        """Wait a little for this machine, for destinations, or for hosts of tasks; False if the run
+        does not wait.
+        """
         if is_paused:
             seconds, pause = self._publishing_pause.seconds, PAUSE_POLL_SECONDS
         else:
             seconds = self._isolation.wait()
+            if self._tasks.is_starting:
+                seconds = min(seconds, COMPLETION_SECONDS)
             pause = min(max(seconds, 0.01), COMPLETION_SECONDS)
         if mode is Mode.ONCE or (mode is Mode.DRAIN and seconds > max_wait):
             return False
@@ -229,7 +257,7 @@ class Relay:
 
     def _pause(self, stop: threading.Event) -> None:
         """Wait until another poll may be of use, or until something new can be seen at no cost."""
-        until = time.monotonic() + self._planning.pause()
+        until = time.monotonic() + min(self._planning.pause(), BEAT_SECONDS)
         while (left := until - time.monotonic()) > 0 and not self._planning.has_news():
             if stop.wait(min(left, NEWS_SECONDS)):
                 return
@@ -286,21 +314,20 @@ class Relay:
 
     def _poll(self, mode: Mode, *, is_idle: bool = False) -> None:
         self._destinations.prepare()
-        self._plan(mode, is_idle=is_idle)
-        if self._destinations.prepare_former(self._planning.claimed_for):
-            self._plan(mode, is_idle=is_idle)
+        while True:
+            self._planning.poll(
+                alive=self._alive(),
+                ahead=_ahead(mode),
+                takes_over=mode is Mode.ONCE or self._summary.claimed > 0,
+                shares_lanes=mode is not Mode.ONCE,
+                is_idle=is_idle,
+            )
+            # With another destination more may be listed, and be for others again.
+            if not self._destinations.prepare_former(self._planning.claimed_for):
+                break
         window = self._planning.window
         if window is not None and len(window) >= LARGE_QUERY_ROWS:
             use_large_query_mode(self._outbox.spark)
-
-    def _plan(self, mode: Mode, *, is_idle: bool) -> None:
-        self._planning.poll(
-            alive=self._alive(),
-            ahead=_ahead(mode),
-            takes_over=mode is Mode.ONCE or self._summary.claimed > 0,
-            shares_lanes=mode is not Mode.ONCE,
-            is_idle=is_idle,
-        )
 
     def _alive(self) -> set[str]:
         return {held.claim.claim_id for held in self._flight.held()}

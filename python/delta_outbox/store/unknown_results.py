@@ -136,9 +136,10 @@ class UnknownResults:
         return held.filter(pc.invert(pa.array(stays, pa.bool_()))), ends, any(stays)
 
     def seconds_to_wait(self) -> float:
-        """Return the seconds until a destination without answer is asked again; 0: none is."""
-        waits = [one.not_before for one in self._known.values() if one.failures]
-        return max(0.0, min(waits) - self._clock.monotonic()) if waits else 0.0
+        """Return the seconds until a destination without answer is asked again; 0: none waits."""
+        now = self._clock.monotonic()
+        waits = [one.not_before - now for one in self._known.values() if one.failures]
+        return min((wait for wait in waits if wait > 0), default=0.0)
 
     def _ask(
         self, destination: str, unanswered: Iterable[Unanswered]

@@ -22,6 +22,7 @@ from delta_outbox.delta.numbered_writes import NumberedWrites
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.results import Failed
 from delta_outbox.relay import Mode, Relay
+from delta_outbox.relay.plan.planning import BATCHES_PER_PLAN
 from delta_outbox.runtime import dbt
 from delta_outbox.runtime.dbt import check_result, project_dir, run_dbt
 from delta_outbox.runtime.home import Home
@@ -272,6 +273,42 @@ def test_a_delivery_stays_with_the_destination_of_its_first_claim(store: Store, 
         name: sorted(line["event_id"] for line in delivered(tmp_path / name)) for name in both
     }
     assert {"default": ["stay-3"], "former": ["stay-1", "stay-2"]} == arrived
+
+
+@pytest.mark.rest
+def test_each_former_destination_is_found(store: Store, tmp_path: Path):
+    """Of two former destinations the second shows when the first is served: no event fails for it,
+    however many of the first stand before it.
+    """
+    names = ("default", "former", "older")
+    settings = Settings(
+        relay=RelaySettings(poll_seconds=0.05, parallelism=2, batch_size=1),
+        publishers={
+            name: PublisherSettings(
+                type="jsonl", settings=SecretMapping({"path": str(tmp_path / name)})
+            )
+            for name in names
+        },
+    )
+    counts = {"former": BATCHES_PER_PLAN + 1, "older": 1}
+    with contextlib.closing(store.open(settings)) as first:
+        claims = []
+        for name, count in counts.items():
+            change_rows(
+                store, f"destination = '{name}', backoff_initial_seconds = '0', max_attempts = '9'"
+            )
+            rows = [(f"both-{name}-{n:02}", "order.created", "{}") for n in range(count)]
+            store.insert(*rows)
+            claims.append(first.claim(count))
+        for claim in claims:
+            assert claim is not None
+            first.end(claim, [Failed(error="not now")] * len(claim))
+    change_rows(store, "destination = 'default'")
+    with contextlib.closing(store.open(settings)) as second:
+        assert sum(counts.values()) == Relay(second).run(Mode.DRAIN).published
+    failed = [row["error"] for row in store.transitions("both") if row["reason"] == "failed"]
+    assert ["not now"] * sum(counts.values()) == failed
+    assert counts == {name: len(delivered(tmp_path / name)) for name in counts}
 
 
 def wait_for(event_id: str, folder: Path) -> None:

@@ -78,10 +78,11 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def unknown_results(clock: ManualClock, tmp_path: Path) -> UnknownResults:
-    """Return one with a destination that knows, one that does not, and one that never could."""
+    """Return one with destinations that know, one that does not, and one that never could."""
     type_ = f"{__name__}:Knowing"
     publishers = {
         "exact": PublisherSettings(type=type_, settings=SecretMapping({"exactly": True})),
+        "second": PublisherSettings(type=type_, settings=SecretMapping({"exactly": True})),
         "plain": PublisherSettings(type=type_, settings=SecretMapping({"exactly": False})),
         "file": PublisherSettings(type="jsonl"),
     }
@@ -168,6 +169,16 @@ def test_without_an_answer_nothing_is_decided(
     AWAY[0] = False
     assert [None] == unknown_results.resolve([unanswered("e")])
     assert 0 == unknown_results.seconds_to_wait()
+
+
+def test_only_who_is_waited_for_counts(unknown_results: UnknownResults, clock: ManualClock) -> None:
+    """A destination whose pause is long over, for nobody has asked since, hurries nobody."""
+    AWAY[0] = True
+    unknown_results.resolve([unanswered("e")])
+    clock.sleep(10)
+    assert 0 == unknown_results.seconds_to_wait()
+    unknown_results.resolve([unanswered("e", destination="second")])
+    assert 1 == unknown_results.seconds_to_wait()
 
 
 def test_an_expired_claim_ends_by_what_is_known(unknown_results: UnknownResults):

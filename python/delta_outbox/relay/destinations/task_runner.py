@@ -47,6 +47,11 @@ class TaskRunner:
         del third_party
         return 0
 
+    @property
+    def is_starting(self) -> bool:
+        """Say whether there is no room for any task, and will be within a second or two."""
+        return False
+
     def allowed(self, deliveries: pa.Table) -> Mask:
         """Say which tasks there is room for.
 

@@ -210,11 +210,11 @@ class Planning:
         self._timing.due_no_later(instant)
 
     def has_news(self) -> bool:
-        """Say whether there are new events since the last poll, where the log is a folder here, or
-        whether the relay that this one stands by for has ended.
+        """Say whether there are new events since the last poll, where the log is a folder here. A
+        relay that stands by leaves them to the other one; its news is that this one has ended.
         """
-        if self._stands_by and self._standby.owner_has_left():
-            return True
+        if self._stands_by:
+            return self._standby.owner_has_left()
         latest = self._outbox.projection.latest_version_here(self._outbox.tables.events)
         return latest is not None and latest > self._versions.get("events", latest)
 

@@ -159,6 +159,12 @@ class Tasks(TaskRunner):
         """
         return self._outbox.settings.limits_of(third_party).workers or AT_ONCE
 
+    @property
+    def is_starting(self) -> bool:
+        """Say whether there is no room for any task, and will be within a second or two."""
+        hosts = self._in_force.hosts
+        return hosts is not None and hosts.is_starting
+
     def allowed(self, deliveries: pa.Table) -> Mask:
         """Say which tasks there is room for.
 

@@ -101,9 +101,18 @@ class HostPool:
             workflow: its name.
             task: its name.
         """
-        if self._is_closing or not any(one.is_open for one in self._shared):
+        if self._is_closing or not self._is_open:
             return 0
         return self._places.room(self.tasks[f"{workflow}/{task}"])
+
+    @property
+    def is_starting(self) -> bool:
+        """Say whether hosts start in place of those that are gone; none that did failed to."""
+        return not (self._is_closing or self._pause or self._is_open)
+
+    @property
+    def _is_open(self) -> bool:
+        return any(one.is_open for one in [*self._shared])
 
     def submit(self, request: AttemptRequest) -> Submitted:
         """Make an attempt; what there is no room for is released, and no call of it is made.

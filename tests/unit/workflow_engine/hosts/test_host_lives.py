@@ -48,6 +48,23 @@ def test_a_worn_host_is_renewed_between_calls(does: str) -> None:
     assert [] == processes_of()
 
 
+def test_hosts_that_are_gone_are_on_their_way() -> None:
+    """While there is no room because hosts died, that is said, and ends with the next host."""
+    hosts = HostPool(setup(), limits=HostLimits(shared_hosts=1))
+    try:
+        [host] = processes_of()
+        seen = [(hosts.room("by_loop", "by_loop") > 0, hosts.is_starting)]
+        host.kill()
+        wait_for(lambda: hosts.is_starting)
+        seen.append((hosts.room("by_loop", "by_loop") > 0, True))
+        wait_for(lambda: not hosts.is_starting)
+        seen.append((hosts.room("by_loop", "by_loop") > 0, False))
+    finally:
+        hosts.close(0.0)
+    assert [(True, False), (False, True), (True, False)] == seen
+    assert not hosts.is_starting
+
+
 @pytest.mark.rest
 def test_a_host_is_renewed_after_so_many_calls() -> None:
     """No host carries out more calls than it may, and no attempt is lost over that."""

@@ -267,10 +267,13 @@ class Soak:
         return None
 
     def _has_standby(self) -> bool:
+        """Say whether one relay is at work, and another one stands by."""
         self._processes.keep_relays()
-        for relay in self._processes.relays:
-            relay.listen()
-        return any(relay.stands_by for relay in self._processes.relays)
+        batches = [relay.listen() for relay in self._processes.relays]
+        stand_by = [relay.stands_by for relay in self._processes.relays]
+        return any(stand_by) and any(
+            count and not stands for count, stands in zip(batches, stand_by, strict=True)
+        )
 
     def _relay_at_work(self) -> Relay:
         """Wait until a relay has delivered and recorded one batch more, and return it."""

@@ -245,6 +245,10 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "Four eyes compare who has answered two items of one instance; nobody answers other tasks.",
         "Write a tuple of other To-Do classes of the same workflow: `not_by = (Approve,)`.",
     ),
+    "not_by_no_names": (
+        "Four eyes tell people apart by their names; who has a link, and a topic, have none.",
+        "Leave out `sends_link` and `topic` of a task that `not_by` is about, or `not_by`.",
+    ),
     "topic_name": (
         "Answers come by a topic of Kafka of this name; that of their dead letters is made of it.",
         'Write `topic = "orders.answers"`: up to 180 letters, digits, `.`, `_` and `-`.',

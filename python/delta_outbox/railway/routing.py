@@ -198,6 +198,14 @@ class Routing:
             if name == task and row["to_task"]
         ]
 
+    def outcomes(self, task: str) -> frozenset[str]:
+        """Return what a task may decide.
+
+        Args:
+            task: its name.
+        """
+        return frozenset(outcome for name, outcome in self._targets if name == task)
+
     def is_to_do(self, task: str) -> bool:
         """Say whether a task waits for somebody.
 

@@ -63,8 +63,9 @@ def create_app(desk: Desk, settings: TodoSettings, *, credentials: Credentials) 
     for status in (404, 405):
         app.add_exception_handler(status, _no_such_place)
     app.add_exception_handler(RequestValidationError, _bad_request)
-    app.include_router(api(desk, credentials, Rates(settings.rate_per_second), signatures))
-    app.include_router(Pages(desk, settings, credentials=credentials).router())
+    rates = Rates(settings.rate_per_second)
+    app.include_router(api(desk, credentials, rates, signatures))
+    app.include_router(Pages(desk, settings, credentials=credentials, rates=rates).router())
 
     @app.get("/healthz", include_in_schema=False)
     async def healthz() -> dict[str, str]:

@@ -186,10 +186,9 @@ class Desk:
             )
         if person.only is not None:
             return ItemPage(items=(), page=1, pages=1, total=0, is_cut=False)
-        asked = {role for one in self.types for role in one.roles} & person.roles
-        listed = [await self._thread.waiting(role) for role in sorted(asked)]
-        found = {one.task_id: self._summary(one) for its in listed for one in its.items}
-        kept = sorted((one for one in found.values() if _fits(one, filters, person)), key=_order)
+        listed = await self._thread.waiting(person.roles)
+        found = map(self._summary, listed.items)
+        kept = sorted((one for one in found if _fits(one, filters, person)), key=_order)
         pages = max(1, math.ceil(len(kept) / size))
         page = min(page, pages)
         return ItemPage(
@@ -197,7 +196,7 @@ class Desk:
             page=page,
             pages=pages,
             total=len(kept),
-            is_cut=any(its.is_cut for its in listed),
+            is_cut=listed.is_cut,
         )
 
     async def item(self, person: Person, task_id: str) -> ItemDetail:
@@ -216,7 +215,8 @@ class Desk:
             document = await self._thread.shown(task_id)
         except UnknownItem:
             raise NoSuchItem from None
-        if not person.may_answer(task_id, document["roles"]):
+        of = document["workflow"], document["task"]
+        if not person.may_answer(task_id, document["roles"], of=of):
             raise NoSuchItem
         return ItemDetail(document=document)
 
@@ -255,6 +255,7 @@ class Desk:
             task_id=task_id,
             data=data,
             actor=person.name,
+            is_named=person.only is None and not is_message,
             key=_key(person, idempotency_key),
             is_message=is_message,
             allowed=_allowed(person, of),
@@ -321,8 +322,8 @@ def _allowed(person: Person, of: tuple[str, str] | None) -> Callable[[WaitingIte
     """Return what says of an item whether a person may answer it, and it is of a type."""
 
     def allowed(item: WaitingItem) -> bool:
-        is_its_type = of in (None, (item.workflow, item.task))
-        return is_its_type and person.may_answer(item.task_id, item.roles)
+        its_type = item.workflow, item.task
+        return of in (None, its_type) and person.may_answer(item.task_id, item.roles, of=its_type)
 
     return allowed
 

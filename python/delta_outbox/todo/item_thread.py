@@ -7,14 +7,14 @@ import contextlib
 import logging
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, TypeVar
 
-from delta_outbox.core.errors import OutboxError, ServerUnreachable
+from delta_outbox.core.errors import OutboxError, ServerUnreachable, WrongUsage
 from delta_outbox.core.redaction import describe
 from delta_outbox.todo.keys import Key
 from delta_outbox.workflow_engine.item_answers import (
@@ -24,7 +24,8 @@ from delta_outbox.workflow_engine.item_answers import (
     Completion,
     GivenAnswer,
 )
-from delta_outbox.workflow_engine.item_deliveries import WaitingItem
+from delta_outbox.workflow_engine.item_decisions import UndecidedAnswer
+from delta_outbox.workflow_engine.item_deliveries import UnknownItem, WaitingItem
 from delta_outbox.workflow_engine.item_holds import HoldRequest
 from delta_outbox.workflow_engine.items import ItemType
 
@@ -39,9 +40,11 @@ CACHE_SECONDS: Final = 1.0
 MOST_QUEUED: Final = 10_000  # questions and answers that wait
 ANSWERED_SECONDS: Final = 60.0  # until a relay has ended what was answered, as a rule
 REOPEN_SECONDS: Final = 1.0  # between two attempts to reach the outbox
-MOST_LISTED: Final = 1000  # open items of one role, those that expire first
+MOST_LISTED: Final = 1000  # open items of one task, those that expire first
+MOST_SHOWN: Final = 50  # items that are read at once: each may take its author's code a second
 _ALL_WAITING: Final = ("waiting", "")
 _ARE_OVER: Final = (AnsweredAlready, AnsweredTooLate)
+_OF_THE_QUESTION: Final = (UnknownItem, UndecidedAnswer, WrongUsage)
 BY: Final = {"actor": "outbox todo serve", "reason": "answered at the To-Do server"}
 HELD: Final = "taken or given back at the To-Do server"
 
@@ -69,8 +72,8 @@ class ItemSource(Protocol):
     def types(self) -> Sequence[ItemType]:
         """Return the types of items."""
 
-    def show(self, task_id: str) -> Mapping[str, Any]:
-        """Return one item."""
+    def show_many(self, task_ids: Sequence[str]) -> Sequence[Mapping[str, Any] | OutboxError]:
+        """Return items, or what is wrong with each."""
 
     def waiting(self, *, limit: int = ..., of_each_task: bool = ...) -> Sequence[WaitingItem]:
         """Return the items that are open, those first that expire first."""
@@ -117,7 +120,7 @@ class OpenOutbox:
 
 @dataclass(frozen=True, kw_only=True)
 class WaitingList:
-    """The open items of a role.
+    """The open items of some roles.
 
     Args:
         items: those that expire first, in that order.
@@ -172,21 +175,27 @@ class ItemThread:
             self._changed.notify_all()
         self._thread.join()
 
-    async def waiting(self, role: str) -> WaitingList:
-        """Return the open items of a role, some seconds old at most; none that was answered here
-        within the last minute.
+    async def waiting(self, roles: Collection[str]) -> WaitingList:
+        """Return the open items of some roles, some seconds old at most; none that was answered
+        here within the last minute.
 
         Args:
-            role: that may answer.
+            roles: that may answer.
 
         Raises:
             NotInTime: the outbox has not answered in time.
         """
         found: Sequence[WaitingItem] = await self._asked(_ALL_WAITING)
-        its = [one for one in found if role in one.roles]
+        asked = frozenset(roles)
+        its = [one for one in found if not asked.isdisjoint(one.roles)]
         since = time.monotonic() - ANSWERED_SECONDS
         shown = [one for one in its if self._answered.get(one.task_id, since) <= since]
-        return WaitingList(items=shown[:MOST_LISTED], is_cut=len(its) >= MOST_LISTED)
+        counts = Counter((one.workflow, one.task) for one in found)
+        is_cut = any(
+            counts[one.workflow, one.task] >= MOST_LISTED and not asked.isdisjoint(one.roles)
+            for one in self.types
+        )
+        return WaitingList(items=shown, is_cut=is_cut)
 
     async def shown(self, task_id: str) -> Mapping[str, Any]:
         """Return an item, some seconds old at most; not older than its last answer here.
@@ -320,12 +329,23 @@ class ItemThread:
             self._write(
                 lambda asked: items.hold_many(asked, reason=HELD), holds, told=self._note_holds
             )
-        with self._changed:
-            question = next(iter(self._questions), None)
-            asking = self._questions.pop(question) if question else []
-        if question is not None:
-            self._read(items, question, asking)
+        if asked := self._begun_questions():
+            self._read(items, asked)
         return not is_over
+
+    def _begun_questions(self) -> dict[tuple[str, str], list[Future[Any]]]:
+        """Return the question that has waited longest, with those like it: to read many items takes
+        hardly longer than to read one. Without those for which nobody waits any more.
+        """
+        with self._changed:
+            kind = next(iter(self._questions), ("", ""))[0]
+            alike = [one for one in self._questions if one[0] == kind][:MOST_SHOWN]
+            asked = {one: self._questions.pop(one) for one in alike}
+        waiting = {
+            one: [future for future in asking if future.set_running_or_notify_cancel()]
+            for one, asking in asked.items()
+        }
+        return {one: asking for one, asking in waiting.items() if asking}
 
     def _begun(self, waiting: deque[tuple[G, Future[T]]]) -> list[tuple[G, Future[T]]]:
         """Return the first of those that wait, without those that nobody waits for any more."""
@@ -362,7 +382,7 @@ class ItemThread:
             told(asked, results)
         for (_, future), result in zip(begun, results, strict=True):
             if isinstance(result, OutboxError):
-                future.set_exception(result)
+                future.set_exception(NotInTime(str(result)) if result.retryable else result)
             else:
                 future.set_result(result)
 
@@ -409,32 +429,44 @@ class ItemThread:
                 raise
 
     def _read(
-        self, items: ItemSource, question: tuple[str, str], asking: Sequence[Future[Any]]
+        self, items: ItemSource, asked: Mapping[tuple[str, str], Sequence[Future[Any]]]
     ) -> None:
-        waiting = [future for future in asking if future.set_running_or_notify_cancel()]
-        if not waiting:
-            return
-        kind, name = question
         began = time.monotonic()
         try:
-            found: Any = (
-                items.show(name)
-                if kind == "show"
-                else items.waiting(limit=MOST_LISTED, of_each_task=True)
+            found: Sequence[Any] = (
+                [items.waiting(limit=MOST_LISTED, of_each_task=True)]
+                if _ALL_WAITING in asked
+                else items.show_many([name for _, name in asked])
             )
         except Exception as error:
-            for future in waiting:
+            if not isinstance(error, OutboxError) and len(asked) > 1:
+                for one, asking in asked.items():  # one of them may be the reason
+                    with contextlib.suppress(Exception):
+                        self._read(items, {one: asking})
+                return
+            for future in (one for asking in asked.values() for one in asking):
                 future.set_exception(_told(error))
             if _is_lost(error):
                 raise
+            logger.error("reading_failed", extra={"error": describe(error)})
             return
         now = time.monotonic()
         until = now + max(CACHE_SECONDS, now - began)
+        answers = dict(zip(asked, found, strict=True))
         with self._changed:
             fresh = {one: kept for one, kept in self._known.items() if now <= kept[0]}
-            self._known = {**fresh, question: (until, found)}
-        for future in waiting:
-            future.set_result(found)
+            known = {
+                one: (until, its)
+                for one, its in answers.items()
+                if not isinstance(its, OutboxError)
+            }
+            self._known = {**fresh, **known}
+        for one, its in answers.items():
+            for future in asked[one]:
+                if isinstance(its, OutboxError):
+                    future.set_exception(_told(its))
+                else:
+                    future.set_result(its)
 
 
 def _first(waiting: deque[T]) -> list[T]:
@@ -448,7 +480,7 @@ def _is_lost(error: Exception) -> bool:
 
 
 def _told(error: Exception) -> Exception:
-    """Return what those who wait are told of an error."""
-    if isinstance(error, OutboxError) and not (_is_lost(error) or error.retryable):
-        return error
-    return NotInTime(describe(error))
+    """Return what those who wait are told of an error: unless it is about what they have asked,
+    that nothing is known, also of what may be on record.
+    """
+    return error if isinstance(error, _OF_THE_QUESTION) else NotInTime(describe(error))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from delta_outbox.workflow_engine.items import ItemType
@@ -28,6 +28,25 @@ def contract_reference(type_: ItemType) -> dict[str, Any]:
         type_: of items.
     """
     return {"$ref": f"#/components/schemas/{contract_name(type_)}"}
+
+
+def without_types(document: Mapping[str, Any], hidden: Iterable[ItemType]) -> dict[str, Any]:
+    """Return an OpenAPI document without what it says of some types of items.
+
+    Args:
+        document: of all.
+        hidden: the types.
+    """
+    paths, schemas = dict(document["paths"]), dict(document["components"]["schemas"])
+    for type_ in hidden:
+        name, place = contract_name(type_), f"{type_.workflow}/{type_.task}"
+        its_paths = (f"/items/{place}", f"/answers/{place}")
+        for found, ends, its in ((paths, "/", its_paths), (schemas, ".", (name,))):
+            for one in [*found]:
+                if one in its or one.startswith(tuple(f"{start}{ends}" for start in its)):
+                    del found[one]
+    components = {**document["components"], "schemas": schemas}
+    return {**document, "paths": paths, "components": components}
 
 
 def contract_schemas(type_: ItemType) -> dict[str, Any]:

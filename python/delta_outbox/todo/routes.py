@@ -26,7 +26,7 @@ from delta_outbox.todo.desk import (
 )
 from delta_outbox.todo.documents import Detail, Failure, Noted
 from delta_outbox.todo.limits import body_of, check_json_type, object_of, read_object
-from delta_outbox.todo.openapi import contract_reference
+from delta_outbox.todo.openapi import contract_reference, without_types
 from delta_outbox.todo.people import Person
 from delta_outbox.todo.rates import Rates
 from delta_outbox.todo.signatures import Signature
@@ -135,7 +135,8 @@ def api(
         request: Request, person: Annotated[Person, Depends(recognised)]
     ) -> JSONResponse:
         app: FastAPI = request.app
-        return JSONResponse(app.openapi())
+        others = [one for one in desk.types if not _may_ask(person, one)]
+        return JSONResponse(without_types(app.openapi(), others))
 
     async def nothing(person: Annotated[Person, Depends(recognised)]) -> None:
         raise NoSuchItem
@@ -267,7 +268,7 @@ class _Types:
                 overdue=overdue,
                 held_by=held_by,
             )
-            if type_ is not None and not person.may_answer("", type_.roles):
+            if type_ is not None and not _may_ask(person, type_):
                 raise NoSuchItem
             return await desk.items(person, filters, page, limit)
 
@@ -349,7 +350,7 @@ class _Types:
         idempotency_key: str | None,
     ) -> Answered | JSONResponse:
         """Answer an item of a type; where none is named, the one that the data is about."""
-        if not person.may_answer(task_id or "", type_.roles):
+        if task_id is None and not _may_ask(person, type_):
             raise NoSuchItem
         data = await object_of(request)
         if task_id is None:
@@ -358,6 +359,11 @@ class _Types:
                 return _noted(None, None)
         of = (type_.workflow, type_.task)
         return await self._desk.answer(person, task_id, data, idempotency_key, of=of)
+
+
+def _may_ask(person: Person, type_: ItemType) -> bool:
+    """Say whether somebody may know of a type of items; of each item its own version decides."""
+    return person.may_answer("", type_.roles, of=(type_.workflow, type_.task))
 
 
 def _noted(task_id: str | None, outcome: str | None) -> JSONResponse:

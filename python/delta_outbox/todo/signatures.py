@@ -59,7 +59,7 @@ class Signature(ABC):
         Args:
             type_: of the items that it may answer, whatever their roles.
         """
-        return Person(name=self._settings.person, roles=frozenset(type_.roles))
+        return Person(name=self._settings.person, of=(type_.workflow, type_.task))
 
     @abstractmethod
     def check(self, headers: Mapping[str, str], body: bytes, *, now: datetime) -> None:

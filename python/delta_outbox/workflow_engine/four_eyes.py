@@ -14,6 +14,17 @@ class SamePerson(OutboxError):
     remedy = "Let somebody else answer it who has its role."
 
 
+class NotNamed(SamePerson):
+    """Four eyes are asked for, and who answers is no person: a link, or a third party."""
+
+    code = "NOT_NAMED"
+    remedy = "Let a person answer it who signs in, or has an API key or a token."
+
+    def __init__(self, task_id: str) -> None:
+        """Name the item."""
+        super().__init__(f"{task_id}: a person with a name must answer it (`not_by`).")
+
+
 def is_same_person(name: str, other: str) -> bool:
     """Say whether two names are of one person. Capitals do not matter: names come from keys, tokens
     and command lines, which write one in several ways.

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from datetime import datetime
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from delta_outbox.core.errors import OutboxError, WrongUsage
@@ -21,8 +21,8 @@ from delta_outbox.store.completions import KIND, completion_arguments
 from delta_outbox.store.extensions import KIND as EXTEND
 from delta_outbox.store.extensions import deadline_at_its_place
 from delta_outbox.workflow_engine.derivation.events import task_type
-from delta_outbox.workflow_engine.four_eyes import another_person
-from delta_outbox.workflow_engine.item_decisions import UndecidedAnswer, canonical
+from delta_outbox.workflow_engine.four_eyes import NotNamed, another_person
+from delta_outbox.workflow_engine.item_decisions import BadAnswer, UndecidedAnswer, canonical
 from delta_outbox.workflow_engine.item_deliveries import (
     Delivery,
     ItemDeliveries,
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from delta_outbox.store.store import Store
 
 MOST_ANSWERS: Final = 1000  # that are given at once
+# By so much the clock of a relay may be ahead, and end as expired what is open here: an answer
+# that comes so shortly before the end is told once it has ended the item. Not an hour, as where a
+# lease is taken over (`clock_skew_seconds`): to end an item takes as long as to answer it.
+CLOCKS_APART: Final = timedelta(minutes=1)
 
 
 class AnsweredAlready(OutboxError):
@@ -66,6 +70,16 @@ class AnsweredTooLate(OutboxError):
     remedy = "`outbox todo show ID` says what came of the item, and `outbox show` of the command."
 
 
+class NotKnownYet(OutboxError):
+    """An answer is on record, and nobody can say yet whether it counts: its item cannot be ended at
+    the moment, because the lanes change.
+    """
+
+    code = "NOT_KNOWN_YET"
+    retryable = True
+    remedy = "Give the same answer again in some seconds: it is told what has become of it."
+
+
 class UnexpectedOutcome(OutboxError):
     """The answer means another outcome than who answers has expected; nothing was written."""
 
@@ -82,6 +96,7 @@ class GivenAnswer:
         data: as its contract asks for it.
         outcome: that is expected; if the answer means another one, it is refused.
         actor: who answers, one line; None: whoever the call names.
+        is_named: the actor is a person; else it answers nothing of which `not_by` speaks.
         key: stands for the request: whoever repeats it gives the same data.
         is_message: of a third party, which gives its messages ids: `key` is that id, a message of
             the same id is the same whatever came beside it, and one that does not count goes on
@@ -93,6 +108,7 @@ class GivenAnswer:
     data: Mapping[str, Any]
     outcome: str | None = None
     actor: str | None = None
+    is_named: bool = True
     key: str | None = None
     is_message: bool = False
     allowed: Callable[[WaitingItem], bool] | None = None
@@ -177,23 +193,39 @@ class Answers:
             given.refuse("answers", f"must be at most {MOST_ANSWERS}", len(answers))
         if given.problems:
             raise WrongUsage(f"todo complete: {'; '.join(dict.fromkeys(given.problems))}.")
+        firsts: dict[object, int] = {}
+        places = [
+            firsts.setdefault(_stands_for(one, who), place)
+            for place, (one, who) in enumerate(zip(answers, actors, strict=True))
+        ]
+        distinct = list(dict.fromkeys(places))
+        told = self._given(
+            [answers[one] for one in distinct], [actors[one] for one in distinct], why
+        )
+        results = dict(zip(distinct, told, strict=True))
+        return [
+            results[first] if first == place else _again(results[first])
+            for place, first in enumerate(places)
+        ]
+
+    def _given(
+        self, answers: Sequence[GivenAnswer], actors: Sequence[str], reason: str
+    ) -> list[Completion | OutboxError]:
+        """Give answers; of messages none repeats another."""
         ids = list(dict.fromkeys(one.task_id for one in answers))
-        stands = self._deliveries.found(ids)
-        winners = self.winners(stands.values())
+        stands, commands, winners = self._standing(ids)
         open_ = [one for name, one in stands.items() if name not in winners]
         before = self._answered_before(open_)
         results: dict[int, Completion | OutboxError] = {}
         written: dict[int, _Written] = {}
         for place, (one, who) in enumerate(zip(answers, actors, strict=True)):
+            name = one.task_id
             try:
-                made = self._made(one, who, why, stands.get(one.task_id), winners.get(one.task_id))
-                if isinstance(made, _Written):
-                    another_person(
-                        one.task_id,
-                        who,
-                        not_by=self._deliveries.decisions.not_by(made.found.task),
-                        answered=before.get(made.found.task.key, {}),
-                    )
+                made = self._made(
+                    one, who, reason, stands.get(name), winners.get(name), commands.get(name, ())
+                )
+                if isinstance(made, _Written) and name not in winners:
+                    self._demand_another(made, who, before)
             except OutboxError as error:
                 results[place] = error
             else:
@@ -221,11 +253,56 @@ class Answers:
                 results |= self._ended(late, late)
         return [results[place] for place in range(len(answers))]
 
+    def _demand_another(
+        self,
+        made: _Written,
+        actor: str,
+        before: Mapping[str, Mapping[str, Collection[str]]],
+    ) -> None:
+        """Demand what four eyes ask for, of an answer that may be the first to its item.
+
+        Raises:
+            SamePerson: it is not kept.
+        """
+        decisions, task = self._deliveries.decisions, made.found.task
+        if not made.given.is_named and decisions.needs_names(task):
+            raise NotNamed(task.task_id)
+        another_person(
+            task.task_id,
+            actor,
+            not_by=decisions.not_by(task),
+            answered=before.get(task.key, {}),
+        )
+
     def end_answered(self) -> bool:
         """End the items whose answers are on record, where no relay is alive to do it; return
         whether any has ended.
         """
         return self._outbox.apply_commands_if_alone() > 0
+
+    def _standing(
+        self, ids: Sequence[str]
+    ) -> tuple[dict[str, Delivery], Mapping[str, Sequence[Mapping[str, Any]]], dict[str, Answer]]:
+        """Return where items stand, the answers and what decides about them, and which count. What
+        is answered and near its end is ended first.
+        """
+        stands = self._deliveries.found(ids)
+        commands = self.commands(stands.values(), (KIND, EXTEND, "kill"))
+        winners = _winners(stands.values(), commands)
+        if any(self._is_near_its_end(stands[name]) for name in winners):
+            self._outbox.apply_commands()
+            stands = self._deliveries.found(ids)
+            winners = _winners(stands.values(), commands)
+        return stands, commands, winners
+
+    def _is_near_its_end(self, found: Delivery) -> bool:
+        """Say whether somebody may be ending an item as expired."""
+        return found.until is not None and self._outbox.clock.now() >= found.until - CLOCKS_APART
+
+    def _is_past(self, found: Delivery) -> bool:
+        """Say whether no answer counts any more that comes now."""
+        is_due = found.until is not None and found.until <= self._outbox.clock.now()
+        return found.is_over or is_due
 
     def _made(
         self,
@@ -234,8 +311,17 @@ class Answers:
         reason: str,
         found: Delivery | None,
         winner: Answer | None,
+        commands: Sequence[Mapping[str, Any]],
     ) -> Completion | _Written:
         """Return the command that an answer becomes, or the answer that it repeats.
+
+        Args:
+            given: the answer.
+            actor: who gives it.
+            reason: why.
+            found: where the item stands; None: there is none.
+            winner: the answer that counts.
+            commands: about the item.
 
         Raises:
             OutboxError: nothing is to be written.
@@ -245,15 +331,19 @@ class Answers:
         content = hashlib.sha256(canonical(given.data).encode()).hexdigest()
         found = self._deliveries.open_to(task_id, found, given.allowed)
         if winner is not None:
+            if self._is_near_its_end(found):
+                raise _not_known(task_id)
             is_over = found.state is State.PUBLISHED
             try:
                 return _repeated(winner, given, content, is_over=is_over)
             except AnsweredAlready as error:
-                if not given.is_message:
+                if not given.is_message or _is_there(commands, given, actor, content):
                     raise
                 beaten = error
+        elif self._is_past(found) and _is_there(commands, given, actor, content):
+            raise self._too_late(found)
         try:
-            decided, its_data = self._deliveries.decisions.decided(found.task, given.data)
+            decided, its_data = self._decided(found, given)
         except UndecidedAnswer:
             if beaten is not None:  # what it would have come to changes nothing
                 raise beaten from None
@@ -273,6 +363,17 @@ class Answers:
                 reason=reason,
             ),
         )
+
+    def _decided(self, found: Delivery, given: GivenAnswer) -> tuple[str, Mapping[str, Any]]:
+        """Return the outcome that an answer means, and its data."""
+        decided, its_data = self._deliveries.decisions.decided(found.task, given.data)
+        if not self._deliveries.knows(found.task, decided):
+            raise UndecidedAnswer(
+                f"{given.task_id}: the version of its instance has no outcome {decided!r}.",
+                remedy="Answer it by the code of that version, or move the instance: "
+                "`outbox workflow migrate`.",
+            )
+        return decided, its_data
 
     def _answered_before(
         self, found: Collection[Delivery]
@@ -307,13 +408,13 @@ class Answers:
                 written to know.
         """
         ids = list(dict.fromkeys(one.found.task.task_id for one in turn.values()))
-        now = self._outbox.clock.now()
-        untils = [one.found.until for one in turn.values() if one.found.until is not None]
-        if any(now >= until for until in untils):
-            # Somebody may be ending it as expired: whoever is first in the log of transitions.
-            self._outbox.apply_commands()
         stands = self._deliveries.found(ids)
-        if any(one.is_between_claims for one in stands.values()):
+        pressing = [
+            name
+            for name, one in stands.items()
+            if one.is_between_claims or self._is_near_its_end(one)
+        ]
+        if pressing:
             self._outbox.apply_commands()
             stands = self._deliveries.found(ids)
         winners = self.winners(stands.values())
@@ -322,10 +423,13 @@ class Answers:
         for place, ours in written.items():
             task_id = ours.found.task.task_id
             found, winner = stands[task_id], winners.get(task_id)
+            is_open = found.until is not None and winner is not None
+            if task_id in pressing and (found.is_between_claims or is_open):
+                results[place] = _not_known(task_id)
+                continue
             if winner is None:
                 if place in turn:
-                    why = _why_over(found, self._outbox.clock.now())
-                    results[place] = AnsweredTooLate(f"{task_id} is over: {why}.")
+                    results[place] = self._too_late(found)
                 continue
             is_over = are_over or found.state is State.PUBLISHED
             if winner.command_id == ours.command["command_id"]:
@@ -337,16 +441,18 @@ class Answers:
                     results[place] = error
         return results
 
+    def _too_late(self, found: Delivery) -> AnsweredTooLate:
+        why = _why_over(found, self._outbox.clock.now())
+        return AnsweredTooLate(f"{found.task.task_id} is over: {why}.")
+
     def winners(self, found: Collection[Delivery]) -> dict[str, Answer]:
         """Return the answers that end items, or have ended them; there may be none (yet).
 
         Args:
             found: where the items stand.
         """
-        asked = {one.task.task_id: one for one in found if _may_be_answered(one)}
-        commands = self.commands(asked.values(), (KIND, EXTEND, "kill"))
-        winners = {name: winner(asked[name], its) for name, its in commands.items()}
-        return {name: one for name, one in winners.items() if one is not None}
+        asked = [one for one in found if _may_be_answered(one)]
+        return _winners(asked, self.commands(asked, (KIND, EXTEND, "kill")))
 
     def commands(
         self, found: Collection[Delivery], kinds: Collection[str]
@@ -379,8 +485,11 @@ class Answers:
 
 
 def _place(found: Delivery) -> str:
-    """Return an item, its arrival and lifecycle, and when its claim ends, as a row of SQL."""
-    lease = "cast(null as timestamp)" if found.until is None else instant_literal(found.until)
+    """Return an item, its arrival and lifecycle, and when it expires or was to expire at first, as
+    a row of SQL.
+    """
+    end = found.until or found.task.expires_at
+    lease = "cast(null as timestamp)" if end is None else instant_literal(end)
     task_id = text_literal(found.task.task_id)
     return f"({task_id}, {found.arrival}, {found.lifecycle}, {lease})"
 
@@ -390,6 +499,47 @@ def _may_be_answered(found: Delivery) -> bool:
     if found.state is State.PUBLISHED:
         return found.reason == Reason.COMPLETED
     return found.until is not None
+
+
+def _stands_for(given: GivenAnswer, actor: str) -> object:
+    """Return what is the same of a message and its repeat. All else is judged by itself: who may
+    answer is asked for each.
+    """
+    if not given.is_message:
+        return object()
+    try:
+        return given.task_id, actor, given.outcome, given.key or canonical(given.data)
+    except BadAnswer:
+        return object()
+
+
+def _again(told: Completion | OutboxError) -> Completion | OutboxError:
+    """Return what a repeat is told, by what the first was told."""
+    return told if isinstance(told, OutboxError) else replace(told, repeated=True)
+
+
+def _winners(
+    found: Iterable[Delivery], commands: Mapping[str, Iterable[Mapping[str, Any]]]
+) -> dict[str, Answer]:
+    """Return the answers that count, by identifier of the item."""
+    winners = {one.task.task_id: winner(one, commands.get(one.task.task_id, ())) for one in found}
+    return {name: one for name, one in winners.items() if one is not None}
+
+
+def _is_there(
+    commands: Iterable[Mapping[str, Any]], given: GivenAnswer, actor: str, content: str
+) -> bool:
+    """Say whether the same answer of the same sender is on record."""
+    found = (_answer(row) for row in commands if row["kind"] == KIND)
+    return any(
+        one.actor == actor and (one.content == content or _is_same_message(one, given))
+        for one in found
+        if one is not None
+    )
+
+
+def _is_same_message(answer: Answer, given: GivenAnswer) -> bool:
+    return given.is_message and given.key is not None and given.key == answer.key
 
 
 def winner(found: Delivery, commands: Iterable[Mapping[str, Any]]) -> Answer | None:
@@ -406,8 +556,8 @@ def winner(found: Delivery, commands: Iterable[Mapping[str, Any]]) -> Answer | N
             return None
         if row["kind"] != KIND:
             continue
-        answer = _answer(row)
-        if answer is None or (found.until is not None and answer.at > row["deadline"]):
+        answer, deadline = _answer(row), row["deadline"]
+        if answer is None or (deadline is not None and answer.at > deadline):
             continue
         if found.state is not State.PUBLISHED or answer.outcome == found.outcome:
             return answer
@@ -436,8 +586,8 @@ def _repeated(winner: Answer, given: GivenAnswer, content: str, *, is_over: bool
     Raises:
         AnsweredAlready: it does not.
     """
-    is_same_key = given.key is not None and given.key == winner.key
-    if content != winner.content and not (is_same_key and given.is_message):
+    if content != winner.content and not _is_same_message(winner, given):
+        is_same_key = given.key is not None and given.key == winner.key
         kind = KeyUsedAgain if is_same_key else AnsweredAlready
         raise kind(task_id=given.task_id, outcome=winner.outcome)
     return _counted(winner, given.task_id, is_over=is_over, repeated=True)
@@ -451,6 +601,10 @@ def _counted(winner: Answer, task_id: str, *, is_over: bool, repeated: bool = Fa
         status="done" if is_over else "waiting",
         repeated=repeated,
     )
+
+
+def _not_known(task_id: str) -> NotKnownYet:
+    return NotKnownYet(f"{task_id} cannot be ended just now.")
 
 
 def _why_over(found: Delivery, now: datetime) -> str:

@@ -124,17 +124,9 @@ class ItemDecisions:
         to_dos = [(name, task) for name, task in found if isinstance(task, ToDo)]
         return sorted(to_dos, key=lambda pair: (pair[0], pair[1].task_name()))
 
-    def event_types(self, role: str | None) -> Sequence[str]:
-        """Return the event types of items.
-
-        Args:
-            role: only of those that it may answer; of all if None.
-        """
-        return [
-            task_type(name, task.task_name())
-            for name, task in self.to_dos()
-            if role in (None, *task.roles)
-        ]
+    def event_types(self) -> Sequence[str]:
+        """Return the event types of items."""
+        return [task_type(name, task.task_name()) for name, task in self.to_dos()]
 
     def not_by(self, event: TaskEvent) -> Sequence[str]:
         """Return the names of the tasks whose answerers may not answer an item.
@@ -143,6 +135,16 @@ class ItemDecisions:
             event: of the item.
         """
         return [one.task_name() for one in self.task(event).not_by]
+
+    def needs_names(self, event: TaskEvent) -> bool:
+        """Say whether people who answer an item are told apart: `not_by` names others, or it.
+
+        Args:
+            event: of the item.
+        """
+        its = self._workflows[event.workflow].tasks
+        named = {two for one in its if issubclass(one, ToDo) for two in one.not_by}
+        return type(self.task(event)) in named or bool(self.task(event).not_by)
 
     def read_model(self, event: TaskEvent) -> Mapping[str, Any]:
         """Return all that whoever answers may see, as values of JSON.
@@ -228,7 +230,9 @@ class ItemDecisions:
         task = self.task(event)
         trigger: Trigger[Any] = Trigger(
             instance=event.instance,
-            start=self._workflows[event.workflow].parse(event.origin.payload),
+            start=self._asked(
+                event, "start", self._workflows[event.workflow].parse, event.origin.payload
+            ),
             visit=event.place.visit,
             facts=event.place.facts,
         )

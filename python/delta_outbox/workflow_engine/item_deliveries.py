@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -15,6 +15,7 @@ from delta_outbox.core.arrow import is_one_of
 from delta_outbox.core.errors import BadSettings, OutboxError
 from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.delta.log_reader import LogReader
+from delta_outbox.delta.numbered_writes import NumberedWrites
 from delta_outbox.lifecycle.claims import OPEN_UNTIL, open_until
 from delta_outbox.lifecycle.states import Reason, State
 from delta_outbox.operations.command_log import append_commands
@@ -22,10 +23,12 @@ from delta_outbox.store.apply_commands import OF_ITEMS
 from delta_outbox.workflow_engine.derivation.events import TaskEvent
 from delta_outbox.workflow_engine.item_decisions import ItemDecisions, NoSuchItem
 from delta_outbox.workflow_engine.task_reader import Place, TaskReader, literals
+from delta_outbox.workflow_engine.workflow_plans import WORKFLOWS, WorkflowPlans
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from delta_outbox.railway.routing import Routing
     from delta_outbox.railway.tasks import ToDo
     from delta_outbox.store.store import Store
 
@@ -86,6 +89,7 @@ class WaitingItem:
         found: Delivery,
         task: ToDo[Any, Any, Any, Any],
         *,
+        roles: Collection[str],
         assigned_to: str | None = None,
     ) -> WaitingItem:
         """Return an item that is open.
@@ -93,6 +97,7 @@ class WaitingItem:
         Args:
             found: where it stands.
             task: as its author has declared it.
+            roles: who may answer it.
             assigned_to: who takes care of it.
         """
         return cls(
@@ -102,7 +107,7 @@ class WaitingItem:
             task=found.task.place.task,
             title=task.business_name(),
             visit=found.task.place.visit,
-            roles=tuple(sorted(task.roles)),
+            roles=tuple(sorted(roles)),
             opened_at=found.task.created_at,
             due_at=found.task.due_at,
             expires_at=found.expires_at,
@@ -192,6 +197,9 @@ class ItemDeliveries:
         self._reader = TaskReader(outbox.spark, outbox.tables, clock=outbox.clock)
         self._known: Mapping[Place, TaskEvent] = {}
         self._log_reader = LogReader(outbox.spark)
+        self._plans = WorkflowPlans(
+            NumberedWrites(outbox.spark, outbox.tables, writer=WORKFLOWS, clock=outbox.clock)
+        )
         # Items that were open, and of which nothing came since.
         self._open: dict[str, Delivery] = {}
         self._versions: Mapping[str, int] = {}  # of the logs, up to which that is known
@@ -210,20 +218,6 @@ class ItemDeliveries:
                 remedy='Add `[workflows] modules = ["..."]` to outbox.toml.',
             )
         return ItemDecisions(settings.workflows.modules, self._folder, settings.of_third_parties)
-
-    def one(self, task_id: str) -> Delivery:
-        """Return where an item stands.
-
-        Args:
-            task_id: the task identifier.
-
-        Raises:
-            UnknownItem: there is none of this identifier.
-        """
-        found = self.found([task_id]).get(task_id)
-        if found is None:
-            raise UnknownItem(f"There is no item {task_id!r}.")
-        return found
 
     def found(self, ids: Sequence[str]) -> dict[str, Delivery]:
         """Return where items stand, by all that was committed before; what is missing is none.
@@ -343,7 +337,55 @@ class ItemDeliveries:
         return found
 
     def _is_allowed(self, found: Delivery, allowed: Callable[[WaitingItem], bool] | None) -> bool:
-        return allowed is None or allowed(WaitingItem.of(found, self.decisions.task(found.task)))
+        return allowed is None or allowed(self.waiting(found))
+
+    def waiting(self, found: Delivery, *, assigned_to: str | None = None) -> WaitingItem:
+        """Return an item as those see it who may answer it.
+
+        Args:
+            found: where it stands.
+            assigned_to: who takes care of it.
+        """
+        roles = self.roles(found.task)
+        task = self.decisions.task(found.task)
+        return WaitingItem.of(found, task, roles=roles, assigned_to=assigned_to)
+
+    def roles(self, event: TaskEvent) -> Collection[str]:
+        """Return who may answer an item: by the rows of its version, as the views have it.
+
+        Args:
+            event: of the item.
+        """
+        routing = self._routing(event)
+        if routing is None:
+            return self.decisions.task(event).roles
+        return [one for one in str(routing.tasks[event.place.task]["roles"]).split("|") if one]
+
+    def roles_of_types(self) -> Mapping[tuple[str, str], Collection[str]]:
+        """Return who may answer items, by workflow and task; some of them, where there are several
+        versions.
+        """
+        return self._plans.roles()
+
+    def knows(self, event: TaskEvent, outcome: str) -> bool:
+        """Say whether the version of an item has an outcome; the code may be of another one.
+
+        Args:
+            event: of the item.
+            outcome: that was decided.
+        """
+        routing = self._routing(event)
+        return routing is None or outcome in routing.outcomes(event.place.task)
+
+    def _routing(self, event: TaskEvent) -> Routing | None:
+        """Return where the instance of an item goes; None if its plan is not there any more, or has
+        no such task.
+        """
+        plan = self._plans.plan(event.plan)
+        version = None if plan is None else plan.versions.get(event.workflow)
+        if version is None or event.place.task not in version.routing.tasks:
+            return None
+        return version.routing
 
     def append(self, commands: Sequence[Mapping[str, object]]) -> None:
         """Append commands about items in one commit.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from delta_outbox.core.errors import OutboxError
 from delta_outbox.core.instants import iso_text
+from delta_outbox.core.literals import instant_literal
 from delta_outbox.lifecycle.claims import OPEN_ITEM
 from delta_outbox.railway.modules import project_folder
 from delta_outbox.workflow_engine.instances import Instances, TasksReport
@@ -19,7 +21,11 @@ from delta_outbox.workflow_engine.item_answers import (
     GivenAnswer,
     winner,
 )
-from delta_outbox.workflow_engine.item_decisions import NoSuchItem, has_slow_patterns
+from delta_outbox.workflow_engine.item_decisions import (
+    NoSuchItem,
+    UndecidedAnswer,
+    has_slow_patterns,
+)
 from delta_outbox.workflow_engine.item_deliveries import (
     Delivery,
     ItemDeliveries,
@@ -43,7 +49,7 @@ class ItemType:
         workflow: its name.
         task: its name in the workflow.
         title: its name for people.
-        roles: who may answer.
+        roles: who may answer them; of several versions, any of them.
         outcomes: what an answer may come to.
         contract: what an answer must look like, as a JSON Schema.
         has_slow_patterns: a text of some thousand characters may stop whoever judges it.
@@ -91,24 +97,58 @@ class Items:
             UnknownItem: there is no such item.
             BadSettings: no module of workflows is named.
         """
-        found = self._deliveries.one(task_id)
+        (found,) = self.show_many([task_id])
+        if isinstance(found, OutboxError):
+            raise found
+        return found
+
+    def show_many(self, task_ids: Sequence[str]) -> list[dict[str, Any] | OutboxError]:
+        """Return several items as `show` does; that takes hardly longer than one.
+
+        Args:
+            task_ids: task identifiers.
+
+        Returns:
+            For each, in their order, what `show` would return or raise.
+
+        Raises:
+            BadSettings: no module of workflows is named.
+        """
+        stands = self._deliveries.found(task_ids)
+        commands = self._answers.commands(stands.values(), COMMANDS)
+        holders = self.holders([*stands])
+        shown: list[dict[str, Any] | OutboxError] = []
+        for task_id in task_ids:
+            found = stands.get(task_id)
+            if found is None:
+                shown.append(UnknownItem(f"There is no item {task_id!r}."))
+                continue
+            try:
+                its = commands.get(task_id, [])
+                shown.append(self._shown(found, its, assigned_to=holders.get(task_id)))
+            except UndecidedAnswer as error:
+                shown.append(error)
+        return shown
+
+    def _shown(
+        self, found: Delivery, commands: Sequence[Mapping[str, Any]], *, assigned_to: str | None
+    ) -> dict[str, Any]:
         task = self._deliveries.decisions.task(found.task)
-        commands = self._answers.commands([found], COMMANDS).get(task_id, [])
         answer = winner(found, commands)
         return {
-            "task_id": task_id,
+            "task_id": found.task.task_id,
             "workflow": found.task.workflow,
             "instance": found.task.instance,
             "task": found.task.place.task,
             "title": task.business_name(),
             "visit": found.task.place.visit,
-            "state": _state_of(found, is_answered=answer is not None),
+            "state": _state_of(found, is_answered=answer is not None, now=self._outbox.clock.now()),
             "outcome": found.outcome,
             "opened_at": iso_text(found.task.created_at),
             "due_at": found.task.due_at and iso_text(found.task.due_at),
             "expires_at": found.expires_at and iso_text(found.expires_at),
-            "roles": sorted(task.roles),
-            "assigned_to": self.holders([task_id]).get(task_id),
+            "roles": sorted(self._deliveries.roles(found.task)),
+            "assigned_to": assigned_to,
             "history": [asdict(one) for one in history(found, commands, answer)],
             "read_model": self._deliveries.decisions.read_model(found.task),
             "outcomes": [str(one) for one in type(task).outcomes()],
@@ -125,25 +165,31 @@ class Items:
         """Return the items that are open, those first that expire first.
 
         Args:
-            role: only those that it may answer.
+            role: only those that it may answer, of the first `limit` of each task.
             limit: items at most.
-            of_each_task: so many of each task, and not of all together.
+            of_each_task: so many of each task, and not of all together; without a role only.
 
         Raises:
             BadSettings: no module of workflows is named.
         """
-        types = self._deliveries.decisions.event_types(role)
+        types = self._deliveries.decisions.event_types()
         if not types:
             return []
-        is_open = f"{OPEN_ITEM} and not ambiguous and event_type in ({literals(types)})"
+        is_open = (
+            f"{OPEN_ITEM} and lease_expires_at > {instant_literal(self._outbox.clock.now())} "
+            f"and not ambiguous and event_type in ({literals(types)})"
+        )
+        # Roles stand in the rows of each item's version, not in the logs.
+        of_each_task = of_each_task or role is not None
         found = self._deliveries.where(is_open, limit=limit, of_each_type=of_each_task)
         holders = self.holders([*found])
-        return [
-            WaitingItem.of(
-                one, self._deliveries.decisions.task(one.task), assigned_to=holders.get(task_id)
-            )
+        waiting = [
+            self._deliveries.waiting(one, assigned_to=holders.get(task_id))
             for task_id, one in found.items()
         ]
+        if role is None:
+            return waiting
+        return [one for one in waiting if role in one.roles][:limit]
 
     def holders(self, task_ids: Sequence[str]) -> dict[str, str]:
         """Return who takes care of items: by identifier, without those that nobody holds. It is
@@ -207,12 +253,13 @@ class Items:
         Raises:
             BadSettings: no module of workflows is named.
         """
+        roles = self._deliveries.roles_of_types()
         return [
             ItemType(
                 workflow=workflow,
                 task=task.task_name(),
                 title=task.business_name(),
-                roles=tuple(sorted(task.roles)),
+                roles=tuple(sorted({*task.roles, *roles.get((workflow, task.task_name()), ())})),
                 outcomes=tuple(str(one) for one in type(task).outcomes()),
                 contract=task.contract.model_json_schema(),
                 has_slow_patterns=has_slow_patterns(task.contract),
@@ -311,9 +358,11 @@ class Items:
         return self._answers.end_answered()
 
 
-def _state_of(found: Delivery, *, is_answered: bool) -> str:
+def _state_of(found: Delivery, *, is_answered: bool, now: datetime) -> str:
     if found.is_over:
         return "ended"
-    if found.until is not None:
-        return "answered" if is_answered else "open"
-    return "ending" if found.attempts else "opening"
+    if found.until is None:
+        return "ending" if found.attempts else "opening"
+    if is_answered:
+        return "answered"
+    return "open" if now < found.until else "ending"  # nobody has ended it yet

@@ -139,6 +139,19 @@ class WorkflowPlans:
         versions = plan.versions.values() if plan is not None else ()
         return frozenset(one.routing.row["starts_on"] for one in versions)
 
+    def roles(self) -> dict[tuple[str, str], frozenset[str]]:
+        """Return who may answer items, by workflow and task: by any of the newest plans, for their
+        instances go on by them.
+        """
+        found: dict[tuple[str, str], frozenset[str]] = {}
+        for one in self._writes.last(FORMER_PLANS):
+            plan = self._plans.setdefault(one.number, Plan(one.number, one.plan))
+            for name, version in plan.versions.items():
+                for task, row in version.routing.tasks.items():
+                    its = frozenset(filter(None, row["roles"].split("|")))
+                    found[name, task] = found.get((name, task), frozenset()) | its
+        return found
+
     def becoming_due(self, number: int) -> frozenset[str]:
         """Return the event types of the items that become due, by a plan or one of those before
         it: their instances go on by them.

@@ -19,6 +19,7 @@ from delta_outbox.api import Outbox
 from delta_outbox.cli.main import main
 from delta_outbox.core.clock import CLOCK_OFFSET_VARIABLE, SystemClock
 from delta_outbox.core.errors import OutboxError, WrongUsage
+from delta_outbox.core.instants import iso_text
 from delta_outbox.core.literals import instant_literal
 from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.core.settings import PublisherSettings, Settings, WorkflowSettings
@@ -33,7 +34,7 @@ from delta_outbox.store.apply_commands import Commands
 from delta_outbox.store.completions import completion_arguments
 from delta_outbox.workflow_engine import item_deliveries
 from delta_outbox.workflow_engine.execution.tasks import Tasks
-from delta_outbox.workflow_engine.four_eyes import SamePerson
+from delta_outbox.workflow_engine.four_eyes import NotNamed, SamePerson
 from delta_outbox.workflow_engine.hosts.call import Setup
 from delta_outbox.workflow_engine.hosts.pool import HostPool
 from delta_outbox.workflow_engine.instances import Instances, UnknownInstance
@@ -42,7 +43,9 @@ from delta_outbox.workflow_engine.item_answers import (
     AnsweredTooLate,
     Completion,
     GivenAnswer,
+    NotKnownYet,
 )
+from delta_outbox.workflow_engine.item_decisions import UndecidedAnswer
 from delta_outbox.workflow_engine.item_deliveries import UnknownItem
 from delta_outbox.workflow_engine.item_holds import HeldByAnother, HoldRequest, NotOpen
 from delta_outbox.workflow_engine.items import Items
@@ -241,6 +244,111 @@ def test_who_answers_is_told_what_counts(store: Store) -> None:
         items.complete("ask-p1", {"case": "p1"}, **WHO)
     with pytest.raises(AnsweredTooLate):
         items.complete("ask-p3", {"case": "p3"}, **WHO)
+    # Also once the item is over, it was not the answer that came too late.
+    history = {one["what"]: one["at"] for one in items.show("ask-p2")["history"]}
+    assert history["answered"] > history["answered_late"] == iso_text(after)
+
+
+def test_an_answer_near_the_end_is_told_once_the_item_has_ended(store: Store) -> None:
+    """A relay whose clock is ahead ends an item a little early, so whoever answers shortly before
+    the end is told once that has ended the item; where nothing can be ended, that nobody knows yet.
+    """
+    started(store, n1="asked", n2="asked")
+    with closing(opened(store, ahead=HOUR - timedelta(seconds=45))) as outbox:
+        items = Items(outbox, folder=AUTHOR, ends_items=False)
+        with mock.patch.object(Outbox, "apply_commands", return_value=0):
+            for _ in range(2):
+                with pytest.raises(NotKnownYet):
+                    items.complete("ask-n1", {"case": "n1"}, **WHO)
+        assert ["claimed"] == steps(store, "ask-n1")
+        assert ("done", True) == _told(items.complete("ask-n1", {"case": "n1"}, **WHO))
+        assert ("done", False) == _told(items.complete("ask-n2", {"case": "n2"}, **WHO))
+        assert ["claimed", "completed"] == steps(store, "ask-n1") == steps(store, "ask-n2")
+
+
+def _told(done: Completion) -> tuple[str, bool]:
+    return done.status, done.repeated
+
+
+@pytest.mark.rest
+def test_what_changes_nothing_is_on_record_once(store: Store) -> None:
+    """A message that loses, or comes too late, is evidence once, however often it is sent. An item
+    whose time is over waits for nobody, also before a relay has ended it.
+    """
+    started(store, o1="asked", o2="asked")
+    message: dict[str, Any] = {"actor": "kafka:t", "is_named": False, "is_message": True}
+
+    def sent(name: str, key: str | None, *more: str) -> GivenAnswer:
+        data = {"case": name, **dict.fromkeys(more, 1)}
+        return GivenAnswer(task_id=f"ask-{name}", data=data, key=key, **message)
+
+    def written(name: str) -> int:
+        its = f"kind = 'complete' and event_id = 'ask-{name}'"
+        return len(store.rows(f"select 1 from {store.tables.commands} where {its}"))
+
+    with closing(opened(store)) as outbox:
+        items = Items(outbox, folder=AUTHOR)
+        items.complete_many([sent("o1", "first")], **WHO)
+        losing = sent("o1", "second", "more"), sent("o1", "second", "most"), sent("o1", None, "x")
+        for given in ([*losing, losing[0]], *([one] for one in losing)):
+            told = items.complete_many(given, **WHO)
+            assert {AnsweredAlready} == {type(one) for one in told}
+        assert 3 == written("o1")
+    with closing(opened(store, ahead=1.5 * HOUR)) as outbox:
+        items = Items(outbox, folder=AUTHOR)
+        assert "ending" == items.show("ask-o2")["state"]
+        assert "ask-o2" not in {one.task_id for one in items.waiting()}
+        for count in (2, 1):
+            told = items.complete_many([sent("o2", "late")] * count, **WHO)
+            assert {AnsweredTooLate} == {type(one) for one in told}
+        assert 1 == written("o2")
+
+
+@pytest.mark.rest
+def test_an_item_is_of_its_own_version(store: Store) -> None:
+    """Who may answer an item, and what that may come to, say the rows of its version, whatever the
+    code is: an outcome that leads nowhere is not written.
+    """
+    rows = joined(rows_of(one) for one in load(["desks"], AUTHOR))
+    others = {
+        **rows,
+        "railway_tasks": [
+            {**row, "roles": "teller"} if row["workflow"] == "asked" else row
+            for row in rows["railway_tasks"]
+        ],
+        "railway_routes": [
+            {**row, "outcome": "agreed"}
+            if (row["workflow"], row["outcome"], row["cause"]) == ("asked", "yes", "decided")
+            else row
+            for row in rows["railway_routes"]
+        ],
+    }
+    writes = NumberedWrites(store.spark, store.tables, writer="workflows", clock=SystemClock())
+
+    def in_force(version: str, its: Any) -> None:
+        newest = next(writes.last())
+        plan = {"version": version, "rows": its}
+        assert writes.append_after(newest, plan, planned_by="tests")
+
+    in_force("2", others)
+    started(store, q1="asked")
+    in_force("3", rows)
+    started(store, q2="asked")
+    with closing(opened(store)) as outbox:
+        items = Items(outbox, folder=AUTHOR)
+        assert ["teller"] == items.show("ask-q1")["roles"]
+        assert ["clerk"] == items.show("ask-q2")["roles"]
+        by_role = {
+            role: {one.task_id for one in items.waiting(role=role)} for role in ("teller", "clerk")
+        }
+        assert {"ask-q1"} == by_role["teller"]
+        assert "ask-q2" in by_role["clerk"]
+        (type_,) = [one for one in items.types() if one.workflow == "asked"]
+        assert ("clerk", "teller") == type_.roles
+        with pytest.raises(UndecidedAnswer, match="has no outcome 'yes'"):
+            items.complete("ask-q1", {"case": "q1"}, **WHO)
+        assert ["claimed"] == steps(store, "ask-q1")
+        assert "yes" == items.complete("ask-q2", {"case": "q2"}, **WHO).outcome
 
 
 @pytest.mark.rest
@@ -460,13 +568,13 @@ def test_people_take_the_items_that_they_look_at(
     both ask at once. Whoever was overtaken in the same moment is told who holds it. What changes
     nothing writes nothing. The history of the item tells all of it, and no answer.
     """
-    started(store, k1="asked", k2="asked", k3="called")
+    started(store, w1="asked", w2="asked", w3="called")
 
     def ask(name: str, person: str, **more: Any) -> HoldRequest:
         return HoldRequest(task_id=name, person=person, **more)
 
     def written() -> int:
-        its = "kind = 'assign' and event_id like 'ask-k%'"
+        its = "kind = 'assign' and event_id like 'ask-w%'"
         return len(store.rows(f"select 1 from {store.tables.commands} where {its}"))
 
     with closing(opened(store)) as outbox:
@@ -477,34 +585,34 @@ def test_people_take_the_items_that_they_look_at(
             return [type(one) if isinstance(one, OutboxError) else one for one in found]
 
         assert ["ann", HeldByAnother, "bob", UnknownItem, None, UnknownItem, UnknownItem] == told(
-            ask("ask-k1", "ann"),
-            ask("ask-k1", "bob"),
-            ask("ask-k2", "bob"),
+            ask("ask-w1", "ann"),
+            ask("ask-w1", "bob"),
+            ask("ask-w2", "bob"),
             ask("ask-none", "bob"),
-            ask("ask-k2", "bob", gives_back=True),
-            ask("call-k3", "bob"),
-            ask("ask-k2", "bob", allowed=lambda item: "clerk" not in item.roles),
+            ask("ask-w2", "bob", gives_back=True),
+            ask("call-w3", "bob"),
+            ask("ask-w2", "bob", allowed=lambda item: "clerk" not in item.roles),
         )
-        assert ({"ask-k1": "ann"}, 3) == (items.holders(["ask-k1", "ask-k2"]), written())
-        same = [ask("ask-k1", "Ann"), ask("ask-k2", "ann", gives_back=True)]
-        assert ["ann", None, HeldByAnother] == told(*same, ask("ask-k1", "bob", gives_back=True))
+        assert ({"ask-w1": "ann"}, 3) == (items.holders(["ask-w1", "ask-w2"]), written())
+        same = [ask("ask-w1", "Ann"), ask("ask-w2", "ann", gives_back=True)]
+        assert ["ann", None, HeldByAnother] == told(*same, ask("ask-w1", "bob", gives_back=True))
         assert 3 == written()
 
         def overtaken(given: Any, rows: Any) -> None:
             append_commands(given, rows)
-            commanded(store, "ask-k2", "assign", '{"to": "cleo"}', at=datetime.now(UTC))
+            commanded(store, "ask-w2", "assign", '{"to": "cleo"}', at=datetime.now(UTC))
 
         with monkeypatch.context() as patched:
             patched.setattr(item_deliveries, "append_commands", overtaken)
-            assert [HeldByAnother] == told(ask("ask-k2", "bob"))
-        assert "cleo" == items.show("ask-k2")["assigned_to"]
-        answer = GivenAnswer(task_id="ask-k1", data={"case": "k1"}, actor="bob")
+            assert [HeldByAnother] == told(ask("ask-w2", "bob"))
+        assert "cleo" == items.show("ask-w2")["assigned_to"]
+        answer = GivenAnswer(task_id="ask-w1", data={"case": "w1"}, actor="bob")
         (done,) = items.complete_many([answer], **WHO)
         assert isinstance(done, Completion)
         assert [NotOpen, NotOpen] == told(
-            ask("ask-k1", "ann"), ask("ask-k1", "ann", gives_back=True)
+            ask("ask-w1", "ann"), ask("ask-w1", "ann", gives_back=True)
         )
-        shown = items.show("ask-k1")
+        shown = items.show("ask-w1")
         assert ("ended", "yes") == (shown["state"], shown["outcome"])
         assert [("opened", None, None), ("taken", "ann", None), ("answered", "bob", "yes")] == [
             (one["what"], one["by"], one["outcome"]) for one in shown["history"]
@@ -514,11 +622,15 @@ def test_people_take_the_items_that_they_look_at(
 @pytest.mark.rest
 def test_four_eyes_are_those_of_two_persons(store: Store) -> None:
     """Who has answered a task that `not_by` of another one names cannot answer that one for the
-    same instance, and nothing is written then; somebody else can, and so can they for another.
+    same instance, and nothing is written then; somebody else can, and so can they for another. Who
+    is no person, as one with a link, answers neither of them.
     """
     started(store, j1="proposed", j2="proposed")
     items = Items(opened(store), folder=AUTHOR)
     why = {"reason": "it was looked at"}
+    linked = GivenAnswer(task_id="propose-j1", data={"case": "j1"}, is_named=False)
+    (unnamed,) = items.complete_many([linked], actor="by link", **why)
+    assert isinstance(unnamed, NotNamed)
     items.complete("propose-j1", {"case": "j1"}, actor="ann", **why)
     items.complete("propose-j2", {"case": "j2"}, actor="bob", **why)
     relayed(store)

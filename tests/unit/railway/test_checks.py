@@ -74,6 +74,12 @@ class Other(Task):
     pass
 
 
+class Approve(Check):
+    identifier = "approve-{parcel_id}-{visit}"
+    not_by = (Check,)
+    sends_link = True
+
+
 class Elsewhere(Label):
     identifier = "elsewhere-{parcel_id}-{visit}"
 
@@ -268,6 +274,11 @@ CASES = {
         "its contract cannot be told to others: ",
     ),
     "not_by_no_to_dos": (graph(change(Check, not_by=(Tell,))), "check", "other To-Do classes"),
+    "not_by_no_names": (
+        graph(routes={Approve: {Checked.SEND: SENT, Checked.AGAIN: Check}}),
+        "approve",
+        "`sends_link` lets it be answered without a name",
+    ),
     "topic_name": (graph(change(Check, topic="a b")), "check", "'a b', which is no name"),
     "due_out_of_range": (graph(change(Check, due=NOWHERE)), "check", "due is 0 seconds"),
     "due_after_expiry": (

@@ -110,6 +110,7 @@ class MemoryItems:
     fails: Callable[[str], None] = lambda _: None  # may raise, or wait
     topics: dict[str, str] = field(default_factory=dict)  # by task
     is_behind: bool = False  # no relay has ended yet what is answered: lists have it
+    refuses: OutboxError | None = None  # is told to whoever answers
 
     def add(self, *items: WaitingItem) -> None:
         self.open |= {one.task_id: one for one in items}
@@ -128,11 +129,14 @@ class MemoryItems:
             for (workflow, task), (contract, roles) in TYPES.items()
         ]
 
-    def show(self, task_id: str) -> Mapping[str, Any]:
-        self._called("show")
+    def show_many(self, task_ids: Sequence[str]) -> Sequence[Mapping[str, Any] | OutboxError]:
+        self._called(f"show {len(task_ids)}")
+        return [self._shown(one) for one in task_ids]
+
+    def _shown(self, task_id: str) -> Mapping[str, Any] | OutboxError:
         found = self.open.get(task_id)
         if found is None:
-            raise UnknownItem(f"There is no item {task_id!r}.")
+            return UnknownItem(f"There is no item {task_id!r}.")
         answer = self.answers.get(task_id)
         return {
             "task_id": task_id,
@@ -212,6 +216,8 @@ class MemoryItems:
         found = self.open.get(given.task_id)
         if found is None or (given.allowed and not given.allowed(found)):
             return UnknownItem(f"There is no item {given.task_id!r}.")
+        if self.refuses is not None:
+            return self.refuses
         content = hashlib.sha256(canonical(given.data).encode()).hexdigest()
         winner = self.answers.get(given.task_id)
         if winner is not None:

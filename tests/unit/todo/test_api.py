@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 from tests.unit.todo.memory_items import ELSEWHERE, Office, item, office
 
-from delta_outbox.core.errors import SequenceTaken
+from delta_outbox.core.errors import ChangeFeedGone, NotSynced, OutboxError, SequenceTaken
 from delta_outbox.core.settings import TodoSettings
 from delta_outbox.todo.limits import MOST_BODY
 from delta_outbox.workflow_engine.four_eyes import SamePerson
+from delta_outbox.workflow_engine.item_answers import NotKnownYet
 from delta_outbox.workflow_engine.item_decisions import UndecidedAnswer
 
 REVIEW = "/items/orders/review"
@@ -317,24 +318,38 @@ def test_nothing_is_acknowledged_that_is_not_on_record() -> None:
         assert [("review-o1", "ann")] == desk.items.recorded
 
 
-def test_an_outbox_in_trouble_is_not_the_callers_fault(desk: Office) -> None:
-    """What others may mend is told to be sent again; it is no success."""
+@pytest.mark.parametrize(
+    "error",
+    [
+        SequenceTaken(writer="outbox/todo", number=1),
+        NotSynced(what="a log", cause="the disk says no"),
+        ChangeFeedGone(table="outbox.outbox_commands", version=1),
+    ],
+    ids=lambda error: error.code,
+)
+def test_an_outbox_in_trouble_is_not_the_callers_fault(desk: Office, error: OutboxError) -> None:
+    """What others may mend is told to be sent again, for it may be on record; it is no success."""
 
     def fails(what: str) -> None:
-        raise SequenceTaken(writer="outbox/todo", number=1)
+        raise error
 
     desk.items.fails = fails
-    assert 503 == answer(desk, desk.key()).status_code
+    who = desk.key()
+    for told in (answer(desk, who), desk.client.get("/items", headers=who)):
+        assert (503, "NOT_IN_TIME") == (told.status_code, told.json()["error"]["code"])
+        assert int(told.headers["Retry-After"]) >= 1
+
+
+def test_what_cannot_be_known_yet_is_asked_again(desk: Office) -> None:
+    """An answer of which nobody can say yet whether it counts is neither a success nor too late."""
+    desk.items.refuses = NotKnownYet("review-o1 cannot be ended just now.")
+    told = answer(desk, desk.key())
+    assert (503, "NOT_IN_TIME") == (told.status_code, told.json()["error"]["code"])
 
 
 def test_four_eyes_are_told(desk: Office) -> None:
     """Who has answered another item of the instance is refused, and nothing is written."""
-
-    def fails(what: str) -> None:
-        if what.startswith("complete"):
-            raise SamePerson("review-o1: another person must answer it.")
-
-    desk.items.fails = fails
+    desk.items.refuses = SamePerson("review-o1: another person must answer it.")
     told = answer(desk, desk.key())
     assert (403, "SAME_PERSON") == (told.status_code, told.json()["error"]["code"])
     assert not desk.items.recorded
@@ -410,6 +425,23 @@ def test_the_document_has_the_contracts(desk: Office) -> None:
     }
     assert all(one.startswith("#/components/schemas/") for one in references)
     assert {one.rsplit("/", 1)[1] for one in references} <= {*schemas}
+
+
+def test_the_document_is_of_what_one_may_answer(desk: Office) -> None:
+    """Who has no role of a type learns nothing of it from the OpenAPI document either."""
+
+    def named(*roles: str) -> tuple[set[str], set[str]]:
+        found = desk.client.get("/openapi.json", headers=desk.key("ann", *roles)).json()
+        schemas = {one for one in found["components"]["schemas"] if one.startswith("orders.")}
+        return {path.split("/")[3] for path in found["paths"] if path.count("/") > 2}, schemas
+
+    both = named("support", "provider")
+    assert {"review", "payment"} <= both[0]
+    paths, schemas = named("support")
+    assert "payment" not in paths
+    assert schemas
+    assert all(one.split(".")[1] != "payment" for one in schemas)
+    assert (set(), set()) == named("nobody")
 
 
 def test_liveness_needs_no_key(desk: Office) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -146,9 +146,9 @@ def test_many_readers_cost_one_question() -> None:
 
         async def asked() -> list[Any]:
             first = await asyncio.gather(
-                *(thread.waiting(role) for role in ("support", "provider", "nobody") * 30)
+                *(thread.waiting([role]) for role in ("support", "provider", "nobody") * 30)
             )
-            return [*first, await thread.waiting("support")]
+            return [*first, await thread.waiting(["support"])]
 
         found = asyncio.run(asked())
     reviews, payments, nothing = (one.items for one in found[:3])
@@ -169,9 +169,9 @@ def test_a_list_says_that_it_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     with running(opening) as thread:
 
         async def asked() -> list[Any]:
-            first = [await thread.waiting(role) for role in ("support", "provider")]
+            first = [await thread.waiting([role]) for role in ("support", "provider")]
             await thread.answer(review("o1"))
-            return [*first, await thread.waiting("support")]
+            return [*first, await thread.waiting(["support"])]
 
         cut, whole, after = asyncio.run(asked())
     assert (3, True) == (len(cut.items), cut.is_cut)
@@ -195,7 +195,7 @@ def test_what_was_answered_is_in_no_list(is_behind: bool, monkeypatch: pytest.Mo
 
         async def listed(*, later: float = 0) -> list[str]:
             at[0] += later
-            return [one.task_id for one in (await thread.waiting("support")).items]
+            return [one.task_id for one in (await thread.waiting(["support"])).items]
 
         async def asked() -> list[list[str]]:
             before = await listed()
@@ -215,6 +215,58 @@ def test_what_was_answered_is_in_no_list(is_behind: bool, monkeypatch: pytest.Mo
     assert (4 if is_behind else 2) == len(late)
 
 
+def test_many_items_are_read_at_once() -> None:
+    """Whoever asks for many items, there or not, costs the others one question, not one for each;
+    an item that is wrong is told to whoever asked for it.
+    """
+    opening = Opening()
+    opening.items.add(*(item(f"review-o{n}") for n in range(20)))
+    may_go, _ = held(opening, "waiting")
+    with running(opening) as thread:
+
+        async def shown(name: str) -> Any:
+            await until(lambda: "waiting" in opening.items.calls)
+            return await thread.shown(name)
+
+        async def go_on() -> None:
+            await until(lambda: len(thread._questions) == 40)
+            may_go.set()
+
+        names = [f"review-o{n}" for n in range(40)]
+        first, *told, _ = together(thread.waiting(["support"]), *map(shown, names), go_on())
+    assert 20 == len(first.items)
+    assert names[:20] == [one["task_id"] for one in told[:20]]
+    assert {UnknownItem} == {type(one) for one in told[20:]}
+    assert ["waiting", "show 40"] == opening.items.calls
+
+
+def test_one_bad_item_hides_no_other() -> None:
+    """Where one of the items that are read together fails us, the others are shown."""
+    opening = Opening()
+    opening.items.add(*(item(f"review-o{n}") for n in range(3)))
+    show_many, may_go = opening.items.show_many, held(opening, "waiting")[0]
+
+    def failing(task_ids: Sequence[str]) -> Any:
+        if "review-o1" in task_ids:
+            raise ValueError("a bug of ours")
+        return show_many(task_ids)
+
+    with running(opening) as thread, patch.object(opening.items, "show_many", failing):
+
+        async def shown(name: str) -> Any:
+            await until(lambda: "waiting" in opening.items.calls)
+            return await thread.shown(name)
+
+        async def go_on() -> None:
+            await until(lambda: len(thread._questions) == 3)
+            may_go.set()
+
+        names = [f"review-o{n}" for n in range(3)]
+        _, *told, _ = together(thread.waiting(["support"]), *map(shown, names), go_on())
+    assert names[::2] == [one["task_id"] for one in told[::2]]
+    assert isinstance(told[1], NotInTime)
+
+
 def test_who_has_answered_sees_what_came_of_it() -> None:
     """An item is shown from memory for a moment, but not after an answer to it, or a hold; a list
     says who holds its items now.
@@ -225,16 +277,16 @@ def test_who_has_answered_sees_what_came_of_it() -> None:
 
         async def asked() -> list[Any]:
             found = [await thread.shown(name) for name in ("review-o1", "review-o2") * 2]
-            await thread.waiting("support")
+            await thread.waiting(["support"])
             await thread.answer(review("o1"))
             found += [await thread.shown(name) for name in ("review-o1", "review-o2")]
             await thread.hold(HoldRequest(task_id="review-o2", person="ann"))
-            return [*found, await thread.shown("review-o2"), await thread.waiting("support")]
+            return [*found, await thread.shown("review-o2"), await thread.waiting(["support"])]
 
         *_, answered, other, held, listed = asyncio.run(asked())
     assert ("ended", "open", "ann") == (answered["state"], other["state"], held["assigned_to"])
     assert [("review-o2", "ann")] == [(one.task_id, one.assigned_to) for one in listed.items]
-    calls = ["show", "show", "waiting", "complete 1", "end", "show", "hold 1", "show"]
+    calls = ["show 1", "show 1", "waiting", "complete 1", "end", "show 1", "hold 1", "show 1"]
     assert calls == opening.items.calls
 
 
@@ -245,11 +297,11 @@ def test_who_was_too_slow_to_take_an_item_sees_who_has_it() -> None:
     with running(opening) as thread:
 
         async def asked() -> Any:
-            await thread.waiting("support")
+            await thread.waiting(["support"])
             opening.items.holders["review-o1"] = "bob"  # by another server
             with pytest.raises(OutboxError):
                 await thread.hold(HoldRequest(task_id="review-o1", person="ann"))
-            return await thread.waiting("support")
+            return await thread.waiting(["support"])
 
         (one,) = asyncio.run(asked()).items
     assert "bob" == one.assigned_to
@@ -283,7 +335,7 @@ def test_what_takes_long_to_read_is_shown_as_long(monkeypatch: pytest.MonkeyPatc
     with running(opening) as thread:
         for passed in (0, 4.9, 0.2, 0, 4.9):
             at[0] += passed
-            assert 1 == len(asyncio.run(thread.waiting("support")).items)
+            assert 1 == len(asyncio.run(thread.waiting(["support"])).items)
     assert ["waiting", "waiting"] == opening.items.calls
 
 

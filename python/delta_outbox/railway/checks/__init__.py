@@ -39,6 +39,7 @@ OF_TASK_SHAPES: Final[Sequence[Callable[[AnyWorkflow, AnyTask], Iterable[Finding
     categories.locks,
     categories.compromises,
     categories.to_dos,
+    categories.four_eyes,
     categories.item_events,
     tasks.identifier,
 )

@@ -207,14 +207,6 @@ def to_dos(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Finding]:
                 f"its contract cannot be told to others: {str(error).splitlines()[0]}.",
                 "Use types that JSON has: texts, numbers, lists, models of them.",
             )
-    others = [one for one in workflow.tasks if one is not task and issubclass(one, ToDo)]
-    not_by: object = getattr(task, "not_by", ())
-    if not isinstance(not_by, tuple) or not all(one in others for one in not_by):
-        yield (
-            "not_by_no_to_dos",
-            "`not_by` must be a tuple of other To-Do classes of this workflow.",
-            "Write `not_by = (Approve,)`; a third party answers for nobody.",
-        )
     topic: object = getattr(task, "topic", None)
     if topic is not None and not (isinstance(topic, str) and _TOPIC.fullmatch(topic)):
         yield (
@@ -230,6 +222,30 @@ def to_dos(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Finding]:
                 "due_after_expiry",
                 f"it is due after {duration(task.due)}, when it has expired.",
                 "Let it expire later, or be due sooner.",
+            )
+
+
+def four_eyes(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Finding]:
+    """Of people who answer two items of an instance it can be told whether they are two."""
+    if not issubclass(task, ToDo):
+        return
+    others = [one for one in workflow.tasks if one is not task and issubclass(one, ToDo)]
+    given: dict[object, object] = {one: one.not_by for one in (task, *others)}
+    not_by = given.pop(task)
+    if not isinstance(not_by, tuple) or not all(one in others for one in not_by):
+        yield (
+            "not_by_no_to_dos",
+            "`not_by` must be a tuple of other To-Do classes of this workflow.",
+            "Write `not_by = (Approve,)`; a third party answers for nobody.",
+        )
+        return
+    is_named = any(isinstance(one, tuple) and task in one for one in given.values())
+    for name in ("sends_link", "topic") if not_by or is_named else ():
+        if getattr(task, name):
+            yield (
+                "not_by_no_names",
+                f"`{name}` lets it be answered without a name, by which `not_by` goes.",
+                "Leave one of them out.",
             )
 
 

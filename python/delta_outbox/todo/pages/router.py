@@ -34,7 +34,11 @@ from delta_outbox.todo.pages.visits import (
 from delta_outbox.todo.people import Person
 from delta_outbox.todo.rates import Rates
 from delta_outbox.workflow_engine.four_eyes import SamePerson
-from delta_outbox.workflow_engine.item_answers import AnsweredAlready, AnsweredTooLate
+from delta_outbox.workflow_engine.item_answers import (
+    AnsweredAlready,
+    AnsweredTooLate,
+    KeyUsedAgain,
+)
 from delta_outbox.workflow_engine.item_decisions import BadAnswer, UndecidedAnswer
 from delta_outbox.workflow_engine.item_holds import HeldByAnother, NotOpen
 from delta_outbox.workflow_engine.item_links import PATH as LINK_PATH
@@ -56,16 +60,20 @@ class Pages:
         settings: `[todo]`. Without `link_secret` there are no links, and everybody signs in anew
             when the server was started again.
         credentials: recognise people by their API keys.
+        rates: how often each may ask; those whom nobody knows are counted by their address.
 
     Raises:
         BadSettings: `link_secret` is too short.
     """
 
-    def __init__(self, desk: Desk, settings: TodoSettings, *, credentials: Credentials) -> None:
+    def __init__(
+        self, desk: Desk, settings: TodoSettings, *, credentials: Credentials, rates: Rates
+    ) -> None:
         self._desk = desk
         self._credentials = credentials
         self._clock = desk.clock
         self._behind_proxy = settings.behind_proxy
+        self._rates = rates
         self._wrong_keys = Rates(WRONG_KEYS_PER_SECOND, at_once=WRONG_KEYS_AT_ONCE)
         self._visits = Visits(settings, credentials=credentials, clock=desk.clock)
 
@@ -98,6 +106,10 @@ class Pages:
             visit = self._visits.visit(request)
             try:
                 visit = await self._visits.recognised(visit)
+                if wait := self._rates.wait(self._counted(visit)):
+                    page = self._visits.note(visit, 429, wording.too_often(wait))
+                    page.headers["Retry-After"] = str(wait)
+                    return page
                 return await handler(self, visit)
             except NoSuchItem:
                 return self._visits.note(visit, 404, wording.NOT_FOUND)
@@ -115,6 +127,12 @@ class Pages:
                 return self._visits.note(visit, 500, wording.TRY_AGAIN)
 
         return serve
+
+    def _counted(self, visit: Visit) -> str:
+        """Return the name by which a visit is counted, as the API counts requests."""
+        if visit.person is not None and not visit.is_link:
+            return visit.person.name
+        return f"address {network_of(visit.request, behind_proxy=self._behind_proxy)}"
 
     # Signing in and out
 
@@ -254,6 +272,10 @@ class Pages:
         person = self._linked(visit)
         sent = await self._visits.sent(visit)
         item = await self._desk.item(person, visit.query["id"])
+        # Whoever had no response sends it again: a repeat of the answer is told so, nobody else.
+        is_answered = any(one["what"] == "answered" for one in item.document["history"])
+        if not item.is_open and not is_answered:
+            raise NoSuchItem
         return await self._answered(visit, person, item, sent)
 
     def _linked(self, visit: Visit) -> Person:
@@ -285,13 +307,13 @@ class Pages:
             try:
                 done = await self._desk.answer(person, task_id, filled.data, key or None)
             except AnsweredAlready as error:
-                came = "faster", error.outcome
+                came = _came(error, is_told=item.is_open or not visit.is_link)
             except AnsweredTooLate:
                 came = "late", ""
             except BadAnswer as error:
                 problems = _by_field(form, error) or {"": "The answer does not fit this item."}
-            except SamePerson:
-                return self._show(visit, item, status=403, sent=sent, told=wording.SAME_PERSON)
+            except SamePerson as error:
+                return self._show(visit, item, status=403, sent=sent, told=wording.refused(error))
             except UndecidedAnswer:
                 return self._show(visit, item, status=500, sent=sent, told=wording.UNDECIDED)
             except OutboxError as error:
@@ -357,6 +379,20 @@ class Pages:
             action=visit.address if visit.is_link else wording.item_address(document["task_id"]),
             answer=key or uuid.uuid4().hex,
         )
+
+
+def _came(error: AnsweredAlready, *, is_told: bool) -> tuple[str, str]:
+    """Return what came of an answer if another one counts.
+
+    Args:
+        error: says so.
+        is_told: to whoever answers; else it is as if there were no item.
+    """
+    if isinstance(error, KeyUsedAgain):  # that of the form: it was sent before, with other words
+        return "before", error.outcome
+    if not is_told:
+        raise NoSuchItem
+    return "faster", error.outcome
 
 
 def _by_field(form: Form, error: BadAnswer) -> dict[str, str]:

@@ -23,7 +23,7 @@ class Receipt:
 
     Args:
         item: a digest of the task identifier.
-        came: `answered`, `faster` or `late`.
+        came: `answered`, `before`, `faster` or `late`.
         outcome: of the item, as it was known then; empty if none was.
     """
 

@@ -226,9 +226,10 @@ def network_of(request: Request, *, behind_proxy: bool) -> str:
         behind_proxy: the address is the last one that `X-Forwarded-For` names, which the proxy has
             added, if it names any.
     """
-    forwarded = request.headers.get("x-forwarded-for", "") if behind_proxy else ""
+    # A proxy adds a line of its own or goes on in the last one; those before may be anybody's.
+    forwarded = request.headers.getlist("x-forwarded-for")[-1:] if behind_proxy else []
     peer = request.client.host if request.client is not None else ""
-    text = forwarded.rpartition(",")[2].strip() or peer
+    text = "".join(forwarded).rpartition(",")[2].strip() or peer
     try:
         address = ipaddress.ip_address(text)
     except ValueError:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from delta_outbox.todo.pages.fields import human
-from delta_outbox.workflow_engine.four_eyes import is_same_person
+from delta_outbox.workflow_engine.four_eyes import NotNamed, SamePerson, is_same_person
 
 if TYPE_CHECKING:
     from delta_outbox.todo.desk import ItemSummary
@@ -103,6 +103,12 @@ SAME_PERSON: Final = Told(
     text="You have answered another item of the same case, and two people must look at it. Your "
     "answer is not on record.",
 )
+NOT_NAMED: Final = Told(
+    look="bad",
+    heading="Somebody must sign in to answer this",
+    text="Two different people must look at it, so a link is not enough. Your answer is not on "
+    "record.",
+)
 UNKNOWN: Final = Told(
     look="bad",
     heading="Your answer is not confirmed yet",
@@ -129,6 +135,27 @@ TRY_AGAIN: Final = Note(
 NOT_FOUND: Final = Note(
     heading="There is nothing here", text="The address is wrong, or what it led to is closed."
 )
+
+
+def refused(error: SamePerson) -> Told:
+    """Return what is said to whoever may not answer an item because of four eyes.
+
+    Args:
+        error: why.
+    """
+    return NOT_NAMED if isinstance(error, NotNamed) else SAME_PERSON
+
+
+def too_often(seconds: int) -> Note:
+    """Return what is said to whoever asks too often.
+
+    Args:
+        seconds: until the next page.
+    """
+    return Note(
+        heading="Too many pages at once",
+        text=f"Your address, or your key, has asked for many pages. Try again in {seconds} s.",
+    )
 
 
 def moment(at: datetime) -> str:
@@ -195,11 +222,17 @@ def told(document: Mapping[str, Any], receipt: Receipt | None) -> Told | None:
         match receipt.came:
             case "answered":
                 return Told(look="good", heading="Thank you, your answer counts", text=outcome)
+            case "before":
+                return Told(
+                    look="good",
+                    heading="Your first answer counts",
+                    text=f"It had arrived. {outcome} What you have changed since changes nothing.",
+                )
             case "faster":
                 return Told(
                     look="bad",
                     heading="Somebody was faster",
-                    text=f"Another answer counts. {outcome} Yours was not recorded.",
+                    text=f"Another answer counts. {outcome} Yours changes nothing.",
                 )
         return Told(
             look="bad",

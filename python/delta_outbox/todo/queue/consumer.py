@@ -255,13 +255,19 @@ class AnswerQueue:
         now = self._monotonic()
         held = [*self.offsets.held()]
         waits = {one.waits_for: one.try_at for one in reversed(held) if one.try_at > now}
+        # Of two to one item the first in the topic counts: they go together, in order, so the
+        # second waits for the next turn of the first; and whatever comes behind one of which nobody
+        # could say what it is about waits for that.
+        unread = {one.partition: one.try_at for one in held if one.is_unread and one.try_at > now}
         due = [one for one in held if one.try_at <= now]
         found = await asyncio.gather(*(self._answer_of(one.message) for one in due))
-        # Of two to one item the first in the topic counts: they go together, in order, so the
-        # second waits for the next turn of the first.
         turn = []
         for one, answer in zip(due, found, strict=True):
-            if isinstance(answer, GivenAnswer) and answer.task_id in waits:
+            one.is_unread = isinstance(answer, OutboxError) and answer.retryable
+            if one.is_unread or one.partition in unread:
+                one.try_at = unread.setdefault(one.partition, now + RETRY_SECONDS)
+                one.early_at = None
+            elif isinstance(answer, GivenAnswer) and answer.task_id in waits:
                 one.try_at = waits[answer.task_id]
             else:
                 turn.append((one, answer))
@@ -313,7 +319,12 @@ class AnswerQueue:
             return None
         actor = f"kafka:{topic}"
         return GivenAnswer(
-            task_id=task_id, data=data, actor=actor, is_message=True, allowed=allowed
+            task_id=task_id,
+            data=data,
+            actor=actor,
+            is_named=False,
+            is_message=True,
+            allowed=allowed,
         )
 
     async def _given(self, found: GivenAnswer | OutboxError | None) -> OutboxError | None:

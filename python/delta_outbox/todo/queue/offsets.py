@@ -27,6 +27,7 @@ class Held:
             could say so since.
         waits_for: identifier of the item that it is about, if that was not open, or the outbox not
             reached, when it was judged.
+        is_unread: when it was judged, nobody could say what it is about.
     """
 
     message: Message
@@ -34,6 +35,7 @@ class Held:
     early_seconds: float = 0.0
     early_at: float | None = None
     waits_for: str | None = None
+    is_unread: bool = False
 
     @property
     def size(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -17,6 +17,7 @@ from delta_outbox.workflow_engine.item_answers import (
     AnsweredTooLate,
     Completion,
     GivenAnswer,
+    KeyUsedAgain,
 )
 from delta_outbox.workflow_engine.item_decisions import BadAnswer, Problem
 from delta_outbox.workflow_engine.item_deliveries import UnknownItem, WaitingItem
@@ -104,11 +105,11 @@ class PlainItems:
             for task, one in sorted(found.items())
         ]
 
-    async def waiting(self, role: str | None) -> WaitingList:
+    async def waiting(self, roles: Collection[str]) -> WaitingList:
         its = [
             one.waiting
             for one in self.items.values()
-            if one.outcome is None and role in one.waiting.roles
+            if one.outcome is None and not {*roles}.isdisjoint(one.waiting.roles)
         ]
         return WaitingList(items=its, is_cut=False)
 
@@ -164,8 +165,10 @@ class PlainItems:
         if one.is_expired:
             raise AnsweredTooLate("it has expired")
         if one.won is not None:
-            if content != one.won and (given.key is None or given.key != one.key):
-                raise AnsweredAlready(task_id=given.task_id, outcome=one.outcome or "")
+            if content != one.won:
+                is_same_key = given.key is not None and given.key == one.key
+                kind = KeyUsedAgain if is_same_key else AnsweredAlready
+                raise kind(task_id=given.task_id, outcome=one.outcome or "")
             return self._done(given.task_id, one, repeated=True)
         try:
             answer = one.contract.model_validate(given.data)

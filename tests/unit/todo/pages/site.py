@@ -57,7 +57,7 @@ class Site:
     """
 
     def __init__(self, settings: TodoSettings | None = None) -> None:
-        self.settings = settings or TodoSettings(link_secret=SECRET)
+        self.settings = settings or TodoSettings(link_secret=SECRET, rate_per_second=10_000)
         self.clock = SystemClock()
         self.items = PlainItems()
         self.keys = MemoryKeys()

@@ -15,6 +15,7 @@ from httpx import Client
 from tests.unit.todo.pages.site import EVIL, SECRET, Choice, Site
 
 from delta_outbox.core.settings import TodoSettings
+from delta_outbox.todo import keys
 from delta_outbox.todo.item_thread import NotInTime
 from delta_outbox.todo.limits import MOST_BODY
 from delta_outbox.todo.pages import router
@@ -147,18 +148,19 @@ def test_keys_cannot_be_tried_for_long(site: Site, monkeypatch: pytest.MonkeyPat
     proxied = Site(replace(site.settings, behind_proxy=True))
     with proxied.served() as place, another(place) as one:
 
-        def tried(key: str, address: str) -> int:
+        def tried(key: str, address: str, number: int = 0) -> int:
             one.cookies.clear()
             page = one.get("/todo/sign-in")
-            headers = {
-                "Cookie": page.headers["set-cookie"].partition(";")[0],
-                "X-Forwarded-For": f"198.51.100.7, {address}",
-            }
+            headers = [
+                ("Cookie", page.headers["set-cookie"].partition(";")[0]),
+                ("X-Forwarded-For", f"2001:db8:{number}::1"),  # anybody may send one
+                ("X-Forwarded-For", f"198.51.100.7, {address}"),
+            ]
             sent = {"token": hidden(page.text), "key": key}
             told = one.post("/todo/sign-in", data=sent, headers=headers, follow_redirects=False)
             return told.status_code
 
-        assert [403] * 10 + [429] == [tried("wrong", "2001:db8::1") for _ in range(11)]
+        assert [403] * 10 + [429] == [tried("wrong", "2001:db8::1", n) for n in range(11)]
         assert 429 == tried(proxied.key, "2001:db8::2")
         keys = ["wrong"] * 9 + [proxied.key] * 9 + ["wrong"] * 2
         told = [tried(key, "2001:db8:0:1::1") for key in keys]
@@ -319,6 +321,33 @@ def test_somebody_was_faster(site: Site, address: str, ada: Client) -> None:
     assert "The outcome is: Continue." in told
 
 
+def test_a_form_that_had_arrived_counts(site: Site, ada: Client) -> None:
+    """Who changes a form that was not confirmed, and sends it again, is told that the first counts:
+    nobody else was faster.
+    """
+    page = ada.get(ITEM).text
+    send(ada, ITEM, CONTINUE, page)
+    told = send(ada, ITEM, CANCEL, page).text
+    assert "Your first answer counts" == heading(told)
+    assert "The outcome is: Continue." in told
+
+
+def test_who_asks_for_many_pages_waits(site: Site) -> None:
+    """The rate of requests is that of pages too: by person, and by address where nobody signed in;
+    whoever signs in is not held up by others at the address.
+    """
+    slow = Site(replace(site.settings, rate_per_second=0.5))
+    slow.fill()
+    with slow.served() as place, another(place) as one, another(place) as other:
+        assert 200 == one.get("/todo/sign-in").status_code
+        told = one.get("/todo/sign-in")
+        assert (429, "Too many pages at once") == (told.status_code, heading(told.text))
+        assert 1 <= int(told.headers["Retry-After"]) <= 2
+        session = Sessions(SECRET).begin(datetime.now(UTC), key=keys.id_of(slow.key) or "")
+        other.cookies.set(COOKIE, Sessions(SECRET).text(session))
+        assert [200, 429] == [other.get("/todo").status_code for _ in range(2)]
+
+
 def test_too_late(site: Site, ada: Client) -> None:
     """Whoever answers after the end learns that it changes nothing."""
     page = ada.get(ITEM).text
@@ -459,8 +488,31 @@ def test_a_link_opens_one_item_and_ends_with_it(site: Site, address: str, browse
         ("product-A-1005", "by link", {"choice": "continue", "order": "A-1"})
     ] == site.items.counted
     with another(address) as other:
-        ended = other.get(link)
-        assert (404, "There is nothing here") == (ended.status_code, heading(ended.text))
+        sent = {"token": hidden(other.get("/todo/sign-in").text), **CANCEL}
+        for ended in (other.get(link), other.post(link, data=sent)):
+            assert (404, "There is nothing here") == (ended.status_code, heading(ended.text))
+    assert 1 == len(site.items.counted)
+
+
+def test_what_was_not_confirmed_by_a_link_is_sent_again(site: Site, browser: Client) -> None:
+    """Whoever has a link and no response sends the form once more, and is told that it counts; with
+    other words, that the first counts.
+    """
+    link = site.links.link("product-A-1005", datetime.now(UTC) + timedelta(days=1))
+    page = browser.get(link).text
+    site.items.trouble.append(NotInTime("slow"))
+    told = send(browser, link, CONTINUE)
+    assert (503, "Your answer is not confirmed yet") == (told.status_code, heading(told.text))
+    send(browser, link, CONTINUE, page)  # it arrived all the same
+    browser.cookies.clear()
+    form = {"token": hidden(browser.get("/todo/sign-in").text), "answer": hidden(page, "answer")}
+    again = browser.post(link, data={**form, **CONTINUE})
+    assert "Thank you, your answer counts" == heading(again.text)
+    browser.cookies.clear()
+    form["token"] = hidden(browser.get("/todo/sign-in").text)
+    changed = browser.post(link, data={**form, **CANCEL})
+    assert "Your first answer counts" == heading(changed.text)
+    assert 1 == len(site.items.counted)
 
 
 def test_every_wrong_link_is_the_same_page(site: Site, browser: Client) -> None:

@@ -14,9 +14,16 @@ from confluent_kafka import Message
 from tests.unit.runtime.settings_files import load, refusal
 from tests.unit.todo.memory_items import ELSEWHERE, MemoryItems, MemoryKeys, item
 
-from delta_outbox.core.errors import BadSettings, SequenceTaken
+from delta_outbox.core.errors import (
+    BadSettings,
+    DiskFull,
+    LogRewound,
+    NotSynced,
+    OutboxError,
+    SequenceTaken,
+)
 from delta_outbox.core.settings import QueueSettings, SecretMapping
-from delta_outbox.todo.item_thread import ItemThread, OpenOutbox
+from delta_outbox.todo.item_thread import ItemThread, NotInTime, OpenOutbox
 from delta_outbox.todo.queue.consumer import (
     RETRY_SECONDS,
     AnswerQueue,
@@ -139,6 +146,32 @@ def test_the_first_in_the_topic_counts_if_it_was_early(
     assert "yes" == queue.items.answers["payment-o8"][0]
 
 
+def test_the_first_in_the_topic_counts_if_nobody_could_read_it(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While nobody can say what a message is about, because the outbox is opened anew, whatever
+    comes behind it in its partition waits too.
+    """
+    correlated, closed = queue.queue._thread.correlated, [True]
+
+    async def reopening(workflow: str, task: str, data: Any) -> Any:
+        if closed:
+            closed.pop()
+            raise NotInTime("the outbox is not open")
+        return await correlated(workflow, task, data)
+
+    monkeypatch.setattr(queue.queue._thread, "correlated", reopening)
+    queue.bring({"order": "o1", "paid": True}, {"order": "o1", "paid": False})
+    assert [] == queue.judge()
+    queue.bring({"order": "o1", "paid": False})
+    assert [] == queue.judge()
+    assert [0, 1, 2] == queue.held()
+    queue.now += RETRY_SECONDS
+    assert [] == queue.judge()
+    assert [] == queue.held()
+    assert "yes" == queue.items.answers["payment-o1"][0]
+
+
 def test_poison_is_a_dead_letter(queue: Queue) -> None:
     """What can be no answer is a dead letter with its reason; what comes with it counts."""
     poison = [None, b"", b"{", b"[]", b"\xff", b'{"a":' * 65 + b"1" + b"}" * 65]
@@ -191,11 +224,21 @@ def test_time_without_the_outbox_does_not_count_as_early(queue: Queue) -> None:
     assert [] == queue.held()
 
 
-def test_what_others_may_mend_is_never_given_up(queue: Queue) -> None:
-    """While the outbox is in trouble messages are held, however long that takes; from then on those
-    wait as early ones for which the code of the author fails.
+@pytest.mark.parametrize(
+    "error",
+    [
+        SequenceTaken(writer="outbox/todo", number=1),
+        DiskFull(table="outbox.outbox_commands", cause="no space"),
+        NotSynced(what="a log", cause="the disk says no"),
+        LogRewound(table="outbox.outbox_commands", writer="w", number=1),
+    ],
+    ids=lambda error: error.code,
+)
+def test_what_others_may_mend_is_never_given_up(queue: Queue, error: OutboxError) -> None:
+    """While the outbox is in trouble messages are held, whatever it is and however long that takes;
+    from then on those wait as early ones for which the code of the author fails.
     """
-    trouble: list[Exception] = [SequenceTaken(writer="outbox/todo", number=1)]
+    trouble: list[Exception] = [error]
 
     def fails(what: str) -> None:
         if what.startswith("complete"):
@@ -219,6 +262,27 @@ def test_what_others_may_mend_is_never_given_up(queue: Queue) -> None:
     assert [] == queue.judge()
     assert [] == queue.held()
     assert 1 == len(queue.items.recorded)
+
+
+def test_time_in_which_nothing_could_be_read_does_not_count_as_early(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of several early answers none grows older while the outbox is opened anew."""
+    queue.bring({"order": "o8", "paid": True}, {"order": "o9", "paid": True})
+    assert [] == queue.judge()
+    queue.now += RETRY_SECONDS
+
+    async def closed(workflow: str, task: str, data: Any) -> Any:
+        raise NotInTime("the outbox is not open")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(queue.queue._thread, "correlated", closed)
+        assert [] == queue.judge()
+        queue.now += 2 * HOLD
+        assert [] == queue.judge()
+        queue.now += RETRY_SECONDS
+    assert [] == queue.judge()
+    assert [0, 1] == queue.held()
 
 
 def test_a_topic_is_of_one_type() -> None:

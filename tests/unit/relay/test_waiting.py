@@ -1,7 +1,8 @@
-"""For what a relay waits that has something planned, and can claim none of it."""
+"""For what a relay waits that can claim none of what it has planned, and how it ends."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from threading import Event
 from types import SimpleNamespace
 from typing import Any, cast
@@ -28,3 +29,27 @@ def test_a_drain_waits_for_what_comes_soon(
         stop.set()  # it does not take the second
     assert waits == relay._waited(Mode.DRAIN, 60.0, stop, is_paused=False)
     assert not relay._waited(Mode.ONCE, 60.0, stop, is_paused=False)
+
+
+def test_a_relay_ends_in_order_whatever_fails() -> None:
+    """Each step of its end is taken, so that it says that it is gone; the first error is raised."""
+    taken: list[str] = []
+
+    def step(name: str, error: BaseException | None = None) -> Callable[[], None]:
+        def take() -> None:
+            taken.append(name)
+            if error is not None:
+                raise error
+
+        return take
+
+    relay = object.__new__(Relay)
+    with pytest.raises(KeyboardInterrupt, match="work"):
+        relay._run_to_its_end(
+            step("work", KeyboardInterrupt("work")),
+            step("finish", OSError("finish")),
+            step("stopped"),
+        )
+    assert ["work", "finish", "stopped"] == taken
+    relay._run_to_its_end(step("again"))
+    assert "again" == taken[-1]

@@ -147,10 +147,12 @@ def answer(client: httpx.Client, who: dict[str, str], task_id: str, **data: Any)
 
 def test_two_servers_are_one(shop: Shop) -> None:
     """What one server is told, the other knows: items, who holds them, answers, keys and that one
-    was revoked. An answer is on record with what went before it.
-    SIGTERM ends a server in order.
+    was revoked; one finds the Spark of its home, the other one that is named. An answer is on
+    record with what went before it. SIGTERM ends a server in order.
     """
-    one, other = shop.serve(), shop.serve()
+    served = find_served(Home(root=shop.house.root))
+    assert served is not None
+    one, other = shop.serve(), shop.serve(SPARK_REMOTE=served.url)
     name, clerk = shop.key("ann", "clerk")
     _, stranger = shop.key("bob", "courier")
     wait_for(lambda: one.get("/items", headers=stranger).status_code == 200, limit=10)

@@ -299,6 +299,7 @@ def test_each_former_destination_is_found(store: Store, tmp_path: Path):
             )
             rows = [(f"both-{name}-{n:02}", "order.created", "{}") for n in range(count)]
             store.insert(*rows)
+            first.policies()
             claims.append(first.claim(count))
         for claim in claims:
             assert claim is not None

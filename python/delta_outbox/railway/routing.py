@@ -206,6 +206,14 @@ class Routing:
         """
         return frozenset(outcome for name, outcome in self._targets if name == task)
 
+    def roles(self, task: str) -> frozenset[str]:
+        """Return who may answer items of a task; nobody, if it waits for nobody.
+
+        Args:
+            task: its name.
+        """
+        return frozenset(filter(None, self.tasks[task]["roles"].split("|")))
+
     def is_to_do(self, task: str) -> bool:
         """Say whether a task waits for somebody.
 

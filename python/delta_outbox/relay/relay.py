@@ -157,8 +157,14 @@ class Relay:
         except BaseException:
             self._flight.close()
             raise
+
+        def work() -> None:
+            if mode is Mode.ONCE:  # the batch is of all that follows from what is on record
+                self._tasks.nothing_follows()
+            self._loop(mode, max_wait, stop, on_progress)
+
         self._run_to_its_end(
-            partial(self._work, mode, max_wait, stop, on_progress),
+            work,
             partial(self._finish, on_progress),
             self._planning.finish,
             partial(self._heart.beat, "stopped"),
@@ -184,17 +190,6 @@ class Relay:
             raise failed
 
     # --- the loop ----------------------------------------------------------------------------
-
-    def _work(
-        self,
-        mode: Mode,
-        max_wait: float,
-        stop: threading.Event,
-        on_progress: Callable[[Summary], None] | None,
-    ) -> None:
-        if mode is Mode.ONCE:  # the batch is of all that follows from what is on record
-            self._tasks.nothing_follows()
-        self._loop(mode, max_wait, stop, on_progress)
 
     def _loop(
         self,

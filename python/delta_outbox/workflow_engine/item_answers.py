@@ -299,11 +299,6 @@ class Answers:
         """Say whether somebody may be ending an item as expired."""
         return found.until is not None and self._outbox.clock.now() >= found.until - CLOCKS_APART
 
-    def _is_past(self, found: Delivery) -> bool:
-        """Say whether no answer counts any more that comes now."""
-        is_due = found.until is not None and found.until <= self._outbox.clock.now()
-        return found.is_over or is_due
-
     def _made(
         self,
         given: GivenAnswer,
@@ -340,7 +335,7 @@ class Answers:
                 if not given.is_message or _is_there(commands, given, actor, content):
                     raise
                 beaten = error
-        elif self._is_past(found) and _is_there(commands, given, actor, content):
+        elif _is_there(commands, given, actor, content) and found.is_past(self._outbox.clock.now()):
             raise self._too_late(found)
         try:
             decided, its_data = self._decided(found, given)

@@ -28,7 +28,6 @@ from delta_outbox.workflow_engine.workflow_plans import WORKFLOWS, WorkflowPlans
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from delta_outbox.railway.routing import Routing
     from delta_outbox.railway.tasks import ToDo
     from delta_outbox.store.store import Store
 
@@ -155,6 +154,14 @@ class Delivery:
     def is_over(self) -> bool:
         """Say whether it has ended."""
         return self.state in (State.PUBLISHED, State.DEAD)
+
+    def is_past(self, now: datetime) -> bool:
+        """Say whether no answer counts any more that comes now; maybe nobody has ended it yet.
+
+        Args:
+            now: the current instant.
+        """
+        return self.is_over or (self.until is not None and self.until <= now)
 
     @property
     def is_between_claims(self) -> bool:
@@ -356,10 +363,10 @@ class ItemDeliveries:
         Args:
             event: of the item.
         """
-        routing = self._routing(event)
+        routing = self._plans.routing(event)
         if routing is None:
             return self.decisions.task(event).roles
-        return [one for one in str(routing.tasks[event.place.task]["roles"]).split("|") if one]
+        return routing.roles(event.place.task)
 
     def roles_of_types(self) -> Mapping[tuple[str, str], Collection[str]]:
         """Return who may answer items, by workflow and task; some of them, where there are several
@@ -374,18 +381,8 @@ class ItemDeliveries:
             event: of the item.
             outcome: that was decided.
         """
-        routing = self._routing(event)
+        routing = self._plans.routing(event)
         return routing is None or outcome in routing.outcomes(event.place.task)
-
-    def _routing(self, event: TaskEvent) -> Routing | None:
-        """Return where the instance of an item goes; None if its plan is not there any more, or has
-        no such task.
-        """
-        plan = self._plans.plan(event.plan)
-        version = None if plan is None else plan.versions.get(event.workflow)
-        if version is None or event.place.task not in version.routing.tasks:
-            return None
-        return version.routing
 
     def append(self, commands: Sequence[Mapping[str, object]]) -> None:
         """Append commands about items in one commit.

@@ -153,8 +153,7 @@ class Holds:
             OutboxError: nobody may, or not this person.
         """
         found = self._deliveries.open_to(one.task_id, found, one.allowed)
-        is_late = found.until is not None and found.until <= self._outbox.clock.now()
-        if found.is_over or is_answered or is_late:
+        if is_answered or found.is_past(self._outbox.clock.now()):
             raise NotOpen(f"{one.task_id} is over, or answered.")
         if holder is not None and not is_same_person(holder, one.person):
             raise HeldByAnother(task_id=one.task_id, holder=holder)

@@ -365,4 +365,4 @@ def _state_of(found: Delivery, *, is_answered: bool, now: datetime) -> str:
         return "ending" if found.attempts else "opening"
     if is_answered:
         return "answered"
-    return "open" if now < found.until else "ending"  # nobody has ended it yet
+    return "ending" if found.is_past(now) else "open"

@@ -11,11 +11,13 @@ from delta_outbox.core.tables import Tables
 from delta_outbox.delta.commit_history import CommitHistory
 from delta_outbox.delta.log_reader import LogReader
 from delta_outbox.delta.numbered_writes import NumberedWrite, NumberedWrites
-from delta_outbox.workflow_engine.derivation.events import task_type
+from delta_outbox.workflow_engine.derivation.events import TaskEvent, task_type
 from delta_outbox.workflow_engine.derivation.plans import Plan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from delta_outbox.railway.routing import Routing
 
 FORMER_PLANS: Final = 100  # whose tasks are served that the newest no longer has
 WORKFLOWS: Final = "workflows"
@@ -129,6 +131,19 @@ class WorkflowPlans:
         found = {number: self.plan(number) for number in set(numbers)}
         return {number: plan for number, plan in found.items() if plan is not None}
 
+    def routing(self, task: TaskEvent) -> Routing | None:
+        """Return the rows by which the instance of a task goes, None if they do not have it, or are
+        not there any more.
+
+        Args:
+            task: the task.
+        """
+        plan = self.plan(task.plan)
+        version = None if plan is None else plan.versions.get(task.workflow)
+        if version is None or task.place.task not in version.routing.tasks:
+            return None
+        return version.routing
+
     def starting(self, number: int) -> frozenset[str]:
         """Return the types of events that start a workflow of a plan.
 
@@ -147,8 +162,8 @@ class WorkflowPlans:
         for one in self._writes.last(FORMER_PLANS):
             plan = self._plans.setdefault(one.number, Plan(one.number, one.plan))
             for name, version in plan.versions.items():
-                for task, row in version.routing.tasks.items():
-                    its = frozenset(filter(None, row["roles"].split("|")))
+                for task in version.routing.tasks:
+                    its = version.routing.roles(task)
                     found[name, task] = found.get((name, task), frozenset()) | its
         return found
 

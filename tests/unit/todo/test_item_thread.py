@@ -215,26 +215,32 @@ def test_what_was_answered_is_in_no_list(is_behind: bool, monkeypatch: pytest.Mo
     assert (4 if is_behind else 2) == len(late)
 
 
+def shown_together(opening: Opening, thread: ItemThread, names: Sequence[str]) -> list[Any]:
+    """Ask for items while the open ones are listed, and return what each who asked was told."""
+    may_go, _ = held(opening, "waiting")
+
+    async def shown(name: str) -> Any:
+        await until(lambda: "waiting" in opening.items.calls)
+        return await thread.shown(name)
+
+    async def go_on() -> None:
+        await until(lambda: len(thread._questions) == len(names))
+        may_go.set()
+
+    listed, *told, _ = together(thread.waiting(["support"]), *map(shown, names), go_on())
+    assert len(opening.items.open) == len(listed.items)
+    return told
+
+
 def test_many_items_are_read_at_once() -> None:
     """Whoever asks for many items, there or not, costs the others one question, not one for each;
     an item that is wrong is told to whoever asked for it.
     """
     opening = Opening()
     opening.items.add(*(item(f"review-o{n}") for n in range(20)))
-    may_go, _ = held(opening, "waiting")
+    names = [f"review-o{n}" for n in range(40)]
     with running(opening) as thread:
-
-        async def shown(name: str) -> Any:
-            await until(lambda: "waiting" in opening.items.calls)
-            return await thread.shown(name)
-
-        async def go_on() -> None:
-            await until(lambda: len(thread._questions) == 40)
-            may_go.set()
-
-        names = [f"review-o{n}" for n in range(40)]
-        first, *told, _ = together(thread.waiting(["support"]), *map(shown, names), go_on())
-    assert 20 == len(first.items)
+        told = shown_together(opening, thread, names)
     assert names[:20] == [one["task_id"] for one in told[:20]]
     assert {UnknownItem} == {type(one) for one in told[20:]}
     assert ["waiting", "show 40"] == opening.items.calls
@@ -244,7 +250,7 @@ def test_one_bad_item_hides_no_other() -> None:
     """Where one of the items that are read together fails us, the others are shown."""
     opening = Opening()
     opening.items.add(*(item(f"review-o{n}") for n in range(3)))
-    show_many, may_go = opening.items.show_many, held(opening, "waiting")[0]
+    show_many, names = opening.items.show_many, [f"review-o{n}" for n in range(3)]
 
     def failing(task_ids: Sequence[str]) -> Any:
         if "review-o1" in task_ids:
@@ -252,17 +258,7 @@ def test_one_bad_item_hides_no_other() -> None:
         return show_many(task_ids)
 
     with running(opening) as thread, patch.object(opening.items, "show_many", failing):
-
-        async def shown(name: str) -> Any:
-            await until(lambda: "waiting" in opening.items.calls)
-            return await thread.shown(name)
-
-        async def go_on() -> None:
-            await until(lambda: len(thread._questions) == 3)
-            may_go.set()
-
-        names = [f"review-o{n}" for n in range(3)]
-        _, *told, _ = together(thread.waiting(["support"]), *map(shown, names), go_on())
+        told = shown_together(opening, thread, names)
     assert names[::2] == [one["task_id"] for one in told[::2]]
     assert isinstance(told[1], NotInTime)
 

@@ -28,7 +28,6 @@ from delta_outbox.relay.destinations.task_runner import Answer, TaskRunner
 from delta_outbox.store.store import Store
 from delta_outbox.store.unknown_results import PublishResult
 from delta_outbox.workflow_engine.deadlines import Deadlines
-from delta_outbox.workflow_engine.derivation.events import TaskEvent
 from delta_outbox.workflow_engine.derivation.plans import Plan
 from delta_outbox.workflow_engine.derived_events import DerivedEvents
 from delta_outbox.workflow_engine.execution.attempt_requests import attempt_request
@@ -268,7 +267,7 @@ class Tasks(TaskRunner):
             if task is None:
                 found[one.event_id] = Rejected(error="no numbered write has made it")
                 continue
-            routing = self._routing(task)
+            routing = self._plans.routing(task)
             if routing is not None and routing.is_to_do(task.place.task):
                 is_over = task.expires_at is not None and task.expires_at <= self._clock.now()
                 found[one.event_id] = expired(routing, task.place.task) if is_over else _NOT_READ
@@ -285,14 +284,6 @@ class Tasks(TaskRunner):
             request = attempt_request(task, routing, facts, history, until=until)
             found[one.event_id] = request, routing
         return found
-
-    def _routing(self, task: TaskEvent) -> Routing | None:
-        """Return the rows by which the instance of a task goes, None if they do not have it."""
-        plan = self._plans.plan(task.plan)
-        if plan is None or task.workflow not in plan.versions:
-            return None
-        routing = plan.versions[task.workflow].routing
-        return routing if task.place.task in routing.tasks else None
 
     def _submit(self, one: _Claimed, request: AttemptRequest, routing: Routing) -> None:
         hosts = self._in_force.hosts

@@ -7,28 +7,20 @@ was used before is skipped without a word.
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import tempfile
 import uuid
-from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from delta_outbox.core.byte_bounds import AT_ONCE
 from delta_outbox.core.errors import SequenceTaken
 from delta_outbox.core.failpoints import Point, reach
 from delta_outbox.delta.commit_history import CommitHistory
 from delta_outbox.delta.delta_errors import is_conflict
 from delta_outbox.delta.durability import sync_outbox
 from delta_outbox.delta.files.file_appends import FileAppends
-from delta_outbox.delta.frames import frame_of
+from delta_outbox.delta.spark_appends import append_by_spark
 from delta_outbox.delta.storage_errors import writing_to
-from delta_outbox.runtime.query_mode import interpreted
-from delta_outbox.runtime.session import spark_here
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,8 +29,6 @@ logger = logging.getLogger(__name__)
 
 ATTEMPTS: Final = 20  # appends that may be lost to other writers before the caller is told
 COMMITS_LOOKED_AT: Final = 200  # of other writers and of maintenance, since our own
-_ROWS_PER_FILE: Final = 200_000
-_LARGE: Final = 64 * 1024**2  # bytes that Spark may hold at once
 
 
 class LogWriter:
@@ -124,33 +114,7 @@ def append_rows(
             log, rows, tag=tag, numbered=numbered
         ):
             return
-        with _framed(spark, rows) as frame:
-            writer = frame.write.format("delta").mode("append").option("userMetadata", tag)
-            if numbered is not None:
-                app_id, number = numbered
-                writer = writer.option("txnAppId", app_id).option("txnVersion", number)
-            writer.saveAsTable(log)
-
-
-@contextlib.contextmanager
-def _framed(spark: SparkSession, rows: pa.Table | DataFrame) -> Iterator[DataFrame]:
-    """Give rows as a DataFrame for a block, to be written in few files: few of them in small-query
-    mode, large ones by way of a file, where Spark can read it, for otherwise it holds all of them
-    in memory.
-    """
-    if not isinstance(rows, pa.Table):
-        yield rows
-        return
-    files = max(1, rows.num_rows // _ROWS_PER_FILE)
-    with interpreted(spark, rows.num_rows):
-        if rows.nbytes <= _LARGE or spark_here(spark) is None:
-            yield frame_of(spark, rows).coalesce(files)
-            return
-        with tempfile.TemporaryDirectory(prefix="outbox-append-") as made:
-            path = str(Path(made) / "rows.parquet")
-            at_once = max(1, AT_ONCE * rows.num_rows // rows.nbytes)
-            pq.write_table(rows, path, row_group_size=at_once, use_dictionary=False)
-            yield spark.read.parquet(path).coalesce(files)
+        append_by_spark(spark, log, rows, tag=tag, numbered=numbered)
 
 
 def _version_of(spark: SparkSession, table: str, tag: str) -> int | None:

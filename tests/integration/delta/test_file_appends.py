@@ -281,6 +281,35 @@ def test_delta_goes_on_where_files_were_appended(spark: SparkSession, tracked: T
     assert (2 * appends, 2 * appends, appends) == (found["rows"], found["ids"], found["sequences"])
 
 
+def test_a_number_is_not_taken_by_the_commit_of_a_checkpoint(
+    spark: SparkSession, tables: Tables
+) -> None:
+    """Spark, which takes a second and goes on when a relay dies, makes the checkpoint with a commit
+    of nothing; what others race for is committed after it, at once. Where each commit makes one,
+    the rows are in it.
+    """
+    table = tables.transitions
+    properties = f"alter table {table} set tblproperties ('delta.checkpointInterval' = '{{}}')"
+    log = _log(spark, tables)
+    log.append(_claims(1))
+    spark.sql(properties.format(4))
+    found = {}
+    for number in range(4):
+        log.append(_claims(1, name=f"n{number}"))
+        found[log.version] = {"add", "txn"} <= commit_actions(spark, table, log.version).keys()
+    folder = CommitHistory(spark).folder(table)
+    assert folder is not None
+    assert {3: True, 5: True, 6: True, 7: True} == found
+    assert {"commitInfo", "txn"} == commit_actions(spark, table, 4).keys()
+    assert (folder / f"{4:020}.checkpoint.parquet").exists()
+    assert 1 == appended_by_spark(spark, table)
+    spark.sql(properties.format(1))
+    log.append(_claims(1, name="last"))
+    assert 9 == log.version
+    assert 2 == appended_by_spark(spark, table)
+    assert 6 == spark.table(table).count()
+
+
 @pytest.mark.rest
 def test_of_many_writers_each_number_has_one(
     spark: SparkSession, tables: Tables, monkeypatch: pytest.MonkeyPatch

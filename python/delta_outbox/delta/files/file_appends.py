@@ -25,6 +25,7 @@ import pyarrow as pa
 from delta_outbox.core.version import __version__
 from delta_outbox.delta.commit_history import CommitHistory
 from delta_outbox.delta.commits import ROW_TRACKING
+from delta_outbox.delta.delta_errors import is_conflict
 from delta_outbox.delta.durability import sync_files
 from delta_outbox.delta.files.data_files import DataFile, write_files
 from delta_outbox.delta.files.log_state import (
@@ -37,6 +38,7 @@ from delta_outbox.delta.files.log_state import (
 from delta_outbox.delta.files.log_store import LogStore
 from delta_outbox.delta.files.row_checks import broken
 from delta_outbox.delta.files.served_commits import ServedStore
+from delta_outbox.delta.spark_appends import append_by_spark
 from delta_outbox.runtime.session import Machine, spark_here
 
 if TYPE_CHECKING:
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 ATTEMPTS: Final = 100  # commits of others that may come in between
+CHECKPOINT: Final = "checkpoint"
+"""Tag and writer id of the commits without rows with which Spark makes a checkpoint."""
 _PLAIN: Final = re.compile(r"\w[\w-]*", re.ASCII)  # what is the same in a path and in a commit
 
 
@@ -87,6 +91,7 @@ class FileAppends:
             return False
         append = _Append(
             spark=self._spark,
+            table=table,
             folder=folder,
             store=store,
             rows=rows,
@@ -102,7 +107,8 @@ class _Append:
 
     Args:
         spark: the session.
-        folder: where Delta keeps the log.
+        table: the full name of the log.
+        folder: where Delta keeps it.
         store: that commits.
         rows: what is appended.
         numbered: the writer and the number of the append, if it has one.
@@ -110,6 +116,7 @@ class _Append:
     """
 
     spark: SparkSession
+    table: str
     folder: Path
     store: LogStore | ServedStore
     rows: pa.Table
@@ -135,7 +142,13 @@ class _Append:
                     return True
                 version = state.version + 1
                 if version % form.checkpoint_interval == 0:
-                    return False  # Spark makes the checkpoint, and removes what is old
+                    # Spark makes the checkpoint, and removes what is old. It takes a second and
+                    # goes on if we die; a number that others race for must not be taken so late.
+                    if self.numbered is None or form.checkpoint_interval == 1:
+                        return False
+                    self._commit_nothing(version)
+                    state = followed(self.folder, state)
+                    continue
                 if not files:
                     table = self.folder.parent
                     files = list(write_files(table, self.rows, form))
@@ -165,6 +178,17 @@ class _Append:
             if not may_be_named:
                 for file in files:
                     file.path.unlink(missing_ok=True)
+
+    def _commit_nothing(self, version: int) -> None:
+        """Let Spark commit; under a number, for it leaves out what would say nothing."""
+        nothing = self.rows.slice(0, 0)
+        try:
+            append_by_spark(
+                self.spark, self.table, nothing, tag=CHECKPOINT, numbered=(CHECKPOINT, version)
+            )
+        except Exception as error:
+            if not is_conflict(error):  # else another writer does the same
+                raise
 
     def _actions(
         self, files: Sequence[DataFile], state: LogState

@@ -7,28 +7,24 @@ is always finished. While claims are being published, more are planned.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
 
 import pyarrow as pa
 
-from delta_outbox.core.errors import LaneClosed, SequenceTaken
 from delta_outbox.core.redaction import describe
 from delta_outbox.lifecycle.claim_policies import ClaimPolicies
 from delta_outbox.lifecycle.claims import (
     blocking,
-    claim_rows,
     ending_rows,
     joined,
     requeued,
     results_without_sending,
-    still_live,
 )
 from delta_outbox.lifecycle.endings import Ending
 from delta_outbox.lifecycle.endings_by_column import Endings
@@ -38,8 +34,8 @@ from delta_outbox.lifecycle.results_by_column import Results
 from delta_outbox.lifecycle.states import Reason, State
 from delta_outbox.projection.tails import LARGE_QUERY_ROWS
 from delta_outbox.relay.claim.chooser import Chooser
+from delta_outbox.relay.claim.decided import Decided
 from delta_outbox.relay.claim.flight import Flight, Held
-from delta_outbox.relay.claim.lost_results import resolve_results, resolved_part
 from delta_outbox.relay.destinations.destinations import Destinations
 from delta_outbox.relay.destinations.isolation import Isolation
 from delta_outbox.relay.destinations.task_runner import TaskRunner
@@ -53,7 +49,6 @@ from delta_outbox.store.heartbeat import BEAT_SECONDS, Heartbeat
 from delta_outbox.store.lane_change import LaneChange
 from delta_outbox.store.presence import Presence
 from delta_outbox.store.store import Store
-from delta_outbox.store.transition_log import TransitionLog
 from delta_outbox.store.unknown_results import PublishResult
 
 logger = logging.getLogger(__name__)
@@ -112,8 +107,7 @@ class Relay:
         self._destinations = Destinations(
             outbox, self._isolation, forget_plan=self._planning.forget
         )
-        # Decided, by the lane of the claim and its position there.
-        self._endings: list[tuple[TransitionLog, int, pa.Table]] = []
+        self._decided = Decided(self._planning.forget)
         self._change = LaneChange(outbox)
         self._summary = Summary()
         self._taken = False
@@ -207,10 +201,10 @@ class Relay:
             done = mode is Mode.ONCE and self._taken
             is_paused = self._publishing_pause.lasts()
             may_claim = not (done or self._is_ending or is_paused)
-            if self._endings and may_claim:
+            if self._decided and may_claim:
                 self._planning.plan_new_events(alive=self._alive(), ahead=_ahead(mode))
             claims = self._choose(once=mode is Mode.ONCE) if may_claim else []
-            if claims or self._endings:
+            if claims or self._decided:
                 self._append(claims)
             elif self._flight:
                 window = self._planning.window
@@ -272,18 +266,7 @@ class Relay:
                 raise failed
         finally:
             self._flight.close()
-            with contextlib.ExitStack() as lanes:  # if one fails, the others are recorded
-                for log in self._lanes_of([]):
-                    lanes.callback(self._record, log)
-            self._endings = []
-
-    def _record(self, log: TransitionLog) -> None:
-        """Append what is decided for a lane, and claim nothing more."""
-        endings = self._live_endings(log)
-        if endings:
-            # Of a table that was rewound, while an epoch ends: the claims run out.
-            with contextlib.suppress(LaneClosed):
-                log.append_endings(pa.concat_tables(endings))
+            self._decided.finish()
 
     def _beat(self) -> None:
         """Say that we are alive, and see whether somebody changes the lanes."""
@@ -354,46 +337,27 @@ class Relay:
 
     def _append(self, claims: list[Held]) -> None:
         """Append the endings that are decided and new claims, lane by lane."""
-        for log in self._lanes_of(claims):
-            self._append_to(log, [held for held in claims if held.log is log])
+        lanes = (*self._decided.lanes, *(held.log for held in claims))
+        for log in dict.fromkeys(lanes):
+            begun = [held for held in claims if held.log is log]
+            claimed_at = self._clock.monotonic()
+            if self._decided.append(log, [held.claim for held in begun]):
+                self._begin(begun, log.sequence, claimed_at)
 
-    def _lanes_of(self, claims: Iterable[Held]) -> list[TransitionLog]:
-        """Return the lanes of the endings that are decided, and of claims."""
-        logs = (*(log for log, _, _ in self._endings), *(held.log for held in claims))
-        return [*dict.fromkeys(log for log in logs if log is not None)]
+    def _begin(self, claims: Sequence[Held], sequence: int, claimed_at: float) -> None:
+        """Begin what a lane has just taken: publish it, hand it over, or end it.
 
-    def _append_to(self, log: TransitionLog, claims: list[Held]) -> None:
-        """Append the endings that are decided and new claims of a lane at once.
-
-        If somebody was first, the claims are void, the endings are held against what came in
-        between, and the plan is void too: it was made of a log that has moved on.
+        Args:
+            claims: of one lane.
+            sequence: their position.
+            claimed_at: monotonic seconds at which their leases began.
         """
-        rows = [*self._live_endings(log), *(claim_rows(held.claim) for held in claims)]
-        if not rows:
-            return
-        claimed_at = self._clock.monotonic()
-        try:
-            log.append(pa.concat_tables(rows, promote_options="default"))
-        except SequenceTaken as taken:
-            logger.info("sequence_taken", extra={"sequence": log.sequence + 1})
-            self._planning.forget()
-            news = log.news()
-            kept = [one for one in self._endings if one[0] is not log]
-            if not isinstance(taken, LaneClosed):  # there, every claim has been ended
-                kept += [
-                    (log, at, still_live(rows, news))
-                    for its, at, rows in self._endings
-                    if its is log
-                ]
-            self._endings = kept
-            return
-        self._endings = [one for one in self._endings if one[0] is not log]
         tasks = []
         for held in claims:
             self._taken = True
             lease = held.claim.lease_seconds
             held.until = claimed_at + lease - margin_seconds(lease)
-            held.sequence = log.sequence
+            held.sequence = sequence
             if held.claim.held_until is not None:  # a person has it now
                 self._planning.list_by(held.claim.held_until)
                 continue
@@ -411,18 +375,6 @@ class Relay:
         for held, answer in zip(tasks, answers, strict=True):
             self._flight.follow(held, answer)
 
-    def _live_endings(self, log: TransitionLog) -> list[pa.Table]:
-        """Keep the endings of a lane whose claims are still live, and return them."""
-        kept = []
-        for its, at, rows in self._endings:
-            live = rows if its is not log else log.without_void(rows, claimed=at)
-            if live.num_rows < rows.num_rows:  # what became of these is for others to say
-                self._planning.forget()
-            if live.num_rows:
-                kept.append((its, at, live))
-        self._endings = kept
-        return [rows for its, _, rows in self._endings if its is log]
-
     # --- publishing --------------------------------------------------------------------------
 
     def _publish(self, held: Held) -> Results[PublishResult]:
@@ -433,8 +385,7 @@ class Relay:
             tasks=held.tasks,
         )
         held.seconds = self._clock.monotonic() - started
-        return resolve_results(
-            self._outbox.unknown_results,
+        return self._outbox.unknown_results.of_published(
             held.claim,
             results,
             wait_until_over=lambda: self._clock.sleep(held.until - self._clock.monotonic()),
@@ -453,15 +404,14 @@ class Relay:
     def _end(self, held: Held, published: Sequence[PublishResult]) -> None:
         """Decide how a claim ends; the endings go with the next append."""
         size = len(held.claim)
-        held, results = resolved_part(held, published)
+        held, results = held.ended(published)
         if len(results) < size:  # the rest stays claimed: the next poll asks again
             self._planning.forget()
             if not results:
                 return
         endings = self._outbox.decide(held.claim, results, claim_size=size)
         rows = ending_rows(held.claim, endings, now=self._clock.now(), claim_size=size)
-        assert held.log is not None
-        self._endings.append((held.log, held.sequence, rows))
+        self._decided.add(held.log, rows, claimed=held.sequence)
         self._summary = self._summary.plus(len(held.claim), endings)
         self._requeue(held, endings, rows)
         logger.info(

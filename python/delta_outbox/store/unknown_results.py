@@ -7,7 +7,7 @@ costs more for the others. As long as one cannot say, what it is asked about sta
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,8 +20,10 @@ from delta_outbox.core.clock import Clock
 from delta_outbox.core.redaction import describe
 from delta_outbox.core.secrets import hiding, secrets_of
 from delta_outbox.core.settings import Settings
-from delta_outbox.lifecycle.endings import EndOfClaim, LeaseExpired
-from delta_outbox.lifecycle.results import Delivered
+from delta_outbox.lifecycle.claims import Claim
+from delta_outbox.lifecycle.endings import Crashed, EndOfClaim, LeaseExpired
+from delta_outbox.lifecycle.results import Delivered, Unknown
+from delta_outbox.lifecycle.results_by_column import Results
 from delta_outbox.publishers.protocol import Recover, UnresolvedClaim
 from delta_outbox.publishers.registry import find_publisher, prepare_settings
 
@@ -115,6 +117,38 @@ class UnknownResults:
             else:
                 resolved.append(answer.get(one.claim_id, {}).get(one.delivery_id))
         return resolved
+
+    def of_published(
+        self,
+        claim: Claim,
+        results: Sequence[EndOfClaim],
+        *,
+        wait_until_over: Callable[[], None],
+    ) -> Results[PublishResult]:
+        """Return what became of a claim, where a destination that knows has said what it got.
+
+        Args:
+            claim: what was published.
+            results: one per delivery, in the claim's order.
+            wait_until_over: returns once nothing of the claim can be sent any more.
+        """
+        found: Results[PublishResult] = Results.of(results)
+        unknown = [
+            position for position, one in found.others.items() if isinstance(one, Crashed | Unknown)
+        ]
+        asked = claim.deliveries.select(["event_id", "lifecycle", "destination"])
+        unanswered = {
+            position: Unanswered(claim_id=claim.claim_id, claimed_at=claim.claimed_at, **row)
+            for position, row in zip(
+                unknown, asked.take(pa.array(unknown, pa.int64())).to_pylist(), strict=True
+            )
+            if self.is_asked(row["destination"])
+        }
+        if not unanswered:
+            return found
+        wait_until_over()
+        answers = zip(unanswered, self.resolve(list(unanswered.values())), strict=True)
+        return found.replaced({place: answer for place, answer in answers if answer is not None})
 
     def of_held(self, held: pa.Table) -> tuple[pa.Table, list[EndOfClaim], bool]:
         """Return how deliveries end whose claims are over.

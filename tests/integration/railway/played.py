@@ -122,7 +122,7 @@ class PlayedRelay(Relay):
         }
         return (
             bool(called)
-            and not self._endings
+            and not self._decided
             and called <= self._parties.unanswered(self.outbox.worker_id)
         )
 

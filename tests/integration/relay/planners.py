@@ -16,24 +16,20 @@ import pyarrow as pa
 
 from delta_outbox.api import Outbox
 from delta_outbox.core.clock import Clock
-from delta_outbox.core.errors import SequenceTaken
 from delta_outbox.lifecycle.claims import (
-    claim_rows,
     ending_rows,
     requeued,
     results_without_sending,
-    still_live,
 )
 from delta_outbox.lifecycle.endings import EndOfClaim
 from delta_outbox.lifecycle.policy_columns import OnDead
 from delta_outbox.lifecycle.states import State
 from delta_outbox.relay.claim.chooser import Chooser
+from delta_outbox.relay.claim.decided import Decided
 from delta_outbox.relay.claim.flight import Flight, Held
-from delta_outbox.relay.claim.lost_results import resolved_part
 from delta_outbox.relay.destinations.isolation import Isolation
 from delta_outbox.relay.plan.planning import BATCHES_PER_PLAN, Planning
 from delta_outbox.store.heartbeat import Heartbeat
-from delta_outbox.store.transition_log import TransitionLog
 from delta_outbox.store.unknown_results import PublishResult
 
 
@@ -118,7 +114,7 @@ class Planner:
         self._chooser = Chooser(
             outbox, self._flight, isolation, claims=2, batch_size=batch_size, limit=None
         )
-        self._endings: list[tuple[TransitionLog, int, pa.Table]] = []
+        self._decided = Decided(self.planning.forget)
         self._answers: dict[str, Future[Sequence[PublishResult]]] = {}
         outbox.policies()
         self.planning.start()
@@ -131,7 +127,7 @@ class Planner:
     def step(self) -> bool:
         """Do what a relay does next; say whether that was to claim or to end something."""
         claims = self._choose()
-        if claims or self._endings:
+        if claims or self._decided:
             self._append(claims)
             return True
         killed = frozenset(self._killed)
@@ -161,7 +157,7 @@ class Planner:
         """
         self._answers.pop(held.claim.claim_id).set_result(results)
         for done, found in self._flight.completed():
-            self._end(*resolved_part(done, found))
+            self._end(*done.ended(found))
 
     def _choose(self) -> list[Held]:
         since, chosen = self._outbox.clock.now(), list[Held]()
@@ -178,36 +174,14 @@ class Planner:
         return chosen
 
     def _append(self, claims: Sequence[Held]) -> None:
-        logs = (*(log for log, _, _ in self._endings), *(held.log for held in claims))
-        for log in dict.fromkeys(log for log in logs if log is not None):
-            self._append_to(log, [held for held in claims if held.log is log])
+        for log in dict.fromkeys((*self._decided.lanes, *(held.log for held in claims))):
+            begun = [held for held in claims if held.log is log]
+            if self._decided.append(log, [held.claim for held in begun]):
+                self._begin(begun, log.sequence)
 
-    def _append_to(self, log: TransitionLog, claims: Sequence[Held]) -> None:
-        endings = []
-        for its, at, rows in self._endings:
-            live = rows if its is not log else log.without_void(rows, claimed=at)
-            if live.num_rows < rows.num_rows:
-                self.planning.forget()
-            if live.num_rows:
-                endings.append((its, at, live))
-        self._endings = endings
-        given = [rows for its, _, rows in endings if its is log]
-        given += [claim_rows(held.claim) for held in claims]
-        if not given:
-            return
-        try:
-            log.append(pa.concat_tables(given, promote_options="default"))
-        except SequenceTaken:
-            self.planning.forget()
-            news = log.news()
-            self._endings = [
-                (its, at, still_live(rows, news) if its is log else rows)
-                for its, at, rows in endings
-            ]
-            return
-        self._endings = [one for one in endings if one[0] is not log]
+    def _begin(self, claims: Sequence[Held], sequence: int) -> None:
         for held in claims:
-            held.sequence = log.sequence
+            held.sequence = sequence
             if held.kind is None:
                 self._end(held, results_without_sending(held.claim))
             else:
@@ -218,8 +192,7 @@ class Planner:
     def _end(self, held: Held, results: Sequence[EndOfClaim]) -> None:
         endings = self._outbox.decide(held.claim, results)
         rows = ending_rows(held.claim, endings, now=self._outbox.clock.now())
-        assert held.log is not None
-        self._endings.append((held.log, held.sequence, rows))
+        self._decided.add(held.log, rows, claimed=held.sequence)
         dead = endings.where(lambda ending: ending.to_state is State.DEAD)
         kinds = held.claim.deliveries["event_type"].take(pa.array(dead, pa.int64())).to_pylist()
         policies = self._outbox.policies_in_force

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import cast
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from delta_outbox.lifecycle.endings import EndOfClaim
 from delta_outbox.lifecycle.results import Delivered
 from delta_outbox.relay.claim.flight import Flight, Held
 from delta_outbox.relay.plan.window import Kind
+from delta_outbox.store.transition_log import TransitionLog
 from delta_outbox.testing.conformance.clock import ManualClock
 
 
@@ -42,7 +44,8 @@ class Field:
             claimed_at=self.clock.now(),
         )
         self.may_complete[name] = threading.Event()
-        held = Held(kind=Kind.FIRST_ATTEMPT, claim=claim, scopes=list(scopes))
+        log = cast("TransitionLog", None)  # nothing is appended
+        held = Held(kind=Kind.FIRST_ATTEMPT, claim=claim, log=log, scopes=list(scopes))
         self.flight.start(held)
         return held
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
 import pytest
@@ -24,9 +25,9 @@ from delta_outbox.publishers import (
     UnresolvedClaim,
 )
 from delta_outbox.relay.claim.flight import Held
-from delta_outbox.relay.claim.lost_results import resolve_results, resolved_part
 from delta_outbox.relay.plan.window import Kind
 from delta_outbox.relay.publish.producer_slots import ProducerSlots
+from delta_outbox.store.transition_log import TransitionLog
 from delta_outbox.store.unknown_results import LONGEST_PAUSE, Unanswered, UnknownResults, Unresolved
 from delta_outbox.testing.conformance.clock import ManualClock
 
@@ -223,7 +224,9 @@ def held_claim(*event_ids: str) -> Held:
     table = pa.Table.from_pylist(rows, DELIVERIES)
     policies = PolicySet.from_csv(POLICY)
     claim = make_claim(table, policies=policies, now=AT, claim_id="c")
-    return Held(kind=Kind.FIRST_ATTEMPT, claim=claim, scopes=[f"scope-{one}" for one in event_ids])
+    log = cast("TransitionLog", None)  # nothing is appended
+    scopes: list[str | None] = [f"scope-{one}" for one in event_ids]
+    return Held(kind=Kind.FIRST_ATTEMPT, claim=claim, log=log, scopes=scopes)
 
 
 def test_a_known_result_is_believed(unknown_results: UnknownResults):
@@ -234,9 +237,9 @@ def test_a_known_result_is_believed(unknown_results: UnknownResults):
     def wait() -> None:
         raise AssertionError
 
-    assert results == resolve_results(unknown_results, held.claim, results, wait_until_over=wait)
+    assert results == unknown_results.of_published(held.claim, results, wait_until_over=wait)
     assert [] == ASKED
-    assert (held, results) == resolved_part(held, results)
+    assert (held, results) == held.ended(results)
 
 
 def test_unknown_results_are_resolved_after_the_deadline(unknown_results: UnknownResults):
@@ -247,8 +250,8 @@ def test_unknown_results_are_resolved_after_the_deadline(unknown_results: Unknow
     KNOWN["c"] = {"a": THERE, "d": THERE}
     results: list[EndOfClaim] = [Crashed(), Unknown(error="?"), Delivered(), Unknown(error="?")]
     waited: list[int] = []
-    found = resolve_results(
-        unknown_results, held.claim, results, wait_until_over=lambda: waited.append(len(ASKED))
+    found = unknown_results.of_published(
+        held.claim, results, wait_until_over=lambda: waited.append(len(ASKED))
     )
     assert [THERE, Unknown(error="?"), Delivered(), THERE] == found
     assert [0] == waited
@@ -260,9 +263,9 @@ def test_what_cannot_be_resolved_stays_claimed(unknown_results: UnknownResults):
     AWAY[0] = True
     held = held_claim("a", "b", "c")
     results: list[EndOfClaim] = [Crashed(), Delivered(), Crashed()]
-    outcomes = resolve_results(unknown_results, held.claim, results, wait_until_over=lambda: None)
+    outcomes = unknown_results.of_published(held.claim, results, wait_until_over=lambda: None)
     assert [Unresolved(), Delivered(), Unresolved()] == outcomes
-    part, ends = resolved_part(held, outcomes)
+    part, ends = held.ended(outcomes)
     assert [Delivered()] == ends
     assert ["b"] == part.claim.deliveries["event_id"].to_pylist()
     assert (1, ["scope-b"]) == (len(part.claim.policies), part.scopes)

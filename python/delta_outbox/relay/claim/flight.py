@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass, field, replace
+from itertools import compress
+from typing import Final, cast
+
+import numpy as np
+import pyarrow as pa
 
 from delta_outbox.core.arrow import shared_texts
 from delta_outbox.core.clock import Clock
 from delta_outbox.lifecycle.claims import Claim
+from delta_outbox.lifecycle.endings import EndOfClaim
 from delta_outbox.lifecycle.order_scopes import scopes_of
 from delta_outbox.lifecycle.policy import PolicySet
+from delta_outbox.lifecycle.results_by_column import Results
 from delta_outbox.relay.plan.window import Kind
 from delta_outbox.store.transition_log import TransitionLog
-from delta_outbox.store.unknown_results import PublishResult
+from delta_outbox.store.unknown_results import PublishResult, Unresolved
 
 Publish = Callable[["Held"], Sequence[PublishResult]]
 
@@ -41,7 +47,7 @@ class Held:
 
     kind: Kind | None
     claim: Claim
-    log: TransitionLog | None = None
+    log: TransitionLog
     scopes: list[str | None]
     until: float = float("-inf")
     sequence: int = 0
@@ -63,6 +69,23 @@ class Held:
         if policies.version == self.claim.policy_version:
             return self.scopes
         return shared_texts(scopes_of(self.claim.deliveries, policies))
+
+    def ended(self, results: Sequence[PublishResult]) -> tuple[Held, Sequence[EndOfClaim]]:
+        """Return the part that ends, and how each of its deliveries does; what cannot be resolved
+        stays claimed.
+
+        Args:
+            results: one per delivery, in the claim's order.
+        """
+        found: Results[PublishResult] = Results.of(results)
+        stays = [place for place, one in found.others.items() if isinstance(one, Unresolved)]
+        ends = cast("Results[EndOfClaim]", found.without(stays) if stays else found)
+        if not stays:
+            return self, ends
+        kept = np.ones(len(found), dtype=np.bool_)
+        kept[stays] = False
+        scopes = list(compress(self.scopes, kept.tolist()))
+        return replace(self, claim=self.claim.part(pa.array(kept)), scopes=scopes), ends
 
 
 @dataclass(frozen=True, kw_only=True)

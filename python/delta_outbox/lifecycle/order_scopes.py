@@ -57,17 +57,16 @@ def scopes_of(deliveries: pa.Table, policies: PolicySet) -> pa.StringArray:
     return scopes.combine_chunks() if isinstance(scopes, pa.ChunkedArray) else scopes
 
 
-def goes_to(deliveries: pa.Table, policies: PolicySet) -> pa.StringArray:
+def goes_to(deliveries: pa.Table, kinds: ClaimPolicies) -> pa.StringArray:
     """Return the destinations of each delivery, joined by `|` where its event was never claimed.
 
     A delivery keeps the destination of its first claim. But a task goes where its workflow says:
     its third party may have another name by now.
 
     Args:
-        deliveries: columns event_type and destination, empty before the first claim.
-        policies: the delivery policies in force.
+        deliveries: column destination, empty before the first claim.
+        kinds: the policy of each.
     """
-    kinds = ClaimPolicies.by_type(deliveries["event_type"], policies)
     by_policy = kinds.column(lambda policy: "|".join(policy.destinations), pa.string())
     claimed_for = deliveries["destination"]
     of_tasks = kinds.column(_is_for_tasks, pa.bool_())

@@ -111,9 +111,7 @@ class Relay:
         self._change = LaneChange(outbox)
         self._summary = Summary()
         self._taken = False
-        self._publishing_pause = PublishingPause(
-            lambda: self._destinations.publishing, outbox.clock
-        )
+        self._publishing_pause = PublishingPause(self._destinations.publishing, outbox.clock)
 
     def run(
         self,
@@ -146,7 +144,8 @@ class Relay:
             self._flight.beside(self._destinations.workers.start)
         try:
             self._destinations.prepare()
-            self._planning.start()
+            once = mode is Mode.ONCE
+            self._planning.start(ahead=1 if once else BATCHES_PER_PLAN, shares_lanes=not once)
             self._heart.beat("started")
         except BaseException:
             self._flight.close()
@@ -202,7 +201,7 @@ class Relay:
             is_paused = self._publishing_pause.lasts()
             may_claim = not (done or self._is_ending or is_paused)
             if self._decided and may_claim:
-                self._planning.plan_new_events(alive=self._alive(), ahead=_ahead(mode))
+                self._planning.plan_new_events(alive=self._alive())
             claims = self._choose(once=mode is Mode.ONCE) if may_claim else []
             if claims or self._decided:
                 self._append(claims)
@@ -295,9 +294,7 @@ class Relay:
         while True:
             self._planning.poll(
                 alive=self._alive(),
-                ahead=_ahead(mode),
                 takes_over=mode is Mode.ONCE or self._summary.claimed > 0,
-                shares_lanes=mode is not Mode.ONCE,
                 is_idle=is_idle,
             )
             # With another destination more may be listed, and be for others again.
@@ -444,7 +441,3 @@ class Relay:
 
 def _may_hold(ending: Ending) -> bool:
     return ending.to_state is State.DEAD and ending.reason is not Reason.OPERATOR
-
-
-def _ahead(mode: Mode) -> int:
-    return 1 if mode is Mode.ONCE else BATCHES_PER_PLAN

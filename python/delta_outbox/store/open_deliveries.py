@@ -182,7 +182,8 @@ class OpenDeliveries:
             unavailable="|".join(sorted(per_destination.unavailable)),
             each=per_destination.each,
         )
-        each = pc.value_counts(goes_to(rows, self._policies())).field("counts")
+        kinds = ClaimPolicies.by_type(rows["event_type"], self._policies())
+        each = pc.value_counts(goes_to(rows, kinds)).field("counts")
         return Eligible(rows=rows, is_all=(pc.max(each).as_py() or 0) < per_destination.each)
 
     def first(

@@ -129,7 +129,7 @@ def planning_of(outbox: Outbox) -> Planning:
 
 def poll(planning: Planning) -> None:
     """Poll as a relay does."""
-    planning.poll(alive=set(), ahead=10, takes_over=True)
+    planning.poll(alive=set(), takes_over=True)
 
 
 def test_an_answer_in_time_wins_over_the_end_of_its_item(store: Store) -> None:

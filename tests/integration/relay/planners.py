@@ -28,7 +28,7 @@ from delta_outbox.relay.claim.chooser import Chooser
 from delta_outbox.relay.claim.decided import Decided
 from delta_outbox.relay.claim.flight import Flight, Held
 from delta_outbox.relay.destinations.isolation import Isolation
-from delta_outbox.relay.plan.planning import BATCHES_PER_PLAN, Planning
+from delta_outbox.relay.plan.planning import Planning
 from delta_outbox.store.heartbeat import Heartbeat
 from delta_outbox.store.unknown_results import PublishResult
 
@@ -134,7 +134,6 @@ class Planner:
         self._outbox.policies()
         self.planning.poll(
             alive={held.claim.claim_id for held in self._flight.held()},
-            ahead=BATCHES_PER_PLAN,
             takes_over=True,
         )
         self._known_killed = killed

@@ -373,13 +373,13 @@ def test_files_say_what_the_feed_says(store: Store, tmp_path: Path) -> None:
     found = Arrivals(outbox).read(after=before, to=to, limit=100)
     assert found is not None
     assert to == found.to
-    assert set(LOCATED.names) == set(found.deliveries.column_names)
+    assert set(LOCATED.names) == set(found.rows.column_names)
     text = store.statements.fill(
         "arrivals", source=changes(store.tables.events, after=before, to=to)
     )
     feed = outbox.spark.sql(f"select {COLUMNS} from ({text})").toArrow().cast(DELIVERIES)
     assert 6 == feed.num_rows
-    assert in_order(feed) == in_order(found.deliveries.select(DELIVERIES.names)).combine_chunks()
+    assert in_order(feed) == in_order(found.rows.select(DELIVERIES.names)).combine_chunks()
     later_ones = [f"file-{n:03}" for n in (1, 3)]
     outbox.kill(event_ids=later_ones, reason="far", actor="test", dry_run=False)
     Relay(outbox).run(Mode.DRAIN, max_wait=0)

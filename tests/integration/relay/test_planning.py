@@ -280,7 +280,7 @@ def test_a_lease_that_runs_out_while_it_is_listed_is_asked_for_again(
     )
     opened = listing.open(outbox.projection.latest_versions())
     play.time.sleep(LEASE)
-    listed = listing.list_open(opened, ahead=10, in_flight=set(), leaves_untried=True)
+    listed = listing.list_open(opened, room=10, in_flight=set(), leaves_untried=True)
     assert listed.left_out.again_at < math.inf
     assert {"PUBLISHED": 1} == play.drain(other)
 

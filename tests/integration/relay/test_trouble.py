@@ -202,12 +202,12 @@ def test_idle_relays_do_not_wait_for_each_other(store: Store, tmp_path: Path) ->
     assert [[], [stores[0].worker_id]] == [heart.earlier() for heart in hearts]
     stores[0].append(events("idle", 1)).raise_if_rejected()
     second = Planning(stores[1], hearts[1], batch_size=1, isolation=Isolation(stores[1]))
-    second.poll(alive=set(), ahead=1, takes_over=False)
+    second.poll(alive=set(), takes_over=False)
     left = second.window
     assert STANDBY_SECONDS == second.pause()
     hearts[0].beat("stopped")
     assert [] == hearts[1].earlier()
-    second.poll(alive=set(), ahead=1, takes_over=False)
+    second.poll(alive=set(), takes_over=False)
     assert (True, False) == (left is None, second.window is None)
     hearts[1].beat("stopped")
     assert 1 == Relay(stores[1]).run(Mode.DRAIN).published
@@ -268,7 +268,7 @@ def test_new_events_come_before_the_lanes_of_others(
         """Return what may be claimed, all of it, and how many read views were made for it."""
         watched.clock.sleep(STANDBY_SECONDS + 1)
         before = len(read_views)
-        planning.poll(alive=set(), ahead=1, takes_over=False)
+        planning.poll(alive=set(), takes_over=False)
         window = planning.window
         rows = window.take(Kind.FIRST_ATTEMPT, 99) if window else pa.table({"event_id": []})
         return {*rows["event_id"].to_pylist()}, len(read_views) - before
@@ -311,7 +311,7 @@ def test_what_is_due_much_later_is_listed_again(
     planning = Planning(outbox, heart, batch_size=1, isolation=Isolation(outbox))
 
     def polled() -> list[str]:
-        planning.poll(alive=set(), ahead=10, takes_over=True)
+        planning.poll(alive=set(), takes_over=True)
         window = planning.window
         rows = window.take(Kind.FIRST_ATTEMPT, 9) if window else pa.table({"event_id": []})
         return [*rows["event_id"].to_pylist()]
@@ -346,15 +346,15 @@ def test_standing_by_costs_nothing_while_the_owner_works(store: Store, tmp_path:
     hearts[1].beat("started")
     owner.append(events("by", 2)).raise_if_rejected()
     standby = Planning(other, hearts[1], batch_size=1, isolation=Isolation(other))
-    standby.poll(alive=set(), ahead=1, takes_over=False)
+    standby.poll(alive=set(), takes_over=False)
     assert owner.claim(1) is not None
     jobs = other.spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs
     before = jobs()
     for _ in range(3):
-        standby.poll(alive=set(), ahead=1, takes_over=False)
+        standby.poll(alive=set(), takes_over=False)
     assert (0, None) == (jobs() - before, standby.window)
     clock.sleep(other.policies().shortest_lease)
-    standby.poll(alive=set(), ahead=1, takes_over=False)
+    standby.poll(alive=set(), takes_over=False)
     assert standby.window is not None
     for heart in hearts:
         heart.beat("stopped")

@@ -414,7 +414,7 @@ def test_a_relay_with_few_lanes_waits_while_others_are_busy(
     planning = Planning(few, ours, batch_size=1, isolation=Isolation(few))
 
     def polled() -> list[str]:
-        planning.poll(alive=set(), ahead=10, takes_over=False)
+        planning.poll(alive=set(), takes_over=False)
         window = planning.window
         return [] if window is None else window.left()["event_id"].to_pylist()
 

@@ -326,7 +326,7 @@ def test_a_plan_knows_what_its_position_has_passed(
     monkeypatch.setattr(one, "apply_commands", apply)
     heart = Heartbeat(one.spark, one.tables, relay_id=one.worker_id, clock=one.clock)
     planning = Planning(one, heart, batch_size=4, isolation=Isolation(one))
-    planning.poll(alive=set(), ahead=1, takes_over=True)
+    planning.poll(alive=set(), takes_over=True)
     (claim,) = claims
     window = planning.window
     planned = window.take(Kind.FIRST_ATTEMPT, 4)["event_id"].to_pylist() if window else []

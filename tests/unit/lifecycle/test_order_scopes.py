@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_outbox.lifecycle import order_scopes
+from delta_outbox.lifecycle.claim_policies import ClaimPolicies
 from delta_outbox.lifecycle.order_scopes import scope_of
 from delta_outbox.lifecycle.policy import DeliveryPolicy, PolicySet
 
@@ -73,5 +74,6 @@ def test_a_task_goes_where_its_workflow_says() -> None:
             "destination": ["", "bank", "", "a"],
         }
     )
-    found = order_scopes.goes_to(deliveries, replace(rows, tasks=(task,)))
+    kinds = ClaimPolicies.by_type(deliveries["event_type"], replace(rows, tasks=(task,)))
+    found = order_scopes.goes_to(deliveries, kinds)
     assert ["new_bank", "new_bank", "b", "a"] == found.to_pylist()

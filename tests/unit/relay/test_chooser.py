@@ -494,7 +494,7 @@ def test_one_destination_without_limits_is_not_isolated(fields: list[Field]) -> 
     fields.append(field := Field())
     field.isolation._limits.pop("b")
     assert not field.isolation.is_isolated
-    assert field.isolation.per_destination(batch_size=8, ahead=10) is None
+    assert field.isolation.per_destination(batch_size=8, room=80) is None
     field.isolation.load()
     assert not field.isolation._is_loaded
 

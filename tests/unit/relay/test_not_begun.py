@@ -83,7 +83,7 @@ def test_what_never_begins_is_tried_ever_more_seldom(tmp_path: Path) -> None:
     doubles up to a minute; once one was begun, nothing is left of it.
     """
     one, clock = publishing(tmp_path), ManualClock()
-    pause = PublishingPause(lambda: one, clock)
+    pause = PublishingPause(one, clock)
     assert (False, 0.0) == (pause.lasts(), pause.seconds)
     pauses = []
     for _ in range(8):
@@ -106,7 +106,7 @@ def test_what_never_begins_is_tried_ever_more_seldom(tmp_path: Path) -> None:
 def test_without_room_nothing_is_tried(tmp_path: Path) -> None:
     """However long ago the last claim was tried: while there is no room there is no other."""
     one, clock = publishing(tmp_path / "gone"), ManualClock()
-    pause = PublishingPause(lambda: one, clock)
+    pause = PublishingPause(one, clock)
     one.obstacle, one.not_begun = "no room", 1
     assert pause.lasts()
     clock.sleep(1000.0)

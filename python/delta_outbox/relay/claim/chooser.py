@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow.compute as pc
@@ -27,6 +27,34 @@ if TYPE_CHECKING:
     from delta_outbox.store.store import Store
 
 IDLE_SECONDS: Final = 2.0  # of a flight, before it is asked what others could do meanwhile
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Turn:
+    """What is known when the next claim for some destinations is cut.
+
+    Args:
+        window: what is eligible.
+        to: the destinations, joined by `|`.
+        chosen: claims that are to be made already.
+        held: those, and what is in flight.
+        blocked: their order scopes.
+        left: how many deliveries of each kind are eligible for the destinations.
+        once: make one batch, over all destinations.
+    """
+
+    window: Window
+    to: str
+    chosen: Sequence[Held]
+    held: Sequence[Held]
+    blocked: Set[str | None]
+    left: Mapping[Kind, int]
+    once: bool
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Return the destinations one by one."""
+        return self.to.split("|")
 
 
 class Chooser:
@@ -129,86 +157,75 @@ class Chooser:
         if not self._slots(to, held):
             return []
         blocked = self._scopes(held)
-        left = window.counts(to=to, blocked=blocked)
+        turn = _Turn(
+            window=window,
+            to=to,
+            chosen=chosen,
+            held=held,
+            blocked=blocked,
+            left=window.counts(to=to, blocked=blocked),
+            once=once,
+        )
         # Take turns: where there is room for one kind only, none is to wait for ever.
         kinds = (Kind.RETRY, Kind.FIRST_ATTEMPT)
         for kind in kinds[::-1] if self._last.get(to) is Kind.RETRY else kinds:
-            if left[kind]:
-                found = self._of_kind(window, kind, to, held, chosen, blocked, left, once=once)
+            if turn.left[kind]:
+                found = self._of_kind(turn, kind)
                 if found:
                     self._last[to] = kind
                     return found
         return []
 
-    def _of_kind(
-        self,
-        window: Window,
-        kind: Kind,
-        to: str,
-        held: Sequence[Held],
-        chosen: Sequence[Held],
-        blocked: Set[str | None],
-        left: Mapping[Kind, int],
-        *,
-        once: bool,
-    ) -> list[Held]:
-        names = to.split("|")
-        room = self._room(names, held, chosen, once=once)
-        if kind is Kind.RETRY and left[Kind.FIRST_ATTEMPT] and self._limit is not None and not once:
+    def _of_kind(self, turn: _Turn, kind: Kind) -> list[Held]:
+        to, names, held = turn.to, turn.names, turn.held
+        room = self._room(turn)
+        is_shared = kind is Kind.RETRY and turn.left[Kind.FIRST_ATTEMPT]
+        if is_shared and self._limit is not None and not turn.once:
             room = (room + 1) // 2  # of a limit, a half is for the others
         are_free = all(map(self._isolation.is_free, names))
         if len(names) > 1 and not are_free:
-            paced = self._isolation.pace.room(to, room)
-            return self._parts(window, kind, to, paced, held, blocked)
+            return self._parts(turn, kind, self._isolation.pace.room(to, room))
         if len(names) == 1:
             room = self._isolation.room(to, room)
         is_task = to in self._runner.third_parties
         # What its limits let pass, and whether it is well, is known after the append.
-        waits = (is_task or not are_free) and any(one.to == to and one.kind for one in chosen)
+        waits = (is_task or not are_free) and any(one.to == to and one.kind for one in turn.chosen)
         if is_task:
             slots = 0 if waits else self._slots(to, held, kind)
-            return self._tasks_of(window, kind, to, min(room, slots))
+            return self._tasks_of(turn, kind, min(room, slots))
         tasks = self._tasks(names, held)
         if waits or not (room and tasks and self._slots(to, held, kind)):
             return []
         # Keys and tasks are shared with the claims that may yet start beside this one.
-        slots = 1 if once or room < self._batch_size else self._slots(to, held)
-        batch = window.take(
+        slots = 1 if turn.once or room < self._batch_size else self._slots(to, held)
+        batch = turn.window.take(
             kind,
             self._isolation.pace.room(to, room),
-            blocked=blocked,
+            blocked=turn.blocked,
             to=to,
             allowed=self._isolation.allowed(to) if len(names) == 1 else None,
             share=slots,
         )
         if not batch.num_rows:
             return []
-        if not self._isolation.is_isolated and batch.num_rows == sum(left.values()):
+        if not self._isolation.is_isolated and batch.num_rows == sum(turn.left.values()):
             slots = 1  # nothing is left to start, and what comes later waits for no task
         claim = self._outbox.new_claim(batch)
         return [self.held(kind, claim, to=to, tasks=-(-tasks // slots))]
 
-    def _parts(
-        self,
-        window: Window,
-        kind: Kind,
-        to: str,
-        room: int,
-        held: Sequence[Held],
-        blocked: Set[str | None],
-    ) -> list[Held]:
+    def _parts(self, turn: _Turn, kind: Kind, room: int) -> list[Held]:
         """Take events for several destinations in a claim for each; of a key one only, for its
         order holds over all of them.
         """
         well = {}
-        for name in filter(self._isolation.is_free, to.split("|")):
-            well[name] = self._tasks([name], held)
-            if not (well[name] and self._slots(name, held, kind)):
+        for name in filter(self._isolation.is_free, turn.names):
+            well[name] = self._tasks([name], turn.held)
+            if not (well[name] and self._slots(name, turn.held, kind)):
                 return []
-        is_there = any(self._isolation.room(name, 1) for name in to.split("|"))
+        is_there = any(self._isolation.room(name, 1) for name in turn.names)
         if not (room and is_there):
             return []
-        batch = window.take(kind, room, blocked=blocked, to=to, one_per_scope=True)
+        batch = turn.window.take(kind, room, blocked=turn.blocked, to=turn.to, one_per_scope=True)
         if not batch.num_rows:
             return []
         whole = self._outbox.new_claim(batch)
@@ -220,18 +237,20 @@ class Chooser:
                 tasks=well.get(name, 0),
                 is_released=name not in well,
             )
-            for name in to.split("|")
+            for name in turn.names
         ]
 
-    def _tasks_of(self, window: Window, kind: Kind, to: str, room: int) -> list[Held]:
+    def _tasks_of(self, turn: _Turn, kind: Kind, room: int) -> list[Held]:
         """Take tasks of a third party in a claim for each: none waits for the end of another."""
-        batch = window.take(kind, room, to=to, allowed=self._runner.allowed) if room else None
-        if batch is None or not batch.num_rows:
+        if not room:
+            return []
+        batch = turn.window.take(kind, room, to=turn.to, allowed=self._runner.allowed)
+        if not batch.num_rows:
             return []
         claims: Sequence[Claim] = self._outbox.new_claim(batch).singles()
-        if to == TO_DO:
+        if turn.to == TO_DO:
             claims = self._runner.handed_over(claims)
-        return [self.held(kind, one, to=to) for one in claims]
+        return [self.held(kind, one, to=turn.to) for one in claims]
 
     def _slots(self, to: str, held: Sequence[Held], kind: Kind | None = None) -> int:
         """Return how many claims more may be in flight. One slot is never for retries, so that
@@ -245,15 +264,13 @@ class Chooser:
             free = min(free, max(1, claims - 1) - kinds.count(Kind.RETRY))
         return max(0, free)
 
-    def _room(
-        self, names: Sequence[str], held: Sequence[Held], chosen: Sequence[Held], *, once: bool
-    ) -> int:
-        if once:
-            return max(0, self._batch_size - sum(len(one.claim) for one in chosen))
+    def _room(self, turn: _Turn) -> int:
+        if turn.once:
+            return max(0, self._batch_size - sum(len(one.claim) for one in turn.chosen))
         if self._limit is None:
             return self._batch_size
-        same = [one for one in held if set(one.to.split("|")) & set(names)]
-        left = self._limit - sum(len(one.claim) for one in held)
+        same = [one for one in turn.held if set(one.to.split("|")) & set(turn.names)]
+        left = self._limit - sum(len(one.claim) for one in turn.held)
         share = self._isolation.share(self._limit) - sum(len(one.claim) for one in same)
         return max(0, min(self._batch_size, left, share))
 

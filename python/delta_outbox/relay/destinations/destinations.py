@@ -44,19 +44,20 @@ class Destinations:
         self._outbox = outbox
         self._isolation = isolation
         self._forget_plan = forget_plan
-        self._parallelism = outbox.settings.relay.parallelism or os.cpu_count() or 1
-        self._folder = outbox.home.scratch if outbox.home else None
-        self._slots = ProducerSlots(outbox.worker_id)
-        self.workers = Workers(outbox.spark, parallelism=self._parallelism, folder=self._folder)
-        self._destinations: Mapping[str, tuple[str, Mapping[str, object]]] = {}
-        self._payload_formats: Mapping[str, CloudEventFormat] = {}
-        self._publishing: Publishing | None = None
-
-    @property
-    def publishing(self) -> Publishing:
-        """Return what publishes to them; `prepare` comes first."""
-        assert self._publishing is not None
-        return self._publishing
+        self._is_prepared = False
+        parallelism = outbox.settings.relay.parallelism or os.cpu_count() or 1
+        folder = outbox.home.scratch if outbox.home else None
+        self.workers = Workers(outbox.spark, parallelism=parallelism, folder=folder)
+        self.publishing = Publishing(
+            outbox.spark,
+            outbox.tables,
+            outbox.statements,
+            parallelism=parallelism,
+            tracing=outbox.settings.relay.tracing,
+            slots=ProducerSlots(outbox.worker_id),
+            workers=self.workers,
+            folder=folder,
+        )
 
     def prepare(self) -> None:
         """Read the policies, and check the destinations that they name for the first time.
@@ -65,10 +66,11 @@ class Destinations:
             PublisherUnavailable: a destination does not answer.
             UnknownDestination: a policy names a destination that the settings do not have.
         """
-        if self._publishing is None:
-            self._outbox.watch_policies(self._prepare_for)
-        else:
+        if self._is_prepared:
             self._outbox.policies()
+        else:
+            self._outbox.watch_policies(self._prepare_for)
+            self._is_prepared = True
 
     def prepare_former(self, claimed_for: Set[str]) -> bool:
         """Check destinations that open deliveries have and the policies no longer name; say whether
@@ -78,7 +80,7 @@ class Destinations:
             claimed_for: the destinations of what was claimed before.
         """
         described = self._outbox.settings.publishers
-        former = (claimed_for - self._destinations.keys()) & described.keys()
+        former = (claimed_for - self.publishing.destinations.keys()) & described.keys()
         if former:
             payload_formats = {name: payload_format_of(name, described[name]) for name in former}
             self._take(
@@ -108,7 +110,7 @@ class Destinations:
         """Check the destinations of policies before they are put into force."""
         settings = self._outbox.settings
         payload_formats = prepare_payload_formats(policies, settings)
-        if not policies.destinations <= set(self._destinations):
+        if not policies.destinations <= self.publishing.destinations.keys():
             if settings.relay.tracing:
                 check_tracing()
             self._take(policies.destinations, payload_formats)
@@ -116,27 +118,15 @@ class Destinations:
 
     def _take(self, names: Iterable[str], payload_formats: Mapping[str, CloudEventFormat]) -> None:
         """Check destinations, and publish to them as well from now on."""
-        outbox = self._outbox
         prepared = prepare_destinations(
-            names, outbox.settings, home=outbox.folder, tolerates=self._isolation.tolerates
+            names,
+            self._outbox.settings,
+            home=self._outbox.folder,
+            tolerates=self._isolation.tolerates,
         )
         self._isolation.know(prepared)
         self._isolation.load()
-        # Those of former policies stay: a delivery keeps the destination of its first claim.
-        self._destinations = {**self._destinations, **prepared}
-        self._payload_formats = {**self._payload_formats, **payload_formats}
-        self._publishing = Publishing(
-            outbox.spark,
-            outbox.tables,
-            outbox.statements,
-            destinations=self._destinations,
-            payload_formats=self._payload_formats,
-            parallelism=self._parallelism,
-            tracing=outbox.settings.relay.tracing,
-            slots=self._slots,
-            workers=self.workers,
-            folder=self._folder,
-        )
+        self.publishing.add(prepared, payload_formats)
 
 
 def prepare_destinations(

@@ -142,17 +142,17 @@ class Isolation:
         }
         return (self._paused & self._limits.keys()) | is_open
 
-    def per_destination(self, *, batch_size: int, ahead: int) -> PerDestination | None:
+    def per_destination(self, *, batch_size: int, room: int) -> PerDestination | None:
         """Return how to ask for what is eligible; None if destinations need not be isolated.
 
         Args:
             batch_size: deliveries per claim.
-            ahead: batches to plan, of all destinations together.
+            room: deliveries to plan, of all destinations together.
         """
         unavailable = self.unavailable()
         if not (self.is_isolated or unavailable):
             return None
-        share = -(-batch_size * ahead // max(1, len(self._limits)))
+        share = -(-room // max(1, len(self._limits)))
         return PerDestination(unavailable=unavailable, each=max(batch_size, share))
 
     def is_free(self, destination: str) -> bool:

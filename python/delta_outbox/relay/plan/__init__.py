@@ -1,12 +1,10 @@
 """What may be claimed next: a window of open deliveries, listed once and then followed.
 
-- arrivals: events that came since the last poll, where nothing open can block them
-- backlog: how far into a backlog something has been tried
+- arrivals: new events, and how far into a backlog something has been tried
 - freshness: the views are kept fresh while a relay runs
-- lane_share: which lanes a relay takes, where there are several
+- lane_share: which lanes a relay takes, where there are several, and what is open on the others
 - left_out: what the window leaves out because it has to wait
 - listing: lists what is open, from a read view
-- other_lanes: what is open on the lanes of others
 - planning: the planner: when to poll, whether to follow or to list
 - standby: whether a relay leaves the only lane to another one
 - timing: when a relay polls again

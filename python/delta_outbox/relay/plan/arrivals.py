@@ -1,9 +1,13 @@
-"""Reads the events that came since the last poll, where nothing open can block them."""
+"""Reads new events from the event log, commit by commit: those that came since the last poll, where
+nothing open can block them. Behind what has been tried of a backlog all is as it came, and is read
+like what is new.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import timedelta
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,22 +16,11 @@ from delta_outbox.core.arrow import days_of
 from delta_outbox.core.errors import ChangeFeedGone
 from delta_outbox.core.horizon import day_ranges, first_day
 from delta_outbox.delta.files.event_files import LOCATED, OF_EVENTS, first_states, may_be_rebased
-from delta_outbox.delta.log_reader import LogReader
+from delta_outbox.delta.log_reader import Added, LogReader
 from delta_outbox.producer.id_index import IdIndex
 from delta_outbox.store.store import Store
 
-
-@dataclass(frozen=True, kw_only=True)
-class Arrived:
-    """New events.
-
-    Args:
-        deliveries: columns of `event_files.LOCATED`, in no order.
-        to: up to which version of the event log.
-    """
-
-    deliveries: pa.Table
-    to: int
+MOST_COMMITS: Final = 10_000  # whose events are counted; a second, if by their files
 
 
 class Arrivals:
@@ -43,7 +36,7 @@ class Arrivals:
         self._reader = LogReader(outbox.spark)
         self._id_index = IdIndex(outbox.spark, outbox.tables.events)
 
-    def read(self, *, after: int, to: int, limit: int) -> Arrived | None:
+    def read(self, *, after: int, to: int, limit: int) -> Added | None:
         """Return what came between two versions of the event log, if each of it is a new event.
 
         Args:
@@ -52,7 +45,7 @@ class Arrivals:
             limit: deliveries; what has more is read in parts, commit by commit.
 
         Returns:
-            None if that has to be asked of everything.
+            Columns of `event_files.LOCATED`; None if that has to be asked of everything.
         """
         try:
             added = self._reader.added(
@@ -63,9 +56,9 @@ class Arrivals:
         if added is None:
             return None
         if not added.rows.num_rows:
-            return Arrived(deliveries=LOCATED.empty_table(), to=added.to)
+            return Added(rows=LOCATED.empty_table(), to=added.to)
         table = first_states(added.rows)
-        found = Arrived(deliveries=table, to=added.to)
+        found = Added(rows=table, to=added.to)
         if may_be_rebased(table["created_at"]):
             return None
         horizon = int(self._outbox.statements.texts["identity_horizon_days"])
@@ -83,11 +76,37 @@ class Arrivals:
             self._id_index.add_asked(version=found.to)
         return found
 
-    def with_locations(self, deliveries: pa.Table) -> pa.Table:
-        """Return deliveries with where their events lie, as far as the files of their commits tell:
-        then their workers can read them, and nothing of them passes Spark.
 
-        Args:
-            deliveries: columns of `claims.DELIVERIES`, in any order, which is kept.
-        """
-        return self._reader.located(self._events, deliveries)
+def last_tried(outbox: Store, counts: pa.Table, *, to: int) -> int | None:
+    """Return the last version of the event log of which something has been tried; nothing has
+    happened to any event that came later. None if the log no longer tells how many events each
+    commit has.
+
+    Args:
+        outbox: the store.
+        counts: what `OpenDeliveries.by_commit` says of all that is open.
+        to: version of the event log that this shows.
+    """
+    before = counts["arrival"][0].as_py() - 1
+    if to - before > MOST_COMMITS:
+        return None
+    try:
+        added = LogReader(outbox.spark).counts(outbox.tables.events, after=before, to=to)
+    except ChangeFeedGone:
+        return None
+    return last_touched(counts, added, before=before)
+
+
+def last_touched(counts: pa.Table, added: Mapping[int, int], *, before: int) -> int:
+    """Return the last commit of which something has happened to an event, or `before`.
+
+    Args:
+        counts: what `OpenDeliveries.by_commit` says.
+        added: how many events each commit has, of those that hold something open and between.
+        before: the commit before the first of them.
+    """
+    untouched = dict(
+        zip(counts["arrival"].to_pylist(), counts["untouched"].to_pylist(), strict=True)
+    )
+    touched = (version for version, count in added.items() if untouched.get(version, 0) != count)
+    return max(touched, default=before)

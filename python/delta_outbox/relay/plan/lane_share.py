@@ -1,4 +1,5 @@
-"""Chooses the lanes of a relay, where there are several: those that no other relay owns.
+"""Chooses the lanes of a relay, where there are several: those that no other relay owns; and tells
+what is open on those of others.
 
 Advice, as all ownership is: where two relays take the same lane for theirs, one of them loses its
 appends, and time.
@@ -7,9 +8,15 @@ appends, and time.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from delta_outbox.core.literals import instant_literal
+from delta_outbox.lifecycle.claims import OPEN_ITEM
+from delta_outbox.relay.plan.standby import STANDBY_SECONDS
+from delta_outbox.relay.plan.timing import Timing
 from delta_outbox.store.heartbeat import Heartbeat
+from delta_outbox.store.open_deliveries import Overview
 from delta_outbox.store.store import Store
 
 if TYPE_CHECKING:
@@ -141,3 +148,156 @@ class LaneShare:
     @property
     def _lane(self) -> str:
         return self._outbox.statements.fill("lane", lanes=self._outbox.logs.epoch.lanes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Seen:
+    """What was seen of them.
+
+    Args:
+        versions: of the logs of events and of commands.
+        open: deliveries, waiting or claimed.
+        due: those that may be claimed now, and claims, which may be left to us; items that are over
+            count as one.
+        next_due: when the next one is, or an item is over, in monotonic seconds.
+        until: monotonic seconds; before that another poll would probably show the same.
+    """
+
+    versions: tuple[int, int]
+    open: int
+    due: int
+    next_due: float
+    until: float
+
+
+class OtherLanes:
+    """What one relay, with nothing to do on its own lanes, has seen of the others.
+
+    Args:
+        outbox: the store.
+        share: which lanes are its own.
+        timing: of its polls; told when something here may become eligible.
+    """
+
+    def __init__(self, outbox: Store, share: LaneShare, timing: Timing) -> None:
+        self._outbox = outbox
+        self._clock = outbox.clock
+        self._share = share
+        self._timing = timing
+        self._seen: _Seen | None = None
+        self._go_on_at = 0.0  # monotonic seconds
+
+    def forget(self) -> None:
+        """Know nothing any more: the lanes are others, or have not been looked at for long."""
+        self._seen = None
+
+    @property
+    def open(self) -> int | None:
+        """Return how many deliveries they have, None if that is not known."""
+        if self._share.has_all:
+            return 0
+        return None if self._seen is None else self._seen.open
+
+    def found_work(self) -> None:
+        """Note that something was to be done on our own lanes."""
+        self._go_on_at = 0.0
+
+    def to_go_on(self, read_view: DataFrame, *, own: Overview) -> frozenset[int]:
+        """Return the lanes of nobody on which something is due; none for a while after we have gone
+        on to some in vain. A claim that its relay has left counts as due to whoever has nothing
+        open on its own lanes; else it waits there for the end of another.
+
+        Args:
+            read_view: what is open on all lanes.
+            own: what is open on our own.
+        """
+        now = self._clock.monotonic()
+        if self._share.has_all or now < self._go_on_at or not (self._seen and self._seen.due):
+            return frozenset()
+        at = instant_literal(self._clock.now())
+        condition = f"state = 'PENDING' and coalesce(available_at <= {at}, true)"
+        condition += f" or {OPEN_ITEM} and lease_expires_at <= {at}"
+        if not own.open:
+            condition += f" or state = 'CLAIMED' and not {OPEN_ITEM}"
+        lanes = self._share.unowned(read_view, condition=condition)
+        if lanes:
+            self._go_on_at = now + STANDBY_SECONDS
+        return lanes
+
+    def seconds_to_wait(self) -> float:
+        """Return the seconds until something may become eligible, as far as is known."""
+        if self._share.has_all:
+            return float("inf")
+        if self._seen is None or self._seen.due:  # somebody else takes it, or leaves it to us
+            return 0.0
+        return self._seen.next_due - self._clock.monotonic()
+
+    def seconds_quiet(self) -> float:
+        """Return the seconds until another poll may be of use."""
+        return 0.0 if self._seen is None else self._seen.until - self._clock.monotonic()
+
+    def are_left_alone(self, latest: Mapping[str, int]) -> bool:
+        """Say whether there are none, or a poll would show nothing that is of use.
+
+        Args:
+            latest: version of each log.
+        """
+        if self._share.has_all:
+            return True
+        is_empty = self.open == 0 and self._shows(latest)
+        return is_empty or self.seconds_quiet() > 0
+
+    def is_quiet(self, latest: Mapping[str, int]) -> bool:
+        """Say whether another poll would probably show the same.
+
+        Args:
+            latest: version of each log.
+        """
+        return self.seconds_quiet() > 0 and self._shows(latest)
+
+    def arrived(self, events: int, *, to: int) -> None:
+        """Note that new events came.
+
+        Args:
+            events: how many are theirs.
+            to: version of the event log up to which these are all.
+        """
+        if self._seen is not None:
+            self._seen = replace(
+                self._seen,
+                versions=(to, self._seen.versions[1]),
+                open=self._seen.open + events,
+                due=self._seen.due + events,
+            )
+
+    def poll(self, read_view: DataFrame, latest: Mapping[str, int]) -> None:
+        """Poll them, once it is known when something of our own lanes may become eligible.
+
+        Args:
+            read_view: what is open on all lanes.
+            latest: version of each log that it was taken from.
+        """
+        if self._share.has_all:
+            return
+        found = self._outbox.deliveries.overview(self._share.others(read_view))
+        due = found.due + len(found.claims) + found.has_items_over
+        next_due = float("inf")
+        if not due:
+            nexts = [one for one in (found.next_due, found.items_over) if one is not None]
+            next_due = min(map(self._timing.instant_of, nexts), default=next_due)
+        now = self._clock.monotonic()
+        self._seen = _Seen(
+            versions=_versions(latest),
+            open=found.open,
+            due=due,
+            next_due=next_due,
+            until=min(now + STANDBY_SECONDS, self._timing.next_due, next_due),
+        )
+        self._timing.due_no_later(next_due)
+
+    def _shows(self, latest: Mapping[str, int]) -> bool:
+        return self._seen is not None and self._seen.versions == _versions(latest)
+
+
+def _versions(latest: Mapping[str, int]) -> tuple[int, int]:
+    return latest["events"], latest["commands"]

@@ -10,6 +10,7 @@ import pyarrow as pa
 from delta_outbox.core.arrow import Mask, mask_of
 from delta_outbox.core.hashing import Numbers, numbers_of
 from delta_outbox.core.instants import instant_of
+from delta_outbox.lifecycle.claim_policies import ClaimPolicies
 from delta_outbox.lifecycle.order_scopes import scopes_of
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.relay.plan.timing import Timing
@@ -94,7 +95,8 @@ class LeftOut:
         is_behind = np.zeros(arrivals.num_rows, dtype=bool)
         is_behind[has_one] = self._has(numbers_of(pa.chunked_array([scopes.drop_null()])))
         if policies.any_age and is_behind.any():  # no order keeps what is too old from its end
-            expires = expiry_of(arrivals, policies)[is_behind].min()
+            kinds = ClaimPolicies.by_type(arrivals["event_type"], policies)
+            expires = expiry_of(arrivals, kinds)[is_behind].min()
             self.list_by(timing.instant_of(instant_of(int(expires))))
         return arrivals.filter(pa.array(~is_behind))
 

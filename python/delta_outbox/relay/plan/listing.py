@@ -14,7 +14,7 @@ from delta_outbox.core.errors import LaneClosed
 from delta_outbox.core.literals import listed
 from delta_outbox.lifecycle.claims import in_order
 from delta_outbox.relay.destinations.isolation import Isolation
-from delta_outbox.relay.plan.backlog import last_tried
+from delta_outbox.relay.plan.arrivals import last_tried
 from delta_outbox.relay.plan.lane_share import LaneShare
 from delta_outbox.relay.plan.left_out import NEVER, LeftOut
 from delta_outbox.relay.plan.timing import LOW_SECONDS
@@ -148,20 +148,19 @@ class Listing:
         return left
 
     def list_open(
-        self, opened: Opened, *, ahead: int, in_flight: Set[str], leaves_untried: bool
+        self, opened: Opened, *, room: int, in_flight: Set[str], leaves_untried: bool
     ) -> Listed:
         """Return what is open, or the first of it.
 
         Args:
             opened: what is open.
-            ahead: batches that a window holds.
+            room: deliveries that a window holds.
             in_flight: our own claims that are; they are left out.
             leaves_untried: if it is more than a window holds, leave out what comes after the last
                 commit of which something has been tried.
         """
         found, view, reached = opened.found, opened.ours, opened.versions["events"]
-        deliveries, limit = self._outbox.deliveries, self._batch_size * ahead
-        counts, fits = None, found.listable <= limit
+        deliveries, counts, fits = self._outbox.deliveries, None, found.listable <= room
         if not fits:
             counts = deliveries.by_commit(view, at=found.soon)
             # Commits tell how many events they have, on all lanes.
@@ -171,7 +170,7 @@ class Listing:
                     view, reached, fits = view.where(f"arrival <= {tried}"), tried, True
                     counts = counts.filter(pc.less_equal(counts["arrival"], tried))
         if fits:
-            rows = deliveries.listed(view, limit=limit, in_flight=in_flight, until=found.soon)
+            rows = deliveries.listed(view, limit=room, in_flight=in_flight, until=found.soon)
             if rows is not None:
                 left_out = LeftOut(again_at=self._again_at(found, due=found.next_later))
                 return Listed(rows=in_order(rows), reached=reached, left_out=left_out)
@@ -179,10 +178,10 @@ class Listing:
             view, reached, counts = opened.ours, opened.versions["events"], None
         if in_flight:  # what is ours and in flight keeps its order itself
             view = view.where(f"not (state = 'CLAIMED' and claim_id in ({listed(in_flight)}))")
-        apart = self._isolation.per_destination(batch_size=self._batch_size, ahead=ahead)
+        apart = self._isolation.per_destination(batch_size=self._batch_size, room=room)
         first = deliveries.first(
             view,
-            limit,
+            room,
             found=found,
             may_end=opened.versions["commands"] > 0 or self._outbox.policies_in_force.any_age,
             per_destination=apart,

@@ -8,6 +8,7 @@ others, what was planned before is forgotten.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
@@ -16,16 +17,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.core.literals import listed
+from delta_outbox.delta.log_reader import Added, LogReader
 from delta_outbox.lifecycle.claims import DELIVERIES, OPEN_ITEM, in_order, joined
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.states import OPEN_STATES
 from delta_outbox.relay.destinations.isolation import Isolation
-from delta_outbox.relay.plan.arrivals import Arrivals, Arrived
+from delta_outbox.relay.plan.arrivals import Arrivals
 from delta_outbox.relay.plan.freshness import Freshness
-from delta_outbox.relay.plan.lane_share import LaneShare
+from delta_outbox.relay.plan.lane_share import LaneShare, OtherLanes
 from delta_outbox.relay.plan.left_out import LeftOut
 from delta_outbox.relay.plan.listing import Listed, Listing, Opened
-from delta_outbox.relay.plan.other_lanes import OtherLanes
 from delta_outbox.relay.plan.standby import STANDBY_SECONDS, Standby
 from delta_outbox.relay.plan.timing import Timing
 from delta_outbox.relay.plan.window import Window
@@ -40,6 +41,27 @@ BATCHES_PER_PLAN: Final = 10
 FIRST_BATCHES: Final = 2  # that are read while nothing is in flight: somebody waits for them
 NOTHING: Final = DELIVERIES.empty_table()
 _EMPTY: Final = Window(NOTHING, PolicySet(policies=()), batch_size=1)
+
+
+@dataclass(kw_only=True)
+class _Poll:
+    """One poll.
+
+    Args:
+        latest: version of each log.
+        alive: our own claims that are in flight; the endings of all others are on record.
+        started: monotonic seconds.
+        asked_at: the logs were asked after that.
+        takes_over: whether to work beside another living relay.
+        is_idle: as `Planning.is_low` has been told.
+    """
+
+    latest: dict[str, int]
+    alive: Set[str]
+    started: float
+    asked_at: datetime
+    takes_over: bool = False
+    is_idle: bool = False
 
 
 class Planning:
@@ -59,6 +81,8 @@ class Planning:
         self._clock = outbox.clock
         self._isolation = isolation
         self._batch_size = batch_size
+        self._room = batch_size * BATCHES_PER_PLAN
+        self._shares_lanes = True
         self._leases = LeaseWatch(outbox.clock)
         self._freshness = Freshness(outbox)
         self._timing = Timing(outbox.clock)
@@ -75,7 +99,6 @@ class Planning:
         self._left_out = LeftOut()
         self._has_others = False  # others had claims when it was listed
         self._has_more = False  # events were left unread
-        self._enough = 0  # deliveries; with as many eligible, no more are read
         self._is_stuck = False  # it is of no use to read on: all that is open has to be listed
         self._policy_version = ""  # of the window; empty until the first poll
         self._commands_seen = 0
@@ -96,12 +119,6 @@ class Planning:
         return self._window.claimed_for
 
     @property
-    def has_ends(self) -> bool:
-        """Say whether something is to be ended unsent."""
-        self._selects()
-        return self._window.has_ends
-
-    @property
     def has_work(self) -> bool:
         """Say whether something may be claimed, or is to be ended unsent."""
         return self._selects() or self._window.has_ends
@@ -115,7 +132,7 @@ class Planning:
         Args:
             room: deliveries at most.
         """
-        return self._window.take_ends(room) if self.has_ends else NOTHING
+        return self._window.take_ends(room) if self.has_work else NOTHING
 
     def forget(self) -> None:
         """Make the window void: it was made of a log that has moved on."""
@@ -139,15 +156,10 @@ class Planning:
         self._window.block(scopes)
         self._timing.due_no_later(self._clock.monotonic())
 
-    def _hold(self, deliveries: pa.Table, *, room: int) -> None:
-        """Make the window of deliveries.
-
-        Args:
-            deliveries: columns of `claims.DELIVERIES`, in order.
-            room: how many of them may have to wait.
-        """
+    def _hold(self, deliveries: pa.Table) -> None:
+        """Make the window of deliveries: columns of `claims.DELIVERIES`, in order."""
         outbox, epoch = self._outbox, self._outbox.logs.epoch
-        located = self._arrivals.with_locations(deliveries)
+        located = LogReader(outbox.spark).located(outbox.tables.events, deliveries)
         self._window = Window(
             with_sizes(outbox.spark, outbox.tables, located),
             outbox.policies_in_force,
@@ -157,7 +169,10 @@ class Planning:
         )
         self._window.block(self._blocked)
         self._left_out.cut(
-            self._window, room=room, closed=self._isolation.unavailable(), timing=self._timing
+            self._window,
+            room=self._room,
+            closed=self._isolation.unavailable(),
+            timing=self._timing,
         )
 
     # --- when to poll ------------------------------------------------------------------------
@@ -178,8 +193,13 @@ class Planning:
     @property
     def is_fresh(self) -> bool:
         """Say whether another poll would probably show the same."""
-        is_full = len(self._window) >= self._enough and not self._may_others_go_on()
+        is_full = self._has_enough and not self._may_others_go_on()
         return self._timing.is_fresh and (is_full or not self._has_more)
+
+    @property
+    def _has_enough(self) -> bool:
+        """Say whether so much is eligible that no more events are read."""
+        return len(self._window) > self._room // 2
 
     @property
     def is_all_done(self) -> bool:
@@ -229,8 +249,15 @@ class Planning:
 
     # --- polls -------------------------------------------------------------------------------
 
-    def start(self) -> None:
-        """Make sure that there is a projection to plan with."""
+    def start(self, *, ahead: int = BATCHES_PER_PLAN, shares_lanes: bool = True) -> None:
+        """Make sure that there is a projection to plan with.
+
+        Args:
+            ahead: batches to plan.
+            shares_lanes: where there are several, leave to others what they have.
+        """
+        self._room = self._batch_size * ahead
+        self._shares_lanes = shares_lanes
         self._freshness.start()
 
     def has_unseen_events(self) -> bool:
@@ -241,92 +268,82 @@ class Planning:
         latest = self._outbox.projection.latest_version_here(self._outbox.tables.events)
         return seen is not None and latest is not None and latest > seen.versions["events"]
 
-    def poll(
-        self,
-        *,
-        alive: Set[str],
-        ahead: int,
-        takes_over: bool,
-        shares_lanes: bool = True,
-        is_idle: bool = False,
-    ) -> None:
+    def poll(self, *, alive: Set[str], takes_over: bool, is_idle: bool = False) -> None:
         """Poll the logs, and plan.
 
         Args:
             alive: our own claims that are in flight; the endings of all others are on record.
-            ahead: batches to plan.
             takes_over: whether to work beside another living relay.
-            shares_lanes: where there are several, leave to others what they have.
             is_idle: as `is_low` has been told.
         """
-        started = self._timing.begin()
         self._begins_epoch()
         # Asked for when it is known which lanes there are: so they show how the last epoch ended.
-        asked_at = self._clock.now()
-        latest = self._outbox.projection.latest_versions()
-        moved = self._standby.saw(latest["transitions"])
+        poll = _Poll(
+            alive=alive,
+            takes_over=takes_over,
+            is_idle=is_idle,
+            started=self._timing.begin(),
+            asked_at=self._clock.now(),
+            latest=self._outbox.projection.latest_versions(),
+        )
+        moved = self._standby.saw(poll.latest["transitions"])
         stood_by = self._stands_by
-        if self._is_quiet(latest, alive, moved=moved, now=started):
+        if self._is_quiet(poll, moved=moved):
             return
         if self._share.are_several:
-            stood_by = self._choose_lanes(is_asked=shares_lanes)
-        self._begin_with_nothing(latest, takes_over)
-        after = self._apply_to_items(latest)
-        if after is None:
-            self._timing.end(started)
+            stood_by = self._choose_lanes()
+        self._begin_with_nothing(poll)
+        if not self._apply_to_items(poll):
+            self._timing.end(poll.started)
             return
-        latest = after
-        follows = self._follows(latest, alive=alive, now=started)
+        follows = self._follows(poll)
         # Who stands by leaves it to the owner; where that has died, what it has left comes first.
         if not self._stands_by:
-            self._freshness.keep(latest, is_publishing=bool(alive), is_read_next=not follows)
+            self._freshness.keep(poll.latest, is_publishing=bool(alive), is_read_next=not follows)
         end = None
-        if self._shows(latest, follows=follows) and started < self._timing.next_due:
-            self._versions = dict(latest)
+        if self._shows(poll.latest, follows=follows) and poll.started < self._timing.next_due:
+            self._versions = dict(poll.latest)
             end = self._timing.extend
-        elif follows and self._follow(latest, ahead=ahead, alive=alive, is_idle=is_idle):
+        elif follows and self._follow(poll):
             end = partial(self._timing.end, is_cheap=True)
-        if end is not None and not (follows and self._needs_work(latest, alive)):
-            end(started)
+        if end is not None and not (follows and self._needs_work(poll)):
+            end(poll.started)
             return
         if follows:
-            self._freshness.keep(latest, is_publishing=bool(alive), is_read_next=True)
-        opened = self._resync(
-            latest,
-            asked_at=asked_at,
-            alive=alive,
-            ahead=ahead,
-            takes_over=takes_over,
-            stood_by=stood_by,
-        )
+            self._freshness.keep(poll.latest, is_publishing=bool(alive), is_read_next=True)
+        opened = self._resync(poll, stood_by=stood_by)
         self._other_lanes.forget()
         if self.has_work:
             self._other_lanes.found_work()
         elif opened is not None and self._share.are_several:
             self._poll_other_lanes(opened, alive)
-        self._timing.end(started)
+        self._timing.end(poll.started)
 
-    def plan_new_events(self, *, alive: Set[str], ahead: int) -> None:
+    def plan_new_events(self, *, alive: Set[str]) -> None:
         """Plan what is new, if that is all there is to it, so that its claims go on record together
         with endings that are not there yet.
 
         Args:
             alive: our own claims that are in flight.
-            ahead: batches to plan.
         """
         if self.window is not None:
             return
-        latest, now = self._outbox.projection.latest_versions(), self._clock.monotonic()
+        poll = _Poll(
+            alive=alive,
+            started=self._clock.monotonic(),
+            asked_at=self._clock.now(),
+            latest=self._outbox.projection.latest_versions(),
+        )
         if (
-            self._follows(latest, alive=alive, now=now)
-            and latest["events"] > self._versions["events"]
-            and self._follow(latest, ahead=ahead, alive=alive, are_on_record=False)
+            self._follows(poll)
+            and poll.latest["events"] > self._versions["events"]
+            and self._follow(poll, are_on_record=False)
         ):
-            self._timing.end(now)
+            self._timing.end(poll.started)
 
     # --- watch -------------------------------------------------------------------------------
 
-    def _follows(self, latest: Mapping[str, int], *, alive: Set[str], now: float) -> bool:
+    def _follows(self, poll: _Poll) -> bool:
         """Say whether our lanes have got nothing since but new events and our own appends.
 
         (Our append loses if somebody else was on the lane before it, so only what came after the
@@ -335,20 +352,20 @@ class Planning:
         return (
             self._is_whole
             and not self._stands_by
-            and now < self._left_out.again_at
+            and poll.started < self._left_out.again_at
             and self._left_out.unavailable <= self._isolation.unavailable()
             and self._policy_version == self._outbox.policies_in_force.version
-            and latest["commands"] == self._versions["commands"]
+            and poll.latest["commands"] == self._versions["commands"]
             and self._outbox.logs.has_all(
                 after=self._versions["transitions"],
-                to=latest["transitions"],
+                to=poll.latest["transitions"],
                 lanes=self._share.owned,
             )
         )
 
-    def _needs_work(self, latest: Mapping[str, int], alive: Set[str]) -> bool:
+    def _needs_work(self, poll: _Poll) -> bool:
         """Say whether there is nothing to do on our own lanes, and something may be on others."""
-        return not (alive or self.has_work or self._other_lanes.are_left_alone(latest))
+        return not (poll.alive or self.has_work or self._other_lanes.are_left_alone(poll.latest))
 
     def _shows(self, latest: Mapping[str, int], *, follows: bool) -> bool:
         """Say whether a poll would show nothing but what follows from the last one."""
@@ -361,37 +378,28 @@ class Planning:
             and not (self.window is not None and self._outbox.policies_in_force.any_age)
         )
 
-    def _follow(
-        self,
-        latest: Mapping[str, int],
-        *,
-        ahead: int,
-        alive: Set[str],
-        is_idle: bool = False,
-        is_listed: bool = False,
-        are_on_record: bool = True,
-    ) -> bool:
+    def _follow(self, poll: _Poll, *, is_listed: bool = False, are_on_record: bool = True) -> bool:
         """Take what is open again and what is new into the window; False if it has to be listed.
+        As long as somebody waits for the first batches, no more is read.
 
         Args:
-            latest: version of each log.
-            ahead: batches to plan; the first ones only, as long as somebody waits for them.
-            alive: our own claims that are in flight.
-            is_idle: as `is_low` has been told.
+            poll: the latest versions, and what is in flight.
             is_listed: the window has just been listed; else what is eligible, with nothing in
                 flight, could not be claimed.
             are_on_record: the endings of what is open again.
         """
         self._selects()
-        limit, eligible = self._batch_size * ahead, len(self._window)
-        after, to = self._versions["events"], latest["events"]
-        self._enough = limit // 2 + 1
-        has_enough = eligible >= self._enough
-        if has_enough and after < to and (is_idle or (not alive and self._may_others_go_on())):
+        eligible, has_enough = len(self._window), self._has_enough
+        after, to = self._versions["events"], poll.latest["events"]
+        if (
+            has_enough
+            and after < to
+            and (poll.is_idle or (not poll.alive and self._may_others_go_on()))
+        ):
             self._is_stuck = True
             return False
-        is_awaited = not alive and (is_listed or not eligible)
-        most = min(limit, self._batch_size * FIRST_BATCHES) if is_awaited else limit
+        is_awaited = not poll.alive and (is_listed or not eligible)
+        most = min(self._room, self._batch_size * FIRST_BATCHES) if is_awaited else self._room
         new, reached = NOTHING, after
         if after < to and eligible < most and not has_enough:
             found = self._arrivals.read(after=after, to=to, limit=most - eligible)
@@ -404,14 +412,14 @@ class Planning:
             if self._left_out.again_at <= self._clock.monotonic():  # something is too old already
                 self._is_stuck = True
                 return False
-            self._freshness.planned(found.deliveries.num_rows)
+            self._freshness.planned(found.rows.num_rows)
         requeued = self._requeued if are_on_record else []
         if new.num_rows or requeued:
             if are_on_record:
                 self._requeued, self._blocked = [], set()
-            self._hold(in_order(joined(self._window.left(), *requeued, new)), room=limit)
+            self._hold(in_order(joined(self._window.left(), *requeued, new)))
         self._has_more = reached < to
-        self._versions = {**latest, "events": reached}
+        self._versions = {**poll.latest, "events": reached}
         self._note_next_due()
         return True
 
@@ -420,9 +428,9 @@ class Planning:
         planned = self._window.destinations()
         return self._isolation.has_others(name for to in planned for name in to.split("|"))
 
-    def _ours(self, found: Arrived) -> pa.Table:
+    def _ours(self, found: Added) -> pa.Table:
         """Return what is of our lanes, and note that the others have the rest."""
-        new = found.deliveries
+        new = found.rows
         if self._share.has_all:
             return new
         ours = new.filter(
@@ -444,7 +452,7 @@ class Planning:
         if self._has_more and not has_work:  # none of what was read is due
             self._timing.next_due = self._clock.monotonic()
 
-    def _begin_with_nothing(self, latest: dict[str, int], takes_over: bool) -> None:
+    def _begin_with_nothing(self, poll: _Poll) -> None:
         """Begin with an empty window, if a relay that has not polled yet finds nothing open but new
         events. The projection says so if it has seen all transitions, and all kills.
         """
@@ -452,80 +460,65 @@ class Planning:
             return
         seen = self._outbox.projection.known_watermark()
         if seen is None or any(
-            seen.versions[log] != latest[log] for log in ("transitions", "commands")
+            seen.versions[log] != poll.latest[log] for log in ("transitions", "commands")
         ):
             return
-        if not self._share.has_all or self._has_owner([], takes_over=takes_over):
+        if not self._share.has_all or self._has_owner([], takes_over=poll.takes_over):
             return
         if self._outbox.policies_in_force.any_hold:  # what is DEAD and holds its key is listed
             return
         if self._outbox.projection.is_anything_open(seen):
             return
-        self._outbox.logs.catch_up(latest["transitions"])
+        self._outbox.logs.catch_up(poll.latest["transitions"])
         positions = self._outbox.logs.positions
-        if self._apply_commands(latest) or self._outbox.logs.positions != positions:
+        if self._apply_commands(poll.latest) or self._outbox.logs.positions != positions:
             return
         if self._outbox.logs.epoch != self._epoch:
             return  # an append has lost to the end of the epoch
         self._policy_version = self._outbox.policies_in_force.version
-        self._versions = {**latest, "events": seen.versions["events"]}
+        self._versions = {**poll.latest, "events": seen.versions["events"]}
         self._is_whole = True
 
     # --- list --------------------------------------------------------------------------------
 
-    def _resync(
-        self,
-        latest: dict[str, int],
-        *,
-        asked_at: datetime,
-        alive: Set[str],
-        ahead: int,
-        takes_over: bool,
-        stood_by: bool,
-    ) -> Opened | None:
+    def _resync(self, poll: _Poll, *, stood_by: bool) -> Opened | None:
         """List what is open, apply commands, end claims that are over, and make the window anew;
         None if the epoch has ended meanwhile.
 
         Args:
-            latest: version of each log.
-            asked_at: before that was asked.
-            alive: our own claims that are in flight.
-            ahead: batches to plan.
-            takes_over: whether to work beside another living relay.
+            poll: the latest versions, and what is in flight.
             stood_by: others may have worked on our lanes.
         """
         self.forget()
-        self._outbox.logs.catch_up(latest["transitions"])
+        self._outbox.logs.catch_up(poll.latest["transitions"])
         self._listing.is_unresolved = False  # until claims are ended, and some cannot be
-        opened = self._listing.open(latest, since=self._standby.at_rest_since)
-        self._stands_by = self._is_left_to_others(opened.found.claims, takes_over=takes_over)
+        opened = self._listing.open(poll.latest, since=self._standby.at_rest_since)
+        self._stands_by = self._is_left_to_others(opened.found.claims, takes_over=poll.takes_over)
         if self._stands_by:
             left_out = LeftOut(unavailable=self._isolation.unavailable())
             nothing = Listed(rows=NOTHING, reached=None, left_out=left_out)
-            self._take(nothing, opened, alive=alive, room=0)
+            self._take(nothing, opened, alive=poll.alive)
             return opened
         if stood_by:
             self._isolation.load(again=True)  # the other one may have left a breaker open
         # Commands first: an answer that came in time counts, also if its item is over by now.
         seen = self._outbox.logs.positions
-        self._apply_commands(latest)
+        self._apply_commands(poll.latest)
         if self._begins_epoch():  # an append has lost to the end of the former one
             return None
-        opened, seen = self._opened_since(seen, opened, latest), self._outbox.logs.positions
-        self._listing.end_claims(opened, in_flight=alive, answered_to=asked_at)
+        opened, seen = self._opened_since(seen, opened, poll.latest), self._outbox.logs.positions
+        self._listing.end_claims(opened, in_flight=poll.alive, answered_to=poll.asked_at)
         if self._begins_epoch():
             return None
-        opened = self._opened_since(seen, opened, latest)
-        limit = self._batch_size * ahead
-        self._is_stuck = self._is_stuck and opened.found.listable > limit
+        opened = self._opened_since(seen, opened, poll.latest)
+        self._is_stuck = self._is_stuck and opened.found.listable > self._room
         for leaves_untried in (not self._is_stuck, False):
             listed = self._listing.list_open(
-                opened, ahead=ahead, in_flight=alive, leaves_untried=leaves_untried
+                opened, room=self._room, in_flight=poll.alive, leaves_untried=leaves_untried
             )
-            self._take(listed, opened, alive=alive, room=limit)
-            if not self._is_whole or self._follow(
-                opened.versions, ahead=ahead, alive=alive, is_listed=True
-            ):
+            self._take(listed, opened, alive=poll.alive)
+            poll.latest = dict(opened.versions)
+            if not self._is_whole or self._follow(poll, is_listed=True):
                 break
         return opened
 
@@ -541,11 +534,11 @@ class Planning:
         now = self._outbox.projection.latest_versions()
         return self._listing.open({**now, "commands": latest["commands"]})
 
-    def _take(self, listed: Listed, opened: Opened, *, alive: Set[str], room: int) -> None:
+    def _take(self, listed: Listed, opened: Opened, *, alive: Set[str]) -> None:
         """Make the window of what was listed."""
         self.forget()
         self._left_out = listed.left_out
-        self._hold(listed.rows, room=room)
+        self._hold(listed.rows)
         self._is_whole = listed.reached is not None
         self._versions = dict(opened.versions)
         if listed.reached is not None:
@@ -573,9 +566,9 @@ class Planning:
 
     # --- lanes, other relays, commands ---------------------------------------------------------
 
-    def _choose_lanes(self, *, is_asked: bool) -> bool:
+    def _choose_lanes(self) -> bool:
         """Choose our lanes; say whether others may have worked on them before."""
-        gained = self._share.choose(is_asked=is_asked)
+        gained = self._share.choose(is_asked=self._shares_lanes)
         if gained:  # what is left of the others is not known
             self.forget()
             self._other_lanes.forget()
@@ -603,24 +596,22 @@ class Planning:
         self._timing.next_due = self._clock.monotonic()
         return True
 
-    def _is_quiet(
-        self, latest: Mapping[str, int], alive: Set[str], *, moved: bool, now: float
-    ) -> bool:
+    def _is_quiet(self, poll: _Poll, *, moved: bool) -> bool:
         """Say whether nothing can be for us but what another relay leaves to us."""
         if self._share.are_several:
             return (
-                self._other_lanes.is_quiet(latest)
-                and now < self._timing.next_due
-                and not alive
+                self._other_lanes.is_quiet(poll.latest)
+                and poll.started < self._timing.next_due
+                and not poll.alive
                 and not self.has_work
             )
         if not self._stands_by:
             return False
-        self._timing.extend(now)
+        self._timing.extend(poll.started)
         if moved:  # what is left is not known
             self.forget()
-            self._timing.next_due = now
-        return self._standby.goes_on(moved=moved, now=now)
+            self._timing.next_due = poll.started
+        return self._standby.goes_on(moved=moved, now=poll.started)
 
     def _poll_other_lanes(self, opened: Opened, alive: Set[str]) -> None:
         """Poll the lanes of others, with nothing to do on our own; go on to those that nobody has
@@ -642,16 +633,15 @@ class Planning:
         self._commands_seen = latest["commands"]
         return count
 
-    def _apply_to_items(self, latest: dict[str, int]) -> dict[str, int] | None:
-        """Apply what people say of items, if nothing else is asked for. The window holds no item
-        that a person has, and nothing waits in order behind one, so it stays as it is.
+    def _apply_to_items(self, poll: _Poll) -> bool:
+        """Apply what people say of items, if nothing else is asked for; False if the epoch has
+        ended meanwhile. The window holds no item that a person has, and nothing waits in order
+        behind one, so it stays as it is.
 
         Args:
-            latest: version of each log.
-
-        Returns:
-            The versions after that; None if the epoch has ended meanwhile.
+            poll: has the versions after that, in the end.
         """
+        latest = poll.latest
         asked, seen = latest["commands"], self._versions.get("commands", latest["commands"])
         if (
             not self._is_whole
@@ -659,12 +649,12 @@ class Planning:
             or asked <= seen
             or not Commands(self._outbox).are_of_items(after=seen, to=asked)
         ):
-            return latest
+            return True
         passed = self._outbox.logs.passed(self._share.owned)
         self._outbox.apply_commands(to=asked)
         self._commands_seen = asked
         if self._begins_epoch():
-            return None
+            return False
         if self._outbox.logs.passed(self._share.owned) != passed:
             self.forget()  # the position has moved past what others have appended
         else:
@@ -672,7 +662,8 @@ class Planning:
         now = self._outbox.projection.latest_versions()
         self._standby.saw(now["transitions"])  # what has come meanwhile was not there before
         # What operators have asked for meanwhile is for the next poll.
-        return {**now, "commands": asked}
+        poll.latest = {**now, "commands": asked}
+        return True
 
     # --- the end -----------------------------------------------------------------------------
 

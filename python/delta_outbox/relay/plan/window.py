@@ -87,17 +87,18 @@ class Window:
             raise ValueError("Window: `blocks` must be known of each delivery.")
         blocks = mask_of(deliveries["blocks"])
         self._is_killed = np.asarray(deliveries["kill_command_id"].is_valid()) & ~blocks
+        kinds = ClaimPolicies.by_type(deliveries["event_type"], policies)
         scopes, self._scope = _coded(scopes_of(deliveries, policies))
         self._codes = {name: code for code, name in enumerate(scopes)}
         self._scope[self._is_killed] = _FREE  # it blocks nothing
         self._event = _events(deliveries)
-        self._destinations, self._to = _coded(goes_to(deliveries, policies))
+        self._destinations, self._to = _coded(goes_to(deliveries, kinds))
         self._group = _groups(deliveries)
         self._due = _micros(deliveries["available_at"], otherwise=-_NEVER)
-        self._expires = expiry_of(deliveries, policies)
+        self._expires = expiry_of(deliveries, kinds)
         self._due[blocks] = self._expires[blocks] = _NEVER
-        self._is_served = _served(deliveries, policies)
-        self._lets_go = self._is_killed | ~_may_hold(deliveries, policies)
+        self._is_served = mask_of(kinds.column(lambda one: one is not UNSERVED, pa.bool_()))
+        self._lets_go = self._is_killed | ~mask_of(kinds.hold)
         self._left = np.ones(deliveries.num_rows, dtype=bool)
         self._blocked = np.zeros(len(self._codes) + 1, dtype=bool)  # the last one is for _FREE
         self._eligible = self._ends = np.zeros(deliveries.num_rows, dtype=bool)
@@ -412,34 +413,21 @@ def _micros(instants: pa.ChunkedArray, *, otherwise: int) -> Places:
     return np.asarray(numbers).astype(np.int64)  # a copy
 
 
-def expiry_of(deliveries: pa.Table, policies: PolicySet) -> Places:
+def expiry_of(deliveries: pa.Table, kinds: ClaimPolicies) -> Places:
     """Return when each delivery is too old, in microseconds since 1970; the largest number for
     never.
 
     Args:
-        deliveries: columns event_type and started_at.
-        policies: the delivery policies in force.
+        deliveries: column started_at.
+        kinds: the policy of each.
     """
     result = np.full(deliveries.num_rows, _NEVER, dtype=np.int64)
-    if policies.any_age:
-        ages = ClaimPolicies.by_type(deliveries["event_type"], policies).column(_age, pa.int64())
+    ages = kinds.column(_age, pa.int64())
+    if ages.null_count < len(ages):
         its = np.asarray(ages.is_valid())
         started = _micros(deliveries["started_at"], otherwise=_NEVER // 2)
         result[its] = started[its] + ages.drop_null().to_numpy()
     return result
-
-
-def _served(deliveries: pa.Table, policies: PolicySet) -> Mask:
-    """Say what somebody serves here."""
-    kinds = ClaimPolicies.by_type(deliveries["event_type"], policies)
-    return mask_of(kinds.column(lambda one: one is not UNSERVED, pa.bool_()))
-
-
-def _may_hold(deliveries: pa.Table, policies: PolicySet) -> Mask:
-    """Say which deliveries hold their key once they are DEAD."""
-    if not policies.any_hold:
-        return np.zeros(deliveries.num_rows, dtype=bool)
-    return mask_of(ClaimPolicies.by_type(deliveries["event_type"], policies).hold)
 
 
 def _age(policy: DeliveryPolicy) -> int | None:

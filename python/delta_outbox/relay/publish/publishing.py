@@ -82,8 +82,8 @@ class Publishing:
         spark: the session.
         tables: the names of the relations.
         statements: the compiled SQL.
-        destinations: name to (publisher type, prepared settings).
-        payload_formats: name to the format of CloudEvents, for destinations that have one.
+        destinations: as `add` takes them; none yet if left out.
+        payload_formats: likewise.
         parallelism: slices per claim.
         tracing: whether publish attempts become spans; only then `metadata` is read.
         slots: of the relay; its own if left out.
@@ -98,8 +98,8 @@ class Publishing:
         tables: Tables,
         statements: Statements,
         *,
-        destinations: Mapping[str, tuple[str, Mapping[str, object]]],
-        payload_formats: Mapping[str, CloudEventFormat],
+        destinations: Mapping[str, tuple[str, Mapping[str, object]]] | None = None,
+        payload_formats: Mapping[str, CloudEventFormat] | None = None,
         parallelism: int,
         tracing: bool = False,
         slots: ProducerSlots | None = None,
@@ -111,9 +111,9 @@ class Publishing:
         self._spark = spark
         self._tables = tables
         self._statements = statements
-        self._destinations = destinations
-        self._payload_formats = payload_formats
-        self._folders = folders_of(type_ for type_, _ in destinations.values())
+        self.destinations: Mapping[str, tuple[str, Mapping[str, object]]] = {}
+        self._payload_formats: Mapping[str, CloudEventFormat] = {}
+        self.add(destinations or {}, payload_formats or {})
         self._parallelism = parallelism
         self._tracing = tracing
         self._folder = folder
@@ -123,6 +123,22 @@ class Publishing:
         """Why this machine could not even begin to publish the last claim; None if it could."""
         self.not_begun = 0
         """How many claims in a row it could not begin to publish."""
+
+    def add(
+        self,
+        destinations: Mapping[str, tuple[str, Mapping[str, object]]],
+        payload_formats: Mapping[str, CloudEventFormat],
+    ) -> None:
+        """Publish to some destinations as well from now on. Those of former policies stay: a
+        delivery keeps the destination of its first claim.
+
+        Args:
+            destinations: name to (publisher type, prepared settings).
+            payload_formats: name to the format of CloudEvents, for destinations that have one.
+        """
+        self._payload_formats = {**self._payload_formats, **payload_formats}
+        self.destinations = {**self.destinations, **destinations}
+        self._folders = folders_of(type_ for type_, _ in self.destinations.values())
 
     def has_room(self) -> bool:
         """Say whether there is room where something is written down for the workers."""
@@ -164,7 +180,7 @@ class Publishing:
         budget = budget if seconds is None else min(budget, seconds)
         job = worker.Job(
             claim_id=claim.claim_id,
-            destinations=self._destinations,
+            destinations=self.destinations,
             payload_formats=self._payload_formats,
             deadline=Deadline.after(budget),
             budget=budget,

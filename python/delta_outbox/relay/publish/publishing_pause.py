@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from typing import Final
 
 from delta_outbox.core.clock import Clock
@@ -22,11 +21,11 @@ class PublishingPause:
     that could not be begun.
 
     Args:
-        publishing: returns what tries to.
+        publishing: tries to.
         clock: the relay's.
     """
 
-    def __init__(self, publishing: Callable[[], Publishing], clock: Clock) -> None:
+    def __init__(self, publishing: Publishing, clock: Clock) -> None:
         self._publishing = publishing
         self._clock = clock
         self._since: float | None = None  # monotonic seconds
@@ -40,7 +39,7 @@ class PublishingPause:
 
     def lasts(self) -> bool:
         """Say whether nothing may be claimed now."""
-        publishing = self._publishing()
+        publishing = self._publishing
         if publishing.obstacle is None:
             if self._since is not None:
                 logger.info("publishing_resumed", extra={"seconds": round(self.seconds, 3)})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from delta_outbox.relay.plan.backlog import last_touched
+from delta_outbox.relay.plan.arrivals import last_touched
 
 COUNTS = pa.table({"arrival": [3, 4, 6], "due": [1, 5, 7], "untouched": [1, 5, 7]})
 

@@ -19,6 +19,8 @@ from delta_outbox.runtime.session import spark_here
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+CHECKPOINT: Final = "outbox/checkpoint"
+"""Writer id and tag of the commits without rows with which Spark makes a checkpoint."""
 _ROWS_PER_FILE: Final = 200_000
 _LARGE: Final = 64 * 1024**2  # bytes that Spark may hold at once
 
@@ -31,7 +33,7 @@ def append_by_spark(
     tag: str,
     numbered: tuple[str, int] | None = None,
 ) -> None:
-    """Append rows through Spark; a commit is made even of none.
+    """Append rows through Spark. Under a number, a commit is made even of none.
 
     Args:
         spark: the session to write with.

@@ -347,7 +347,7 @@ class Relay:
         Args:
             claims: of one lane.
             sequence: their position.
-            claimed_at: monotonic seconds at which their leases began.
+            claimed_at: monotonic seconds before they were appended.
         """
         tasks = []
         for held in claims:

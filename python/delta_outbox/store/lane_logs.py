@@ -19,6 +19,7 @@ from delta_outbox.delta.commit_history import CommitHistory
 from delta_outbox.delta.commits import Commit
 from delta_outbox.delta.log_writer import ATTEMPTS
 from delta_outbox.delta.numbered_writes import NumberedWrites
+from delta_outbox.delta.spark_appends import CHECKPOINT
 from delta_outbox.store.epochs import FIRST, WRITER, Epoch, read_epoch
 from delta_outbox.store.transition_log import TransitionLog
 
@@ -165,7 +166,7 @@ class LaneLogs:
             CommitHistory(self._spark),
             {one for log in self._logs for one in log.versions},
         )
-        elsewhere = {log.app_id for log in self._logs if log.lane not in lanes}
+        elsewhere = {log.app_id for log in self._logs if log.lane not in lanes} | {CHECKPOINT}
         return all(
             version in ours
             or set() < history.writers(self._tables.transitions, version) <= elsewhere

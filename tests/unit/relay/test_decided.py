@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
@@ -9,10 +10,19 @@ import pyarrow.compute as pc
 import pytest
 
 from delta_outbox.core.errors import LaneClosed, SequenceTaken
+from delta_outbox.lifecycle.claims import DELIVERIES, make_claim
+from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.relay.claim.decided import Decided
 
 if TYPE_CHECKING:
     from delta_outbox.store.transition_log import TransitionLog
+
+CLAIM = make_claim(
+    DELIVERIES.empty_table(),
+    policies=PolicySet.parse([{"event_type": "*", "destination": "d"}]),
+    now=datetime(2026, 1, 1, tzinfo=UTC),
+    claim_id="c",
+)
 
 
 class Lane:
@@ -101,11 +111,13 @@ def test_what_lost_goes_again_but_for_what_others_have_ended(
 
 
 def test_nothing_is_left_of_a_lane_that_is_closed(decided: Decided, lanes: list[Lane]) -> None:
-    """Its claims have been ended, all of them; the other lane has its own still."""
-    lanes[0].lost = LaneClosed(writer="w", number=1, lane=0)
-    assert not decided.append(log(lanes[0]), [])
+    """Its claims have been ended, all of them, and a new claim that loses leaves nothing either;
+    the other lane has its own still.
+    """
+    for lost in (LaneClosed(writer="w", number=1, lane=0), SequenceTaken(writer="w", number=1)):
+        lanes[0].lost = lost
+        assert not decided.append(log(lanes[0]), [CLAIM])
     assert [log(lanes[1])] == decided.lanes
-    assert decided.append(log(lanes[0]), [])
     assert [] == lanes[0].rows
 
 

@@ -14,6 +14,7 @@ from delta_outbox.core.clock import SystemClock
 from delta_outbox.core.errors import LaneClosed
 from delta_outbox.core.tables import Tables
 from delta_outbox.delta.numbered_writes import NumberedWrite
+from delta_outbox.delta.spark_appends import CHECKPOINT
 from delta_outbox.store import lane_logs
 from delta_outbox.store.epochs import FIRST, begun_plan, closing_plan, read_epoch
 from delta_outbox.store.lane_logs import LaneLogs
@@ -25,10 +26,11 @@ ROWS = pa.table({"event_id": [f"e-{n}" for n in range(40)], "ordering_key": pa.n
 
 @dataclass
 class Lanes:
-    """The plans of the lanes, and what was appended: epoch, lane and rows."""
+    """The plans of the lanes, what was appended (epoch, lane and rows), and who made a commit."""
 
     plans: list[dict[str, Any]] = field(default_factory=list)
     appended: list[tuple[int, int, int]] = field(default_factory=list)
+    writers: dict[int, set[str]] = field(default_factory=dict)
 
     def last(self) -> Iterator[NumberedWrite]:
         """Yield the last plan."""
@@ -58,6 +60,9 @@ def lanes(monkeypatch: pytest.MonkeyPatch) -> Lanes:
         def __init__(self, _: object) -> None: ...
 
         def newest(self, _: str) -> None: ...
+
+        def writers(self, _: str, version: int) -> set[str]:
+            return found.writers[version]
 
     monkeypatch.setattr(lane_logs, "CommitHistory", History)
     monkeypatch.setattr(TransitionLog, "append", append)
@@ -111,6 +116,22 @@ def test_logs_of_an_ended_epoch_know_it(lanes: Lanes) -> None:
     assert old.is_over
     assert 0 == old.without_void(ROWS, claimed=0).num_rows
     assert logs.of(ROWS) is not old
+
+
+def test_what_is_committed_without_rows_is_no_doubt(lanes: Lanes) -> None:
+    """Of what was committed, our own appends, those of others to their lanes and the commits that
+    make a checkpoint say nothing of our lanes; whatever else there is may have.
+    """
+    lanes.change(3)
+    logs = logs_of(lanes)
+    lanes.writers = {1: {"outbox/1/1"}, 2: {CHECKPOINT}, 3: {"outbox/1/1", "outbox/1/0"}, 4: set()}
+
+    def has_all(after: int, to: int) -> bool:
+        return logs.has_all(after=after, to=to, lanes={0, 2})
+
+    assert has_all(0, 2)
+    assert not has_all(2, 3)
+    assert not has_all(3, 4)
 
 
 def test_what_others_have_appended_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ from delta_outbox.delta.files.log_state import (
 from delta_outbox.delta.files.log_store import LogStore
 from delta_outbox.delta.files.row_checks import broken
 from delta_outbox.delta.files.served_commits import ServedStore
-from delta_outbox.delta.spark_appends import append_by_spark
+from delta_outbox.delta.spark_appends import CHECKPOINT, append_by_spark
 from delta_outbox.runtime.session import Machine, spark_here
 
 if TYPE_CHECKING:
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 ATTEMPTS: Final = 100  # commits of others that may come in between
-CHECKPOINT: Final = "checkpoint"
-"""Tag and writer id of the commits without rows with which Spark makes a checkpoint."""
 _PLAIN: Final = re.compile(r"\w[\w-]*", re.ASCII)  # what is the same in a path and in a commit
 
 
@@ -76,7 +74,7 @@ class FileAppends:
             numbered: the writer id under which Delta keeps one version per append, and the version.
 
         Returns:
-            False where the append is Spark's to make; nothing was written.
+            False where the append is Spark's to make; no row was written.
         """
         history = CommitHistory(self._spark)
         folder = history.folder(table)
@@ -142,12 +140,7 @@ class _Append:
                     return True
                 version = state.version + 1
                 if version % form.checkpoint_interval == 0:
-                    # Spark makes the checkpoint, and removes what is old. It takes a second and
-                    # goes on if we die; a number that others race for must not be taken so late.
-                    if self.numbered is None or form.checkpoint_interval == 1:
-                        return False
-                    self._commit_nothing(version)
-                    state = followed(self.folder, state)
+                    state = self._checkpointed(state, form)
                     continue
                 if not files:
                     table = self.folder.parent
@@ -179,16 +172,31 @@ class _Append:
                 for file in files:
                     file.path.unlink(missing_ok=True)
 
-    def _commit_nothing(self, version: int) -> None:
-        """Let Spark commit; under a number, for it leaves out what would say nothing."""
-        nothing = self.rows.slice(0, 0)
+    def _checkpointed(self, state: LogState, form: TableForm) -> LogState | None:
+        """Let Spark commit no rows where a checkpoint is due, and return what is known after that;
+        None where the rows are Spark's to append as well.
+
+        Spark makes the checkpoint, and removes what is old. It takes a second and goes on if we
+        die, so a number that others race for must not be taken by it.
+        """
+        version = state.version + 1
+        if self.numbered is None or form.checkpoint_interval == 1:  # then no later commit is free
+            return None
         try:
             append_by_spark(
-                self.spark, self.table, nothing, tag=CHECKPOINT, numbered=(CHECKPOINT, version)
+                self.spark,
+                self.table,
+                self.rows.slice(0, 0),
+                tag=CHECKPOINT,
+                numbered=(CHECKPOINT, version),  # without one it would make no commit
             )
         except Exception as error:
             if not is_conflict(error):  # else another writer does the same
                 raise
+        after = followed(self.folder, state)
+        if after is not None and after.version < version:  # it takes the number for a used one
+            return None
+        return after
 
     def _actions(
         self, files: Sequence[DataFile], state: LogState

@@ -81,8 +81,8 @@ _PROPERTIES: Final[Mapping[str, Callable[[str], object]]] = {
     "delta.rowTracking.materializedRowCommitVersionColumnName": str,
     # What a writer does before its commit: nothing.
     "delta.autoOptimize.optimizeWrite": "false".__eq__,
-    # After it: nothing. Where files are to be compacted, Spark does it after its own appends, which
-    # are those that make a checkpoint.
+    # After it: nothing. Where files are to be compacted, Spark does it after its own appends of
+    # rows, which are those without a number that make a checkpoint.
     "delta.autoOptimize.autoCompact": ("true", "false").__contains__,
     # For whoever removes what is old.
     "delta.deletedFileRetentionDuration": str,

@@ -92,5 +92,8 @@ class Decided:
                 self._forget_plan()
             if live.num_rows:
                 kept.append((claimed, live))
-        self._of[log] = kept
+        if kept:
+            self._of[log] = kept
+        else:
+            self._of.pop(log, None)
         return [rows for _, rows in kept]

@@ -1,6 +1,5 @@
 """Reads new events from the event log, commit by commit: those that came since the last poll, where
-nothing open can block them. Behind what has been tried of a backlog all is as it came, and is read
-like what is new.
+nothing open can block them, and those of a backlog of which nothing has been tried yet.
 """
 
 from __future__ import annotations

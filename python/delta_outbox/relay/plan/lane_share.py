@@ -152,7 +152,7 @@ class LaneShare:
 
 @dataclass(frozen=True, kw_only=True)
 class _Seen:
-    """What was seen of them.
+    """What was seen of the lanes of others.
 
     Args:
         versions: of the logs of events and of commands.

@@ -250,7 +250,7 @@ class Planning:
     # --- polls -------------------------------------------------------------------------------
 
     def start(self, *, ahead: int = BATCHES_PER_PLAN, shares_lanes: bool = True) -> None:
-        """Make sure that there is a projection to plan with.
+        """Begin a run: say how it plans, and make sure that there is a projection to plan with.
 
         Args:
             ahead: batches to plan.
@@ -380,7 +380,7 @@ class Planning:
 
     def _follow(self, poll: _Poll, *, is_listed: bool = False, are_on_record: bool = True) -> bool:
         """Take what is open again and what is new into the window; False if it has to be listed.
-        As long as somebody waits for the first batches, no more is read.
+        As long as somebody waits for the first batches, only these are read.
 
         Args:
             poll: the latest versions, and what is in flight.
@@ -394,7 +394,7 @@ class Planning:
         if (
             has_enough
             and after < to
-            and (poll.is_idle or (not poll.alive and self._may_others_go_on()))
+            and ((poll.is_idle and not is_listed) or (not poll.alive and self._may_others_go_on()))
         ):
             self._is_stuck = True
             return False
@@ -486,7 +486,7 @@ class Planning:
         None if the epoch has ended meanwhile.
 
         Args:
-            poll: the latest versions, and what is in flight.
+            poll: the latest versions, and what is in flight; has those that were listed in the end.
             stood_by: others may have worked on our lanes.
         """
         self.forget()

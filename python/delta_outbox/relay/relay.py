@@ -251,13 +251,16 @@ class Relay:
                 return
 
     def _finish(self, on_progress: Callable[[Summary], None] | None) -> None:
-        """Finish what is in flight, and record it."""
+        """Finish what is in flight, and record each claim as it ends: another may last long, and
+        whoever stops us may not wait for it.
+        """
         try:
             failed: Exception | None = None
             while self._flight:
                 self._flight.wait(COMPLETION_SECONDS)
                 try:
                     self._complete(on_progress)
+                    self._decided.finish()
                 except Exception as error:  # noqa: BLE001 - what else has completed is recorded first
                     failed = failed or error
                 self._heart.beat()

@@ -129,7 +129,7 @@ class KnownRows:
             one
             for one in derived.rows
             if self._may_hold(
-                [one.row.event_id, *([one.task.key] if one.start else [])], write.seen
+                [one.row.event_id, *(_names_of(one.task.key) if one.start else ())], write.seen
             )
         ]
         keys = {one.task.key for one in asked} | {one.key for one in derived.stranded}
@@ -240,3 +240,8 @@ class KnownRows:
             f"from {self._tables.purged} version as of {purged} where {ours}"
         ).toArrow()
         return IdNumbers(rows["number"].to_numpy())
+
+
+def _names_of(key: str) -> tuple[str, str]:
+    """Return by what an instance is known: the id of its last event, and the key of its tasks."""
+    return key, key + _OF_KEY

@@ -17,6 +17,7 @@ from tests.integration.gates import Gate, play, stop_before
 from tests.integration.operating import clock
 from tests.integration.outboxes import Store, open_store
 from tests.integration.railway.writing import write
+from tests.unit.railway.workflow import Check, change, graph
 
 from delta_outbox.api import Outbox
 from delta_outbox.core.clock import Clock, SystemClock
@@ -296,6 +297,37 @@ def test_an_instance_is_known_for_good(store: Store) -> None:
     request(store, "old", prefix="third-")
     assert 0 == write(writer(store))
     assert [("second_start", "old")] == ignored(store, "third-requested-old")
+
+
+def test_an_open_instance_is_not_started_again(spark: SparkSession, home: Home) -> None:
+    """A second start of an instance that is open is an ignored start, also where it would give the
+    first task another identifier: by what it says, or by a version that came in between.
+    """
+    with open_store(spark, home, "t_second_starts") as opened:
+        writes = NumberedWrites(spark, opened.tables, writer="workflows", clock=SystemClock())
+        plans = [
+            {"version": identifier, "rows": joined([rows_of(graph(changes, first=Check))])}
+            for identifier in ("check-{grams}", "checked-{grams}-{visit}")
+            for changes in [change(Check, identifier=identifier)]
+        ]
+
+        def ready(name: str, grams: int) -> None:
+            body = json.dumps({"parcel_id": "p", "grams": grams})
+            opened.insert((name, "parcel.ready", body))
+
+        last = writes.append_after(None, plans[0], planned_by="tests")
+        ready("first", 5)
+        own = writer(opened)
+        assert 1 == write(own)
+        ready("other", 6)
+        assert 0 == write(own)
+        ready("third", 7)
+        assert 0 == write(writer(opened))
+        assert writes.append_after(last, plans[1], planned_by="tests")
+        ready("fourth", 8)
+        assert 0 == write(writer(opened))
+        for name in ("other", "third", "fourth"):
+            assert [("second_start", "p")] == ignored(opened, name), name
 
 
 def purge(store: Store, *, before: datetime) -> PurgeReport:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ from delta_outbox.core.settings import PublisherSettings, Settings, TodoSettings
 from delta_outbox.delta.numbered_writes import NumberedWrites
 from delta_outbox.lifecycle.claims import claim_rows
 from delta_outbox.lifecycle.policy import task_policy
+from delta_outbox.railway.graph import Graph
 from delta_outbox.railway.rows import joined, rows_of
 from delta_outbox.relay import Mode, Relay
 from delta_outbox.store.completions import completion_arguments
@@ -48,19 +50,45 @@ NOW, DUE = clock(0), clock(2)  # before and after the items here are due
 _opened: list[tuple[Outbox, DerivedEvents]] = []
 
 
-@pytest.fixture(scope="module")
-def store(spark: SparkSession, home: Home) -> Iterator[Store]:
-    """Return an outbox in which parcels are checked by people, who get a link."""
-    with open_store(spark, home, "t_item_events") as opened:
-        workflow = graph(change(Check, tells_opened=True, sends_link=True), first=Check)
+@dataclass(frozen=True)
+class Reminder:
+    """What an escalation reads of `todo.due`."""
+
+    task_id: str
+
+
+CHECKED = graph(change(Check, tells_opened=True, sends_link=True), first=Check)
+RAISED = graph(
+    change(Check, due=None),
+    first=Check,
+    name="raised",
+    starts_on="todo.due",
+    start=Reminder,
+    instance="{task_id}",
+)
+
+
+@contextmanager
+def open_with(
+    spark: SparkSession, home: Home, schema: str, *workflows: Graph[Any]
+) -> Iterator[Store]:
+    """Make an outbox in which some workflows are in force."""
+    with open_store(spark, home, schema) as opened:
         writes = NumberedWrites(spark, opened.tables, writer="workflows", clock=SystemClock())
-        plan = {"version": "1", "rows": joined([rows_of(workflow)])}
+        plan = {"version": "1", "rows": joined([rows_of(one) for one in workflows])}
         assert writes.append_after(None, plan, planned_by="tests")
         yield opened
         while _opened:
             outbox, own = _opened.pop()
             own.close()
             outbox.close()
+
+
+@pytest.fixture(scope="module")
+def store(spark: SparkSession, home: Home) -> Iterator[Store]:
+    """Return an outbox in which parcels are checked by people, who get a link."""
+    with open_with(spark, home, "t_item_events", CHECKED) as opened:
+        yield opened
 
 
 def writer(store: Store, time: Clock = NOW) -> DerivedEvents:
@@ -222,3 +250,26 @@ def test_what_opens_after_it_was_due_is_told_at_once(store: Store) -> None:
     assert ["todo.opened", "todo.due"] == types(store, "overdue")
     assert [] == types(store, "over")
     assert [0, 0] == [write(own), write(writer(store, clock(8)))]
+
+
+@pytest.mark.rest
+def test_a_reminder_begins_an_escalation(spark: SparkSession, home: Home) -> None:
+    """A workflow that starts with `todo.due` has one instance for each reminder, whoever writes;
+    what it does opens items of its own, of which nobody is reminded here.
+    """
+    with open_with(spark, home, "t_escalations", CHECKED, RAISED) as store:
+        ready(store, "one", "two")
+        assert 4 == write(writer(store))
+        hand_over(store)
+        answer(store, "two")
+        late = writer(store, DUE)
+        assert 2 == write(late)
+        assert [0, 0] == [write(late), write(writer(store, clock(3)))]
+        rows = store.rows(
+            f"select event_id, event_type, ordering_key from {store.tables.events} "
+            "where event_type = 'workflow:raised/check'"
+        )
+        found = [(row["event_id"], row["ordering_key"]) for row in rows]
+        assert [
+            ("raised-check-shipping-check-one-1-1", "workflow:raised/shipping-check-one-1")
+        ] == found

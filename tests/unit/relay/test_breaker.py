@@ -54,6 +54,15 @@ def test_a_probe_without_a_verdict_has_failed() -> None:
     assert (BreakerState.OPEN, 0) == (one.state(10), one.room(19))
 
 
+def test_a_probe_that_asked_nothing_says_nothing() -> None:
+    """A task that expired before it was sent is no verdict: the next one may be the probe."""
+    one = opened()
+    one.started()
+    assert 0 == one.room(10)
+    one.not_asked()
+    assert (BreakerState.HALF_OPEN, 1, 0) == (one.state(10), one.room(10), one.failed_probes)
+
+
 def test_what_was_sent_before_it_opened_changes_nothing() -> None:
     """A claim that completes while it is open neither closes it nor keeps it open for longer."""
     one = opened()

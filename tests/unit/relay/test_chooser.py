@@ -18,9 +18,10 @@ from delta_outbox.core.arrow import Mask
 from delta_outbox.core.instants import micros
 from delta_outbox.core.settings import DestinationLimits, PublisherSettings, RelaySettings, Settings
 from delta_outbox.lifecycle.claims import DELIVERIES, Claim, make_claim, new_claim_id
-from delta_outbox.lifecycle.endings import EndOfClaim
+from delta_outbox.lifecycle.endings import Attempted, EndOfClaim
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.results import Delivered, Failed, NotSent, Rejected
+from delta_outbox.lifecycle.states import Reason
 from delta_outbox.relay.claim.chooser import IDLE_SECONDS, Chooser
 from delta_outbox.relay.claim.flight import Flight, Held
 from delta_outbox.relay.destinations import pace
@@ -455,6 +456,24 @@ def test_what_was_not_tried_is_no_failure(fields: list[Field]) -> None:
     assert not field.complete(held, NotSent(), Delivered())
     assert not field.complete(held, NotSent(), NotSent())
     assert field.isolation.is_free("a")
+
+
+def test_a_task_that_expired_unsent_lets_the_next_one_probe(fields: list[Field]) -> None:
+    """While a third party was away its tasks have grown too old; each ends without asking it, which
+    keeps the breaker open for no longer, and the first that is asked closes it.
+    """
+    fields.append(field := Field(limits={"breaker_failures": 1, "breaker_seconds": 10}))
+    [held] = field.choose(field.window(("a", None)))
+    assert field.complete(held, Attempted(reason=Reason.FAILED, error="away"))
+    field.clock.sleep(10)
+    for reason in (Reason.EXPIRED, Reason.RELEASED):
+        field.isolation.started(["a"], held.claim)
+        assert 0 == field.isolation.room("a", 8)
+        assert not field.complete(held, Attempted(reason=reason, outcome="late"))
+        assert 1 == field.isolation.room("a", 8)
+    field.isolation.started(["a"], held.claim)
+    assert field.complete(held, Attempted(reason=Reason.COMPLETED, outcome="paid"))
+    assert {} == field.states.breakers
 
 
 def test_a_relay_can_do_without_what_is_paused_or_has_a_breaker(fields: list[Field]) -> None:

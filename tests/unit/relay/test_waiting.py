@@ -31,6 +31,26 @@ def test_a_drain_waits_for_what_comes_soon(
     assert not relay._waited(Mode.ONCE, 60.0, stop, is_paused=False)
 
 
+def test_a_relay_that_is_told_to_stop_records_each_claim_as_it_ends() -> None:
+    """What has ended is on record before another claim has: whoever stops the relay may kill it."""
+    done: list[str] = []
+    relay = object.__new__(Relay)
+
+    class InFlight(list[str]):
+        def wait(self, _: float) -> None:
+            done.append(f"{self.pop(0)} ends")
+
+        def close(self) -> None:
+            done.append("closed")
+
+    relay._flight = cast("Any", InFlight(["short", "long"]))
+    relay._decided = cast("Any", SimpleNamespace(finish=lambda: done.append("on record")))
+    relay._heart = cast("Any", SimpleNamespace(beat=lambda: None))
+    cast("Any", relay)._complete = lambda _: None
+    relay._finish(None)
+    assert ["short ends", "on record", "long ends", "on record", "closed", "on record"] == done
+
+
 def test_a_relay_ends_in_order_whatever_fails() -> None:
     """Each step of its end is taken, so that it says that it is gone; the first error is raised."""
     taken: list[str] = []

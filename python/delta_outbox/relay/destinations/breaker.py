@@ -77,11 +77,14 @@ class Breaker:
         """Note that deliveries were claimed; while it is open they are the probe."""
         self._is_probing = self.is_open
 
+    def not_asked(self) -> None:
+        """Note that a claim has ended without the destination: the next probe may go at once."""
+        self._is_probing = False
+
     def completed(self, answered: Iterable[bool], *, error: str, now: float) -> bool:
         """Note what became of a claim, and say whether there is something to tell others.
 
-        A probe without a verdict (its worker crashed, nothing was sent) has failed: the next one
-        waits as well.
+        A probe without a verdict (its worker crashed) has failed: the next one waits as well.
 
         Args:
             answered: of each delivery that was tried, in order: whether the destination answered.

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 NEVER: Final = float("inf")
-_ANSWERED, _SILENT, _UNTRIED = range(3)
+_ANSWERED, _SILENT, _UNTRIED, _NOT_ASKED = range(4)
 _OF_TASKS: Final = {
     Reason.COMPLETED: _ANSWERED,
     Reason.REJECTED: _ANSWERED,
@@ -45,8 +45,8 @@ _OF_TASKS: Final = {
     Reason.UNKNOWN: _SILENT,
     Reason.EXHAUSTED: _SILENT,
     Reason.UNCERTAIN: _SILENT,
-    Reason.EXPIRED: _UNTRIED,
-    Reason.RELEASED: _UNTRIED,
+    Reason.EXPIRED: _NOT_ASKED,
+    Reason.RELEASED: _NOT_ASKED,
 }
 
 
@@ -306,11 +306,14 @@ class Isolation:
             its = np.ones(len(claim), dtype=bool)
             if len(names) > 1:
                 its = mask_of(pc.equal(claim.deliveries["destination"], name))
-            found = answered[its & (answered != _UNTRIED)] == _ANSWERED
+            if name not in self._breakers:
+                continue
+            if (answered[its] == _NOT_ASKED).all():
+                self._breakers[name].not_asked()
+                continue
+            found = answered[its & (answered < _UNTRIED)] == _ANSWERED
             error = _last_error(one for place, one in others.items() if its[place])
-            if name in self._breakers and self._breakers[name].completed(
-                found.tolist(), error=error, now=now
-            ):
+            if self._breakers[name].completed(found.tolist(), error=error, now=now):
                 changed.append(name)
         self._record(changed)
         return bool(changed)

@@ -47,6 +47,8 @@
                 when s.state = 'PUBLISHED' then 'is PUBLISHED'
                 when s.state = 'DEAD' and s.reason = 'operator' then 'is DEAD by an operator'
                 when s.kill_command_id is not null then concat('is killed already by command ', s.kill_command_id)
+                when w.workflow is not null
+                    then concat('is a task of ', w.workflow, ', which has no default exit, so nothing would follow')
             end as refusal
             {%- else %}
             to_json(named_struct('claim_id', s.claim_id)) as arguments,
@@ -60,6 +62,14 @@
             {%- endif %}
         from {{ state }} as s
         cross join {{ request }} as r
+        {%- if kind == "kill" %}
+        left join (
+            select distinct concat('workflow:', workflow, '/') as of_tasks, workflow
+            from ({{ delta_outbox.kept_rows("railway_workflows") | indent(16) }})
+            where coalesce(default_exit, '') = ''
+        ) as w
+            on startswith(s.event_type, w.of_tasks)
+        {%- endif %}
         where
             s.state in ({{ from_states }})
             {%- if kind == "replay" %}

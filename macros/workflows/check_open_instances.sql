@@ -13,11 +13,14 @@
         {%- set numbers = [] -%}
         {%- for one in open_tasks -%} {%- do numbers.append(one["number"]) -%} {%- endfor -%}
         {%- if numbers -%}
+            {%- set meant = ") where number in (" ~ numbers | unique | join(", ") ~ ")" -%}
             {%- set routes = run_query(
-                "select number, workflow, task, to_task from (" ~ delta_outbox.kept_rows("railway_routes")
-                ~ ") where number in (" ~ numbers | unique | join(", ") ~ ")"
+                "select number, workflow, task, to_task from (" ~ delta_outbox.kept_rows("railway_routes") ~ meant
             ).rows -%}
-            {%- do delta_outbox.workflow_open_problems(open_tasks, routes, rows, problems) -%}
+            {%- set categories = run_query(
+                "select number, workflow, task, category from (" ~ delta_outbox.kept_rows("railway_tasks") ~ meant
+            ).rows -%}
+            {%- do delta_outbox.workflow_open_problems(open_tasks, routes, categories, rows, problems) -%}
         {%- endif -%}
     {%- endif -%}
 {%- endmacro %}

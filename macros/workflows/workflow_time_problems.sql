@@ -2,6 +2,8 @@
     {#-
         What is wrong among the times of a task, each right by itself.
 
+        twin: python/delta_outbox/railway/checks/tasks.py::LONGEST_TIME_LIMIT
+
         Arguments:
             workflow: mapping of `workflow_problems`, whose task it is
             row: of railway_tasks
@@ -15,6 +17,12 @@
             problems, where, "time_limit_too_long",
             "its time limit is " ~ row["time_limit_seconds"] ~ " s, and the lease " ~ workflow["row"]["lease_seconds"] ~ " s.",
             "Shorten the limit, or give the workflow a longer lease: a claim must outlast its attempt."
+        ) -%}
+    {%- elif seconds.get("time_limit", 0) > 11 * 3600 -%}
+        {%- do delta_outbox.workflow_problem(
+            problems, where, "time_limit_too_long",
+            "its time limit is " ~ row["time_limit_seconds"] ~ " s, and no claim holds a look-up and a call of more than 39600 s.",
+            "Shorten the limit: let one task ask for the work, and another one look whether it is done."
         ) -%}
     {%- endif -%}
     {%- if "key_valid_for" in seconds and "time_limit" in seconds and "settles_within" in seconds

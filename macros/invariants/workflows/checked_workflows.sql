@@ -21,7 +21,8 @@
             "select task_id, message, planned_at, number from (" ~ delta_outbox.rows_of_derivation(
                 "stranded", {"task_id": "string", "message": "string"}
             ) ~ ") where " ~ (
-                "planned_at >= timestamp" ~ delta_outbox.text_literal(span["followed_after"]) if span["followed_after"] else "true"
+                "planned_at >= timestamp" ~ delta_outbox.text_literal(span["followed_after"]) ~ " - interval 1 hour"
+                if span["followed_after"] else "true"
             )
         ),
         "outbox_retried_deliveries": (

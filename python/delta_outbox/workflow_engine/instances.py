@@ -363,7 +363,10 @@ def unknown_of(tasks: Iterable[Row], attempts: Iterable[Row]) -> list[dict[str, 
         }
         for one in tasks
         if one["cause"] == "uncertain"
-        or (one["delivery_state"] in OPEN_STATES and one["task_id"] in unsure)
+        or (
+            one["task_id"] in unsure
+            and (one["delivery_state"] in OPEN_STATES or one["cause"] == KILLED)
+        )
     ]
 
 

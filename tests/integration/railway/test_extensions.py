@@ -449,6 +449,11 @@ def test_one_selection_for_python_command_and_dbt(
     assert ["has no default exit, so nothing would follow"] == [
         one["refusal"] for one in none.left_out
     ]
+    spared = outbox.kill([none.left_out[0]["task_id"]], dry_run=False, **WHO)
+    assert spared.command_id is None
+    assert ["is a task of waiting, which has no default exit, so nothing would follow"] == [
+        one["refusal"] for one in spared.left_out
+    ]
     with pytest.raises(UnknownInstance):
         instances.cancel(["nobody"], **WHO)
     with pytest.raises(WrongUsage):

@@ -390,6 +390,17 @@ def test_each_rule_is_checked(rule: str) -> None:
     assert not one.warning
 
 
+def test_a_call_that_no_claim_can_hold_is_refused() -> None:
+    """However long the lease is: a claim lasts a day at most."""
+    long = change(Pack, time_limit=timedelta(hours=12))
+    (found,) = problems_of(graph(long, lease=timedelta(days=3)))
+    assert ("time_limit_too_long", "pack") == (found.rule, found.task)
+    assert "more than 11 hours" in found.says
+    assert [] == [
+        *problems_of(graph(change(Pack, time_limit=timedelta(hours=11)), lease=timedelta(hours=12)))
+    ]
+
+
 def test_a_pattern_that_only_pydantic_reads_is_refused() -> None:
     """Whoever judges payloads by the schema could not, and every start event would be refused."""
 

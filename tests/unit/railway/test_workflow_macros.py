@@ -233,6 +233,16 @@ def workflow(**changes: str) -> Callable[[Rows], None]:
     return cells("railway_workflows", {}, **changes)
 
 
+def both(*changes: Callable[[Rows], None]) -> Callable[[Rows], None]:
+    """Return a function that makes several changes."""
+
+    def make(rows: Rows) -> None:
+        for one in changes:
+            one(rows)
+
+    return make
+
+
 def leg(task_: str, cause_: str, outcome_: str, **changes: str) -> Callable[[Rows], None]:
     """Return a function that changes cells of a row of a route."""
     where = {"task": task_, "cause": cause_, "outcome": outcome_}
@@ -307,7 +317,10 @@ CASES: dict[str, list[tuple[Callable[[Rows], Any], str]]] = {
     "time_limit_missing": [(task("pack", time_limit_seconds=""), "pack")],
     "time_limit_no_duration": [(task("pack", time_limit_seconds="-1"), "pack")],
     "time_limit_out_of_range": [(task("pack", time_limit_seconds="400000000"), "pack")],
-    "time_limit_too_long": [(task("pack", time_limit_seconds="120"), "pack")],
+    "time_limit_too_long": [
+        (task("pack", time_limit_seconds="120"), "pack"),
+        (both(workflow(lease_seconds="99999"), task("pack", time_limit_seconds="39601")), "pack"),
+    ],
     "settles_within_missing": [(task("pack", settles_within_seconds=""), "pack")],
     "settles_within_out_of_range": [(task("pack", settles_within_seconds="0"), "pack")],
     "performance_reason_missing": [(task("book", why_not_pessimistic=" "), "book")],
@@ -510,14 +523,32 @@ def test_no_rule_is_explained_that_nobody_checks() -> None:
 
 
 def test_rows_that_strand_open_instances_are_refused(macros: Macros) -> None:
-    """A task that is gone is named, with how many open instances stand there or may come there by
-    the routes of the version that they have started with; what they have behind them may go.
+    """A task that is gone, or has another category, is named, with how many open instances stand
+    there or may come there by the routes of the version that they have started with; what they have
+    behind them may go.
     """
     routes = [
         {"number": number, "workflow": "w", "task": one, "to_task": other}
         for number, one, other in [(1, "a", "b"), (1, "b", "c"), (1, "c", ""), (2, "a", "d")]
     ]
-    rows = {"railway_tasks": [{"workflow": "w", "task": one} for one in ("a", "c", "d")]}
+    rows = {
+        "railway_tasks": [
+            {"workflow": "w", "task": one, "category": "idempotent"} for one in ("a", "c", "d")
+        ]
+    }
+    categories = [
+        {"number": number, "workflow": "w", "task": one, "category": category}
+        for number, one, category in [
+            (1, "a", "idempotent"),
+            (1, "b", "to_do"),
+            (1, "c", "idempotent"),
+            (2, "a", "black_box"),
+            (2, "d", "idempotent"),
+            (3, "a", "idempotent"),
+            (3, "d", "to_do"),
+        ]
+    ]
+    routes += [{"number": 3, "workflow": "w", "task": "a", "to_task": "d"}]
 
     def refused(*open_tasks: tuple[int, str, int]) -> list[str]:
         problems: list[str] = []
@@ -525,15 +556,22 @@ def test_rows_that_strand_open_instances_are_refused(macros: Macros) -> None:
             {"number": number, "workflow": "w", "task": one, "instances": count}
             for number, one, count in open_tasks
         ]
-        macros.workflow_open_problems(found, routes, rows, problems)
+        macros.workflow_open_problems(found, routes, categories, rows, problems)
         return problems
 
-    assert [] == refused((1, "c", 7), (2, "a", 5))
-    (problem,) = refused((1, "a", 3), (1, "b", 4), (1, "c", 5), (2, "a", 6))
+    assert [] == refused((1, "c", 7), (2, "d", 5))
+    (problem,) = refused((1, "a", 3), (1, "b", 4), (1, "c", 5), (2, "d", 6))
     assert problem.startswith("w.b: [open_instances] it is gone, and 7 open instance(s)")
+    changed = refused((2, "a", 4), (3, "a", 2), (3, "d", 1))
+    assert ["w.a: [open_instances] it has another category, and 4 open instance(s)"] == [
+        one[:69] for one in changed[:1]
+    ]
+    assert ["w.d: [open_instances] it has another category, and 3 open instance(s)"] == [
+        one[:69] for one in changed[1:]
+    ]
     other = [{"number": 1, "workflow": "v", "task": "x", "instances": 1}]
     problems: list[str] = []
-    macros.workflow_open_problems(other, routes, rows, problems)
+    macros.workflow_open_problems(other, routes, categories, rows, problems)
     assert ["v.x: [open_instances]"] == [one[:21] for one in problems]
 
 

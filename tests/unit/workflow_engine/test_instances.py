@@ -59,15 +59,18 @@ def test_nothing_happens_to_what_has_ended_and_somebody_must_look_at_what_is_str
 
 
 def test_what_is_not_known() -> None:
-    """A task that ended as uncertain is not known for good; one that goes on after an attempt that
-    may have acted, not yet. What was found out since is known.
+    """A task that ended as uncertain is not known for good, nor is one that an operator has ended
+    after an attempt that may have acted; one that goes on after such an attempt, not yet. What was
+    found out since is known.
     """
     uncertain = {**TASK, "delivery_state": "PUBLISHED", "cause": "uncertain"}
     found_out = {**TASK, "task_id": "pay-2", "delivery_state": "PUBLISHED", "cause": "decided"}
     goes_on = {**TASK, "task_id": "pay-3"}
     untried = {**TASK, "task_id": "pay-4"}
-    attempts = [{"task_id": f"pay-{number}", "known": "unsure"} for number in (1, 2, 3)]
-    found = unknown_of([uncertain, found_out, goes_on, untried], attempts)
-    assert [("pay-1", True), ("pay-3", False)] == [
+    killed = {**TASK, "task_id": "pay-5", "delivery_state": "DEAD", "cause": "killed"}
+    unsent = {**killed, "task_id": "pay-6"}
+    attempts = [{"task_id": f"pay-{number}", "known": "unsure"} for number in (1, 2, 3, 5)]
+    found = unknown_of([uncertain, found_out, goes_on, untried, killed, unsent], attempts)
+    assert [("pay-1", True), ("pay-3", False), ("pay-5", True)] == [
         (one["task_id"], one["is_final"]) for one in found
     ]

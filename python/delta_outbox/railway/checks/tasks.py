@@ -27,6 +27,9 @@ from delta_outbox.railway.tasks import (
     ToDo,
 )
 
+# twin: macros/workflows/workflow_time_problems.sql::workflow_time_problems
+LONGEST_TIME_LIMIT: Final = timedelta(hours=11)
+"""A claim lasts a day at most, and has to hold a look-up and a call of this length each."""
 ALIKE: Final = 0.8
 """From this likeness of two names (difflib, 0 to 1) on, one is taken for the other misspelt."""
 
@@ -202,6 +205,18 @@ def limits(workflow: AnyWorkflow, task: AnyTask) -> Iterator[Finding]:
         )
         return
     yield from span("time_limit", limit)
+    if isinstance(limit, timedelta) and LONGEST_TIME_LIMIT < limit < workflow.lease:
+        yield (
+            "time_limit_too_long",
+            (
+                f"its time limit is {duration(limit)}, and no claim holds a look-up and a call of "
+                f"more than {duration(LONGEST_TIME_LIMIT)}."
+            ),
+            (
+                "Shorten the limit: let one task ask for the work, and another one look whether it "
+                "is done."
+            ),
+        )
     if isinstance(limit, timedelta) and limit >= workflow.lease:
         yield (
             "time_limit_too_long",

@@ -5,6 +5,7 @@ person.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from delta_outbox.core.reserved_names import TO_DO
@@ -19,7 +20,8 @@ LONGEST_LEASE: Final = 86_400.0  # seconds
 
 def task_policies(plans: Sequence[Plan]) -> tuple[DeliveryPolicy, ...]:
     """Return the delivery policies of tasks. A task that only former workflows have may still be
-    open in an instance that began with them.
+    open in an instance that began with them; and one that has another time limit by now keeps to
+    the limit that its instance began with, so its lease is the longest of all.
 
     Args:
         plans: all that instances may have started with, the one in force last.
@@ -29,7 +31,11 @@ def task_policies(plans: Sequence[Plan]) -> tuple[DeliveryPolicy, ...]:
         for name, version in plan.versions.items():
             for task in version.routing.tasks:
                 event_type = task_type(name, task)
-                found[event_type] = _policy(version.routing, event_type, task)
+                before = found.get(event_type)
+                policy = found[event_type] = _policy(version.routing, event_type, task)
+                if before is not None and not version.routing.is_to_do(task):
+                    lease = max(before.lease_seconds, policy.lease_seconds)
+                    found[event_type] = replace(policy, lease_seconds=lease)
     return tuple(map(found.__getitem__, sorted(found)))
 
 

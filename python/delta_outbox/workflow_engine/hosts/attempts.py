@@ -53,6 +53,7 @@ from delta_outbox.workflow_engine.hosts.call import (
 from delta_outbox.workflow_engine.hosts.host_process import HostProcess, RunningCall
 
 DECISION_WAIT: Final = 10.0  # seconds, for a decision to begin
+LATE_PAUSE: Final = timedelta(seconds=5)  # after an attempt that had no time left to begin
 ASKED_AGAIN: Final = 2  # times, if the host of a question is lost over something else
 
 
@@ -168,7 +169,7 @@ class AttemptRun:
 
     async def run(self) -> AttemptReport:
         """Run the algorithm, and return how the attempt has ended."""
-        ending = AttemptEnding(reason=Reason.RELEASED)
+        ending = AttemptEnding(reason=Reason.RELEASED, pause=LATE_PAUSE)
         if not self._is_late():
             ending = await self._follow()
         chosen: str | Exit | None = None

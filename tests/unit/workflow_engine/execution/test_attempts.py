@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.unit.railway.workflow import Label, Pack, Tell, graph
+from tests.unit.railway.workflow import Label, Pack, Tell, change, graph
 from tests.unit.workflow_engine.derived_log import NOW, DerivedLog, plan
 
 from delta_outbox.core.reserved_names import NOBODY, TO_DO
@@ -30,7 +30,7 @@ from delta_outbox.railway.compromises import (
 from delta_outbox.railway.outcomes import DEFAULT_EXIT, Decided
 from delta_outbox.railway.routing import Place, TaskEnding
 from delta_outbox.railway.tasks import State
-from delta_outbox.workflow_engine.derivation.events import StartEvent
+from delta_outbox.workflow_engine.derivation.events import StartEvent, task_type
 from delta_outbox.workflow_engine.execution.attempt_requests import attempt_request
 from delta_outbox.workflow_engine.execution.attempt_results import attempted
 from delta_outbox.workflow_engine.execution.task_policies import task_policies
@@ -60,6 +60,15 @@ def test_the_lease_of_a_task_outlasts_its_call() -> None:
     called = [one for one in task_policies([slow]) if one.destinations[0] != TO_DO]
     assert 4 == len(called)
     assert all(one.lease_seconds >= 20 for one in called)
+
+
+def test_the_lease_of_a_task_outlasts_the_call_of_any_version() -> None:
+    """A task that is open keeps to the time limit of its version, whatever newer rows say."""
+    long = graph(change(Pack, time_limit=timedelta(minutes=5)), lease=timedelta(minutes=10))
+    pack = task_type("shipping", "pack")
+    for plans in ([plan(1, long), plan(2, graph())], [plan(1, graph()), plan(2, long)]):
+        (lease,) = [one.lease_seconds for one in task_policies(plans) if one.event_type == pack]
+        assert lease >= 2 * 300
 
 
 @pytest.mark.parametrize("task", [Label, Pack, Tell])

@@ -26,6 +26,7 @@ _WHERE_TO: Final = {
 }
 """What is shown of a task beside where it stands, by the kind of request."""
 
+_WHEN: Final = "by a relay, at once or when its next attempt is due"
 _SHOWN: Final = 20  # rows of a preview; --json lists them all
 
 
@@ -340,9 +341,9 @@ def _conclusion(kind: str, done: str, count: int, document: Mapping[str, Any]) -
         then = f"Add --apply to {command_of(kind)} them."
         return f"A preview of {count} {what}; nothing was written. {then}"
     what_then = {
-        "accept_late": "each goes on by its late answer as soon as a relay runs.",
-        "cancel": "each ends with its default exit as soon as a relay runs.",
-        "migrate": "each goes on at its new task as soon as a relay runs.",
+        "accept_late": f"each goes on by its late answer, {_WHEN}.",
+        "cancel": f"each ends with its default exit, {_WHEN}, if no attempt decides first.",
+        "migrate": f"each goes on at its new task, {_WHEN}.",
         "extend": f"`outbox show {document['command_id']}` says what became of it.",
         "assign": "it holds until another assignment comes after it.",
     }

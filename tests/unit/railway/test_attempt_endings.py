@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ import pytest
 from delta_outbox.lifecycle.states import Reason
 from delta_outbox.railway import AskHuman, AtLeastOnce, AtMostOnce, Category, Decided, Outcome, UpTo
 from delta_outbox.railway.algorithms.attempt_endings import conclude, give_up
+from delta_outbox.railway.algorithms.history import History, Limits
 from delta_outbox.railway.algorithms.steps import (
     AttemptEnding,
     AttemptResult,
@@ -137,3 +138,25 @@ def test_giving_up_guesses_nothing() -> None:
     assert AttemptEnding(reason=Reason.EXHAUSTED) == give_up(Record(stopped=True))
     assert AttemptEnding(reason=Reason.UNCERTAIN) == give_up(Record(expired=True, executions=1))
     assert AttemptEnding(reason=Reason.UNCERTAIN) == give_up(Record(stopped=True, executions=1))
+
+
+@pytest.mark.parametrize(
+    ("expires", "settle", "waits"),
+    [
+        (None, False, timedelta(days=30)),
+        (timedelta(hours=1), False, timedelta(hours=1)),
+        (timedelta(hours=1), True, timedelta(hours=2)),
+        (timedelta(seconds=-1), False, timedelta(0)),
+    ],
+)
+def test_no_back_off_outlasts_the_expiry(
+    *, expires: timedelta | None, settle: bool, waits: timedelta
+) -> None:
+    """A task ends when it expires, whatever its back-off says; only an earlier request may have to
+    settle first.
+    """
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    reason = Reason.UNKNOWN if settle else Reason.FAILED
+    ending = AttemptEnding(reason=reason, pause=timedelta(days=30), settle=settle)
+    limits = Limits(expires=expires, settles=timedelta(hours=2))
+    assert now + waits == History(triggered_at=now).ended(ending, limits, now).available_at

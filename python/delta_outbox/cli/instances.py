@@ -27,6 +27,13 @@ _WHERE_TO: Final = {
 """What is shown of a task beside where it stands, by the kind of request."""
 
 _WHEN: Final = "by a relay, at once or when its next attempt is due"
+_HELD_BACK: Final = {
+    None: "Nobody need do anything.",
+    "breaker": "Not yet: {} does not answer, and is asked again from time to time.",
+    "paused": "Not yet: {0} is paused. `outbox resume {0}` lets it go on.",
+}
+"""What holds an attempt back, by why."""
+
 _SHOWN: Final = 20  # rows of a preview; --json lists them all
 
 
@@ -115,6 +122,7 @@ def show_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
     )
     yield ""
     yield from map(sentence, _moved_words(document["moves"]))
+    yield from map(sentence, _late_words(document["late_answers"]))
     yield from map(sentence, _unknown_words(document["unknown"]))
     yield from map(sentence, _next_words(document["next"], one))
 
@@ -152,6 +160,15 @@ def _moved_words(moves: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         )
 
 
+def _late_words(answers: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Say which answers have come too late."""
+    for one in answers:
+        yield (
+            f"Too late: {one['answer']!r} to {one['task_id']}, by {one['actor']} at "
+            f"{one['requested_at']}. `outbox workflow accept-late` goes on by an answer."
+        )
+
+
 def _unknown_words(unknown: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     for one in unknown:
         yet = "" if one["is_final"] else " yet"
@@ -171,20 +188,25 @@ def _next_words(after: Mapping[str, Any] | None, instance: Mapping[str, Any]) ->
         if after["expires_at"]
         else "It never expires."
     )
+    if asked := after["asked"]:
+        yield (
+            f"{asked['actor']} has asked that {after['title']!r} ends, or goes on elsewhere: "
+            f"{asked['reason']} (command {asked['command_id']}). It is done {_WHEN}."
+        )
     match after["what"]:
         case "answer":
             who = " or ".join(after["roles"])
             yield f"{after['title']!r} waits for {who}: `outbox todo show {after['task_id']}`."
+            if after["assigned_to"]:
+                yield f"{after['assigned_to']} takes care of it."
             if after["due_at"]:
                 yield f"An answer is due at {after['due_at']}."
             yield expires
         case "attempt under way":
             yield f"{after['title']!r} is under way, by {after['by']}, until {after['at']} at most."
         case "attempt":
-            yield (
-                f"A relay attempts {after['title']!r}, at {after['at']} or later. "
-                "Nobody need do anything."
-            )
+            yield f"A relay attempts {after['title']!r}, at {after['at']} or later."
+            yield _HELD_BACK[after["held_back"]].format(after["third_party"])
             yield expires
         case "item opens":
             yield f"A relay opens {after['title']!r} for an answer, within seconds if one is alive."

@@ -121,16 +121,43 @@ class Instances:
         key = str(shown["instance_key"])
         tasks = views.tasks(self._outbox, key)
         attempts = views.attempts(self._outbox, key)
-        killed = [str(one["task_id"]) for one in tasks if one["cause"] == KILLED]
-        kills = views.kills(self._outbox, killed) if killed else []
+        open_ = _open_task(tasks)
+        ended = [one for one in tasks if one["cause"] == KILLED]
+        asked_of = [str(one["task_id"]) for one in (*ended, *([open_] if open_ else ()))]
+        kills = views.kills(self._outbox, asked_of) if asked_of else []
         return {
             "instance": shown,
             "tasks": tasks,
             "attempts": attempts,
+            "late_answers": views.late_answers(self._outbox, key),
             "moves": moves_of(shown, tasks, attempts, kills),
             "unknown": unknown_of(tasks, attempts),
-            "next": next_of(shown, tasks),
+            "next": next_of(
+                shown,
+                tasks,
+                kills=kills,
+                held_back=self._held_back(open_) if open_ else None,
+                assigned_to=self._holder(open_) if open_ else None,
+            ),
         }
+
+    def _held_back(self, task: Row) -> str | None:
+        """Say why the third party of a task is not asked; None if it is."""
+        known = self._outbox.destinations.read()
+        if task["third_party"] in known.paused:
+            return "paused"
+        return "breaker" if task["third_party"] in known.breakers else None
+
+    def _holder(self, task: Row) -> str | None:
+        """Return who takes care of an item."""
+        if task["held_by"] != TO_DO:
+            return None
+        outbox = self._outbox
+        row = outbox.spark.sql(
+            f"select assigned_to from ({outbox.statements.fill('item_holders')}) "
+            f"where event_id in ({literals({str(task['task_id'])})})"
+        ).first()
+        return None if row is None else row["assigned_to"]
 
     def cancel(
         self, instances: Sequence[str] | None = None, **selected: Unpack[Selection]
@@ -418,20 +445,37 @@ def moves_of(
     return found
 
 
-def next_of(instance: Row, tasks: Sequence[Row]) -> dict[str, Any] | None:
+def _open_task(tasks: Iterable[Row]) -> Row | None:
+    return next((one for one in tasks if one["delivery_state"] in OPEN_STATES), None)
+
+
+def next_of(
+    instance: Row,
+    tasks: Sequence[Row],
+    *,
+    kills: Iterable[Row] = (),
+    held_back: str | None = None,
+    assigned_to: str | None = None,
+) -> dict[str, Any] | None:
     """Return what happens next to an instance, when, and who must do something; None if it has
     ended.
 
     Args:
         instance: a row of `workflow_instances`.
         tasks: of it.
+        kills: commands that end tasks, of the open one among others.
+        held_back: why its third party is not asked: `paused` or `breaker`.
+        assigned_to: who takes care of its item.
     """
     if instance["state"] == "ended":
         return None
     found: dict[str, Any] = dict.fromkeys(
-        ("what", "task_id", "title", "at", "due_at", "expires_at", "by", "roles", "problem")
+        (
+            *("what", "task_id", "title", "at", "due_at", "expires_at", "by", "roles", "problem"),
+            *("third_party", "asked", "held_back", "assigned_to"),
+        )
     )
-    open_ = next((one for one in tasks if one["delivery_state"] in OPEN_STATES), None)
+    open_ = _open_task(tasks)
     if open_ is None:
         is_stranded = instance["state"] == "stranded"
         what = "person must look" if is_stranded else "what follows is written"
@@ -442,10 +486,22 @@ def next_of(instance: Row, tasks: Sequence[Row]) -> dict[str, Any] | None:
         "at": instance["next_at"],
         "due_at": open_["due_at"],
         "expires_at": open_["expires_at"],
+        "third_party": open_["third_party"],
+        "asked": next(
+            (
+                {name: one[name] for name in ("actor", "reason", "command_id")}
+                for one in kills
+                if one["event_id"] == open_["task_id"]
+            ),
+            None,
+        ),
     }
     if open_["held_by"] == TO_DO:
         roles = str(open_["roles"] or "").split("|")
-        return {**found, "what": "answer", "roles": roles, "at": None}
+        item = {"what": "answer", "roles": roles, "at": None, "assigned_to": assigned_to}
+        return {**found, **item}
     if open_["delivery_state"] == State.CLAIMED:
         return {**found, "what": "attempt under way", "by": open_["held_by"]}
-    return {**found, "what": "item opens" if open_["category"] == "to_do" else "attempt"}
+    if open_["category"] == "to_do":
+        return {**found, "what": "item opens"}
+    return {**found, "what": "attempt", "held_back": held_back}

@@ -152,6 +152,21 @@ def kills(outbox: Store, task_ids: Sequence[str]) -> Rows:
     return rows_of(found.where(its).select(*columns).orderBy("requested_at", "command_id"))
 
 
+def late_answers(outbox: Store, instance_key: str) -> Rows:
+    """Return the answers to items of an instance that have come too late, in their order.
+
+    Args:
+        outbox: where to look.
+        instance_key: its key among those of all workflows.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    found = outbox.spark.table(outbox.tables["late_answers"])
+    columns = ("task_id", "task", "title", "answer", "actor", "requested_at", "command_id")
+    its = found.where(F.col("instance_key") == F.lit(instance_key))
+    return rows_of(its.select(*columns).orderBy("requested_at", "command_id"))
+
+
 def ignored_starts(outbox: Store, instance: str) -> Rows:
     """Return the start events that began nothing, of an instance or of one start event.
 

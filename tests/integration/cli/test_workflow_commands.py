@@ -170,6 +170,9 @@ def test_commands_say_where_an_order_stands(run: Run, tmp_path: Path, carrier: L
         shown["outcomes"],
     )
     assert "outbox todo complete review-c4" in text_of(todo.show_text(shown))
+    run("todo", "assign", "review-c4", "--to", "ben", *BY, "--apply")
+    after = run("workflow", "show", "c4")[1]["next"]
+    assert ("answer", "ben", None) == (after["what"], after["assigned_to"], after["asked"])
     answer = json.dumps({"parcel": "c4", "send": True})
     code, document = run("todo", "complete", "book-c4", "--data", answer)
     assert (2, "UNKNOWN_ITEM") == (code, document["error"]["code"])
@@ -199,7 +202,11 @@ def test_an_instance_is_cancelled(run: Run, tmp_path: Path, carrier: Ledger) -> 
     code, document = run("todo", "complete", "review-c2", "--data", answer)
     assert (1, "ANSWERED_TOO_LATE") == (code, document["error"]["code"])
     run("relay", "--drain")
-    assert "parcel.kept" == run("workflow", "show", "c2")[1]["instance"]["exit"]
+    shown = run("workflow", "show", "c2")[1]
+    assert ("parcel.kept", ["send"]) == (
+        shown["instance"]["exit"],
+        [one["answer"] for one in shown["late_answers"]],
+    )
     code, again = run("workflow", "cancel", "c2", *BY, "--apply")
     assert (1, 0, None) == (code, again["instances"], again["command_id"])
     assert ["has ended with parcel.kept"] == [one["refusal"] for one in again["left_out"]]

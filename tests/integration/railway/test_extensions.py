@@ -13,6 +13,7 @@ from unittest import mock
 
 import pytest
 from tests.integration.conftest import REPOSITORY
+from tests.integration.invariants import build
 from tests.integration.outboxes import Store, open_store
 
 from delta_outbox.api import Outbox
@@ -701,3 +702,9 @@ def test_one_selection_for_items_too(store: Store, capsys: pytest.CaptureFixture
             code, document = by_cli(capsys, "todo", "list", "--orphans", *others)
             assert ["boss", "clerk", *others[1:]] == document["known_roles"]
             assert not held.keys() & {one["task_id"] for one in document["items"]}
+
+
+@pytest.mark.rest
+def test_the_invariants_find_nothing_in_it(store: Store) -> None:
+    """Whatever went wrong in the tests of this file, what the engine has written breaks no rule."""
+    check_result(build(store))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.integration.invariants import build
 from tests.integration.outboxes import Store, delivered, open_store
 from tests.unit.macro_namespace import Macros
 from tests.unit.workflow_engine.hosts.ledger import Ledger, ledger
@@ -26,6 +27,7 @@ from delta_outbox.operations.pauses import append_pausing, pausing_request
 from delta_outbox.railway.modules import load
 from delta_outbox.railway.rows import joined, rows_of
 from delta_outbox.relay import Mode, Relay, Summary
+from delta_outbox.runtime.dbt import check_result
 from delta_outbox.workflow_engine.execution.tasks import Tasks
 from delta_outbox.workflow_engine.hosts.call import Setup
 from delta_outbox.workflow_engine.hosts.host_process import HostNotStarted
@@ -394,3 +396,9 @@ def test_an_item_waits_for_an_answer(store: Store, books: Ledger, tmp_path: Path
         ended["command_id"],
         ended["outcome_data"],
     )
+
+
+@pytest.mark.rest
+def test_the_invariants_find_nothing_in_it(store: Store) -> None:
+    """Whatever went wrong in the tests of this file, what the engine has written breaks no rule."""
+    check_result(build(store))

@@ -60,6 +60,10 @@ NEXT: dict[str, Any] = {
     "by": "relay-1",
     "roles": ["support", "boss"],
     "problem": "It has no outcome 'x'.",
+    "asked": None,
+    "held_back": None,
+    "third_party": "bank",
+    "assigned_to": None,
 }
 
 
@@ -89,6 +93,7 @@ def test_an_instance_is_told_on_one_screen(what: str, words: str) -> None:
     document = {
         "instance": INSTANCE,
         "tasks": [TASK],
+        "late_answers": [],
         "moves": [],
         "unknown": [UNKNOWN],
         "next": {**NEXT, "what": what},
@@ -97,6 +102,36 @@ def test_an_instance_is_told_on_one_screen(what: str, words: str) -> None:
     assert words in found
     assert "Take the money (2)" in found
     assert "Not known yet: whether bank has done 'Take the money' (pay-1)." in found
+
+
+@pytest.mark.parametrize(
+    ("after", "words"),
+    [
+        ({}, "Nobody need do anything."),
+        ({"held_back": "paused"}, "Not yet: bank is paused. `outbox resume bank` lets it go on."),
+        ({"held_back": "breaker"}, "Not yet: bank does not answer, and is asked again"),
+        ({"what": "answer", "assigned_to": "ben"}, "ben takes care of it."),
+        (
+            {"asked": {"actor": "ann", "reason": HOSTILE, "command_id": "c1"}},
+            "ann has asked that 'Take the money' ends, or goes on elsewhere: ",
+        ),
+    ],
+)
+def test_what_holds_an_instance_up_is_told(after: dict[str, Any], words: str) -> None:
+    """Nobody reads that all is well while somebody has to do something, or has done it."""
+    late = {"answer": "yes", "task_id": "ask-1", "actor": HOSTILE, "requested_at": SOON}
+    document = {
+        "instance": INSTANCE,
+        "tasks": [TASK],
+        "late_answers": [late],
+        "moves": [],
+        "unknown": [],
+        "next": {**NEXT, "what": "attempt", **after},
+    }
+    found = text_of(instances.show_text(document)).replace("\n", " ")
+    assert words in found
+    assert ("Nobody need do anything." in found) == (not {"held_back", "what"} & after.keys())
+    assert "Too late: 'yes' to ask-1, by " in found
 
 
 @pytest.mark.parametrize(
@@ -116,6 +151,7 @@ def test_a_move_is_told(move: dict[str, Any], words: str) -> None:
     document = {
         "instance": INSTANCE,
         "tasks": [TASK],
+        "late_answers": [],
         "moves": [{**MOVE, **move}],
         "unknown": [],
         "next": {**NEXT, "what": "attempt"},

@@ -49,6 +49,24 @@ def test_what_happens_next(task: dict[str, Any], expected: dict[str, Any]) -> No
     assert expected == {name: found[name] for name in expected}
 
 
+def test_what_holds_an_instance_up_is_told() -> None:
+    """Somebody has asked that its task ends, its third party is not asked, or a person has it."""
+    kill = {"event_id": "pay-1", "actor": "ann", "reason": "rang", "command_id": "c1"}
+    other = {**kill, "event_id": "pay-0"}
+    found = next_of(INSTANCE, [TASK], kills=[other, kill], held_back="paused")
+    assert found is not None
+    assert {"actor": "ann", "reason": "rang", "command_id": "c1"} == found["asked"]
+    assert ("paused", "bank", None) == tuple(
+        found[name] for name in ("held_back", "third_party", "assigned_to")
+    )
+    item = {**TASK, **ITEM, "delivery_state": "CLAIMED", "held_by": "todo"}
+    found = next_of(INSTANCE, [item], held_back="paused", assigned_to="ben")
+    assert found is not None
+    assert (None, None, "ben") == tuple(
+        found[name] for name in ("asked", "held_back", "assigned_to")
+    )
+
+
 def test_nothing_happens_to_what_has_ended_and_somebody_must_look_at_what_is_stranded() -> None:
     """An end is the end, and a stranded instance says why."""
     assert next_of({**INSTANCE, "state": "ended"}, [TASK]) is None

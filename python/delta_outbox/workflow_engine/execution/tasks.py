@@ -40,6 +40,7 @@ from delta_outbox.workflow_engine.execution.task_policies import task_policies
 from delta_outbox.workflow_engine.hosts.attempts import AttemptReport, AttemptRequest
 from delta_outbox.workflow_engine.hosts.boot_clock import boot_time
 from delta_outbox.workflow_engine.hosts.call import Setup
+from delta_outbox.workflow_engine.hosts.places import kind_of
 from delta_outbox.workflow_engine.hosts.pool import HostPool
 from delta_outbox.workflow_engine.workflow_plans import (
     FORMER_PLANS,
@@ -165,17 +166,28 @@ class Tasks(TaskRunner):
         return hosts is not None and hosts.is_starting
 
     def allowed(self, deliveries: pa.Table) -> Mask:
-        """Say which tasks there is room for.
+        """Say which tasks of a third party there is room for; those that run in the same places
+        share it, and the first come first.
 
         Args:
             deliveries: columns of `claims.DELIVERIES`, in order.
         """
         types = deliveries["event_type"].to_numpy(zero_copy_only=False)
         found = np.zeros(len(types), dtype=np.bool_)
+        sharing: dict[str, list[str]] = {}
         for name in np.unique(types).tolist():
-            its = np.flatnonzero(types == name)
-            found[its[: max(0, self._room(name) - self._unread[name])]] = True
+            sharing.setdefault(self._places_of(name), []).append(name)
+        for places, names in sharing.items():
+            unread = sum(n for name, n in self._unread.items() if self._places_of(name) == places)
+            its = np.flatnonzero(np.isin(types, names))
+            found[its[: max(0, self._room(names[0]) - unread)]] = True
         return found
+
+    def _places_of(self, event_type: str) -> str:
+        """Return where tasks run, by a name that all have that run there."""
+        hosts = self._in_force.hosts
+        task = hosts and hosts.tasks.get(event_type.removeprefix(RESERVED))
+        return event_type if event_type in self._items or not task else kind_of(task)
 
     def handed_over(self, claims: Sequence[Claim]) -> Sequence[Claim]:
         """Return claims of what waits for people as they are to be made: `todo` holds each until

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final, Protocol
@@ -132,6 +133,10 @@ class HostSource(Protocol):
         """
 
 
+class _NotAsked(Exception):
+    """No host was free to ask the third party what it knows, and nothing has been done."""
+
+
 class AttemptRun:
     """One attempt under way.
 
@@ -157,6 +162,7 @@ class AttemptRun:
         self._remarks: list[str] = []
         self._now: RunningCall | None = None  # of the third party
         self._is_cut = False
+        self._has_acted = False
 
     def cut(self) -> None:
         """Let no call of the third party begin, and end one that runs as if over its limit.
@@ -171,7 +177,8 @@ class AttemptRun:
         """Run the algorithm, and return how the attempt has ended."""
         ending = AttemptEnding(reason=Reason.RELEASED, pause=LATE_PAUSE)
         if not self._is_late():
-            ending = await self._follow()
+            with suppress(_NotAsked):
+                ending = await self._follow()
         chosen: str | Exit | None = None
         if ending.reason in {Reason.REJECTED, Reason.EXHAUSTED}:
             chosen = await self._on_fault(ending.error)
@@ -214,6 +221,7 @@ class AttemptRun:
 
     async def _act(self, function: str, *more: Any) -> AttemptResult | Begun:
         word = await self._call(function, *more)
+        self._has_acted |= not isinstance(word, NotStarted)
         error = _error(word)
         match word:
             case Answered(value) if function == "first_step":
@@ -229,7 +237,7 @@ class AttemptRun:
         return Unsure(error)
 
     async def _look_up(self) -> Found | NotDone | NoAnswer:
-        match await self._call("lookup"):
+        match await self._asked():
             case Answered(None):
                 return NotDone()
             case Answered(value):
@@ -237,8 +245,15 @@ class AttemptRun:
             case word:
                 return NoAnswer(_error(word))
 
+    async def _asked(self) -> Word:
+        """Ask the third party what it knows. That nobody could ask says nothing of it."""
+        word = await self._call("lookup")
+        if isinstance(word, NotStarted) and not self._has_acted:
+            raise _NotAsked
+        return word
+
     async def _first_steps(self) -> tuple[FirstStep[Any], ...] | NoAnswer:
-        match await self._call("lookup"):
+        match await self._asked():
             case Answered(steps):
                 return tuple(
                     FirstStep(

@@ -40,7 +40,10 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "start_no_schema": (
         "Whether a payload starts an instance is decided by JSON Schema, without the class.",
-        "Use types that JSON has, such as texts, numbers and lists, and patterns of Python's `re`.",
+        (
+            "Use types that JSON has, such as texts, numbers and lists, and patterns that both "
+            "Python's `re` and pydantic's own engine read."
+        ),
     ),
     "instance_malformed": (
         "The template cannot be read.",

@@ -118,14 +118,17 @@ def start_event(workflow: AnyWorkflow) -> Iterator[Finding]:
     why = None
     try:
         if not Contract(json.dumps(TypeAdapter(workflow.start).json_schema())).is_readable:
-            why = "what pydantic makes of it is no JSON Schema, such as a pattern with \\p{L}"
+            why = (
+                "what pydantic makes of it is no JSON Schema, such as a pattern with \\p{L}, "
+                "or has a pattern for names, or one that looks around"
+            )
     except (PydanticUserError, PydanticUndefinedAnnotation) as error:
         why = str(error).splitlines()[0]
     if why is not None:
         yield (
             "start_no_schema",
             f"the start event cannot be told to others: {why}.",
-            "Use types that JSON has, and patterns that Python's `re` reads.",
+            "Use types that JSON has, and patterns that Python's `re` and pydantic's engine read.",
         )
     yield from template("instance", workflow.instance, {**known, "event_id": str})
 

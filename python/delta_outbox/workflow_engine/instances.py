@@ -355,6 +355,8 @@ class Instances:
                 f" Its start event {one['event_id']} began nothing ({one['why']}): {one['message']}"
                 for one in ignored[:1]
             )
+            if not why and views.was_purged(self._outbox, instance):
+                why = " It has ended, and was purged."
             raise UnknownInstance(f"There is no instance {instance!r}.{why}")
         if len({row["workflow"] for row in found}) > 1:
             names = ", ".join(sorted({str(row["workflow"]) for row in found}))

@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from delta_outbox.core.reserved_names import RESERVED
 from delta_outbox.operations.inspection import instant, rows_of
 from delta_outbox.operations.inspection_filter import DEFAULT_LIMIT
 
@@ -165,6 +166,21 @@ def late_answers(outbox: Store, instance_key: str) -> Rows:
     columns = ("task_id", "task", "title", "answer", "actor", "requested_at", "command_id")
     its = found.where(F.col("instance_key") == F.lit(instance_key))
     return rows_of(its.select(*columns).orderBy("requested_at", "command_id"))
+
+
+def was_purged(outbox: Store, instance: str) -> bool:
+    """Say whether an instance has ended, and its end was purged.
+
+    Args:
+        outbox: where to look.
+        instance: its business key, or its key among those of all workflows.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    event_id = F.col("event_id")
+    of_key = event_id.startswith(RESERVED) & event_id.endswith(f"/{instance}")
+    found = outbox.spark.table(outbox.tables.purged).where(of_key | (event_id == F.lit(instance)))
+    return found.first() is not None
 
 
 def ignored_starts(outbox: Store, instance: str) -> Rows:

@@ -30,6 +30,7 @@ from delta_outbox.store.transition_log import TransitionLog
 from delta_outbox.testing.workflows import run_workflow
 from delta_outbox.workflow_engine import derived_events, range_reader, write_range
 from delta_outbox.workflow_engine.derived_events import DerivedEvents, WrittenEvents
+from delta_outbox.workflow_engine.instances import Instances, UnknownInstance
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -297,6 +298,10 @@ def test_an_instance_is_known_for_good(store: Store) -> None:
     request(store, "old", prefix="third-")
     assert 0 == write(writer(store))
     assert [("second_start", "old")] == ignored(store, "third-requested-old")
+    instances = Instances(_opened[-1])
+    for name, why in (("old", "began nothing"), ("workflow:order_creation/old", "purged")):
+        with pytest.raises(UnknownInstance, match=why):
+            instances.show(name)
 
 
 def test_an_open_instance_is_not_started_again(spark: SparkSession, home: Home) -> None:

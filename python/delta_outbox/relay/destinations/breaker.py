@@ -84,7 +84,8 @@ class Breaker:
     def completed(self, answered: Iterable[bool], *, error: str, now: float) -> bool:
         """Note what became of a claim, and say whether there is something to tell others.
 
-        A probe without a verdict (its worker crashed) has failed: the next one waits as well.
+        A probe without a verdict (its worker crashed, nothing was sent) has failed: the next one
+        waits as well. One that was not even to ask it is `not_asked`.
 
         Args:
             answered: of each delivery that was tried, in order: whether the destination answered.

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import pytest
+from pydantic import TypeAdapter, create_model
 
 from delta_outbox.railway.contracts import Contract, DoesNotFit
 
@@ -45,3 +49,10 @@ def test_a_field_may_have_the_name_of_a_rule() -> None:
     """Only rules are looked at, and not the names of fields."""
     named = contract(properties={"pattern": {"type": "string"}, "patternProperties": {}})
     assert {"pattern": "("} == named.read(b'{"pattern": "("}')
+
+
+@pytest.mark.parametrize("kind", [Decimal, datetime, UUID, dict[str, int], int | None])
+def test_the_usual_types_can_be_judged(kind: Any) -> None:
+    """What pydantic makes of them has no pattern that is refused."""
+    schema = TypeAdapter(create_model("Start", field=(kind, ...))).json_schema()
+    assert Contract(json.dumps(schema)).is_readable

@@ -55,11 +55,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what a server cannot do."""
-    if THROUGH_CONNECT:
-        local = [item for item in items if item.get_closest_marker("local")]
-        config.hook.pytest_deselected(items=local)
-        items[:] = [item for item in items if item not in local]
+    """Leave out what a server cannot do, also where the folder `connect` takes tests of others."""
+    local = [
+        item
+        for item in items
+        if item.get_closest_marker("local")
+        and (THROUGH_CONNECT or item.path.parent.name == "connect")
+    ]
+    config.hook.pytest_deselected(items=local)
+    items[:] = [item for item in items if item not in local]
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -34,18 +34,22 @@
             {%- endif -%}
         {%- endfor -%}
     {%- endfor -%}
-    {%- for where, count in lost.items() | sort -%}
-        {%- do delta_outbox.workflow_problem(
-            problems, where, "open_instances",
-            "it is gone, and " ~ count ~ " open instance(s) of earlier rows stand there or may still come there.",
+    {%- for found, says, remedy in [
+        (
+            lost, "it is gone",
             "Build with it until they have ended, or end or move them: `outbox workflow cancel`, `outbox workflow migrate`."
-        ) -%}
-    {%- endfor -%}
-    {%- for where, count in changed.items() | sort -%}
-        {%- do delta_outbox.workflow_problem(
-            problems, where, "open_instances",
-            "it has another category, and " ~ count ~ " open instance(s) of earlier rows stand there or may still come there.",
+        ),
+        (
+            changed, "it has another category",
             "Give the task of the new category another name, and keep this one until they have ended, or end or move them."
-        ) -%}
+        ),
+    ] -%}
+        {%- for where, count in found.items() | sort -%}
+            {%- do delta_outbox.workflow_problem(
+                problems, where, "open_instances",
+                says ~ ", and " ~ count ~ " open instance(s) of earlier rows stand there or may still come there.",
+                remedy
+            ) -%}
+        {%- endfor -%}
     {%- endfor -%}
 {%- endmacro %}

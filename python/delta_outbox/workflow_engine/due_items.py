@@ -27,7 +27,7 @@ from delta_outbox.store.completions import KIND as COMPLETE
 from delta_outbox.store.completions import completions_select
 from delta_outbox.store.extensions import KIND as EXTEND
 from delta_outbox.workflow_engine.derivation.item_events import DueItem, DueMark
-from delta_outbox.workflow_engine.task_reader import TaskReader, literals
+from delta_outbox.workflow_engine.task_reader import TaskReader, holders, literals
 from delta_outbox.workflow_engine.write_range import MOST_NEWS
 
 if TYPE_CHECKING:
@@ -195,13 +195,13 @@ class DueItems:
             for row in rows.to_pylist()
             if (place := (row["event_id"], row["arrival"])) in asked - answered
         }
-        holders = self._holders(ids)
+        held_by = holders(self._spark, self._outbox.statements, [one for one, _ in asked])
         return [
             DueItem(
                 task_id=task_id,
                 arrival=arrival,
                 expires_at=open_until(its_open[task_id, arrival]),
-                assigned_to=holders.get((task_id, arrival)),
+                assigned_to=held_by.get((task_id, arrival)),
             )
             for _, task_id, arrival in found
             if (task_id, arrival) in its_open
@@ -220,13 +220,6 @@ class DueItems:
             f"select event_id, arrival from ({completions_select(commands, _ITEMS)})"
         ).toArrow()
         return {(row["event_id"], row["arrival"]) for row in found.to_pylist()}
-
-    def _holders(self, ids: str) -> dict[tuple[str, int], str]:
-        found = self._spark.sql(
-            f"select * from ({self._outbox.statements.fill('item_holders')}) "
-            f"where event_id in ({ids}) and assigned_to is not null"
-        ).toArrow()
-        return {(row["event_id"], row["arrival"]): row["assigned_to"] for row in found.to_pylist()}
 
     @property
     def _spark(self) -> SparkSession:

@@ -27,7 +27,7 @@ from delta_outbox.workflow_engine.migrations import (
     plan_of,
     refused_names,
 )
-from delta_outbox.workflow_engine.task_reader import TaskReader, literals
+from delta_outbox.workflow_engine.task_reader import TaskReader, holders, literals
 from delta_outbox.workflow_engine.task_requests import (
     Selection,
     Targets,
@@ -143,6 +143,8 @@ class Instances:
 
     def _held_back(self, task: Row) -> str | None:
         """Say why the third party of a task is not asked; None if it is."""
+        if task["third_party"] is None:
+            return None
         known = self._outbox.destinations.read()
         if task["third_party"] in known.paused:
             return "paused"
@@ -152,12 +154,8 @@ class Instances:
         """Return who takes care of an item."""
         if task["held_by"] != TO_DO:
             return None
-        outbox = self._outbox
-        row = outbox.spark.sql(
-            f"select assigned_to from ({outbox.statements.fill('item_holders')}) "
-            f"where event_id in ({literals({str(task['task_id'])})})"
-        ).first()
-        return None if row is None else row["assigned_to"]
+        found = holders(self._outbox.spark, self._outbox.statements, [str(task["task_id"])])
+        return found.get((task["task_id"], task["arrival"]))
 
     def cancel(
         self, instances: Sequence[str] | None = None, **selected: Unpack[Selection]

@@ -16,7 +16,7 @@ from delta_outbox.operations.argument_rules import MAX_ACTOR, MAX_TEXT, Argument
 from delta_outbox.store.apply_commands import ASSIGN
 from delta_outbox.workflow_engine.four_eyes import is_same_person
 from delta_outbox.workflow_engine.item_deliveries import ItemDeliveries, WaitingItem
-from delta_outbox.workflow_engine.task_reader import literals
+from delta_outbox.workflow_engine.task_reader import holders
 
 if TYPE_CHECKING:
     from delta_outbox.store.store import Store
@@ -81,12 +81,8 @@ class Holds:
         """Return who takes care of items: see `Items.holders`."""
         if not task_ids:
             return {}
-        outbox = self._outbox
-        rows = outbox.spark.sql(
-            f"select event_id, assigned_to from ({outbox.statements.fill('item_holders')}) "
-            f"where event_id in ({literals(task_ids)}) and assigned_to is not null"
-        ).collect()
-        return {row["event_id"]: row["assigned_to"] for row in rows}
+        found = holders(self._outbox.spark, self._outbox.statements, task_ids)
+        return {task_id: holder for (task_id, _), holder in found.items()}
 
     def change(
         self, requests: Sequence[HoldRequest], *, reason: str

@@ -31,6 +31,8 @@ from delta_outbox.workflow_engine.write_range import WriteRange
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from delta_outbox.runtime.statements import Statements
+
 WRITER: Final = "derived_events"
 MOST_COMMITS: Final = 100  # that are looked into for tasks, before the log is asked
 MOST_READ: Final = 100_000  # rows of such a commit
@@ -200,3 +202,20 @@ def is_made_by(plans: Sequence[NumberedWrite], arrival: int, at: datetime | None
         and seen[one.number] < arrival <= seen.get(one.number + 1, arrival)
         for one in plans
     )
+
+
+def holders(
+    spark: SparkSession, statements: Statements, task_ids: Iterable[str]
+) -> dict[tuple[str, int], str]:
+    """Return who takes care of items, by identifier and arrival.
+
+    Args:
+        spark: the session to ask.
+        statements: the compiled SQL.
+        task_ids: of the items; some.
+    """
+    found = spark.sql(
+        f"select event_id, arrival, assigned_to from ({statements.fill('item_holders')}) "
+        f"where event_id in ({literals(task_ids)}) and assigned_to is not null"
+    ).toArrow()
+    return {(row["event_id"], row["arrival"]): row["assigned_to"] for row in found.to_pylist()}

@@ -160,3 +160,11 @@ def test_no_back_off_outlasts_the_expiry(
     ending = AttemptEnding(reason=reason, pause=timedelta(days=30), settle=settle)
     limits = Limits(expires=expires, settles=timedelta(hours=2))
     assert now + waits == History(triggered_at=now).ended(ending, limits, now).available_at
+
+
+def test_what_could_not_be_attempted_is_not_tried_at_once_for_being_over() -> None:
+    """A task that has expired and cannot be attempted, for want of a host, keeps its pause."""
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    released = AttemptEnding(reason=Reason.RELEASED, pause=SOON)
+    over = Limits(expires=timedelta(seconds=-1))
+    assert now + SOON == History(triggered_at=now).ended(released, over, now).available_at

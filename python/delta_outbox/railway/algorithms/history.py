@@ -139,7 +139,7 @@ class History:
             stopped=self.stopped or ending.last,
         )
         waits = now + (ending.pause or timedelta(0))
-        if limits.expires is not None:  # by then it ends, however long the back-off is
+        if counted and limits.expires is not None:  # by then it ends, however long the back-off is
             waits = max(now, min(waits, self.triggered_at + limits.expires))
         if ending.settle:
             waits = max(waits, after.settles_at(limits, now))

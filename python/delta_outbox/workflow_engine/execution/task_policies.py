@@ -31,11 +31,12 @@ def task_policies(plans: Sequence[Plan]) -> tuple[DeliveryPolicy, ...]:
         for name, version in plan.versions.items():
             for task in version.routing.tasks:
                 event_type = task_type(name, task)
-                before = found.get(event_type)
-                policy = found[event_type] = _policy(version.routing, event_type, task)
-                if before is not None and not version.routing.is_to_do(task):
-                    lease = max(before.lease_seconds, policy.lease_seconds)
-                    found[event_type] = replace(policy, lease_seconds=lease)
+                policy = _policy(version.routing, event_type, task)
+                former = found.get(event_type, policy)
+                if not version.routing.is_to_do(task):
+                    lease = max(former.lease_seconds, policy.lease_seconds)
+                    policy = replace(policy, lease_seconds=lease)
+                found[event_type] = policy
     return tuple(map(found.__getitem__, sorted(found)))
 
 

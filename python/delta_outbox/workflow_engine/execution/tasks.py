@@ -37,7 +37,7 @@ from delta_outbox.workflow_engine.execution.histories import Histories
 from delta_outbox.workflow_engine.execution.hosts_in_force import HostsInForce
 from delta_outbox.workflow_engine.execution.link_check import demand_secret, warn_of_links
 from delta_outbox.workflow_engine.execution.task_policies import task_policies
-from delta_outbox.workflow_engine.hosts.attempts import AttemptReport, AttemptRequest
+from delta_outbox.workflow_engine.hosts.attempts import PAUSE, AttemptReport, AttemptRequest
 from delta_outbox.workflow_engine.hosts.boot_clock import boot_time
 from delta_outbox.workflow_engine.hosts.call import Setup
 from delta_outbox.workflow_engine.hosts.places import kind_of
@@ -52,7 +52,6 @@ from delta_outbox.workflow_engine.workflow_plans import (
 logger: Final = logging.getLogger(__name__)
 
 AT_ONCE: Final = 1000  # tasks of a third party without a limit of its own
-PAUSE: Final = 5.0  # seconds, until a task is tried again that this relay could not attempt
 # twin: macros/requests/task_refusal.sql::task_refusal
 NEVER: Final = datetime(2261, 12, 31, tzinfo=UTC)  # nanoseconds reach into the year 2262
 READERS: Final = 2  # threads that read what was claimed
@@ -72,7 +71,7 @@ class _Claimed:
 
 def _later(error: str) -> Attempted:
     """Return how the claim of a task ends that was not attempted."""
-    return Attempted(reason=Reason.RELEASED, wait=PAUSE, error=error)
+    return Attempted(reason=Reason.RELEASED, wait=PAUSE.total_seconds(), error=error)
 
 
 _NOT_READ: Final = _later("its event could not be read")

@@ -54,7 +54,7 @@ from delta_outbox.workflow_engine.hosts.call import (
 from delta_outbox.workflow_engine.hosts.host_process import HostProcess, RunningCall
 
 DECISION_WAIT: Final = 10.0  # seconds, for a decision to begin
-LATE_PAUSE: Final = timedelta(seconds=5)  # after an attempt that had no time left to begin
+PAUSE: Final = timedelta(seconds=5)  # until a task is tried again that could not be attempted
 ASKED_AGAIN: Final = 2  # times, if the host of a question is lost over something else
 
 
@@ -175,7 +175,7 @@ class AttemptRun:
 
     async def run(self) -> AttemptReport:
         """Run the algorithm, and return how the attempt has ended."""
-        ending = AttemptEnding(reason=Reason.RELEASED, pause=LATE_PAUSE)
+        ending = AttemptEnding(reason=Reason.RELEASED, pause=PAUSE)
         if not self._is_late():
             with suppress(_NotAsked):
                 ending = await self._follow()

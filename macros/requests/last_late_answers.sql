@@ -1,7 +1,7 @@
 {% macro last_late_answers(state) -%}
     {#-
         The late answers that count: of each task of an instance, the first answer to its last visit that has ended as expired or
-        uncertain without it.
+        uncertain without it, unless a later visit was decided.
 
         Argument: relation, the projection at a version.
         Columns: instance_key, task, task_id and arguments, of the command.
@@ -29,6 +29,13 @@
                 a.event_id = d.event_id
                 and a.arrival = d.arrival
                 and a.lifecycle = d.lifecycle
+        left anti join {{ state }} as later
+            on
+                d.ordering_key = later.ordering_key
+                and d.event_type = later.event_type
+                and later.state = 'PUBLISHED'
+                and later.reason = 'completed'
+                and d.created_at < later.created_at
         where
             {{ delta_outbox.is_reserved("d.event_type") }}
             and not d.ambiguous

@@ -1,7 +1,7 @@
 {% macro late_answers_of(tasks, state, request) -%}
     {#-
         The late answers by which instances may go on: of each task that was asked in an instance, the first answer to its last
-        visit that has ended as expired or uncertain without it.
+        visit that has ended as expired or uncertain without it, unless a later visit was decided.
 
         Arguments:
             tasks: name of a query with open tasks, one per instance, as `selected_tasks` selects them

@@ -8,13 +8,11 @@
     -#}
     {%- if execute -%}
         {%- set checked, problems, known = {}, [], [] -%}
-        {%- for row in run_query("select destination from " ~ ref("outbox_destinations") ~ " order by destination") -%}
-            {%- do known.append(row["destination"]) -%}
-        {%- endfor -%}
+        {%- for row in run_query(delta_outbox.pausable_destinations()) -%} {%- do known.append(row["destination"]) -%} {%- endfor -%}
         {%- set actor = env_var("USER", "dbt") if given.actor is none else given.actor -%}
         {%- if given.destination not in known -%}
             {%- do delta_outbox.refuse_argument(
-                "destination", "must be one that a policy names: " ~ known | join(", "), given.destination, problems
+                "destination", "must be one that a policy names, or a third party: " ~ known | join(", "), given.destination, problems
             ) -%}
         {%- endif -%}
         {%- do delta_outbox.check_line("reason", given.reason, 500, checked, problems) -%}

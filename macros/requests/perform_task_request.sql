@@ -3,6 +3,8 @@
         Perform `dbt run-operation extend_tasks|cancel_instances|assign_items|accept_late`: check, refresh, show, and append
         unless it is a dry run. What is shown is JSON in ASCII: data cannot steer the terminal.
 
+        twin: python/delta_outbox/workflow_engine/task_requests.py::MOST_TASKS
+
         Arguments:
             kind: extend, cancel, assign or accept_late
             given: mapping, name of the argument to what came
@@ -37,14 +39,23 @@
                 ), info=true) -%}
             {%- endfor -%}
         {%- endif -%}
-        {%- set total = namespace(tasks=0) -%}
-        {%- for row in run_query(delta_outbox.task_target_counts(targets)) -%}
-            {%- if row["refusal"] is none -%} {%- set total.tasks = total.tasks + row["tasks"] -%} {%- endif -%}
+        {%- set most_shown, most_tasks = 100, 10000 -%}
+        {%- set total = namespace(tasks=0, targets=0, rows=0) -%}
+        {%- for row in run_query(delta_outbox.task_target_counts(targets, most_shown)) -%}
+            {%- set total.tasks, total.targets, total.rows = row["all_tasks"] | int, row["all_targets"] | int, row["all_rows"] | int -%}
             {%- set what = "" if row["refusal"] is none else "left out " -%}
             {%- do log(kind ~ ": " ~ what ~ delta_outbox.ascii_json(
                 row, ["workflow", "task", "third_party", "state", "tasks"] + (["refusal"] if row["refusal"] is not none else [])
             ), info=true) -%}
         {%- endfor -%}
+        {%- if total.rows > most_shown -%}
+            {%- do log(kind ~ ": and " ~ (total.rows - most_shown) ~ " more lines like these.", info=true) -%}
+        {%- endif -%}
+        {%- if total.targets > most_tasks -%}
+            {%- do exceptions.raise_compiler_error(
+                kind ~ ": more than " ~ most_tasks ~ " tasks are meant. Narrow it with `since` and `until`, and ask part after part."
+            ) -%}
+        {%- endif -%}
 
         {%- if checked.dry_run -%}
             {%- do log(kind ~ ": " ~ total.tasks ~ " tasks; this is a preview, nothing was written. With dry_run: false it is asked for.", info=true) -%}

@@ -12,7 +12,7 @@
     {%- set matches -%}
         ({{ started }})
         and t.task = coalesce(r.task, t.task)
-        and (r.third_party is null or r.third_party in (t.third_party, t.destination))
+        and (r.third_party is null or r.third_party in (t.third_party, t.destination, coalesce(n.asked_as, '')))
         and (r.task_ids is null or array_contains(r.task_ids, t.task_id))
         and (r.role is null or coalesce(array_contains(split(t.roles, '[|]'), r.role), false))
         and (not r.only_items or t.category = 'to_do')
@@ -36,9 +36,18 @@
 
     exits as (
         {{ delta_outbox.kept_rows("railway_workflows") | indent(8) }}
+    ),
+
+    -- The third party of a task may have another name by now.
+    names as (
+        select
+            workflow as of_workflow,
+            task as of_task,
+            third_party as asked_as
+        from ({{ delta_outbox.tasks_in_force() | indent(8) }})
     )
 
-    select /*+ broadcast(r), broadcast(x) */
+    select /*+ broadcast(r), broadcast(x), broadcast(n) */
         t.*,
         d.lifecycle,
         d.kill_command_id,
@@ -66,6 +75,10 @@
         on
             t.plan = x.number
             and t.workflow = x.workflow
+    left join names as n
+        on
+            t.workflow = n.of_workflow
+            and t.task = n.of_task
     where
         t.workflow = coalesce(r.workflow, t.workflow)
         and if(

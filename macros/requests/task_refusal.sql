@@ -39,12 +39,17 @@
         when coalesce(s.default_exit, '') = '' then 'has no default exit, so nothing would follow'
         {%- else %}
         {%- if kind == "accept_late" %}
-        when l.tasks is null then 'has no late answer on record'
+        when l.tasks is null then 'has no late answer that may count'
         when l.tasks = 0 then 'goes on by its late answer already'
         when l.tasks > 1 then 'has late answers to several tasks: name one of these'
         when l.target is null
             then concat('its version knows no outcome ', l.late.outcome, ' of ', l.late.task, ', or no exit for it')
-        when p.again is not null
+        when size(p.gone) > 0
+            then concat(
+                'leads on to ', array_join(p.gone, ', '), ', which the workflows in force do not have, or have in another category: ',
+                'build rows that have it, migrate it to a version that has no such task, or answer or cancel its task'
+            )
+        when size(p.again) > 0
             then concat(
                 'may come again to ', array_join(p.again, ', '), ', whose identifier has no {visit}, and would be stranded there: ',
                 'migrate it to a version whose identifier has one, or answer or cancel its task'

@@ -21,7 +21,7 @@
     {%- if kind in ["accept_late", "migrate"] %},
 
     unsure as (
-        {{ delta_outbox.unsure_tasks(source("outbox", "outbox_transitions"), state) | indent(8) }}
+        {{ delta_outbox.unsure_tasks(source("outbox", "outbox_transitions"), "selected") | indent(8) }}
     )
     {%- endif %}
     {%- if kind == "accept_late" %},
@@ -30,8 +30,8 @@
         {{ delta_outbox.late_answers_of("selected", state, request) | indent(8) }}
     ),
 
-    repeated as (
-        {{ delta_outbox.tasks_again("selected", "late_answers") | indent(8) }}
+    stranding as (
+        {{ delta_outbox.stranding_tasks("selected", "late_answers") | indent(8) }}
     )
     {%- endif %}
 
@@ -84,6 +84,6 @@
     {%- endif %}
     {%- if kind == "accept_late" %}
     left join late_answers as l on s.instance_key = l.instance_key
-    left join repeated as p on s.instance_key = p.instance_key
+    left join stranding as p on s.instance_key = p.instance_key
     {%- endif %}
 {%- endmacro %}

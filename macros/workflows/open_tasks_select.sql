@@ -1,23 +1,38 @@
 {% macro open_tasks_select(state) -%}
     {#-
-        How many instances stand at each task, or are about to go on from there: number of the numbered write of `workflows` by
-        which they go, workflow, task and instances. Those that an operator has cancelled do not count; of those that go on
-        elsewhere, it counts where.
+        How many instances stand at each task, or are about to go on from there, for it has ended. Those that an operator has
+        cancelled do not count, nor those that are stranded; of those that go on elsewhere, it counts where.
 
         Arguments:
             state: relation, the projection
+        Columns: number, of the numbered write of `workflows` by which they go, workflow, task, stands (1, or 0 where the task has
+            ended) and instances.
     -#}
     with deliveries as (
         {{ delta_outbox.task_deliveries(state) | indent(8) }}
     ),
 
-    open_deliveries as (
+    stranded as (
+        {{ delta_outbox.rows_of_derivation("stranded", {"task_id": "string"}) | indent(8) }}
+    ),
+
+    last_deliveries as (
         select * from deliveries
         where state in ('PENDING', 'CLAIMED')
+        union all
+        select b.* from ({{ delta_outbox.tasks_between("deliveries", state) | indent(8) }}) as b
+        left anti join stranded as s on b.event_id = s.task_id
     ),
 
     tasks as (
-        {{ delta_outbox.tasks_of("open_deliveries") | indent(8) }}
+        {{ delta_outbox.tasks_of("last_deliveries") | indent(8) }}
+    ),
+
+    numbered_tasks as (
+        select
+            *,
+            row_number() over (partition by instance_key order by number desc) as turn
+        from tasks
     ),
 
     moves as (
@@ -28,9 +43,10 @@
         select
             coalesce(m.to_plan, t.plan) as number,
             t.workflow,
-            coalesce(m.to_task, m.late_task, t.task) as task
-        from tasks as t
-        inner join open_deliveries as d
+            coalesce(m.to_task, m.late_task, t.task) as task,
+            cast(m.command_id is not null or t.delivery_state in ('PENDING', 'CLAIMED') as int) as stands
+        from numbered_tasks as t
+        inner join last_deliveries as d
             on
                 t.task_id = d.event_id
                 and t.arrival = d.arrival
@@ -40,16 +56,20 @@
                 and t.task_id = m.event_id
                 and t.arrival = m.arrival
         where
-            d.kill_command_id is null
-            or m.command_id is not null
+            t.turn = 1
+            and (
+                d.kill_command_id is null
+                or m.command_id is not null
+            )
     )
 
     select
         number,
         workflow,
         task,
+        stands,
         count(*) as instances
     from places
-    group by number, workflow, task
-    order by number, workflow, task
+    group by number, workflow, task, stands
+    order by number, workflow, task, stands
 {%- endmacro %}

@@ -1,13 +1,13 @@
-{% macro unsure_tasks(transitions, state) -%}
+{% macro unsure_tasks(transitions, tasks) -%}
     {#-
-        The open tasks of which an attempt without a known result is on record: each may have acted. The transition log is read
-        from the day on which the oldest of them was triggered, and from one more before it, for clocks may differ.
+        The tasks of which an attempt without a known result is on record: each may have acted. The transition log is read from the
+        day on which the oldest of those that are meant was triggered, and from one more before it, for clocks may differ.
 
         twin: python/delta_outbox/workflow_engine/move_reader.py::_UNSURE
 
         Arguments:
             transitions: relation, the transition log
-            state: relation, the projection at a version
+            tasks: name of a query with columns of `workflow_tasks`, the tasks that are meant; others may be among the rows
         Columns: event_id, arrival.
     -#}
     select distinct
@@ -19,11 +19,10 @@
         and destination <> 'todo'
         and lifecycle = 0
         and occurred_date >= (
-            select cast(min(created_at) as date) - interval 1 day
-            from {{ state }}
+            select cast(min(triggered_at) as date) - interval 1 day
+            from {{ tasks }}
             where
-                {{ delta_outbox.is_reserved("event_type") }}
-                and state in ('PENDING', 'CLAIMED')
-                and destination not in ('', 'todo')
+                attempts > 0
+                and destination <> 'todo'
         )
 {%- endmacro %}

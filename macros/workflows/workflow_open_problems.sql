@@ -4,8 +4,7 @@
         task that the rows do not have, or have in another category, has no code for these rules any more.
 
         Arguments:
-            open_tasks: list of mappings: number of the numbered write of `workflows` by which instances go, workflow, task at
-                which they stand, and instances, how many
+            open_tasks: list of mappings, the rows of `open_tasks_select`
             routes: list of mappings: number, workflow, task and to_task, of these numbered writes
             categories: list of mappings: number, workflow, task and category, of them as well
             rows: mapping of `workflow_rows`
@@ -24,7 +23,7 @@
     {%- endfor -%}
     {%- for one in open_tasks -%}
         {%- set place = one["number"] ~ "." ~ one["workflow"] ~ "." ~ one["task"] -%}
-        {%- set reach = [place] + delta_outbox.workflow_reach(place, follows) -%}
+        {%- set reach = ([place] if one["stands"] else []) + delta_outbox.workflow_reach(place, follows) -%}
         {%- for name in reach | unique(case_sensitive=true) -%}
             {%- set where = name.split(".", 1)[1] -%}
             {%- if where not in there -%}

@@ -26,25 +26,12 @@ open_keys as (
 ),
 
 ended_keys as (
-    select
-        event_id as ordering_key,
-        created_at
-    from {{ ref("outbox_state") }}
+    select event_id as ordering_key from {{ ref("outbox_state") }}
     where {{ delta_outbox.is_reserved("event_id") }}
 ),
 
--- Tasks that have ended, and nothing follows yet: for a moment, for as long as nothing runs, or for good.
 behind as ( -- noqa: ST03
-    select d.*
-    from deliveries as d
-    left anti join open_keys as o on d.ordering_key = o.ordering_key
-    left anti join ended_keys as e
-        on
-            d.ordering_key = e.ordering_key
-            and e.created_at >= {{ delta_outbox.recent_days() }}
-    where
-        d.state in ('PUBLISHED', 'DEAD')
-        and d.changed_at >= {{ delta_outbox.recent_days() }}
+    {{ delta_outbox.tasks_between("deliveries", ref("outbox_state")) | indent(4) }}
     union all
     select d.*
     from deliveries as d

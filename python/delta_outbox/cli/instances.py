@@ -163,9 +163,10 @@ def _moved_words(moves: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 def _late_words(answers: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """Say which answers have come too late."""
     for one in answers:
+        remedy = " `outbox workflow accept-late` goes on by it." if one["may_be_accepted"] else ""
         yield (
             f"Too late: {one['answer']!r} to {one['task_id']}, by {one['actor']} at "
-            f"{one['requested_at']}. `outbox workflow accept-late` goes on by an answer."
+            f"{one['requested_at']}.{remedy}"
         )
 
 
@@ -208,6 +209,8 @@ def _next_words(after: Mapping[str, Any] | None, instance: Mapping[str, Any]) ->
             yield f"A relay attempts {after['title']!r}, at {after['at']} or later."
             yield _HELD_BACK[after["held_back"]].format(after["third_party"])
             yield expires
+        case "ends":
+            return
         case "item opens":
             yield f"A relay opens {after['title']!r} for an answer, within seconds if one is alive."
         case "what follows is written":
@@ -346,7 +349,10 @@ def report_text(document: Mapping[str, Any]) -> Iterable[RenderableType]:
         yield sentence(f"Left out: {len(left_out)}", style="bold")
         for why, count in document["reasons"].items() if len(left_out) > _SHOWN else ():
             yield sentence(f"{count}: {why}")
-        yield Rows(columns=[*columns[:2], Column(name="refusal")], rows=left_out[:_SHOWN])
+        names = columns[:2]
+        if not all(one["instance"] for one in left_out):
+            names = [Column(name="task_id"), *(one for one in names if one.name != "task_id")]
+        yield Rows(columns=[*names, Column(name="refusal")], rows=left_out[:_SHOWN])
         if len(left_out) > _SHOWN:
             yield sentence(f"and {len(left_out) - _SHOWN} more; --json lists them all.")
     yield ""

@@ -13,6 +13,8 @@ expires.
 """
 NOBODY: Final = "workflows"
 """The destination of tasks that a process does not run, and of what only looks like one."""
+WORKFLOWS: Final = "workflows"
+"""The writer that keeps the rows of workflows."""
 RESERVED_DESTINATIONS: Final = frozenset({TO_DO, NOBODY})
 """No third party has such a name, and no publisher."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from delta_outbox.core.errors import UnknownDestination, WrongUsage
+from delta_outbox.core.reserved_names import WORKFLOWS
 from delta_outbox.operations.argument_rules import MAX_ACTOR, MAX_TEXT, Arguments
 
 if TYPE_CHECKING:
@@ -66,15 +67,15 @@ def append_pausing(outbox: Store, request: Pausing) -> str:
         request: checked.
 
     Raises:
-        UnknownDestination: neither the settings nor the policies have it, and it is not paused;
-            nothing was written.
+        UnknownDestination: neither the settings nor the policies have it, nor the workflows in
+            force, and it is not paused; nothing was written.
     """
     from delta_outbox.operations.command_log import append_commands
 
     known = {
         *outbox.settings.publishers,
         *outbox.policies_in_force.destinations,
-        *outbox.settings.third_parties,
+        *_third_parties(outbox),
         *outbox.destinations.read().paused,  # some of them may have been removed since
     }
     if request.destination not in known:
@@ -102,3 +103,13 @@ def append_pausing(outbox: Store, request: Pausing) -> str:
         },
     )
     return command_id
+
+
+def _third_parties(outbox: Store) -> set[str]:
+    """Return the third parties of the workflows in force."""
+    from delta_outbox.delta.numbered_writes import NumberedWrites
+
+    writes = NumberedWrites(outbox.spark, outbox.tables, writer=WORKFLOWS, clock=outbox.clock)
+    newest = next(iter(writes.last()), None)
+    rows = newest.plan["rows"]["railway_tasks"] if newest else ()
+    return {row["third_party"] for row in rows if row["third_party"]}

@@ -107,7 +107,7 @@ class Relay:
         self._destinations = Destinations(
             outbox, self._isolation, forget_plan=self._planning.forget
         )
-        self._decided = Decided(self._planning.forget)
+        self._decided = Decided(self._planning.forget, tasks.too_late)
         self._change = LaneChange(outbox)
         self._summary = Summary()
         self._taken = False

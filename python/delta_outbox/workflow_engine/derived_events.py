@@ -29,6 +29,7 @@ import pyarrow as pa
 from delta_outbox.core.errors import LogRewound, NoOutboxHere, SequenceTaken
 from delta_outbox.core.failpoints import reach
 from delta_outbox.core.instants import micros
+from delta_outbox.core.reserved_names import WORKFLOWS
 from delta_outbox.delta.commit_history import CommitHistory
 from delta_outbox.delta.log_writer import ATTEMPTS, COMMITS_LOOKED_AT, LogWriter
 from delta_outbox.delta.numbered_writes import NumberedWrite
@@ -45,7 +46,7 @@ from delta_outbox.workflow_engine.item_links import Links
 from delta_outbox.workflow_engine.known_rows import KnownRows
 from delta_outbox.workflow_engine.range_reader import RangeReader
 from delta_outbox.workflow_engine.task_reader import WRITER, TaskReader
-from delta_outbox.workflow_engine.workflow_plans import WORKFLOWS, NewestWrites, WorkflowPlans
+from delta_outbox.workflow_engine.workflow_plans import NewestWrites, WorkflowPlans
 from delta_outbox.workflow_engine.write_range import Span, WriteRange
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
 from delta_outbox.core.errors import OutboxError
-from delta_outbox.core.reserved_names import TO_DO
+from delta_outbox.core.reserved_names import TO_DO, WORKFLOWS
 from delta_outbox.delta.numbered_writes import NumberedWrites
 from delta_outbox.lifecycle.states import OPEN_STATES, State
 from delta_outbox.operations.argument_rules import MAX_IDS
@@ -34,12 +34,12 @@ from delta_outbox.workflow_engine.task_requests import (
     TaskRequest,
     task_request,
 )
-from delta_outbox.workflow_engine.workflow_plans import WORKFLOWS
 
 if TYPE_CHECKING:
     from delta_outbox.store.store import Store
 
 Row = Mapping[str, Any]
+RowT = TypeVar("RowT", bound=Row)
 
 DONE_BY: Final = {
     "accept_late": "accepted",
@@ -122,6 +122,8 @@ class Instances:
         tasks = views.tasks(self._outbox, key)
         attempts = views.attempts(self._outbox, key)
         open_ = _open_task(tasks)
+        if open_ is not None:
+            open_["third_party"] = self._third_party(open_)
         ended = [one for one in tasks if one["cause"] == KILLED]
         asked_of = [str(one["task_id"]) for one in (*ended, *([open_] if open_ else ()))]
         kills = views.kills(self._outbox, asked_of) if asked_of else []
@@ -129,7 +131,7 @@ class Instances:
             "instance": shown,
             "tasks": tasks,
             "attempts": attempts,
-            "late_answers": views.late_answers(self._outbox, key),
+            "late_answers": late_answers_of(views.late_answers(self._outbox, key), open_),
             "moves": moves_of(shown, tasks, attempts, kills),
             "unknown": unknown_of(tasks, attempts),
             "next": next_of(
@@ -140,6 +142,18 @@ class Instances:
                 assigned_to=self._holder(open_) if open_ else None,
             ),
         }
+
+    def _third_party(self, task: Row) -> object:
+        """Return who is asked by an open task: its third party may have another name by now."""
+        newest = next(self._writes().last(), None)
+        version = newest and Plan(newest.number, newest.plan).versions.get(task["workflow"])
+        row = version.routing.tasks.get(task["task"]) if version else None
+        return task["third_party"] if row is None else row["third_party"] or None
+
+    def _writes(self) -> NumberedWrites:
+        """Return the numbered writes of the rows of workflows."""
+        outbox = self._outbox
+        return NumberedWrites(outbox.spark, outbox.tables, writer=WORKFLOWS, clock=outbox.clock)
 
     def _held_back(self, task: Row) -> str | None:
         """Say why the third party of a task is not asked; None if it is."""
@@ -265,8 +279,8 @@ class Instances:
     def _migrated(self, targets: Targets, asked: Migration) -> Targets:
         """Return what a migration is about, with where each instance would go on, or why not."""
         outbox = self._outbox
-        writes = NumberedWrites(outbox.spark, outbox.tables, writer=WORKFLOWS, clock=outbox.clock)
-        plan = plan_of(asked, (Plan(one.number, one.plan) for one in writes.last(MOST_PLANS)))
+        plans = (Plan(one.number, one.plan) for one in self._writes().last(MOST_PLANS))
+        plan = plan_of(asked, plans)
         is_named = targets.request.instances is not None
         rows = [one for one in targets.rows if is_meant(one, asked, is_named=is_named)]
         places = [(one["event_id"], one["arrival"]) for one in rows if one["refusal"] is None]
@@ -373,6 +387,25 @@ def _why_none(kind: str, instance: Row) -> str:
     return "is between two tasks"
 
 
+def late_answers_of(answers: Iterable[Row], open_: Row | None) -> list[dict[str, Any]]:
+    """Return late answers with whether an operator may let the instance go on by each.
+
+    Args:
+        answers: rows of `late_answers`, of one instance.
+        open_: the task at which it stands; None if there is none.
+    """
+    accepted = () if open_ is None else open_["accepted"] or ()
+    return [
+        {
+            **one,
+            "may_be_accepted": open_ is not None
+            and one["cause"] in ("expired", "uncertain")
+            and one["task_id"] not in accepted,
+        }
+        for one in answers
+    ]
+
+
 def unknown_of(tasks: Iterable[Row], attempts: Iterable[Row]) -> list[dict[str, Any]]:
     """Return the tasks of which nobody knows whether they were done.
 
@@ -445,7 +478,7 @@ def moves_of(
     return found
 
 
-def _open_task(tasks: Iterable[Row]) -> Row | None:
+def _open_task(tasks: Iterable[RowT]) -> RowT | None:
     return next((one for one in tasks if one["delivery_state"] in OPEN_STATES), None)
 
 
@@ -496,11 +529,14 @@ def next_of(
             None,
         ),
     }
+    is_attempted = open_["delivery_state"] == State.CLAIMED and open_["held_by"] != TO_DO
+    if found["asked"] and not is_attempted:
+        return {**found, "what": "ends"}
     if open_["held_by"] == TO_DO:
         roles = str(open_["roles"] or "").split("|")
         item = {"what": "answer", "roles": roles, "at": None, "assigned_to": assigned_to}
         return {**found, **item}
-    if open_["delivery_state"] == State.CLAIMED:
+    if is_attempted:
         return {**found, "what": "attempt under way", "by": open_["held_by"]}
     if open_["category"] == "to_do":
         return {**found, "what": "item opens"}

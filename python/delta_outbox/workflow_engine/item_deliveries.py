@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from delta_outbox.core.arrow import is_one_of
 from delta_outbox.core.errors import BadSettings, OutboxError
-from delta_outbox.core.reserved_names import TO_DO
+from delta_outbox.core.reserved_names import TO_DO, WORKFLOWS
 from delta_outbox.delta.log_reader import LogReader
 from delta_outbox.delta.numbered_writes import NumberedWrites
 from delta_outbox.lifecycle.claims import OPEN_UNTIL, open_until
@@ -23,7 +23,7 @@ from delta_outbox.store.apply_commands import OF_ITEMS
 from delta_outbox.workflow_engine.derivation.events import TaskEvent
 from delta_outbox.workflow_engine.item_decisions import ItemDecisions, NoSuchItem
 from delta_outbox.workflow_engine.task_reader import Place, TaskReader, literals
-from delta_outbox.workflow_engine.workflow_plans import WORKFLOWS, WorkflowPlans
+from delta_outbox.workflow_engine.workflow_plans import WorkflowPlans
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

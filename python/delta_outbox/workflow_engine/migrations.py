@@ -91,7 +91,8 @@ def plan_of(asked: Migration, plans: Iterable[Plan]) -> Plan:
 
     Raises:
         UnknownVersion: none of them has it.
-        WrongUsage: it has no such task, or leads to one that the workflows in force do not have.
+        WrongUsage: it has no such task, or leads to one that the workflows in force do not have, or
+            have in another category.
     """
     in_force: Plan | None = None
     for plan in plans:
@@ -112,14 +113,23 @@ def plan_of(asked: Migration, plans: Iterable[Plan]) -> Plan:
             remedy=f"Map to one of {', '.join(sorted(routing.tasks))}.",
         )
     now = in_force.versions.get(asked.workflow)
-    there = now.routing.tasks.keys() if now else set[str]()
-    lost = sorted(_reach(routing, asked.tasks.values()) - there)
-    if lost:
-        raise WrongUsage(
-            f"workflow migrate: version {asked.to_version} of {asked.workflow} leads on to "
-            f"{', '.join(lost)}, which the workflows in force do not have, so nobody has its code.",
-            remedy="Choose another version, or another task.",
-        )
+    there = {} if now is None else now.routing.tasks
+    reach = sorted(_reach(routing, asked.tasks.values()))
+    changed = [
+        one
+        for one in reach
+        if one in there and there[one]["category"] != routing.tasks[one]["category"]
+    ]
+    for tasks, why in (
+        ([one for one in reach if one not in there], "do not have, so nobody has its code"),
+        (changed, "have in another category"),
+    ):
+        if tasks:
+            raise WrongUsage(
+                f"workflow migrate: version {asked.to_version} of {asked.workflow} leads on to "
+                f"{', '.join(tasks)}, which the workflows in force {why}.",
+                remedy="Choose another version, or another task.",
+            )
     return plan
 
 
@@ -134,7 +144,7 @@ def _reach(routing: Routing, tasks: Iterable[str]) -> set[str]:
     return found
 
 
-# twin: macros/requests/tasks_again.sql::tasks_again
+# twin: macros/requests/stranding_tasks.sql::stranding_tasks
 def tasks_again(routing: Routing, to: str, visits: Collection[str]) -> list[str]:
     """Return the tasks to which an instance would come, or might come later, once more under the
     same identifier, if it went on at a task: an identifier is used once, so it would be stranded

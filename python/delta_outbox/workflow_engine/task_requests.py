@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# twin: macros/requests/perform_task_request.sql::perform_task_request
 MOST_TASKS: Final = 10_000  # of one request
 LONGEST: Final = 1_000_000_000  # seconds
 

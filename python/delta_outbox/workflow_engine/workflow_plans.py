@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from delta_outbox.railway.routing import Routing
 
 FORMER_PLANS: Final = 100  # whose tasks are served that the newest no longer has
-WORKFLOWS: Final = "workflows"
-"""The writer that keeps the rows of workflows."""
 
 
 class NewestWrites:

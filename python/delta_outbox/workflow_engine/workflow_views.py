@@ -154,7 +154,7 @@ def kills(outbox: Store, task_ids: Sequence[str]) -> Rows:
 
 
 def late_answers(outbox: Store, instance_key: str) -> Rows:
-    """Return the answers to items of an instance that have come too late, in their order.
+    """Return the answers to tasks of an instance that have come too late, in their order.
 
     Args:
         outbox: where to look.
@@ -163,7 +163,7 @@ def late_answers(outbox: Store, instance_key: str) -> Rows:
     from pyspark.sql import functions as F  # noqa: N812
 
     found = outbox.spark.table(outbox.tables["late_answers"])
-    columns = ("task_id", "task", "title", "answer", "actor", "requested_at", "command_id")
+    columns = ("task_id", "task", "title", "answer", "actor", "requested_at", "command_id", "cause")
     its = found.where(F.col("instance_key") == F.lit(instance_key))
     return rows_of(its.select(*columns).orderBy("requested_at", "command_id"))
 
@@ -244,7 +244,7 @@ def workflow_status(outbox: Store) -> dict[str, object]:
     ).collect()
     (past,) = outbox.spark.sql(
         f"select count(*) as uncertain from {table['uncertain_outcomes']} "
-        f"where ended_at >= {now} - interval 1 day"
+        f"where cause = 'uncertain' and ended_at >= {now} - interval 1 day"
     ).collect()
     (newest,) = outbox.spark.sql(
         f"select max(number) as number from {table.progress} where writer = 'workflows'"

@@ -57,7 +57,7 @@ OF_WORKFLOWS: Mapping[str, tuple[str, ...]] = {
     "workflow_instances": ("workflow", "instance", "version", "state", "task", "next_at", "exit"),
     "todo_items": ("task_id", "state", "due_at", "expires_at", "held_by", "assigned_to", "outcome"),
     "task_attempts": ("task_id", "instance", "attempt", "result", "known", "outcome", "error"),
-    "uncertain_outcomes": ("task_id", "instance", "third_party", "ended_at", "outcome"),
+    "uncertain_outcomes": ("task_id", "instance", "third_party", "ended_at", "cause"),
     "faults_by_third_party": ("third_party", "day", "attempts", "failed", "refused", "unsure"),
     "late_answers": ("command_id", "task_id", "instance", "answer", "outcome"),
     "endless_tasks": ("task_id", "instance", "why", "next_at", "expires_at"),

@@ -392,7 +392,7 @@ def test_an_answer_that_came_too_late_is_accepted_once(store: Store) -> None:
     expected = [("l1", "search", "confirm-l1", "yes", "thank")]
     shown = ("instance", "task", "late_task_id", "late_outcome", "goes_to")
     assert expected == [tuple(one[name] for name in shown) for one in preview.tasks]
-    assert [("l2", "has no late answer on record")] == [
+    assert [("l2", "has no late answer that may count")] == [
         (one["instance"], one["refusal"]) for one in preview.left_out
     ]
     assert preview.command_id is None

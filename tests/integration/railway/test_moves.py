@@ -12,6 +12,7 @@ import pytest
 from tests.integration.conftest import REPOSITORY
 from tests.integration.outboxes import Store, open_store
 from tests.integration.railway.writing import write
+from tests.unit.macro_namespace import Macros
 
 from delta_outbox.cli.main import main
 from delta_outbox.core.clock import SystemClock
@@ -20,6 +21,7 @@ from delta_outbox.core.literals import text_literal
 from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.core.settings import PublisherSettings, Settings, WorkflowSettings
 from delta_outbox.delta.numbered_writes import NumberedWrites
+from delta_outbox.operations.pauses import append_pausing, pausing_request
 from delta_outbox.railway.modules import load
 from delta_outbox.railway.rows import joined, rows_of
 from delta_outbox.runtime.dbt import check_result, run_dbt
@@ -220,7 +222,8 @@ def test_open_instances_are_moved_to_another_version(store: Store) -> None:
 @pytest.mark.rest
 def test_what_was_attempted_meanwhile_is_uncertain(store: Store) -> None:
     """Where a call is made after the operator has looked, and nobody knows what it has done, the
-    instance goes on by that and not where the operator wanted.
+    instance goes on by that and not where the operator wanted; the task is among those of which
+    nobody knows what they have done.
     """
     to = json.dumps({"to": {"plan": 3, "task": "thank"}})
     command_id = command(store, "search-h1-1", "kill", to)
@@ -235,6 +238,9 @@ def test_what_was_attempted_meanwhile_is_uncertain(store: Store) -> None:
     (move,) = Instances(outbox).show("h1")["moves"]
     assert move["is_uncertain"]
     outbox.close()
+    assert [{"task_id": "search-h1-1", "cause": "killed"}] == store.rows(
+        f"select task_id, cause from {store.tables['uncertain_outcomes']}"
+    )
 
 
 @pytest.mark.rest
@@ -247,7 +253,7 @@ def test_one_selection_of_late_answers_for_python_command_and_dbt(
     outbox = store.open(SETTINGS)
     asked = Instances(outbox).accept_late(["a1", "a4"], dry_run=False, **WHO)
     assert ["a1"] == [one["instance"] for one in asked.tasks]
-    assert {"a4": "has no late answer on record"} == {
+    assert {"a4": "has no late answer that may count"} == {
         one["instance"]: one["refusal"] for one in asked.left_out
     }
     words = ["workflow", "accept-late", "a2", "a4", "--late-task", "confirm", "--apply", "--json"]
@@ -311,18 +317,90 @@ def test_who_would_come_to_a_task_again_is_not_moved(store: Store) -> None:
     outbox.close()
 
 
-def of_version(store: Store, version: int, *, search: str) -> None:
+@pytest.mark.rest
+def test_a_decided_visit_stands(store: Store) -> None:
+    """Once a later visit of a task was decided, a late answer to an earlier one moves nobody."""
+    of_version(store, 8, search="search-{case}-{visit}")
+    start(store, "v1")
+    outbox = store.open(SETTINGS)
+    instances = Instances(outbox)
+    moved = instances.migrate(
+        ["v1"], workflow="late", to_version=3, tasks={"search": "confirm"}, dry_run=False, **WHO
+    )
+    assert ["confirm-v1-2"] == [one["to_task_id"] for one in moved.tasks]
+    follow(store)
+    answer(store, "confirm-v1")
+    decided = ended("PUBLISHED", "completed", outcome="yes", destination=TO_DO)
+    append(store, ["confirm-v1-2"], claimed(TO_DO), decided)
+    follow(store)
+    (left_out,) = instances.accept_late(["v1"], **WHO).left_out
+    assert ("thank", "has no late answer that may count") == (left_out["task"], left_out["refusal"])
+    outbox.close()
+
+
+@pytest.mark.rest
+def test_what_the_rows_in_force_say_counts_for_operators(store: Store) -> None:
+    """Nobody goes on to a task whose code is gone, or is for another category. A third party is
+    known by the name under which it is asked now, and may be paused before it has settings.
+    """
+    of_version(store, 9, search="search-{case}-{visit}")
+    start(store, "g1")
+    answer(store, "confirm-g1")
+    of_version(store, 10, search="search-{case}-{visit}", third_party="bank-2", thank="black_box")
+    outbox = store.open(SETTINGS)
+    instances = Instances(outbox)
+    (left_out,) = instances.accept_late(["g1"], **WHO).left_out
+    assert left_out["refusal"].startswith("leads on to thank, which the workflows in force do not")
+    for name, extended in (("bank-2", ["g1"]), ("bank", ["g1"]), ("bank-3", [])):
+        found = instances.extend(["g1"], third_party=name, by_seconds=60, **WHO)
+        assert extended == [one["instance"] for one in found.tasks]
+    given = json.dumps({"destination": "bank-2", **WHO})
+    asked = ["run-operation", "pause", "--no-populate-cache", "--args", given]
+    check_result(run_dbt(asked, home=store.home, schema=SCHEMA))
+    assert append_pausing(outbox, pausing_request("pause", destination="bank-2", **WHO))
+    outbox.apply_commands_if_alone()
+    shown = instances.show("g1")["next"]
+    assert ("bank-2", "paused") == (shown["third_party"], shown["held_back"])
+    outbox.close()
+
+
+@pytest.mark.rest
+def test_what_a_preview_of_dbt_does_not_show_is_counted(store: Store) -> None:
+    """Of many lines the first are shown, and all of them count."""
+    targets = (
+        "(select 'w' as workflow, 't' as task, 'bank' as third_party, 'running' as state, "
+        "if(id < 140, null, concat('expires at ', id)) as refusal, id % 70 as x from range(150))"
+    )
+    rows = store.rows(Macros("requests").task_target_counts(targets, 5))
+    assert (5, {(140, 150, 11)}) == (
+        len(rows),
+        {(row["all_tasks"], row["all_targets"], row["all_rows"]) for row in rows},
+    )
+
+
+def of_version(
+    store: Store,
+    version: int,
+    *,
+    search: str,
+    third_party: str = "bank",
+    thank: str = "idempotent",
+) -> None:
     """Put a version into force that leads from the last task back to the second one.
 
     Args:
         store: where.
         version: of the workflow.
         search: template of the identifier of the second task.
+        third_party: of the second task.
+        thank: category of the last task.
     """
     rows = joined(rows_of(one) for one in load(["desks"], AUTHOR) if one.name == "late")
     rows["railway_workflows"][0]["version"] = str(version)
     (second,) = [row for row in rows["railway_tasks"] if row["task"] == "search"]
-    second["identifier"] = search
+    second["identifier"], second["third_party"] = search, third_party
+    (last_task,) = [row for row in rows["railway_tasks"] if row["task"] == "thank"]
+    last_task["category"] = thank
     for row in rows["railway_routes"]:
         if (row["task"], row["outcome"], row["cause"]) == ("thank", "gone", "decided"):
             row["to_task"], row["to_event"] = "search", ""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.integration.invariants import build
-from tests.integration.outboxes import Store, delivered, open_store
+from tests.integration.outboxes import Store, as_if_ended, delivered, open_store
+from tests.integration.railway.author.parcels import ask
 from tests.unit.macro_namespace import Macros
 from tests.unit.workflow_engine.hosts.ledger import Ledger, ledger
 
@@ -23,6 +26,7 @@ from delta_outbox.core.settings import (
     WorkflowSettings,
 )
 from delta_outbox.delta.numbered_writes import NumberedWrites
+from delta_outbox.operations.lanes import LaneRequest, change_lanes
 from delta_outbox.operations.pauses import append_pausing, pausing_request
 from delta_outbox.railway.modules import load
 from delta_outbox.railway.rows import joined, rows_of
@@ -42,6 +46,7 @@ from delta_outbox.workflow_engine.item_decisions import BadAnswer
 from delta_outbox.workflow_engine.item_deliveries import UnknownItem
 from delta_outbox.workflow_engine.items import Items
 from delta_outbox.workflow_engine.opening import task_runner
+from delta_outbox.workflow_engine.workflow_views import workflow_status
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,6 +98,13 @@ def drained(store: Store, folder: Path) -> Summary:
     finally:
         tasks.close()
         outbox.close()
+
+
+def on_lanes(store: Store, lanes: int) -> None:
+    """Change how many lanes there are."""
+    with closing(store.open(SETTINGS)) as outbox:
+        asked_for = LaneRequest(lanes=lanes, actor="ann", reason="to try it")
+        assert change_lanes(outbox, asked_for, max_wait=60)
 
 
 def steps(store: Store, name: str) -> list[tuple[str, str, str | None]]:
@@ -230,6 +242,63 @@ def test_every_fault_is_an_outcome(
     ]
 
 
+def test_faults_are_counted_by_third_party_and_day(store: Store) -> None:
+    """What the view counts is what the log of transitions has of calls, but for those that were
+    never made.
+    """
+    named = {
+        "completed": ["completed"],
+        "failed": ["failed", "exhausted"],
+        "refused": ["rejected"],
+        "unsure": ["unknown", "crashed", "lease_expired", "uncertain"],
+        "ended_uncertain": ["uncertain"],
+    }
+    made = [
+        (one["destination"], one["occurred_date"], one["reason"])
+        for one in store.transitions()
+        if one["from_state"] == "CLAIMED" and one["destination"] in ("carrier", "bank", "post")
+    ]
+    assert {"completed", "unknown", "uncertain"} <= {reason for *_, reason in made}
+    expected = {
+        (party, day): tuple(
+            sum(made.count((party, day, reason)) for reason in reasons)
+            for reasons in named.values()
+        )
+        for party, day, _ in made
+    }
+    found = seen(
+        store,
+        "faults_by_third_party",
+        f"third_party, day, {', '.join(named)}, last_fault_at, last_error",
+        "true",
+    )
+    assert expected == {(party, day): tuple(counts[:5]) for party, day, *counts in found}
+    assert {("bank", True)} == {
+        (party, error is not None and at is not None)
+        for party, _, *_, at, error in found
+        if party == "bank"
+    }
+
+
+def test_start_events_that_begin_nothing_are_seen(
+    store: Store, books: Ledger, tmp_path: Path
+) -> None:
+    """An event that starts an instance once more, and one whose payload breaks the contract, are
+    delivered as ever, start nothing and say why.
+    """
+    order(store, books, "once")
+    again = json.dumps({"parcel": "once", "port": books.port})
+    store.insert(("again", "parcel.ordered", again), ("broken", "parcel.ordered", "{}"))
+    drained(store, tmp_path / "out")
+    assert ["book-once", "pay-once", "tell-once"] == books.read()[-3:]
+    assert 3 == types(tmp_path / "out").count("parcel.ordered")
+    found = seen(store, "ignored_starts", "event_id, workflow, instance, why", "true")
+    assert [
+        ("again", "parcels", "once", "second_start"),
+        ("broken", "parcels", None, "payload_refused"),
+    ] == sorted(found)
+
+
 def test_tasks_wait_for_a_third_party_that_is_paused(
     store: Store, books: Ledger, tmp_path: Path
 ) -> None:
@@ -270,7 +339,8 @@ def test_the_settings_say_how_many_black_boxes_are_called_at_once(
 
 @pytest.mark.rest
 def test_two_relays_share_the_tasks(store: Store, books: Ledger, tmp_path: Path) -> None:
-    """Two relays at a time call a third party once for each task."""
+    """Two relays at a time, on two lanes, call a third party once for each task."""
+    on_lanes(store, 2)
     names = [f"both{number}" for number in range(10)]
     order(store, books, *names)
     with ThreadPoolExecutor(2) as relays:
@@ -280,6 +350,37 @@ def test_two_relays_share_the_tasks(store: Store, books: Ledger, tmp_path: Path)
     assert sorted(f"{task}-{name}" for name in names for task in TASKS) == sorted(asked)
     for name in names:
         assert 3 == len([one for one in steps(store, name) if one[1] == "completed"])
+    lanes = {one["lane"] for one in store.transitions("book-both")}
+    assert {0, 1} == lanes
+    on_lanes(store, 1)
+
+
+def test_what_comes_after_the_claim_is_kept(store: Store, books: Ledger, tmp_path: Path) -> None:
+    """What a third party has answered changes nothing once others have ended the claim, and is on
+    record all the same.
+    """
+    order(store, books, "late", does="carrier_answers_late")
+    slow, other = store.outbox(tmp_path / "out"), store.outbox(tmp_path / "other")
+    with (
+        closing(Tasks(slow, Setup(modules=["parcels"], folder=AUTHOR))) as tasks,
+        ThreadPoolExecutor(1) as relays,
+    ):
+        run = relays.submit(Relay(slow, tasks=tasks).run, Mode.DRAIN)
+        while "book-late" not in books.read():
+            assert not run.done()
+            time.sleep(0.1)
+        as_if_ended(slow)
+        assert 1 == other.release_expired_claims()
+        ask(books.port, "go-book-late")
+        run.result()
+    assert ["claimed", "lease_expired", "claimed", "completed"] == [
+        one["reason"] for one in store.transitions("book-late")
+    ]
+    assert [("book", "booked", slow.worker_id, "booked")] == seen(
+        store, "late_answers", "task, answer, actor, outcome", "instance = 'late'"
+    )
+    slow.close()
+    other.close()
 
 
 def test_many_items_are_answered_at_once(store: Store, books: Ledger, tmp_path: Path) -> None:
@@ -352,6 +453,10 @@ def test_an_item_waits_for_an_answer(store: Store, books: Ledger, tmp_path: Path
     )
     outbox = store.open(replace(SETTINGS, workflows=WorkflowSettings(modules=("parcels",))))
     items = Items(outbox, folder=AUTHOR)
+    status = workflow_status(outbox)
+    assert [len(items.waiting())] * 2 == [
+        status[name] for name in ("open_items", "expire_within_the_hour")
+    ]
     who = {"actor": "ann", "reason": "it fits"}
     with pytest.raises(BadAnswer, match=r"parcels\.review: /send: missing\."):
         items.complete("review-heavy", {"parcel": "heavy"}, **who)
@@ -379,7 +484,7 @@ def test_an_item_waits_for_an_answer(store: Store, books: Ledger, tmp_path: Path
     outbox.close()
     drained(store, tmp_path / "out")
     assert [("late", "keep", "bob", "send")] == seen(
-        store, "late_answers", "command_id, answer, actor, outcome", "true"
+        store, "late_answers", "command_id, answer, actor, outcome", "instance = 'heavy'"
     )
     assert [
         ("book", "rejected", "not_booked"),

@@ -57,7 +57,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "outbox.toml").write_text(
         '[workflows]\nmodules = ["refunds"]\n[publishers.default]\ntype = "null"\n'
     )
-    for name in ("first", "second"):
+    for name in ("first", "second", "third"):
         event = {"event_id": f"asked-{name}", "event_type": "refund.asked"}
         text = json.dumps({**event, "payload": {"refund": name}})
         (tmp_path / f"{name}.jsonl").write_text(f"{text}\n")
@@ -99,6 +99,35 @@ def follow(folder: Path, block: str, capsys: pytest.CaptureFixture[str]) -> list
     return found
 
 
+def between(folder: Path, removes: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Demand that an instance counts whose task has ended and whose next one is not written yet,
+    and end that instance.
+    """
+    follow(
+        folder,
+        """
+        outbox append third.jsonl
+        outbox relay --drain
+        outbox todo complete look-third-1 --data '{"refund": "third", "pay": true}'
+        """.strip(),
+        capsys,
+    )
+    declare(folder, 3)
+    with pytest.raises(DbtFailed, match=r"refunds\.check: .* 2 open instance"):
+        follow(folder, removes, capsys)
+    declare(folder, 2)
+    follow(
+        folder,
+        """
+        outbox workflow build
+        outbox relay --drain
+        outbox workflow cancel third --actor ann --reason "it was a test" --apply
+        outbox relay --drain
+        """.strip(),
+        capsys,
+    )
+
+
 @pytest.mark.rest
 def test_the_page_about_versions_is_true(
     store: Store, project: Path, capsys: pytest.CaptureFixture[str]
@@ -114,6 +143,7 @@ def test_the_page_about_versions_is_true(
     assert {("first", 1, "refund.paid", None), ("second", 2, None, "check")} == {
         (one["instance"], one["version"], one["exit"], one["task"]) for one in listed["instances"]
     }
+    between(project, removes, capsys)
     declare(project, 3)
     with pytest.raises(DbtFailed) as refused:
         follow(project, removes, capsys)
@@ -125,7 +155,7 @@ def test_the_page_about_versions_is_true(
     ]
     assert (1, "pay", 0) == (moved["open_items"], completed["outcome"], summary["open_items"])
     rows = store.rows(f"select instance, exit from {store.tables['workflow_instances']}")
-    assert {"first": "refund.paid", "second": "refund.paid"} == {
+    assert {"first": "refund.paid", "second": "refund.paid", "third": "refund.refused"} == {
         row["instance"]: row["exit"] for row in rows
     }
     in_force = store.rows(f"select version, number from {SHOP}.railway_in_force")

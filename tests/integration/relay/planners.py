@@ -114,7 +114,7 @@ class Planner:
         self._chooser = Chooser(
             outbox, self._flight, isolation, claims=2, batch_size=batch_size, limit=None
         )
-        self._decided = Decided(self.planning.forget)
+        self._decided = Decided(self.planning.forget, lambda _: None)
         self._answers: dict[str, Future[Sequence[PublishResult]]] = {}
         outbox.policies()
         self.planning.start()

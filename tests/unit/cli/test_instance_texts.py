@@ -112,7 +112,7 @@ def test_an_instance_is_told_on_one_screen(what: str, words: str) -> None:
         ({"held_back": "breaker"}, "Not yet: bank does not answer, and is asked again"),
         ({"what": "answer", "assigned_to": "ben"}, "ben takes care of it."),
         (
-            {"asked": {"actor": "ann", "reason": HOSTILE, "command_id": "c1"}},
+            {"what": "ends", "asked": {"actor": "ann", "reason": HOSTILE, "command_id": "c1"}},
             "ann has asked that 'Take the money' ends, or goes on elsewhere: ",
         ),
     ],
@@ -120,10 +120,11 @@ def test_an_instance_is_told_on_one_screen(what: str, words: str) -> None:
 def test_what_holds_an_instance_up_is_told(after: dict[str, Any], words: str) -> None:
     """Nobody reads that all is well while somebody has to do something, or has done it."""
     late = {"answer": "yes", "task_id": "ask-1", "actor": HOSTILE, "requested_at": SOON}
+    answers = [{**late, "may_be_accepted": may_be} for may_be in (True, False)]
     document = {
         "instance": INSTANCE,
         "tasks": [TASK],
-        "late_answers": [late],
+        "late_answers": answers,
         "moves": [],
         "unknown": [],
         "next": {**NEXT, "what": "attempt", **after},
@@ -131,7 +132,9 @@ def test_what_holds_an_instance_up_is_told(after: dict[str, Any], words: str) ->
     found = text_of(instances.show_text(document)).replace("\n", " ")
     assert words in found
     assert ("Nobody need do anything." in found) == (not {"held_back", "what"} & after.keys())
-    assert "Too late: 'yes' to ask-1, by " in found
+    assert 2 == found.count("Too late: 'yes' to ask-1, by ")
+    assert 1 == found.count("`outbox workflow accept-late` goes on by it.")
+    assert ("A relay attempts" in found) == (after.get("what", "attempt") == "attempt")
 
 
 @pytest.mark.parametrize(
@@ -184,6 +187,10 @@ def test_what_is_asked_of_open_tasks_is_told(kind: str) -> None:
     assert (kind == "migrate") == ("pay-2" in found)
     done = {**shown, "dry_run": False, "command_id": "c0ffee"}
     assert f"{done_by} by command c0ffee" in text_of(instances.report_text(done))
+    unknown = {"task_id": "pay-9", "instance": None, "refusal": "is no open task that is meant"}
+    assert "pay-9" in text_of(
+        instances.report_text({**shown, "left_out": [unknown, *left_out[:1]]})
+    )
     nothing = {**shown, done_by: []}
     assert f"Nothing to {kind.replace('_', '-')}" in text_of(instances.report_text(nothing))
 

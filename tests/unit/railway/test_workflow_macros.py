@@ -525,7 +525,7 @@ def test_no_rule_is_explained_that_nobody_checks() -> None:
 def test_rows_that_strand_open_instances_are_refused(macros: Macros) -> None:
     """A task that is gone, or has another category, is named, with how many open instances stand
     there or may come there by the routes of the version that they have started with; what they have
-    behind them may go.
+    behind them may go, also where the next task is not written yet.
     """
     routes = [
         {"number": number, "workflow": "w", "task": one, "to_task": other}
@@ -550,10 +550,10 @@ def test_rows_that_strand_open_instances_are_refused(macros: Macros) -> None:
     ]
     routes += [{"number": 3, "workflow": "w", "task": "a", "to_task": "d"}]
 
-    def refused(*open_tasks: tuple[int, str, int]) -> list[str]:
+    def refused(*open_tasks: tuple[int, str, int], stands: int = 1) -> list[str]:
         problems: list[str] = []
         found = [
-            {"number": number, "workflow": "w", "task": one, "instances": count}
+            {"number": number, "workflow": "w", "task": one, "stands": stands, "instances": count}
             for number, one, count in open_tasks
         ]
         macros.workflow_open_problems(found, routes, categories, rows, problems)
@@ -562,6 +562,9 @@ def test_rows_that_strand_open_instances_are_refused(macros: Macros) -> None:
     assert [] == refused((1, "c", 7), (2, "d", 5))
     (problem,) = refused((1, "a", 3), (1, "b", 4), (1, "c", 5), (2, "d", 6))
     assert problem.startswith("w.b: [open_instances] it is gone, and 7 open instance(s)")
+    assert [] == refused((1, "b", 4), (2, "a", 2), stands=0)
+    (problem,) = refused((1, "a", 3), stands=0)
+    assert problem.startswith("w.b: [open_instances] it is gone, and 3 open instance(s)")
     changed = refused((2, "a", 4), (3, "a", 2), (3, "d", 1))
     assert ["w.a: [open_instances] it has another category, and 4 open instance(s)"] == [
         one[:69] for one in changed[:1]
@@ -569,7 +572,7 @@ def test_rows_that_strand_open_instances_are_refused(macros: Macros) -> None:
     assert ["w.d: [open_instances] it has another category, and 3 open instance(s)"] == [
         one[:69] for one in changed[1:]
     ]
-    other = [{"number": 1, "workflow": "v", "task": "x", "instances": 1}]
+    other = [{"number": 1, "workflow": "v", "task": "x", "stands": 1, "instances": 1}]
     problems: list[str] = []
     macros.workflow_open_problems(other, routes, categories, rows, problems)
     assert ["v.x: [open_instances]"] == [one[:21] for one in problems]

@@ -32,18 +32,18 @@ class Lane:
         self.sequence = 0
         self.rows: list[str] = []
         self.lost: Exception | None = None  # what the next append raises
+        self.loses = False  # whether somebody else is always first
+        self.app_id = "w"
         self.void = set[str]()  # of which others have ended the claim, as is seen by `news`
         self._seen = set[str]()
 
     def append(self, rows: pa.Table) -> None:
         """Take rows, or lose."""
         lost, self.lost = self.lost, None
-        if lost is not None:
-            raise lost
+        if lost is not None or self.loses:
+            raise lost or SequenceTaken(writer="w", number=1)
         self.sequence += 1
         self.rows += rows["event_id"].to_pylist()
-
-    append_endings = append
 
     def news(self) -> None:
         """Go to the end of the log."""
@@ -69,9 +69,17 @@ def forgotten() -> list[bool]:
 
 
 @pytest.fixture
-def decided(lanes: list[Lane], forgotten: list[bool]) -> Decided:
+def late() -> list[str]:
+    """Return a list that takes the events of what came too late."""
+    return []
+
+
+@pytest.fixture
+def decided(lanes: list[Lane], forgotten: list[bool], late: list[str]) -> Decided:
     """Return endings of both lanes: of a claim of "a" and "b", and of "c"."""
-    made = Decided(lambda: forgotten.append(True))
+    made = Decided(
+        lambda: forgotten.append(True), lambda rows: late.extend(rows["event_id"].to_pylist())
+    )
     for lane, names in zip(lanes, (["a", "b"], ["c"]), strict=True):
         made.add(log(lane), pa.table({"event_id": names}), claimed=7)
     return made
@@ -110,7 +118,33 @@ def test_what_lost_goes_again_but_for_what_others_have_ended(
     assert [True, True] == forgotten
 
 
-def test_nothing_is_left_of_a_lane_that_is_closed(decided: Decided, lanes: list[Lane]) -> None:
+@pytest.mark.parametrize("in_the_end", [False, True])
+def test_of_a_claim_that_others_have_ended_nothing_counts(
+    decided: Decided, lanes: list[Lane], late: list[str], *, in_the_end: bool
+) -> None:
+    """What became of it is told once, whether others were seen before an append or lost it."""
+    lanes[1].lost, lanes[1].void = SequenceTaken(writer="w", number=1), {"c"}
+    if in_the_end:
+        decided.finish()
+    else:
+        assert not decided.append(log(lanes[1]), [])
+        assert [] == late
+        assert decided.append(log(lanes[1]), [])
+    assert (["c"], []) == (late, lanes[1].rows)
+    assert log(lanes[1]) not in decided.lanes
+
+
+def test_whoever_loses_each_race_says_so_in_the_end(decided: Decided, lanes: list[Lane]) -> None:
+    """What is decided stays, for whoever finishes it later."""
+    lanes[0].loses = True
+    with pytest.raises(SequenceTaken):
+        decided.finish()
+    assert [log(lanes[0])] == decided.lanes
+
+
+def test_nothing_is_left_of_a_lane_that_is_closed(
+    decided: Decided, lanes: list[Lane], late: list[str]
+) -> None:
     """Its claims have been ended, all of them, and a new claim that loses leaves nothing either;
     the other lane has its own still.
     """
@@ -118,7 +152,7 @@ def test_nothing_is_left_of_a_lane_that_is_closed(decided: Decided, lanes: list[
         lanes[0].lost = lost
         assert not decided.append(log(lanes[0]), [CLAIM])
     assert [log(lanes[1])] == decided.lanes
-    assert [] == lanes[0].rows
+    assert ([], ["a", "b"]) == (lanes[0].rows, late)
 
 
 def test_in_the_end_each_lane_is_on_record_whatever_became_of_the_others(

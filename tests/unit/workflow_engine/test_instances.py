@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from delta_outbox.workflow_engine.instances import next_of, unknown_of
+from delta_outbox.workflow_engine.instances import late_answers_of, next_of, unknown_of
 
 SOON = "2026-11-27T12:00:00.000000Z"
 INSTANCE = {"state": "running", "next_at": SOON, "problem": None}
@@ -53,9 +53,8 @@ def test_what_holds_an_instance_up_is_told() -> None:
     """Somebody has asked that its task ends, its third party is not asked, or a person has it."""
     kill = {"event_id": "pay-1", "actor": "ann", "reason": "rang", "command_id": "c1"}
     other = {**kill, "event_id": "pay-0"}
-    found = next_of(INSTANCE, [TASK], kills=[other, kill], held_back="paused")
+    found = next_of(INSTANCE, [TASK], kills=[other], held_back="paused")
     assert found is not None
-    assert {"actor": "ann", "reason": "rang", "command_id": "c1"} == found["asked"]
     assert ("paused", "bank", None) == tuple(
         found[name] for name in ("held_back", "third_party", "assigned_to")
     )
@@ -65,6 +64,41 @@ def test_what_holds_an_instance_up_is_told() -> None:
     assert (None, None, "ben") == tuple(
         found[name] for name in ("asked", "held_back", "assigned_to")
     )
+
+
+@pytest.mark.parametrize(
+    ("task", "what"),
+    [
+        ({}, "ends"),
+        ({**ITEM, "delivery_state": "CLAIMED", "held_by": "todo"}, "ends"),
+        ({"delivery_state": "CLAIMED", "held_by": "relay-1"}, "attempt under way"),
+    ],
+)
+def test_what_is_to_end_is_not_attempted_any_more(task: dict[str, Any], what: str) -> None:
+    """A kill ends it, also while its third party is paused; a call under way is finished."""
+    kill = {"event_id": "pay-1", "actor": "ann", "reason": "rang", "command_id": "c1"}
+    found = next_of(INSTANCE, [{**TASK, **task}], kills=[kill], held_back="paused")
+    assert found is not None
+    assert {"actor": "ann", "reason": "rang", "command_id": "c1"} == found["asked"]
+    assert (what, None) == (found["what"], found["held_back"])
+
+
+@pytest.mark.parametrize(
+    ("cause", "open_", "may_be"),
+    [
+        ("expired", {"accepted": None}, True),
+        ("uncertain", {"accepted": ["pay-0"]}, True),
+        ("uncertain", {"accepted": ["pay-1"]}, False),
+        ("decided", {"accepted": None}, False),
+        ("expired", None, False),
+    ],
+)
+def test_which_late_answers_may_be_accepted(
+    cause: str, open_: dict[str, Any] | None, may_be: bool
+) -> None:
+    """Those to what nobody has decided, of an instance that is open, once."""
+    (found,) = late_answers_of([{"task_id": "pay-1", "cause": cause}], open_)
+    assert may_be is found["may_be_accepted"]
 
 
 def test_nothing_happens_to_what_has_ended_and_somebody_must_look_at_what_is_stranded() -> None:

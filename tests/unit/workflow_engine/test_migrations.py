@@ -12,6 +12,7 @@ from tests.unit.workflow_engine.derived_log import DerivedLog, plan
 from tests.unit.workflow_engine.test_derivation import ended, parcel
 
 from delta_outbox.core.errors import WrongUsage
+from delta_outbox.railway.rows import joined, rows_of
 from delta_outbox.workflow_engine.derivation.plans import Plan
 from delta_outbox.workflow_engine.migrations import (
     Migration,
@@ -160,6 +161,21 @@ def test_the_newest_rows_of_a_version_count() -> None:
     without = plan(4, graph(name="other"))
     with pytest.raises(WrongUsage, match="leads on to book, check, label, pack, tell, which"):
         plan_of(back, [without, FIRST])
+
+
+def test_nobody_is_moved_to_rows_of_another_category() -> None:
+    """The code in force would be run by the rules of another category: after a call without a word
+    a black box would be called again, as if its third party knew the key.
+    """
+    rows = joined([rows_of(graph(version=2))])
+    for row in rows["railway_tasks"]:
+        if row["task"] == "tell":
+            row["category"] = "idempotent"
+    other = Plan(2, {"version": "2", "rows": rows})
+    newest = plan(3, graph(version=3))
+    with pytest.raises(WrongUsage, match=r"leads on to tell, which .* have in another category"):
+        plan_of(ASKED, [newest, other])
+    assert 2 == plan_of(ASKED, [newest, SECOND]).number
 
 
 @pytest.mark.parametrize(

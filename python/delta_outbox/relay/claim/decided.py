@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 
 from delta_outbox.core.errors import LaneClosed, SequenceTaken
+from delta_outbox.delta.log_writer import ATTEMPTS
 from delta_outbox.lifecycle.claims import Claim, claim_rows
 from delta_outbox.store.transition_log import TransitionLog
 
@@ -20,10 +21,14 @@ class Decided:
 
     Args:
         forget_plan: called where a log has moved on, so that what was planned of it is void.
+        too_late: is given the endings, as `add` took them, of a claim that others have ended.
     """
 
-    def __init__(self, forget_plan: Callable[[], None]) -> None:
+    def __init__(
+        self, forget_plan: Callable[[], None], too_late: Callable[[pa.Table], None]
+    ) -> None:
         self._forget_plan = forget_plan
+        self._too_late = too_late
         # With the position at which the claim of each was made.
         self._of: dict[TransitionLog, list[tuple[int, pa.Table]]] = {}
 
@@ -64,7 +69,8 @@ class Decided:
             self._forget_plan()
             log.news()
             if isinstance(taken, LaneClosed):  # every claim there has been ended
-                self._of.pop(log, None)
+                for _, late in self._of.pop(log, ()):
+                    self._too_late(late)
             return False
         self._of.pop(log, None)
         return True
@@ -76,12 +82,10 @@ class Decided:
                 lanes.callback(self._finish, log)
 
     def _finish(self, log: TransitionLog) -> None:
-        rows = self._live(log)
-        if rows:
-            # Of a table that was rewound, while an epoch ends: the claims run out.
-            with contextlib.suppress(LaneClosed):
-                log.append_endings(pa.concat_tables(rows))
-        self._of.pop(log, None)
+        for _ in range(ATTEMPTS):
+            if self.append(log, ()):
+                return
+        raise SequenceTaken(writer=log.app_id, number=log.sequence + 1)
 
     def _live(self, log: TransitionLog) -> list[pa.Table]:
         """Keep the endings of a lane whose claims are still live, and return them."""
@@ -92,6 +96,8 @@ class Decided:
                 self._forget_plan()
             if live.num_rows:
                 kept.append((claimed, live))
+            else:
+                self._too_late(rows)
         if kept:
             self._of[log] = kept
         else:

@@ -79,6 +79,13 @@ class TaskRunner:
         del claims
         return ()
 
+    def too_late(self, endings: pa.Table) -> None:
+        """Take note of endings that do not count, for others have ended their claims meanwhile.
+
+        Args:
+            endings: as `claims.ending_rows` makes them.
+        """
+
     def check(self) -> None:
         """Raise what keeps workflows from going on."""
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import uuid
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from delta_outbox.lifecycle.endings import Attempted
 from delta_outbox.lifecycle.results import to_json
@@ -10,6 +14,7 @@ from delta_outbox.lifecycle.states import Reason
 from delta_outbox.railway.algorithms.history import History
 from delta_outbox.railway.outcomes import DEFAULT_EXIT, Exit
 from delta_outbox.railway.routing import CAUSES, LeadsNowhere, Routing, TaskEnding
+from delta_outbox.store.completions import KIND as COMPLETE
 from delta_outbox.workflow_engine.hosts.attempts import AttemptReport
 
 
@@ -74,3 +79,27 @@ def outcome_of(routing: Routing, task: str, cause: str, chosen: str | Exit | Non
     except LeadsNowhere:
         return cause
     return DEFAULT_EXIT.value if isinstance(outcome, Exit) else str(outcome)
+
+
+def late_answer(ending: Mapping[str, Any], *, by: str) -> dict[str, object]:
+    """Return the command that keeps an outcome which came too late, as an answer to an item would:
+    it is applied to nothing, the view `late_answers` has it, and operators may accept it.
+
+    Args:
+        ending: a row of `claims.ending_rows` with an outcome.
+        by: the relay that has got it.
+    """
+    return {
+        "command_id": uuid.uuid4().hex,
+        "kind": COMPLETE,
+        "event_id": ending["event_id"],
+        "arrival": ending["arrival"],
+        "destination": ending["destination"],
+        "lifecycle": ending["lifecycle"],
+        "arguments": json.dumps(
+            {"outcome": ending["outcome"], "data": ending["outcome_data"]}, ensure_ascii=False
+        ),
+        "actor": by,
+        "reason": "its claim had ended",
+        "requested_at": ending["occurred_at"],
+    }

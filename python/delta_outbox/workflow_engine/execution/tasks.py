@@ -14,15 +14,17 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from delta_outbox.core.arrow import Mask
 from delta_outbox.core.redaction import describe
-from delta_outbox.core.reserved_names import RESERVED, TO_DO
+from delta_outbox.core.reserved_names import RESERVED, TO_DO, WORKFLOWS
 from delta_outbox.lifecycle.claims import Claim
 from delta_outbox.lifecycle.endings import Attempted, Crashed
 from delta_outbox.lifecycle.policy import DeliveryPolicy
 from delta_outbox.lifecycle.results import Rejected
 from delta_outbox.lifecycle.states import Reason
+from delta_outbox.operations.command_log import append_commands
 from delta_outbox.railway.routing import Routing
 from delta_outbox.relay.destinations.task_runner import Answer, TaskRunner
 from delta_outbox.store.store import Store
@@ -31,7 +33,11 @@ from delta_outbox.workflow_engine.deadlines import Deadlines
 from delta_outbox.workflow_engine.derivation.plans import Plan
 from delta_outbox.workflow_engine.derived_events import DerivedEvents
 from delta_outbox.workflow_engine.execution.attempt_requests import attempt_request
-from delta_outbox.workflow_engine.execution.attempt_results import attempted, expired
+from delta_outbox.workflow_engine.execution.attempt_results import (
+    attempted,
+    expired,
+    late_answer,
+)
 from delta_outbox.workflow_engine.execution.derivation_loop import DerivationLoop
 from delta_outbox.workflow_engine.execution.histories import Histories
 from delta_outbox.workflow_engine.execution.hosts_in_force import HostsInForce
@@ -44,7 +50,6 @@ from delta_outbox.workflow_engine.hosts.places import kind_of
 from delta_outbox.workflow_engine.hosts.pool import HostPool
 from delta_outbox.workflow_engine.workflow_plans import (
     FORMER_PLANS,
-    WORKFLOWS,
     NewestWrites,
     WorkflowPlans,
 )
@@ -323,6 +328,26 @@ class Tasks(TaskRunner):
         except Exception as error:
             logger.exception("task_crashed")
             one.end(Crashed(error=describe(error)))
+
+    def too_late(self, endings: pa.Table) -> None:
+        """Put outcomes on record that do not count, for others have ended their claims meanwhile:
+        they may be all that anybody knows of a call.
+
+        Args:
+            endings: as `claims.ending_rows` makes them.
+        """
+        decided = pc.equal(endings["reason"].cast(pa.string()), str(Reason.COMPLETED))
+        late = endings.filter(decided).to_pylist()
+        if not late:
+            return
+        told = {"task_ids": [one["event_id"] for one in late]}
+        commands = [late_answer(one, by=self._outbox.worker_id) for one in late]
+        try:
+            append_commands(self._outbox, commands)
+        except Exception as error:  # noqa: BLE001 - it changes nothing, so the relay goes on
+            logger.warning("late_answer_lost", extra={**told, "error": describe(error)})
+        else:
+            logger.warning("answered_too_late", extra=told)
 
     # --- what follows ------------------------------------------------------------------------
 

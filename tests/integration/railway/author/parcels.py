@@ -90,6 +90,12 @@ def ask(port: int, key: str) -> int:
     return before
 
 
+def wait_for(port: int, key: str) -> None:
+    """Wait until a third party has been asked for something."""
+    while not known(port, key):
+        time.sleep(0.1)
+
+
 class Book(Idempotent[Parcel, Booked]):
     third_party = "carrier"
     identifier = "book-{parcel}"
@@ -102,6 +108,8 @@ class Book(Idempotent[Parcel, Booked]):
     async def attempt(self, trigger: Trigger[Parcel], task_id: str) -> Decided[Booked]:
         before = await asyncio.to_thread(ask, trigger.start.port, task_id)
         match trigger.start.does:
+            case "carrier_answers_late":
+                await asyncio.to_thread(wait_for, trigger.start.port, f"go-{task_id}")
             case "carrier_fails" if before < 2:
                 raise CertainlyNot("no van is free")
             case "carrier_refuses":

@@ -1,15 +1,15 @@
-{% macro tasks_again(tasks, answers) -%}
+{% macro stranding_tasks(tasks, answers) -%}
     {#-
-        The tasks to which instances would come, or might come later, once more under the same identifier, if they went on by their
-        late answers: an identifier is used once, so they would be stranded there. No loop of a version has such a task, but who
-        goes on by a late answer leaves its routes.
+        The tasks at which instances would be stranded, at once or later, if they went on by their late answers. Who goes on by one
+        leaves the routes of its version. So it may come once more to a task under the same identifier, which is used once; or to
+        one that the workflows in force do not have, or have in another category, so nobody has code for it.
 
         twin: python/delta_outbox/workflow_engine/migrations.py::tasks_again
 
         Arguments:
             tasks: name of a query with open tasks, one per instance, as `selected_tasks` selects them
             answers: name of a query with their late answers, as `late_answers_of` has them
-        Columns: instance_key, and again, the names of the tasks, at least one.
+        Columns: instance_key, and the names of the tasks: again, and gone; one of them at least.
     -#}
     with legs_of as (
         select
@@ -23,15 +23,8 @@
         group by number, workflow
     ),
 
-    named_once as (
-        select
-            number,
-            workflow,
-            collect_list(task) as names
-        from ({{ delta_outbox.kept_rows("railway_tasks") | indent(8) }})
-        -- A brace that is meant is doubled.
-        where not contains(regexp_replace(identifier, '[{]{2}|[}]{2}', ''), '{visit}')
-        group by number, workflow
+    names_of as (
+        {{ delta_outbox.stranding_names() | indent(8) }}
     ),
 
     led as (
@@ -39,7 +32,8 @@
             t.instance_key,
             t.visits,
             g.legs,
-            n.names,
+            n.once,
+            n.gone,
             transform(
                 filter(g.legs, leg -> leg.task = l.late.task and leg.outcome = l.late.outcome), leg -> leg.to_task
             ) as ahead
@@ -49,7 +43,7 @@
             on
                 t.plan = g.number
                 and t.workflow = g.workflow
-        inner join named_once as n
+        inner join names_of as n
             on
                 t.plan = n.number
                 and t.workflow = n.workflow
@@ -59,7 +53,8 @@
         select
             instance_key,
             visits,
-            names,
+            once,
+            gone,
             -- No way to a task that is new has more steps than there are legs.
             aggregate(
                 legs,
@@ -74,10 +69,11 @@
     judged as (
         select
             instance_key,
-            array_sort(array_intersect(array_intersect(found, names), map_keys(visits))) as again
+            array_sort(array_intersect(array_intersect(found, once), map_keys(visits))) as again,
+            array_sort(array_intersect(found, gone)) as gone
         from reached
     )
 
     select * from judged
-    where size(again) > 0
+    where size(again) + size(gone) > 0
 {%- endmacro %}

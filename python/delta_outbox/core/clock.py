@@ -13,6 +13,9 @@ from delta_outbox.core.errors import BadSettings
 
 CLOCK_OFFSET_VARIABLE: Final = "OUTBOX_CLOCK_OFFSET_SECONDS"
 _MAX_OFFSET: Final = 1e9  # seconds, about 31 years: further away is a typing error
+# Linux: CLOCK_MONOTONIC stands still while the machine is suspended, and a lease does not. That of
+# macOS goes on.
+_BOOT_CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class Clock(Protocol):
@@ -65,6 +68,15 @@ class SystemClock:
         """
         if seconds > 0:
             time.sleep(seconds)
+
+
+def boot_time() -> float:
+    """Return the seconds since the machine was started, also those it was suspended.
+
+    Whoever makes a call goes by it: it is the same in all processes of a machine, and nobody can
+    set it.
+    """
+    return time.clock_gettime(_BOOT_CLOCK)
 
 
 def _offset(text: str) -> float:

@@ -17,6 +17,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from delta_outbox.core.clock import boot_time
 from delta_outbox.core.redaction import describe
 from delta_outbox.lifecycle.claim_policies import ClaimPolicies
 from delta_outbox.lifecycle.claims import (
@@ -202,6 +203,7 @@ class Relay:
             may_claim = not (done or self._is_ending or is_paused)
             if self._decided and may_claim:
                 self._planning.plan_new_events(alive=self._alive())
+            chosen_at = self._clock.monotonic()
             claims = self._choose(once=mode is Mode.ONCE) if may_claim else []
             if claims or self._decided:
                 self._append(claims)
@@ -216,7 +218,7 @@ class Relay:
             elif done or not self._has_epoch(mode, max_wait, stop):
                 return
             elif is_paused or (self._planning.is_fresh and self._planning.window is not None):
-                if not self._waited(mode, max_wait, stop, is_paused=is_paused):
+                if not self._waited(mode, max_wait, stop, is_paused=is_paused, since=chosen_at):
                     return
             else:
                 self._poll(mode)
@@ -226,15 +228,21 @@ class Relay:
                     self._pause(stop)
 
     def _waited(
-        self, mode: Mode, max_wait: float, stop: threading.Event, *, is_paused: bool
+        self,
+        mode: Mode,
+        max_wait: float,
+        stop: threading.Event,
+        *,
+        is_paused: bool,
+        since: float,
     ) -> bool:
         """Wait a little for this machine, for destinations, or for hosts of tasks; False if the run
-        does not wait.
+        does not wait. `since` is when claims were last chosen, and there were none to make.
         """
         if is_paused:
             seconds, pause = self._publishing_pause.seconds, PAUSE_POLL_SECONDS
         else:
-            seconds = self._isolation.wait()
+            seconds = self._isolation.wait(since)
             if self._tasks.is_starting:
                 seconds = min(seconds, COMPLETION_SECONDS)
             pause = min(max(seconds, 0.01), COMPLETION_SECONDS)
@@ -340,17 +348,20 @@ class Relay:
         lanes = (*self._decided.lanes, *(held.log for held in claims))
         for log in dict.fromkeys(lanes):
             begun = [held for held in claims if held.log is log]
-            claimed_at = self._clock.monotonic()
+            claimed_at, on_boot_clock = self._clock.monotonic(), boot_time()
             if self._decided.append(log, [held.claim for held in begun]):
-                self._begin(begun, log.sequence, claimed_at)
+                self._begin(begun, log.sequence, claimed_at, on_boot_clock)
 
-    def _begin(self, claims: Sequence[Held], sequence: int, claimed_at: float) -> None:
+    def _begin(
+        self, claims: Sequence[Held], sequence: int, claimed_at: float, on_boot_clock: float
+    ) -> None:
         """Begin what a lane has just taken: publish it, hand it over, or end it.
 
         Args:
             claims: of one lane.
             sequence: their position.
             claimed_at: monotonic seconds before they were appended.
+            on_boot_clock: the same moment by `boot_time`, which goes on while the machine sleeps.
         """
         tasks = []
         for held in claims:
@@ -371,7 +382,9 @@ class Relay:
                     tasks.append(held)
                 else:
                     self._flight.start(held)
-        answers = self._tasks.start([(held.claim, held.until) for held in tasks])
+        answers = self._tasks.start(
+            [(held.claim, on_boot_clock + held.until - claimed_at) for held in tasks]
+        )
         for held, answer in zip(tasks, answers, strict=True):
             self._flight.follow(held, answer)
 

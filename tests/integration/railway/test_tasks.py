@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,7 @@ from tests.unit.workflow_engine.hosts.ledger import Ledger, ledger
 
 from delta_outbox.core.clock import SystemClock
 from delta_outbox.core.settings import (
+    DestinationLimits,
     PublisherSettings,
     Settings,
     ThirdPartySettings,
@@ -315,6 +317,29 @@ def test_tasks_wait_for_a_third_party_that_is_paused(
     drained(store, tmp_path / "out")
     assert ["book-paused", "pay-paused", "tell-paused"] == books.read()[-3:]
     assert 3 == len(steps(store, "paused"))
+
+
+def test_a_drain_ends_where_nothing_has_room(
+    store: Store, books: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no host takes a task, a drain ends, also beside a rate that holds nothing back."""
+    limits = DestinationLimits(rate_per_second=100.0)
+    parties = {"carrier": ThirdPartySettings(limits=limits)}
+    order(store, books, "nowhere")
+    stop = threading.Event()
+    impatient = threading.Timer(120, stop.set)
+    impatient.daemon = True
+    impatient.start()
+    with (
+        closing(store.open(replace(SETTINGS, third_parties=parties))) as outbox,
+        closing(Tasks(outbox, Setup(modules=["parcels"], folder=AUTHOR))) as tasks,
+    ):
+        monkeypatch.setattr(tasks, "_room", lambda _: 0)
+        summary = Relay(outbox, tasks=tasks).run(Mode.DRAIN, max_wait=0.1, stop=stop)
+    impatient.cancel()
+    assert (False, True) == (stop.is_set(), summary.waiting > 0)
+    drained(store, tmp_path / "out")
+    assert 3 == len(steps(store, "nowhere"))
 
 
 def test_the_settings_say_how_many_black_boxes_are_called_at_once(

@@ -405,7 +405,7 @@ def test_rates_cut_a_claim(fields: list[Field]) -> None:
         ("a", "k"), ("a", "k"), ("a", "l"), ("a", None), ("a", None), ("b", None), ("b", "m")
     )
     assert [("a", ["0", "2", "3"], True), ("b", ["5", "6"], True)] == shown(field.choose(window))
-    assert 0 < field.isolation.wait() <= 1
+    assert 0 < field.isolation.wait(field.clock.monotonic()) <= 1
     field.may_complete.set()
     field.flight.wait(10)
     while field.flight:

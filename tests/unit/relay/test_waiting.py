@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from threading import Event
 from types import SimpleNamespace
 from typing import Any, cast
@@ -10,7 +11,11 @@ from typing import Any, cast
 import pytest
 
 from delta_outbox.relay import Mode, Relay
+from delta_outbox.relay.claim.flight import Held
 from delta_outbox.relay.destinations.isolation import NEVER
+from delta_outbox.relay.plan.window import Kind
+from delta_outbox.relay.publish.publishing import margin_seconds
+from delta_outbox.testing.conformance.clock import ManualClock
 
 
 @pytest.mark.parametrize(
@@ -22,13 +27,13 @@ def test_a_drain_waits_for_what_comes_soon(
 ) -> None:
     """A drain waits for rates, and for hosts that start; for nothing else, nor for long."""
     relay = object.__new__(Relay)
-    relay._isolation = cast("Any", SimpleNamespace(wait=lambda: seconds))
+    relay._isolation = cast("Any", SimpleNamespace(wait=lambda _: seconds))
     relay._tasks = cast("Any", SimpleNamespace(is_starting=is_starting))
     stop = Event()
     if seconds > 1:
         stop.set()  # it does not take the second
-    assert waits == relay._waited(Mode.DRAIN, 60.0, stop, is_paused=False)
-    assert not relay._waited(Mode.ONCE, 60.0, stop, is_paused=False)
+    assert waits == relay._waited(Mode.DRAIN, 60.0, stop, is_paused=False, since=0.0)
+    assert not relay._waited(Mode.ONCE, 60.0, stop, is_paused=False, since=0.0)
 
 
 def test_a_relay_that_is_told_to_stop_records_each_claim_as_it_ends() -> None:
@@ -73,3 +78,31 @@ def test_a_relay_ends_in_order_whatever_fails() -> None:
     assert ["work", "finish", "stopped"] == taken
     relay._run_to_its_end(step("again"))
     assert "again" == taken[-1]
+
+
+def test_a_machine_that_sleeps_makes_no_claim_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of a task is sent after its lease, also if the machine has slept while its claim was
+    appended: the lease went on.
+    """
+    slept, begun, lease = [0.0], list[tuple[object, float]](), 60
+    monkeypatch.setattr("delta_outbox.relay.relay.boot_time", lambda: 1000.0 + slept[0])
+    answer = Future[Any]()
+
+    def append(*_: object) -> bool:
+        slept[0] = 7200.0
+        return True
+
+    def start(claims: Sequence[tuple[object, float]]) -> Sequence[Future[Any]]:
+        begun.extend(claims)
+        return [answer] * len(claims)
+
+    relay = object.__new__(Relay)
+    relay._clock = ManualClock()
+    relay._decided = cast("Any", SimpleNamespace(lanes=(), append=append))
+    relay._isolation = cast("Any", SimpleNamespace(started=lambda *_: None))
+    relay._tasks = cast("Any", SimpleNamespace(third_parties={"bank"}, start=start))
+    relay._flight = cast("Any", SimpleNamespace(follow=lambda *_: None))
+    claim = cast("Any", SimpleNamespace(lease_seconds=lease, held_until=None))
+    log = cast("Any", type("Log", (), {"sequence": 1}))
+    relay._append([Held(kind=Kind.FIRST_ATTEMPT, claim=claim, log=log, scopes=[], to="bank")])
+    assert [(claim, 1000.0 + lease - margin_seconds(lease))] == begun

@@ -15,6 +15,7 @@ from tests.unit.workflow_engine.derived_log import NOW, DerivedLog, plan
 from tests.unit.workflow_engine.engine_judge import UNSURE, WORKFLOWS, Known
 from tests.unit.workflow_engine.scripted_parties import ALONE, Party
 
+from delta_outbox.core.clock import boot_time
 from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.core.tables import Tables
 from delta_outbox.lifecycle.endings import (
@@ -39,7 +40,6 @@ from delta_outbox.workflow_engine.execution.histories import Histories, Transiti
 from delta_outbox.workflow_engine.execution.task_policies import task_policies
 from delta_outbox.workflow_engine.hosts.answers import encoded, told
 from delta_outbox.workflow_engine.hosts.attempts import AttemptReport, AttemptRequest, AttemptRun
-from delta_outbox.workflow_engine.hosts.boot_clock import boot_time
 from delta_outbox.workflow_engine.hosts.call import (
     DECISIONS,
     Answered,

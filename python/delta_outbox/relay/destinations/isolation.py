@@ -233,14 +233,18 @@ class Isolation:
         """
         return bool(self._limits.keys() - set(destinations) - self.unavailable())
 
-    def wait(self) -> float:
-        """Return the seconds until rates let something pass; `NEVER` if there are no rates."""
-        if not self._buckets and not self._keys:
-            return NEVER
-        now = self._clock.monotonic()
-        waits = [bucket.wait(now) for bucket in self._buckets.values()]
-        waits += [keys.wait(now) for keys in self._keys.values()]
-        return min((wait for wait in waits if wait > 0), default=0.0)
+    def wait(self, since: float) -> float:
+        """Return the seconds until rates let something pass that they held back; `NEVER` if they
+        held back nothing.
+
+        Args:
+            since: monotonic seconds just before the last choice of claims, which found none. What a
+                rate held back then counts, also if it lets that pass by now.
+        """
+        waits = [bucket.wait(since) for bucket in self._buckets.values()]
+        waits += [keys.wait(since) for keys in self._keys.values()]
+        held_back = min((wait for wait in waits if wait > 0), default=NEVER)
+        return max(0.0, held_back - (self._clock.monotonic() - since))
 
     def hope(self) -> float:
         """Return the seconds until a breaker may close, as far as this run has reason to hope.

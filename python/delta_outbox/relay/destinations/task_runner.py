@@ -73,8 +73,8 @@ class TaskRunner:
         """Begin an attempt of each task, and return what will have become of it.
 
         Args:
-            claims: of one task each, read back from the log, and the monotonic seconds after which
-                nothing of it may be sent.
+            claims: of one task each, read back from the log, and the seconds of `boot_time` after
+                which nothing of it may be sent.
         """
         del claims
         return ()

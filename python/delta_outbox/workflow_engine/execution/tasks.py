@@ -44,7 +44,6 @@ from delta_outbox.workflow_engine.execution.hosts_in_force import HostsInForce
 from delta_outbox.workflow_engine.execution.link_check import demand_secret, warn_of_links
 from delta_outbox.workflow_engine.execution.task_policies import task_policies
 from delta_outbox.workflow_engine.hosts.attempts import PAUSE, AttemptReport, AttemptRequest
-from delta_outbox.workflow_engine.hosts.boot_clock import boot_time
 from delta_outbox.workflow_engine.hosts.call import Setup
 from delta_outbox.workflow_engine.hosts.places import kind_of
 from delta_outbox.workflow_engine.hosts.pool import HostPool
@@ -229,8 +228,8 @@ class Tasks(TaskRunner):
         """Begin an attempt of each task, and return what will have become of it.
 
         Args:
-            claims: of one task each, read back from the log, and the monotonic seconds after which
-                nothing of it may be sent.
+            claims: of one task each, read back from the log, and the seconds of `boot_time` after
+                which nothing of it may be sent.
         """
         if not claims:
             return ()
@@ -295,9 +294,8 @@ class Tasks(TaskRunner):
             if not self._in_force.may_run(task.plan, routing, facts):
                 found[one.event_id] = _later(f"the rows of {task.workflow} are not of this code")
                 continue
-            until = boot_time() + one.until - self._clock.monotonic()
             history = histories[one.event_id].claimed(one.claim.claimed_at)
-            request = attempt_request(task, routing, facts, history, until=until)
+            request = attempt_request(task, routing, facts, history, until=one.until)
             found[one.event_id] = request, routing
         return found
 

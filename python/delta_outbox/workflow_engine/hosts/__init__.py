@@ -2,7 +2,6 @@
 
 - answers: what may be said of a value or an error
 - attempts: makes one attempt; the algorithm runs here, its calls in hosts
-- boot_clock: the clock of deadlines
 - call: what a host is asked, and what is known of it in the end
 - host: the process itself
 - host_process: a host as its parent sees it

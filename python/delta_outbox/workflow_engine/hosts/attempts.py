@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final, Protocol
 
-from delta_outbox.core.clock import Clock
+from delta_outbox.core.clock import Clock, boot_time
 from delta_outbox.lifecycle.states import Reason
 from delta_outbox.railway.algorithms import ALGORITHMS
 from delta_outbox.railway.algorithms.history import History, Limits
@@ -39,7 +39,6 @@ from delta_outbox.railway.algorithms.steps import (
 from delta_outbox.railway.author_decisions import DECISION_LIMIT
 from delta_outbox.railway.outcomes import DEFAULT_EXIT, Decided, Exit
 from delta_outbox.railway.tasks import FirstStep, default_back_off
-from delta_outbox.workflow_engine.hosts.boot_clock import boot_time
 from delta_outbox.workflow_engine.hosts.call import (
     ACTS,
     DECISIONS,

@@ -24,6 +24,7 @@ from inspect import isawaitable, iscoroutinefunction
 from pathlib import Path
 from typing import Any, Final
 
+from delta_outbox.core.clock import boot_time
 from delta_outbox.core.errors import OutboxError
 from delta_outbox.core.secrets import hiding, secrets_of
 from delta_outbox.railway.algorithms.steps import Rules
@@ -35,7 +36,6 @@ from delta_outbox.railway.rows import rows_of
 from delta_outbox.railway.tasks import State
 from delta_outbox.railway.triggers import Trigger
 from delta_outbox.workflow_engine.hosts.answers import encoded, error_of, place, told
-from delta_outbox.workflow_engine.hosts.boot_clock import boot_time
 from delta_outbox.workflow_engine.hosts.call import (
     DECISIONS,
     Call,

@@ -18,8 +18,8 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Final
 
+from delta_outbox.core.clock import boot_time
 from delta_outbox.core.errors import OutboxError, ToldError
-from delta_outbox.workflow_engine.hosts.boot_clock import boot_time
 from delta_outbox.workflow_engine.hosts.call import (
     LONGEST_LINE,
     Answered,

@@ -17,12 +17,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from delta_outbox.core.clock import Clock, SystemClock
+from delta_outbox.core.clock import Clock, SystemClock, boot_time
 from delta_outbox.core.errors import OutboxError
 from delta_outbox.lifecycle.states import Reason
 from delta_outbox.railway.algorithms.steps import AttemptEnding
 from delta_outbox.workflow_engine.hosts.attempts import AttemptReport, AttemptRequest, AttemptRun
-from delta_outbox.workflow_engine.hosts.boot_clock import boot_time
 from delta_outbox.workflow_engine.hosts.call import Setup, TaskFacts
 from delta_outbox.workflow_engine.hosts.host_process import HostNotStarted, HostProcess
 from delta_outbox.workflow_engine.hosts.places import HostLimits, Places, kind_of

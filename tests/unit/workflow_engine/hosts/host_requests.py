@@ -13,12 +13,12 @@ from typing import Any
 
 import psutil
 
+from delta_outbox.core.clock import boot_time
 from delta_outbox.core.settings import FromEnvironment, SecretMapping
 from delta_outbox.railway.algorithms.history import History, Limits
 from delta_outbox.railway.algorithms.steps import Rules
 from delta_outbox.railway.modules import load
 from delta_outbox.workflow_engine.hosts.attempts import AttemptReport, AttemptRequest
-from delta_outbox.workflow_engine.hosts.boot_clock import boot_time
 from delta_outbox.workflow_engine.hosts.call import Setup
 from delta_outbox.workflow_engine.hosts.pool import HostPool
 

@@ -21,10 +21,10 @@ from tests.unit.workflow_engine.hosts.host_requests import (
 )
 from tests.unit.workflow_engine.hosts.ledger import Ledger
 
+from delta_outbox.core.clock import boot_time
 from delta_outbox.lifecycle.states import Reason
 from delta_outbox.railway import DEFAULT_EXIT, AtLeastOnce
 from delta_outbox.railway.tasks import MOST_ATTEMPTS, default_back_off, pause
-from delta_outbox.workflow_engine.hosts.boot_clock import boot_time
 from delta_outbox.workflow_engine.hosts.places import HostLimits
 from delta_outbox.workflow_engine.hosts.pool import HostPool
 

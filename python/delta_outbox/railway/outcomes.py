@@ -51,4 +51,7 @@ class FinallyRefused(CertainlyNot):
 
 
 class NotDue(Exception):
-    """Raised by an attempt before its first byte is sent: not now; it counts as no attempt."""
+    """Raised by an attempt before its first byte is sent: not now; it counts as no attempt.
+
+    The task is tried again after a pause, which doubles each time up to five minutes.
+    """

@@ -59,7 +59,9 @@ def test_an_outcome_ends_the_task(rules: Rules, record: Record) -> None:
 @pytest.mark.parametrize("record", [SURE, UNSURE], ids=["sure", "unsure"])
 def test_what_was_not_sent_is_released(rules: Rules, record: Record) -> None:
     """Nothing sent is no attempt, and never makes a task uncertain."""
-    assert AttemptEnding(reason=Reason.RELEASED) == conclude(NothingSent(), rules, record, None)
+    error = Exception("closed at night")
+    released = AttemptEnding(reason=Reason.RELEASED, error=error)
+    assert released == conclude(NothingSent(error), rules, record, None)
 
 
 @pytest.mark.parametrize("rules", EVERY, ids=names)
@@ -168,3 +170,21 @@ def test_what_could_not_be_attempted_is_not_tried_at_once_for_being_over() -> No
     released = AttemptEnding(reason=Reason.RELEASED, pause=SOON)
     over = Limits(expires=timedelta(seconds=-1))
     assert now + SOON == History(triggered_at=now).ended(released, over, now).available_at
+
+
+def test_what_sent_nothing_waits_longer_each_time() -> None:
+    """A task that is not due is not tried at once, whatever its author says, nor after its expiry;
+    an attempt that counts starts the pauses anew.
+    """
+    now = begun = datetime(2026, 1, 1, tzinfo=UTC)
+    released, limits = AttemptEnding(reason=Reason.RELEASED), Limits(expires=timedelta(seconds=25))
+    history, waits = History(triggered_at=begun), []
+    for _ in range(5):
+        history = history.ended(released, limits, now)
+        assert history.available_at is not None
+        waits.append((history.available_at - now).total_seconds())
+        now = history.available_at
+    assert [1, 2, 4, 8, 10] == waits
+    failed = AttemptEnding(reason=Reason.FAILED, pause=SOON)
+    again = history.ended(failed, Limits(), now).ended(released, Limits(), now)
+    assert now + timedelta(seconds=1) == again.available_at

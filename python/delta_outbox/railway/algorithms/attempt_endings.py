@@ -46,8 +46,8 @@ def conclude(
             return AttemptEnding(reason=Reason.COMPLETED, decided=decided)
         case Fault() | Unsure() | NothingSent() if record.over and record.unsure:
             return give_up(record)
-        case NothingSent():
-            return AttemptEnding(reason=Reason.RELEASED)
+        case NothingSent(error):
+            return AttemptEnding(reason=Reason.RELEASED, error=error)
         case FinalRefusal(error):
             # The answer that a key has got is the answer of every request with that key.
             if record.unsure and rules.category is not Category.IDEMPOTENT:

@@ -8,7 +8,7 @@ from typing import Any
 
 from delta_outbox.lifecycle.states import Reason
 from delta_outbox.railway.algorithms.steps import AttemptEnding, Record
-from delta_outbox.railway.tasks import Idempotent, Never, PessimisticLock, Task
+from delta_outbox.railway.tasks import Idempotent, Never, PessimisticLock, Task, pause
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,6 +59,7 @@ class History:
         unsure_at: when the last of these ended.
         available_at: before it nobody makes another attempt.
         stopped: the back-off has said that it is enough.
+        released: claims in a row that were released, and count as no attempts.
     """
 
     triggered_at: datetime
@@ -68,6 +69,7 @@ class History:
     unsure_at: datetime | None = None
     available_at: datetime | None = None
     stopped: bool = False
+    released: int = 0
 
     def claimed(self, now: datetime) -> History:
         """Return the history with one more claim.
@@ -124,6 +126,9 @@ class History:
     def ended(self, ending: AttemptEnding, limits: Limits, now: datetime) -> History:
         """Return the history with an attempt that has ended and is not the last.
 
+        One that has sent nothing waits longer each time. One that could not be made has a pause of
+        its own, which the expiry does not shorten: it could not be made then either.
+
         Args:
             ending: of the attempt.
             limits: of the task.
@@ -137,9 +142,13 @@ class History:
             executions=self.executions + unsure,
             unsure_at=now if unsure else self.unsure_at,
             stopped=self.stopped or ending.last,
+            released=0 if counted else self.released + 1,
         )
-        waits = now + (ending.pause or timedelta(0))
-        if counted and limits.expires is not None:  # by then it ends, however long the back-off is
+        wait = ending.pause or timedelta(0)
+        if not (counted or ending.settle) and ending.pause is None:
+            wait = pause(after.released)
+        waits = now + wait
+        if (counted or ending.pause is None) and limits.expires is not None:  # by then it ends
             waits = max(now, min(waits, self.triggered_at + limits.expires))
         if ending.settle:
             waits = max(waits, after.settles_at(limits, now))

@@ -146,6 +146,8 @@ class Unsure:
 class NothingSent:
     """Nothing has left this process; it counts as no attempt."""
 
+    error: Exception | None = None
+
 
 AttemptResult = Completed | Fault | FinalRefusal | Unsure | NothingSent
 

@@ -31,7 +31,7 @@ class TaskRunner:
 
     @property
     def problem(self) -> str | None:
-        """Return why tasks go on by former workflows; None if they do not."""
+        """Return why tasks go on by former workflows, or have no hosts; None if all is well."""
         return None
 
     def policies(self) -> tuple[DeliveryPolicy, ...]:

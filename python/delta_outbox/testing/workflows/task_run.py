@@ -52,7 +52,7 @@ from delta_outbox.railway.graph import Graph
 from delta_outbox.railway.modules import where_raised
 from delta_outbox.railway.names import duration
 from delta_outbox.railway.routing import CAUSES
-from delta_outbox.railway.tasks import default_back_off, pause
+from delta_outbox.railway.tasks import default_back_off
 from delta_outbox.testing.workflows.clock import VirtualClock
 from delta_outbox.testing.workflows.errors import KitError
 from delta_outbox.testing.workflows.inputs import check_given_task, check_third_parties, held_by
@@ -147,7 +147,6 @@ class _Running:
         self.history = History(triggered_at=clock.now)
         self.lines: list[Line] = []
         self.error: Exception | None = None
-        self.held_back = 0
         held = [party for _, party in held_by(task)]
         # A client that the kit cannot see through may fail before its call comes.
         self.parties = [*held, *third_parties] if held else []
@@ -253,9 +252,7 @@ class _Running:
             return Fault(error)
         except NotDue as error:
             self.say(f"{words} {whom}: nothing was sent ({error})")
-            self.held_back += 1
-            self.clock.pass_for(pause(self.held_back))
-            return NothingSent()
+            return NothingSent(error)
         except KitError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, nobody knows what was done

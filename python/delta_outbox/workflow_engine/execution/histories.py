@@ -55,12 +55,14 @@ def history_of(transitions: Iterable[Transition], *, triggered_at: datetime) -> 
             found = found.claimed(row.occurred_at)
         else:
             unsure = row.reason in UNSURE
+            released = row.reason == Reason.RELEASED
             found = replace(
                 found,
-                attempts=found.attempts + (row.reason != Reason.RELEASED),
+                attempts=found.attempts + (not released),
                 executions=found.executions + unsure,
                 unsure_at=row.occurred_at if unsure else found.unsure_at,
                 stopped=found.stopped or row.receipt == LAST_ATTEMPT,
+                released=found.released + 1 if released else 0,
             )
     return found
 

@@ -30,6 +30,7 @@ from delta_outbox.relay.destinations.task_runner import Answer, TaskRunner
 from delta_outbox.store.store import Store
 from delta_outbox.store.unknown_results import PublishResult
 from delta_outbox.workflow_engine.deadlines import Deadlines
+from delta_outbox.workflow_engine.derivation.events import TaskEvent
 from delta_outbox.workflow_engine.derivation.plans import Plan
 from delta_outbox.workflow_engine.derived_events import DerivedEvents
 from delta_outbox.workflow_engine.execution.attempt_requests import attempt_request
@@ -40,11 +41,11 @@ from delta_outbox.workflow_engine.execution.attempt_results import (
 )
 from delta_outbox.workflow_engine.execution.derivation_loop import DerivationLoop
 from delta_outbox.workflow_engine.execution.histories import Histories
-from delta_outbox.workflow_engine.execution.hosts_in_force import HostsInForce
+from delta_outbox.workflow_engine.execution.hosts_in_force import RETRY_SECONDS, HostsInForce
 from delta_outbox.workflow_engine.execution.link_check import demand_secret, warn_of_links
 from delta_outbox.workflow_engine.execution.task_policies import task_policies
 from delta_outbox.workflow_engine.hosts.attempts import PAUSE, AttemptReport, AttemptRequest
-from delta_outbox.workflow_engine.hosts.call import Setup
+from delta_outbox.workflow_engine.hosts.call import Setup, TaskFacts
 from delta_outbox.workflow_engine.hosts.places import kind_of
 from delta_outbox.workflow_engine.hosts.pool import HostPool
 from delta_outbox.workflow_engine.workflow_plans import (
@@ -73,9 +74,9 @@ class _Claimed:
         self.answer.set_result([result])
 
 
-def _later(error: str) -> Attempted:
+def _later(error: str, *, wait: float = PAUSE.total_seconds()) -> Attempted:
     """Return how the claim of a task ends that was not attempted."""
-    return Attempted(reason=Reason.RELEASED, wait=PAUSE.total_seconds(), error=error)
+    return Attempted(reason=Reason.RELEASED, wait=wait, error=error)
 
 
 _NOT_READ: Final = _later("its event could not be read")
@@ -146,8 +147,9 @@ class Tasks(TaskRunner):
 
     @property
     def problem(self) -> str | None:
-        """Return why tasks go on by former workflows; None if they do not."""
-        return self._in_force.problem
+        """Return why tasks go on by former workflows, or have no hosts; None if all is well."""
+        hosts = self._in_force.hosts
+        return self._in_force.problem or (None if hosts is None else hosts.problem)
 
     @property
     def third_parties(self) -> Collection[str]:
@@ -272,32 +274,43 @@ class Tasks(TaskRunner):
         read = self._deadlines.in_force(self._reader.read(_places(deliveries)))
         tasks = {event_id: task for (event_id, _), task in read.items()}
         found: dict[str, tuple[AttemptRequest, Routing] | PublishResult] = {}
-        triggered_at = {event_id: task.created_at for event_id, task in tasks.items()}
-        known = deliveries.filter(
-            pa.array([i in tasks for i in deliveries["event_id"].to_pylist()])
-        )
-        histories = self._histories.of(known, triggered_at)
+        runs: dict[str, tuple[TaskEvent, Routing, TaskFacts]] = {}
         for one in claims:
-            task = tasks.get(one.event_id)
-            if task is None:
-                found[one.event_id] = Rejected(error="no numbered write has made it")
-                continue
-            routing = self._plans.routing(task)
-            if routing is not None and routing.is_to_do(task.place.task):
-                is_over = task.expires_at is not None and task.expires_at <= self._clock.now()
-                found[one.event_id] = expired(routing, task.place.task) if is_over else _NOT_READ
-                continue
-            facts = hosts.tasks.get(f"{task.workflow}/{task.place.task}")
-            if routing is None or facts is None:
-                found[one.event_id] = _later(f"{task.workflow}.{task.place.task} is not there")
-                continue
-            if not self._in_force.may_run(task.plan, routing, facts):
-                found[one.event_id] = _later(f"the rows of {task.workflow} are not of this code")
-                continue
-            history = histories[one.event_id].claimed(one.claim.claimed_at)
-            request = attempt_request(task, routing, facts, history, until=one.until)
-            found[one.event_id] = request, routing
+            judged = self._judged(tasks.get(one.event_id), hosts)
+            if isinstance(judged, tuple):
+                runs[one.event_id] = judged
+            else:
+                found[one.event_id] = judged
+        # Only of what is attempted: the history of any other may have to be read at each claim.
+        known = deliveries.filter(pa.array([i in runs for i in deliveries["event_id"].to_pylist()]))
+        histories = self._histories.of(
+            known, {event_id: task.created_at for event_id, (task, *_) in runs.items()}
+        )
+        for one in claims:
+            if one.event_id in runs:
+                task, routing, facts = runs[one.event_id]
+                history = histories[one.event_id].claimed(one.claim.claimed_at)
+                request = attempt_request(task, routing, facts, history, until=one.until)
+                found[one.event_id] = request, routing
         return found
+
+    def _judged(
+        self, task: TaskEvent | None, hosts: HostPool
+    ) -> tuple[TaskEvent, Routing, TaskFacts] | PublishResult:
+        """Return what an attempt of a task goes by, or how its claim ends without one."""
+        if task is None:
+            return Rejected(error="no numbered write has made it")
+        name, routing = task.place.task, self._plans.routing(task)
+        if routing is not None and routing.is_to_do(name):
+            is_over = task.expires_at is not None and task.expires_at <= self._clock.now()
+            return expired(routing, name) if is_over else _NOT_READ
+        facts = hosts.tasks.get(f"{task.workflow}/{name}")
+        # Until other code is tried nothing changes here.
+        if routing is None or facts is None:
+            return _later(f"{task.workflow}.{name} is not there", wait=RETRY_SECONDS)
+        if not self._in_force.may_run(task.plan, routing, facts):
+            return _later(f"the rows of {task.workflow} are not of this code", wait=RETRY_SECONDS)
+        return task, routing, facts
 
     def _submit(self, one: _Claimed, request: AttemptRequest, routing: Routing) -> None:
         hosts = self._in_force.hosts

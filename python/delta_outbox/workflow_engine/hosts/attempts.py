@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Final, Protocol
 
@@ -135,6 +134,10 @@ class HostSource(Protocol):
 class _NotAsked(Exception):
     """No host was free to ask the third party what it knows, and nothing has been done."""
 
+    def __init__(self, error: CallError | None) -> None:
+        super().__init__()
+        self.error = error
+
 
 class AttemptRun:
     """One attempt under way.
@@ -176,8 +179,10 @@ class AttemptRun:
         """Run the algorithm, and return how the attempt has ended."""
         ending = AttemptEnding(reason=Reason.RELEASED, pause=PAUSE)
         if not self._is_late():
-            with suppress(_NotAsked):
+            try:
                 ending = await self._follow()
+            except _NotAsked as why:
+                ending = replace(ending, error=why.error)
         chosen: str | Exit | None = None
         if ending.reason in {Reason.REJECTED, Reason.EXHAUSTED}:
             chosen = await self._on_fault(ending.error)
@@ -232,7 +237,7 @@ class AttemptRun:
             case Told(kind="certainly_not"):
                 return Fault(error)
             case Told(kind="not_due") | NotStarted():
-                return NothingSent()
+                return NothingSent(error)
         return Unsure(error)
 
     async def _look_up(self) -> Found | NotDone | NoAnswer:
@@ -248,7 +253,7 @@ class AttemptRun:
         """Ask the third party what it knows. That nobody could ask says nothing of it."""
         word = await self._call("lookup")
         if isinstance(word, NotStarted) and not self._has_acted:
-            raise _NotAsked
+            raise _NotAsked(_error(word))
         return word
 
     async def _first_steps(self) -> tuple[FirstStep[Any], ...] | NoAnswer:

@@ -21,7 +21,12 @@ from delta_outbox.core.clock import Clock, SystemClock, boot_time
 from delta_outbox.core.errors import OutboxError
 from delta_outbox.lifecycle.states import Reason
 from delta_outbox.railway.algorithms.steps import AttemptEnding
-from delta_outbox.workflow_engine.hosts.attempts import AttemptReport, AttemptRequest, AttemptRun
+from delta_outbox.workflow_engine.hosts.attempts import (
+    PAUSE,
+    AttemptReport,
+    AttemptRequest,
+    AttemptRun,
+)
 from delta_outbox.workflow_engine.hosts.call import Setup, TaskFacts
 from delta_outbox.workflow_engine.hosts.host_process import HostNotStarted, HostProcess
 from delta_outbox.workflow_engine.hosts.places import HostLimits, Places, kind_of
@@ -71,6 +76,8 @@ class HostPool:
         self._clock = clock or SystemClock()
         self.tasks: Mapping[str, TaskFacts] = {}
         """What is known of each task, by `workflow/task`."""
+        self.problem: str | None = None
+        """Why the last host that was to be started could not be; None if it could."""
         self._shared: list[HostProcess] = []
         self._alone: list[HostProcess] = []
         self._running: set[AttemptRun] = set()
@@ -126,7 +133,8 @@ class HostPool:
             if not self._is_closing and self._places.take(facts):
                 return Submitted(self._do(self._make(run, facts)), partial(self._cut, run))
         report: concurrent.futures.Future[AttemptReport] = concurrent.futures.Future()
-        report.set_result(AttemptReport(ending=AttemptEnding(reason=Reason.RELEASED)))
+        released = AttemptEnding(reason=Reason.RELEASED, pause=PAUSE)
+        report.set_result(AttemptReport(ending=released))
         return Submitted(report, lambda: None)
 
     def close(self, seconds: float) -> None:
@@ -268,13 +276,14 @@ class HostPool:
     async def _try_to_start(self, host: HostProcess) -> None:
         try:
             await host.ready()
-            self._pause = 0.0
+            self._pause, self.problem = 0.0, None
         except OutboxError as error:
             if not self._is_closing:
                 self._later(error)
 
     def _later(self, error: OutboxError) -> None:
         logger.warning("host not started", extra={"error": error.as_dict()})
+        self.problem = f"{error} {error.remedy}"
         self._pause = min(_LONGEST_PAUSE, 2 * self._pause or 1.0)
         self._resumes_at = self._loop.time() + self._pause
         self._loop.call_later(self._pause, self._look)

@@ -56,7 +56,7 @@ def test_the_log_says_what_a_relay_knows(endings: list[AttemptEnding]) -> None:
             )
         )
     found = history_of(rows, triggered_at=NOW)
-    for name in ("first_claim_at", "attempts", "executions", "unsure_at", "stopped"):
+    for name in ("first_claim_at", "attempts", "executions", "unsure_at", "stopped", "released"):
         assert getattr(history, name) == getattr(found, name), name
 
 

@@ -77,9 +77,10 @@ def test_a_host_is_renewed_after_so_many_calls() -> None:
         hosts.close(0.0)
 
 
-@pytest.mark.rest
 def test_a_host_with_other_workflows_is_not_used(tmp_path: Path) -> None:
-    """Code that was changed while hosts run is not run by those that are started later."""
+    """Code that was changed while hosts run is not run by those that are started later, and why
+    there are none is told until there are.
+    """
     module = tmp_path / "renewed.py"
     text = (AUTHOR / "misbehaving.py").read_text(encoding="utf-8")
     module.write_text(text, encoding="utf-8")
@@ -90,9 +91,12 @@ def test_a_host_with_other_workflows_is_not_used(tmp_path: Path) -> None:
         module.write_text(text.replace('third_party = "bank"', 'third_party = "another"'))
         assert Reason.COMPLETED == made(hosts, "by_loop").ending.reason
         wait_for(lambda: hosts.room("by_loop", "by_loop") == 0)
+        wait_for(lambda: hosts.problem is not None)
+        assert "not those that this process was started with" in str(hosts.problem)
         assert Reason.RELEASED == made(hosts, "by_loop", deadline=1).ending.reason
         module.write_text(text, encoding="utf-8")
         wait_for(lambda: hosts.room("by_loop", "by_loop") > 0)
+        wait_for(lambda: hosts.problem is None)
     finally:
         hosts.close(0.0)
 

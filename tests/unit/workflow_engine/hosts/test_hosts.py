@@ -35,7 +35,7 @@ DEEDS = {
     "acts": (Reason.COMPLETED, ""),
     "certainly_not": (Reason.FAILED, "CertainlyNot: the card is blocked"),
     "refused": (Reason.REJECTED, "FinallyRefused: no such account"),
-    "not_due": (Reason.RELEASED, ""),
+    "not_due": (Reason.RELEASED, "NotDue: closed at night"),
     "no_connection": (Reason.FAILED, "ConnectionRefusedError ("),
     "repeats": (Reason.FAILED, "CertainlyNot: *** *** is wrong"),
     "odd": (Reason.FAILED, "Odd: odd"),
@@ -177,6 +177,14 @@ def test_an_answer_that_is_too_long_ends_nobody_else(hosts: HostPool, does: str)
     assert not beside.report.done()
     assert host == shared_host(hosts)
     beside.cancel()
+
+
+def test_what_ends_without_a_call_says_nothing_of_its_third_party(hosts: HostPool) -> None:
+    """A black box that may have acted ends as uncertain, and its third party was not asked."""
+    report = made(hosts, "alone", history={"attempts": 1, "executions": 1})
+    assert (Reason.UNCERTAIN, False) == (report.ending.reason, report.is_verdict)
+    assert made(hosts, "alone").is_verdict
+    assert not made(hosts, "by_thread", does="not_due").is_verdict
 
 
 def test_what_an_earlier_attempt_did_is_found(hosts: HostPool) -> None:

@@ -32,7 +32,7 @@ class Nobody:
 @pytest.mark.parametrize("category", [Category.PESSIMISTIC_LOCK, Category.OPTIMISTIC_LOCK])
 def test_what_nobody_could_ask_is_no_answer(category: Category, expires: float) -> None:
     """An unsure task whose third party cannot be asked for want of a host is neither uncertain nor
-    attempted, also if it is over: it is tried again a little later.
+    attempted, also if it is over: it is tried again a little later, and why is on record.
     """
     asked = request("by_loop", expires=expires)
     unsure_at = asked.history.triggered_at - timedelta(hours=1)
@@ -43,4 +43,4 @@ def test_what_nobody_could_ask_is_no_answer(category: Category, expires: float) 
     )
     run = AttemptRun(asked, facts, Nobody(), SystemClock(), alone=False)
     ending = asyncio.run(run.run()).ending
-    assert (Reason.RELEASED, None) == (ending.reason, ending.error)
+    assert (Reason.RELEASED, "no host was free in time") == (ending.reason, str(ending.error))

@@ -1,0 +1,136 @@
+"""What becomes of tasks that a relay has claimed and cannot attempt."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Future
+from threading import Lock
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+from tests.unit.railway.workflow import Label, graph
+from tests.unit.workflow_engine.derived_log import NOW, DerivedLog, plan
+
+from delta_outbox.core.tables import Tables
+from delta_outbox.lifecycle.endings import Attempted
+from delta_outbox.lifecycle.states import Reason
+from delta_outbox.testing.conformance.clock import ManualClock
+from delta_outbox.workflow_engine.derivation.events import StartEvent
+from delta_outbox.workflow_engine.execution.histories import Histories, Transition
+from delta_outbox.workflow_engine.execution.hosts_in_force import RETRY_SECONDS
+from delta_outbox.workflow_engine.execution.tasks import Tasks
+from delta_outbox.workflow_engine.hosts.attempts import AttemptRequest
+from delta_outbox.workflow_engine.hosts.call import TaskFacts
+from delta_outbox.workflow_engine.hosts.host_process import GRACE
+
+WORKFLOW = graph()
+PLAN = plan(1, WORKFLOW)
+FACTS = TaskFacts(category=str(Label.category), third_party="printer", asynchronous=False)
+
+
+class Log(Histories):
+    """Histories that note what is read of the log."""
+
+    def __init__(self) -> None:
+        super().__init__(None, Tables(schema="s"), clock=ManualClock(NOW))  # type: ignore[arg-type]
+        self.asked: list[str] = []
+
+    def _read(self, asked: list[str], **_: object) -> dict[str, list[Transition]]:
+        self.asked += asked
+        return {}
+
+
+class Claimed:
+    """A relay that claims one task again and again, and does not attempt it by itself."""
+
+    def __init__(
+        self,
+        *,
+        may_run: bool = True,
+        routing: Callable[[Any], Any] = lambda _: PLAN.versions[WORKFLOW.name].routing,
+        known: bool = True,
+    ) -> None:
+        log = DerivedLog(PLAN)
+        body = json.dumps({"parcel_id": "p1", "grams": 1}).encode()
+        start = StartEvent(
+            event_id="e1", event_type=WORKFLOW.starts_on, payload=body, since=NOW, arrival=1
+        )
+        (first,) = log.write([start]).rows
+        self.row = first.row
+        task = log.task(self.row.event_id)
+        self.log, self.submitted = Log(), list[AttemptRequest]()
+        tasks = {f"{task.workflow}/{task.place.task}": FACTS} if known else {}
+        hosts = SimpleNamespace(tasks=tasks, submit=self._submit)
+        in_force = SimpleNamespace(hosts=hosts, may_run=lambda *_: may_run)
+        self.tasks = cast("Any", object.__new__(Tasks))
+        self.tasks._clock, self.tasks._histories = ManualClock(NOW), self.log
+        self.tasks._in_force, self.tasks._plans = in_force, SimpleNamespace(routing=routing)
+        self.tasks._reader = SimpleNamespace(read=lambda _: {(self.row.event_id, 1): task})
+        self.tasks._deadlines = SimpleNamespace(in_force=lambda read: read)
+        self.tasks._readers = SimpleNamespace(submit=lambda begin, claims: begin(claims))
+        self.tasks._unread, self.tasks._lock = Counter(), Lock()
+
+    def _submit(self, request: AttemptRequest) -> Any:
+        self.submitted.append(request)
+        return SimpleNamespace(report=Future[Any]())
+
+    def claimed(self, *, before: int, until: float = 100.0) -> Future[Any]:
+        """Begin an attempt of the task, and return what will have become of it.
+
+        Args:
+            before: claims of it before this one.
+            until: by the boot-time clock.
+        """
+        counted = {"attempts": before, "publish_attempts": 0, "crashes": 0}
+        row = {"event_id": self.row.event_id, "event_type": self.row.event_type}
+        delivery = {**row, "arrival": 1, "created_at": NOW, **counted}
+        claim = SimpleNamespace(deliveries=pa.Table.from_pylist([delivery]), claimed_at=NOW)
+        (answer,) = self.tasks.start([(claim, until)])
+        found: Future[Any] = answer
+        return found
+
+
+@pytest.mark.parametrize(
+    "why",
+    [{"may_run": False}, {"routing": lambda _: None}, {"known": False}],
+    ids=["rows", "plan", "code"],
+)
+def test_what_waits_for_other_code_costs_little(why: dict[str, Any]) -> None:
+    """A task whose rows this code was not made for waits as long as until other code is tried, and
+    nothing is read of it, however often it was claimed.
+    """
+    relay = Claimed(**why)
+    for before in (0, 1, 2):
+        (ended,) = relay.claimed(before=before).result(0)
+        assert isinstance(ended, Attempted)
+        assert (Reason.RELEASED, RETRY_SECONDS) == (ended.reason, ended.wait)
+    assert ([], []) == (relay.log.asked, relay.submitted)
+
+
+def test_what_is_attempted_is_read_about() -> None:
+    """Of a task that others have claimed before the log says what became of that; its call begins
+    early enough to end with its claim.
+    """
+    relay = Claimed()
+    assert not relay.claimed(before=1, until=100.0).done()
+    assert [relay.row.event_id] == relay.log.asked
+    (request,) = relay.submitted
+    assert 100.0 - Label.time_limit.total_seconds() - GRACE == request.deadline
+
+
+@pytest.mark.parametrize(
+    ("of_rows", "of_hosts", "told"),
+    [(None, None, None), (None, "no host", "no host"), ("other rows", "no host", "other rows")],
+)
+def test_what_keeps_tasks_waiting_is_told(
+    of_rows: str | None, of_hosts: str | None, told: str | None
+) -> None:
+    """A relay tells that it goes on by former workflows, or that no host can be started."""
+    tasks = object.__new__(Tasks)
+    hosts = SimpleNamespace(problem=of_hosts)
+    tasks._in_force = cast("Any", SimpleNamespace(problem=of_rows, hosts=hosts))
+    assert told == tasks.problem

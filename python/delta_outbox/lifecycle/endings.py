@@ -96,6 +96,8 @@ class Attempted:
         wait: seconds until another attempt may be made.
         is_last: whether that one is only to find out what has happened.
         error: what went wrong; made printable and capped here.
+        is_verdict: whether a failure says something of the third party: it was asked, and had the
+            time to answer.
     """
 
     reason: Reason
@@ -104,6 +106,7 @@ class Attempted:
     wait: float = 0.0
     is_last: bool = False
     error: str | None = None
+    is_verdict: bool = True
 
     def __post_init__(self) -> None:
         if self.error is not None:

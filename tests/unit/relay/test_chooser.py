@@ -257,6 +257,37 @@ def test_each_task_has_a_claim_of_its_own(fields: list[Field]) -> None:
     assert [] == field.choose(window)  # its rate lets nothing more pass
 
 
+def test_tasks_keep_to_the_rate_of_their_key(fields: list[Field]) -> None:
+    """A third party is asked for one key no faster than its settings say, and what the rate lets
+    pass is claimed as there is room for it.
+    """
+    given: list[Row] = [("a", "k"), ("a", "k"), ("a", "l"), ("a", None)]
+    limits = {"rate_per_key_per_second": 1}
+    for room, *expected in ((3, ["0", "2", "3"], []), (2, ["0", "2"], ["3"])):
+        fields.append(field := Field(tasks=Runner(room=room), limits=limits))
+        window = field.window(*given)
+        for claims in expected:
+            assert claims == [one for _, (one,), _ in shown(field.choose(window))]
+
+
+@pytest.mark.parametrize("limit", ["rate_per_second", "rate_per_key_per_second"])
+def test_a_rate_that_holds_nothing_back_is_not_waited_for(fields: list[Field], limit: str) -> None:
+    """Where hosts have no room, time changes nothing. What a rate held back is waited for, also if
+    it would pass by the time that somebody asks.
+    """
+    fields.append(field := Field(tasks=Runner(room=0), limits={limit: 1}))
+    assert [] == field.choose(field.window(("a", "k")))
+    assert NEVER == field.isolation.wait(field.clock.monotonic())
+    fields.append(field := Field(tasks=Runner(room=3), limits={limit: 1}))
+    window = field.window(("a", "k"), ("a", "k"))
+    assert 1 == len(field.choose(window))
+    since = field.clock.monotonic()
+    assert [] == field.choose(window)
+    assert 1 == field.isolation.wait(since)
+    field.clock.sleep(1)
+    assert 0 == field.isolation.wait(since)
+
+
 def test_one_that_hangs_is_not_waited_for(fields: list[Field]) -> None:
     """While one is in flight for long, it is time to ask what the other could do, also if all that
     is planned for it waits for a key in flight.
@@ -466,14 +497,30 @@ def test_a_task_that_expired_unsent_lets_the_next_one_probe(fields: list[Field])
     [held] = field.choose(field.window(("a", None)))
     assert field.complete(held, Attempted(reason=Reason.FAILED, error="away"))
     field.clock.sleep(10)
-    for reason in (Reason.EXPIRED, Reason.RELEASED):
+    for reason in (Reason.EXPIRED, Reason.RELEASED, Reason.UNCERTAIN, Reason.EXHAUSTED):
         field.isolation.started(["a"], held.claim)
         assert 0 == field.isolation.room("a", 8)
-        assert not field.complete(held, Attempted(reason=reason, outcome="late"))
+        ended = Attempted(reason=reason, outcome="late", is_verdict=False)
+        assert not field.complete(held, ended)
         assert 1 == field.isolation.room("a", 8)
     field.isolation.started(["a"], held.claim)
     assert field.complete(held, Attempted(reason=Reason.COMPLETED, outcome="paid"))
     assert {} == field.states.breakers
+
+
+def test_what_says_nothing_of_a_third_party_opens_no_breaker(fields: list[Field]) -> None:
+    """A call that was cut short by the end of its host, and a task that ends as uncertain without
+    a call, are no failures of whom they were for; an answer counts whatever came after it.
+    """
+    fields.append(field := Field(limits={"breaker_failures": 1}))
+    [held] = field.choose(field.window(("a", None)))
+    for reason in (Reason.UNKNOWN, Reason.UNCERTAIN, Reason.FAILED):
+        assert not field.complete(held, Attempted(reason=reason, is_verdict=False))
+        assert field.isolation.is_free("a")
+    assert field.complete(held, Attempted(reason=Reason.UNKNOWN))
+    field.clock.sleep(60)
+    field.isolation.started(["a"], held.claim)
+    assert field.complete(held, Attempted(reason=Reason.COMPLETED, is_verdict=False))
 
 
 def test_a_relay_can_do_without_what_is_paused_or_has_a_breaker(fields: list[Field]) -> None:

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_outbox.core.arrow import shared_texts
+from delta_outbox.core.arrow import Mask, shared_texts
 from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.lifecycle.claims import Claim, new_claim_id
 from delta_outbox.lifecycle.order_scopes import scopes_of
@@ -244,13 +246,22 @@ class Chooser:
         """Take tasks of a third party in a claim for each: none waits for the end of another."""
         if not room:
             return []
-        batch = turn.window.take(kind, room, to=turn.to, allowed=self._runner.allowed)
+        batch = turn.window.take(kind, room, to=turn.to, allowed=partial(self._allowed, turn.to))
         if not batch.num_rows:
             return []
         claims: Sequence[Claim] = self._outbox.new_claim(batch).singles()
         if turn.to == TO_DO:
             claims = self._runner.handed_over(claims)
         return [self.held(kind, one, to=turn.to) for one in claims]
+
+    def _allowed(self, third_party: str, tasks: pa.Table) -> Mask:
+        """Say which tasks there is room for, of those that the rate of their key lets pass."""
+        by_key = self._isolation.allowed(third_party)
+        if by_key is None:
+            return self._runner.allowed(tasks)
+        found = by_key(tasks)
+        found[found] = self._runner.allowed(tasks.filter(pa.array(found)))
+        return found
 
     def _slots(self, to: str, held: Sequence[Held], kind: Kind | None = None) -> int:
         """Return how many claims more may be in flight. One slot is never for retries, so that

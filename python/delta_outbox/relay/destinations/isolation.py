@@ -365,7 +365,8 @@ def _keys_of(deliveries: pa.Table) -> list[str | None]:
 
 def _answered(result: PublishResult) -> int:
     if isinstance(result, Attempted):
-        return _OF_TASKS[result.reason]
+        found = _OF_TASKS[result.reason]
+        return _NOT_ASKED if found == _SILENT and not result.is_verdict else found
     if isinstance(result, Delivered | Rejected):
         return _ANSWERED
     return _SILENT if isinstance(result, Failed | Unknown) else _UNTRIED

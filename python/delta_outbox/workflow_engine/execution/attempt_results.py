@@ -40,6 +40,7 @@ def attempted(
             wait=0.0 if waits is None else max(0.0, (waits - now).total_seconds()),
             is_last=ending.last,
             error=error or None,
+            is_verdict=report.is_verdict,
         )
     decided = ending.decided
     chosen = decided.outcome if decided else report.on_fault
@@ -48,6 +49,7 @@ def attempted(
         outcome=outcome_of(routing, task, CAUSES[ending.reason], chosen),
         outcome_data=to_json(decided.data) if decided else None,
         error=error or None,
+        is_verdict=report.is_verdict,
     )
 
 

@@ -96,11 +96,14 @@ class AttemptReport:
         ending: its outcome is a text; its error, if there is one, is a `CallError`.
         on_fault: what `on_fault` has chosen, where the ending is a fault; None: `when_faulted`.
         remarks: decisions for which the default counts, and why.
+        is_verdict: whether it says something of the third party: the last call of it was answered,
+            or had its time.
     """
 
     ending: AttemptEnding
     on_fault: str | Exit | None = None
     remarks: tuple[str, ...] = ()
+    is_verdict: bool = True
 
 
 class CallError(Exception):
@@ -165,6 +168,7 @@ class AttemptRun:
         self._now: RunningCall | None = None  # of the third party
         self._is_cut = False
         self._has_acted = False
+        self._is_verdict = False
 
     def cut(self) -> None:
         """Let no call of the third party begin, and end one that runs as if over its limit.
@@ -186,7 +190,12 @@ class AttemptRun:
         chosen: str | Exit | None = None
         if ending.reason in {Reason.REJECTED, Reason.EXHAUSTED}:
             chosen = await self._on_fault(ending.error)
-        return AttemptReport(ending=ending, on_fault=chosen, remarks=tuple(self._remarks))
+        return AttemptReport(
+            ending=ending,
+            on_fault=chosen,
+            remarks=tuple(self._remarks),
+            is_verdict=self._is_verdict,
+        )
 
     async def _follow(self) -> AttemptEnding:
         rules = self._request.rules
@@ -273,7 +282,9 @@ class AttemptRun:
     async def _call(self, function: str, *more: Any) -> Word:
         call = self._made(function, *more, deadline=self._request.deadline)
         limit = self._request.limits.time_limit.total_seconds()
-        return await self._ask(call, limit, alone=self._alone and function == "attempt")
+        word = await self._ask(call, limit, alone=self._alone and function == "attempt")
+        self._is_verdict = _had_its_time(word) and not (self._is_cut and isinstance(word, Lost))
+        return word
 
     def _is_late(self) -> bool:
         return self._is_cut or boot_time() >= self._request.deadline
@@ -352,6 +363,16 @@ _DECLARED: Final = object()
 
 def _decided(value: Mapping[str, Any]) -> Decided[Any]:
     return Decided(outcome=value["outcome"], data=value["data"])
+
+
+def _had_its_time(word: Word) -> bool:
+    """Say whether a call was answered or was over its limit, and not cut short with its host."""
+    match word:
+        case Told(kind=kind):
+            return kind != "not_due"
+        case Lost(host_gone=host_gone):
+            return not host_gone
+    return isinstance(word, Answered)
 
 
 def _error(word: Word) -> CallError | None:

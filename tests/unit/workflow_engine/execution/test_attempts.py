@@ -143,4 +143,12 @@ def test_what_goes_on_waits_as_long_as_the_algorithm_says() -> None:
         found.is_last,
         found.outcome,
     )
-    assert result(AttemptEnding(reason=Reason.RELEASED)).wait == 0.0
+    not_due = result(AttemptEnding(reason=Reason.RELEASED, error=Exception("closed at night")))
+    assert (1.0, "closed at night") == (not_due.wait, not_due.error)
+
+
+@pytest.mark.parametrize("is_verdict", [True, False])
+def test_what_says_nothing_of_a_third_party_is_told_so(*, is_verdict: bool) -> None:
+    """Whether a failure is one of the third party goes with the ending, to whoever counts them."""
+    for reason in (Reason.UNKNOWN, Reason.UNCERTAIN):
+        assert is_verdict == result(AttemptEnding(reason=reason), is_verdict=is_verdict).is_verdict

@@ -285,8 +285,9 @@ def main(calls: int, words: int, parent: int) -> None:
         parent: the process id of who has started it.
     """
     die_with(parent)
-    leave_guard((calls, words))
+    guard = leave_guard((calls, words))
     channel = Channel(calls, words)
+    channel.send(guard=guard)
     setup: Setup = pickle.loads(base64.b64decode(channel.lines.readline()))
     # Both in force before code of an author runs.
     secrets = [secret for table in setup.third_parties.values() for secret in secrets_of(table)]

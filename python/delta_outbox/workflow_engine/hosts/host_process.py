@@ -32,6 +32,7 @@ from delta_outbox.workflow_engine.hosts.call import (
     Word,
     line_of,
 )
+from delta_outbox.workflow_engine.hosts.parent_death import is_left
 
 logger: Final = logging.getLogger(__name__)
 
@@ -110,7 +111,9 @@ class HostProcess:
         self._numbers = itertools.count()
         self._running: dict[int, RunningCall] = {}
         self._loop = asyncio.get_running_loop()
-        self._worn = False
+        self._has_grown = False
+        self._hangs = False  # a thread of it, or its loop
+        self._guard: int | None = None  # its process id
         self._why: str | None = None  # it is ended
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._drained = False
@@ -153,13 +156,18 @@ class HostProcess:
 
     @property
     def is_open(self) -> bool:
-        """Say whether it takes calls."""
-        return bool(self.tasks) and self.is_fresh
+        """Say whether it takes calls, and need not be renewed."""
+        return self.is_usable and not self.is_worn
+
+    @property
+    def is_usable(self) -> bool:
+        """Say whether it can carry out calls, though it may be time to renew it."""
+        return bool(self.tasks) and not self._hangs and self._why is None
 
     @property
     def is_worn(self) -> bool:
-        """Say whether it takes no more calls, and is to be ended when nothing runs in it."""
-        return self._worn or self._calls_left <= 0
+        """Say whether it is to be ended when nothing runs in it."""
+        return self._hangs or self._has_grown or self._calls_left <= 0
 
     @property
     def load(self) -> int:
@@ -224,7 +232,7 @@ class HostProcess:
         if running.acts:
             self.end(f"{running.name} {running.over}")
         else:
-            self._worn = True  # a thread of it hangs, or its loop
+            self._hangs = True
             self._end_call(number, Lost(f"no answer: it {running.over}", host_gone=False))
             self._changed()
 
@@ -263,7 +271,9 @@ class HostProcess:
             await self._gone()
 
     def _heard(self, message: dict[str, Any]) -> None:
-        if "tasks" in message:
+        if "guard" in message:
+            self._guard = message["guard"]
+        elif "tasks" in message:
             tasks = {name: TaskFacts(**one) for name, one in message["tasks"].items()}
             if self._expects and tasks != self._expects:
                 self._is_ready(HostNotStarted(_CHANGED, remedy="Start this process again."))
@@ -282,7 +292,7 @@ class HostProcess:
                     why = f"did not end within its time limit of {running.limit:g} seconds"
                     self._arm(running, left, self._over, message["started"], why)
         else:
-            self._worn |= message["worn"]
+            self._has_grown |= message["worn"]
             if (running := self._running.get(message["answered"])) is not None:
                 self._end_call(message["answered"], _word(message, running))
             self._changed()
@@ -328,7 +338,6 @@ class HostProcess:
         until = boot_time() + DEATH_LIMIT
         while (code := self._process.poll()) is None and boot_time() < until:  # noqa: ASYNC110
             await asyncio.sleep(0.002)
-        self.is_gone = True
         self._calls.close()
         self._words.close()
         why = self._why or f"its host {_ended(code)}"
@@ -341,8 +350,15 @@ class HostProcess:
             else:
                 lost = NotStarted(why)
             self._end_call(number, lost)
+        while code is not None and self._leaves_processes() and boot_time() < until:  # noqa: ASYNC110
+            await asyncio.sleep(0.002)
+        self.is_gone = True
         logger.info("host ended", extra={"process_id": self._process.pid, "why": why})
         self._changed()
+
+    def _leaves_processes(self) -> bool:
+        its = (self._guard, -self._process.pid)
+        return bool([one for one in its if one is not None and is_left(one)])
 
 
 def _word(message: dict[str, Any], running: RunningCall) -> Word:

@@ -35,22 +35,25 @@ def die_with(parent: int) -> None:
         os._exit(1)
 
 
-def leave_guard(pipes: Iterable[int]) -> None:
+def leave_guard(pipes: Iterable[int]) -> int | None:
     """Leave a child behind that kills the group of this process when this process is dead.
 
     To be called while there is one thread, by a process that leads its group.
 
     Args:
         pipes: descriptors that the guard must not keep open.
+
+    Returns:
+        Its process id; None where it is not needed.
     """
     if not HAS_DEATH_SIGNAL:
-        return
+        return None
     host = os.getpid()
     # Blocked before the fork: whenever it comes, it waits until it is asked for.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {_OF_GUARD})
-    if os.fork():
+    if guard := os.fork():
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        return
+        return guard
     try:
         os.setsid()
         for descriptor in (0, 1, 2, *pipes):
@@ -61,6 +64,23 @@ def leave_guard(pipes: Iterable[int]) -> None:
         os.killpg(host, signal.SIGKILL)
     finally:
         os._exit(0)
+
+
+def is_left(child: int) -> bool:
+    """Wait for what a dead host has left to this process, and say whether some of it still runs.
+
+    Where this process is the first one of a container, orphans are handed to it, and stay there as
+    zombies until it waits for them. Elsewhere they are no children of it.
+
+    Args:
+        child: a process id, or that of a process group with a minus sign.
+    """
+    try:
+        while os.waitpid(child, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return False
+    return True
 
 
 def _told_of_death(parent: int, number: signal.Signals) -> bool:

@@ -12,7 +12,7 @@ import contextlib
 import logging
 import math
 import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -107,18 +107,18 @@ class HostPool:
             workflow: its name.
             task: its name.
         """
-        if self._is_closing or not self._is_open:
+        if self._is_closing or not self._has_open_host:
             return 0
         return self._places.room(self.tasks[f"{workflow}/{task}"])
 
     @property
     def is_starting(self) -> bool:
         """Say whether hosts start in place of those that are gone; none that did failed to."""
-        return not (self._is_closing or self._pause or self._is_open)
+        return not (self._is_closing or self._pause or self._has_open_host)
 
     @property
-    def _is_open(self) -> bool:
-        return any(one.is_open for one in [*self._shared])
+    def _has_open_host(self) -> bool:
+        return bool(_open_ones([*self._shared]))
 
     def submit(self, request: AttemptRequest) -> Submitted:
         """Make an attempt; what there is no room for is released, and no call of it is made.
@@ -212,7 +212,7 @@ class HostPool:
         hosts = self._alone if alone else self._shared
 
         def find() -> HostProcess | None:
-            found = [one for one in hosts if one.is_open and not (alone and one.load)]
+            found = [one for one in _open_ones(hosts) if not (alone and one.load)]
             is_starting = any(one.is_fresh and not one.is_open for one in hosts)
             if alone and not (found or is_starting):
                 self._start(hosts, min(self._limits.hosts, len(hosts) + 1))
@@ -287,3 +287,13 @@ class HostPool:
         self._pause = min(_LONGEST_PAUSE, 2 * self._pause or 1.0)
         self._resumes_at = self._loop.time() + self._pause
         self._loop.call_later(self._pause, self._look)
+
+
+def _open_ones(hosts: Sequence[HostProcess]) -> list[HostProcess]:
+    """Return the hosts that take calls. Where all are to be renewed, and none is on its way in
+    their place, the youngest goes on: one long call in each must not stop everything. The others
+    come to their end meanwhile.
+    """
+    if any(one.is_fresh for one in hosts):
+        return [one for one in hosts if one.is_open]
+    return [one for one in hosts if one.is_usable][-1:]

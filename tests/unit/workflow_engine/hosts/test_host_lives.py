@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -17,6 +18,7 @@ from tests.unit.workflow_engine.hosts.host_requests import (
     processes_of,
     request,
     setup,
+    shared_host,
     wait_for,
 )
 from tests.unit.workflow_engine.hosts.ledger import Ledger
@@ -26,7 +28,7 @@ from delta_outbox.core.settings import SecretMapping
 from delta_outbox.lifecycle.states import Reason
 from delta_outbox.workflow_engine.hosts.call import Setup
 from delta_outbox.workflow_engine.hosts.places import HostLimits
-from delta_outbox.workflow_engine.hosts.pool import HostPool
+from delta_outbox.workflow_engine.hosts.pool import HostPool, Submitted
 
 
 @pytest.mark.parametrize("does", ["leaks_threads", pytest.param("grows", marks=pytest.mark.rest)])
@@ -46,6 +48,32 @@ def test_a_worn_host_is_renewed_between_calls(does: str) -> None:
     finally:
         hosts.close(0.0)
     assert [] == processes_of()
+
+
+def test_long_calls_in_worn_hosts_leave_room_for_others() -> None:
+    """Where every host is due to be renewed and has a long call still, calls go on in the youngest,
+    and the others are renewed as soon as they can be.
+    """
+    hosts = HostPool(setup(), limits=HostLimits(shared_hosts=1, calls=3))
+    room = partial(hosts.room, "by_loop", "by_loop")
+    try:
+        waiting, used = list[Submitted](), list[psutil.Process]()
+        for number in (1, 2):  # as many as there may be
+            wait_for(lambda: room() > 0)
+            assert number == len(processes_of())
+            waiting.append(hosts.submit(request("by_loop", does="waits")))
+            used += [shared_host(hosts) for _ in range(2)]
+            wait_for(lambda: len(processes_of()) == 2)
+        first, youngest = used[0], used[-1]
+        assert [first, first, youngest, youngest] == used
+        assert room() > 0
+        assert youngest == shared_host(hosts)
+        waiting[0].cancel()
+        waiting[0].report.result(LIMIT)
+        wait_for(lambda: is_gone(first))
+        wait_for(lambda: shared_host(hosts) not in (first, youngest))
+    finally:
+        hosts.close(0.0)
 
 
 def test_hosts_that_are_gone_are_on_their_way() -> None:

@@ -12,6 +12,8 @@ import pytest
 from tests.unit.workflow_engine.hosts.host_requests import is_gone, processes_of, wait_for
 from tests.unit.workflow_engine.hosts.ledger import Ledger
 
+from delta_outbox.workflow_engine.hosts.parent_death import HAS_DEATH_SIGNAL
+
 ROOT = Path(__file__).resolve().parents[4]
 PARENT = """
 import sys
@@ -62,3 +64,46 @@ def test_nothing_runs_without_its_parent(
             with contextlib.suppress(psutil.NoSuchProcess):
                 one.kill()
         parent.communicate()
+
+
+FIRST_PROCESS = """
+import contextlib, ctypes, sys
+import psutil
+from tests.unit.workflow_engine.hosts.host_requests import made, setup, shared_host, wait_for
+from delta_outbox.workflow_engine.hosts.places import HostLimits
+from delta_outbox.workflow_engine.hosts.pool import HostPool
+
+PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+
+def zombies():
+    for one in psutil.Process().children():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if one.status() == psutil.STATUS_ZOMBIE:
+                return True
+    return False
+
+assert ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1) == 0
+hosts = HostPool(setup(), limits=HostLimits(shared_hosts=1))
+for _ in range(2):
+    host = shared_host(hosts)
+    made(hosts, "by_thread", does="leaves_a_process", note=sys.argv[1])
+    host.kill()
+    wait_for(lambda: not host.is_running())
+wait_for(lambda: hosts.room("by_thread", "by_thread") > 0 and not zombies())
+hosts.close(0.0)
+"""
+
+
+@pytest.mark.skipif(not HAS_DEATH_SIGNAL, reason="there are no guards")
+def test_the_first_process_of_a_container_has_no_zombies(tmp_path: Path) -> None:
+    """What a dead host leaves behind is handed to the first process of a container, which waits for
+    it: its guard, and what code of an author has started.
+    """
+    relay = subprocess.run(
+        [sys.executable, "-c", FIRST_PROCESS, str(tmp_path / "process")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert 0 == relay.returncode, relay.stderr

@@ -1,11 +1,13 @@
-"""Reads a payload by the JSON Schema of its workflow."""
+"""Reads a payload by the JSON Schema of its workflow, in time that grows as the payload does."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar, copy_context
 from functools import lru_cache
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.protocols import Validator
@@ -35,20 +37,98 @@ def _matches(_: Validator, text: str, value: object, __: object) -> Iterator[Val
             yield ValidationError("it does not match")
 
 
-_Judge: Any = extend(Draft202012Validator, {"pattern": _matches})  # type: ignore[no-untyped-call]
+# Which values fit what is referred to: by the schema that refers, and the value.
+_judged: ContextVar[dict[tuple[int, int], bool]] = ContextVar("judged")
+_REFERRED: Final = Draft202012Validator.VALIDATORS["$ref"]
+
+
+def _refers(
+    validator: Validator, to: str, value: object, schema: object
+) -> Iterator[ValidationError]:
+    """Judge a value once by what is referred to. Two alternatives of a union that refer to the same
+    rules judge what is nested in a value twice as often with each level.
+    """
+    judged, place = _judged.get(), (id(schema), id(value))
+    if place not in judged:
+        error = next(iter(_REFERRED(validator, to, value, schema)), None)
+        judged[place] = error is None
+        if error is not None:
+            yield error
+    elif not judged[place]:
+        yield ValidationError("it does not fit")
+
+
+def _fits(validator: Any, value: object, schemas: Sequence[object]) -> Iterator[object]:
+    """Yield the schemas that a value fits. Each is left at the first error: a list of a million
+    values may have as many.
+    """
+    return (one for one in schemas if next(iter(validator.descend(value, one)), None) is None)
+
+
+def _fits_any(
+    validator: Validator, schemas: Sequence[object], value: object, _: object
+) -> Iterator[ValidationError]:
+    if next(_fits(validator, value, schemas), None) is None:
+        yield ValidationError("it fits none")
+
+
+def _fits_one(
+    validator: Validator, schemas: Sequence[object], value: object, _: object
+) -> Iterator[ValidationError]:
+    if len([*islice(_fits(validator, value, schemas), 2)]) != 1:
+        yield ValidationError("it fits none, or several")
+
+
+def _is_unique(
+    _: Validator, is_asked: bool, value: object, __: object
+) -> Iterator[ValidationError]:
+    if is_asked and isinstance(value, list):
+        texts = {json.dumps(_plain(one), sort_keys=True) for one in value}
+        if len(texts) < len(value):
+            yield ValidationError("it repeats")
+
+
+def _plain(value: Any) -> Any:
+    """Return a value, so that equal numbers have one text: 1.0 is 1."""
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+_Judge: Any = extend(  # type: ignore[no-untyped-call]
+    Draft202012Validator,
+    {
+        "pattern": _matches,
+        "$ref": _refers,
+        "anyOf": _fits_any,
+        "oneOf": _fits_one,
+        "uniqueItems": _is_unique,
+    },
+)
+_NOT_LINEAR: Final = {
+    *("patternProperties", "$dynamicRef", "unevaluatedItems", "unevaluatedProperties")
+}
+
+
+def _first_error(validator: Validator, value: object) -> ValidationError | None:
+    _judged.set({})
+    return next(iter(validator.iter_errors(value)), None)
 
 
 def _demand_linear(schema: object) -> None:
     """Compile the patterns of a schema.
 
     Raises:
-        Exception: one cannot be matched in linear time, or is about names of fields.
+        Exception: one cannot be matched in linear time, or the schema has a rule that cannot be
+            judged so.
     """
     if isinstance(schema, list):
         for one in schema:
             _demand_linear(one)
     elif isinstance(schema, dict):
-        if "patternProperties" in schema:
+        if not _NOT_LINEAR.isdisjoint(schema):
             raise ValueError(schema)
         if isinstance(schema.get("pattern"), str):
             _pattern(schema["pattern"])
@@ -100,7 +180,7 @@ class Contract:
         if self._validator is None:
             raise DoesNotFit("its contract is no JSON Schema")
         try:
-            broken = next(iter(self._validator.iter_errors(value)), None)
+            broken = copy_context().run(_first_error, self._validator, value)
         except Exception as error:
             # A reference to nowhere or to itself, a number or a nesting beyond what can be judged.
             raise DoesNotFit("its contract cannot be applied") from error

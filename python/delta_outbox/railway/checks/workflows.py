@@ -120,7 +120,8 @@ def start_event(workflow: AnyWorkflow) -> Iterator[Finding]:
         if not Contract(json.dumps(TypeAdapter(workflow.start).json_schema())).is_readable:
             why = (
                 "what pydantic makes of it is no JSON Schema, such as a pattern with \\p{L}, "
-                "or has a pattern for names, or one that looks around"
+                "or has a pattern for names, one that looks around, or a rule about fields that no "
+                "other rule has named"
             )
     except (PydanticUserError, PydanticUndefinedAnnotation) as error:
         why = str(error).splitlines()[0]

@@ -15,6 +15,8 @@ NOBODY: Final = "workflows"
 """The destination of tasks that a process does not run, and of what only looks like one."""
 WORKFLOWS: Final = "workflows"
 """The writer that keeps the rows of workflows."""
+DERIVED: Final = "derived_events"
+"""The writer that writes what follows in workflows."""
 RESERVED_DESTINATIONS: Final = frozenset({TO_DO, NOBODY})
 """No third party has such a name, and no publisher."""
 

@@ -25,6 +25,7 @@ from delta_outbox.operations.maintenance.file_retention import (
     hours_to_retain,
     hours_told,
     oldest_positions,
+    starts_unread_since,
 )
 from delta_outbox.operations.maintenance.purge_request import PurgeRequest
 from delta_outbox.operations.maintenance.purge_rules import Day, choose, reached, removable
@@ -178,6 +179,21 @@ def test_no_file_goes_that_a_derived_writer_has_not_read() -> None:
     long_ago = timedelta(hours=RETAIN_HOURS)
     assert RETAIN_HOURS + 1 == hours_to_retain(NOW - long_ago, now=NOW)
     assert RETAIN_HOURS + 2 == hours_to_retain(NOW - long_ago - timedelta(seconds=1), now=NOW)
+
+
+def test_no_file_goes_that_the_first_derivation_reads() -> None:
+    """As long as nobody derives what follows in workflows, the events stay that were appended since
+    workflows were put into force first.
+    """
+    first = NOW - timedelta(days=10)
+    plans = [
+        {"writer": "projection", "first_at": first - timedelta(days=1)},
+        {"writer": "workflows", "first_at": first},
+    ]
+    assert first == starts_unread_since(plans)
+    assert RETAIN_HOURS < hours_to_retain(starts_unread_since(plans), now=NOW)
+    assert starts_unread_since(plans[:1]) is None
+    assert starts_unread_since([*plans, {"writer": "derived_events", "first_at": NOW}]) is None
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from delta_outbox.core.reserved_names import DERIVED, WORKFLOWS
 from delta_outbox.delta.commit_history import CommitHistory
 from delta_outbox.store.apply_commands import WRITER as COMMANDS
 from delta_outbox.store.destination_states import WRITER as DESTINATIONS
@@ -53,6 +54,17 @@ def oldest_positions(plans: Iterable[Mapping[str, Any]], *, now: datetime) -> di
     return {log: min(versions) for log, versions in found.items()}
 
 
+def starts_unread_since(plans: Iterable[Mapping[str, Any]]) -> datetime | None:
+    """Return since when events are appended that start workflows, and are read by nobody; None if
+    somebody reads them, and says how far (`oldest_positions`), or there are no workflows.
+
+    Args:
+        plans: writer, and first_at, the instant of its first plan, of each writer.
+    """
+    first = {row["writer"]: row["first_at"] for row in plans}
+    return None if DERIVED in first else first.get(WORKFLOWS)
+
+
 def hours_to_retain(unread_since: datetime | None, *, now: datetime) -> int:
     """Return how long removed files stay.
 
@@ -88,15 +100,17 @@ def retention(outbox: Store) -> dict[str, int]:
     """
     now = outbox.clock.now()
     rows = outbox.spark.sql(
-        "select writer, max_by(plan, number) as plan, max_by(planned_at, number) as planned_at "
+        "select writer, max_by(plan, number) as plan, max_by(planned_at, number) as planned_at, "
+        "min_by(planned_at, number) as first_at "
         f"from {outbox.tables.progress} group by writer"
     ).toArrow()
     plans = [{**row, "plan": json.loads(row["plan"])} for row in rows.to_pylist()]
     positions = oldest_positions(plans, now=now)
-    return {
-        log: hours_to_retain(_unread_since(outbox, log, positions.get(log)), now=now)
-        for log in LOGS
-    }
+    since = {log: _unread_since(outbox, log, positions.get(log)) for log in LOGS}
+    starts = starts_unread_since(plans)
+    if starts is not None:
+        since["events"] = min(starts, since["events"] or starts)
+    return {log: hours_to_retain(since[log], now=now) for log in LOGS}
 
 
 def _unread_since(outbox: Store, log: str, position: int | None) -> datetime | None:

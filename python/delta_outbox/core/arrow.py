@@ -106,6 +106,19 @@ def nearest(instants: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.if_else(pc.greater(later, LAST_INSTANT), LAST_INSTANT, later).cast(_INSTANT)
 
 
+def with_nearest(rows: pa.Table) -> pa.Table:
+    """Return rows that Python can hold: with the nearest instants in place of those that an outbox
+    does not know.
+
+    Args:
+        rows: of a log that may be older than the constraint on its instants.
+    """
+    for place, field in enumerate(rows.schema):
+        if pa.types.is_timestamp(field.type):
+            rows = rows.set_column(place, field.name, nearest(rows[field.name]))
+    return rows
+
+
 def known(instants: pa.ChunkedArray, otherwise: pa.ChunkedArray | pa.Scalar) -> pa.ChunkedArray:
     """Return instants, others in the place of those that an outbox does not know.
 

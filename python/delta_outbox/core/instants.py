@@ -31,7 +31,8 @@ def iso_text(instant: datetime) -> str:
     Args:
         instant: aware.
     """
-    return f"{instant.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+    naive = instant.astimezone(UTC).replace(tzinfo=None)
+    return f"{naive.isoformat(timespec='microseconds')}Z"
 
 
 def instant_of(value: int) -> datetime:

@@ -4,12 +4,12 @@
     while derived.step().more: ...          between the polls of a relay
     tasks = derived.tasks.read(places)      by id and arrival; what is missing is no task of ours
 
-It is a numbered writer (decision 0077). Which versions of the logs it reads, by which plan of
-`workflows` instances begin, and as of which versions it asks what is known, stands in a plan of
-`derived_events`; the rows are appended to the event log under the number of that plan. Whoever
-finds a plan reads the same versions and makes the same rows, and Delta takes them once. Start
-events that begin nothing, and instances that do not go on, are kept in the plan, as are the items
-that are told to be due (decision 0094).
+It is a numbered writer (decisions 0077, 0108). Which versions of the logs it reads, by which plan
+of `workflows` instances begin, and as of which version of the event log it asks what is known,
+stands in a plan of `derived_events`; the rows are appended to the event log under the number of
+that plan. Whoever finds a plan reads the same versions and makes the same rows, and Delta takes
+them once. Start events that begin nothing, and instances that do not go on, are kept in the plan,
+as are the items that are told to be due (decision 0094).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import hashlib
 import json
 import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,12 +29,14 @@ import pyarrow as pa
 from delta_outbox.core.errors import LogRewound, NoOutboxHere, SequenceTaken
 from delta_outbox.core.failpoints import reach
 from delta_outbox.core.instants import micros
-from delta_outbox.core.reserved_names import WORKFLOWS
+from delta_outbox.core.reserved_names import DERIVED, WORKFLOWS
 from delta_outbox.delta.commit_history import CommitHistory
-from delta_outbox.delta.log_writer import ATTEMPTS, COMMITS_LOOKED_AT, LogWriter
-from delta_outbox.delta.numbered_writes import NumberedWrite
+from delta_outbox.delta.log_writer import COMMITS_LOOKED_AT, LogWriter
+from delta_outbox.delta.numbered_writes import NumberedWrite, NumberedWrites
+from delta_outbox.store.epochs import BEGUN
+from delta_outbox.store.epochs import WRITER as LANES
 from delta_outbox.workflow_engine.derivation.events import NewEvent
-from delta_outbox.workflow_engine.derivation.follow_ups import Derived, admit, derive
+from delta_outbox.workflow_engine.derivation.follow_ups import Derived, Ended, admit, derive
 from delta_outbox.workflow_engine.derivation.item_events import (
     DueMark,
     due_by,
@@ -45,7 +47,7 @@ from delta_outbox.workflow_engine.due_items import DueItems
 from delta_outbox.workflow_engine.item_links import Links
 from delta_outbox.workflow_engine.known_rows import KnownRows
 from delta_outbox.workflow_engine.range_reader import RangeReader
-from delta_outbox.workflow_engine.task_reader import WRITER, TaskReader
+from delta_outbox.workflow_engine.task_reader import TaskReader
 from delta_outbox.workflow_engine.workflow_plans import NewestWrites, WorkflowPlans
 from delta_outbox.workflow_engine.write_range import Span, WriteRange
 
@@ -54,9 +56,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-APP_ID: Final = f"outbox/{WRITER}"
+APP_ID: Final = f"outbox/{DERIVED}"
 MOST_UNWRITTEN: Final = 200  # commits without news, before a plan says that they are read
 LONGEST_UNWRITTEN: Final = timedelta(days=1)  # likewise
+MOST_EPOCHS: Final = 1000  # of which it is known when they began
 
 _INSTANT: Final = pa.timestamp("us", tz="UTC")
 _ROWS: Final = pa.schema(
@@ -111,12 +114,14 @@ class DerivedEvents:
         self._known = KnownRows(spark, tables, statements, tasks=self.tasks)
         self._reader = RangeReader(spark, tables, statements, tasks=self.tasks, known=self._known)
         self._writer = LogWriter(spark, app_id=APP_ID)
-        self._newest = NewestWrites(spark, tables, writers=(WRITER, WORKFLOWS), clock=outbox.clock)
-        self._plans = self._newest.writes[WRITER]
+        self._newest = NewestWrites(spark, tables, writers=(DERIVED, WORKFLOWS), clock=outbox.clock)
+        self._plans = self._newest.writes[DERIVED]
         self._versions = WorkflowPlans(self._newest.writes[WORKFLOWS])
         self._due = DueItems(outbox, tasks=self.tasks)
         secret = outbox.settings.todo.link_secret
         self._link = None if secret is None else partial(Links(secret).link, until=None)
+        self._lanes = NumberedWrites(spark, tables, writer=LANES, clock=outbox.clock)
+        self._begun = {0: datetime.min.replace(tzinfo=UTC)}  # when each epoch began
         self._done = 0  # number of the plan whose rows are known to be there
         # What was read after the last plan without finding anything.
         self._passed: WriteRange | None = None
@@ -137,34 +142,32 @@ class DerivedEvents:
         Raises:
             ChangeFeedGone: maintenance has removed what is not read yet.
             LogRewound: a number counts as used, and its rows are not there.
-            SequenceTaken: other writers were faster many times in a row.
         """
         workflows = self._newest.of(WORKFLOWS)
         if workflows is None:
             return WrittenEvents()
-        for _ in range(ATTEMPTS):
-            last = self._newest.of(WRITER)
-            if last is not None and last.number > self._done:
-                written = self._finish(last)
-                if written.events:
-                    return written
-            found = self._next(last, workflows)
-            if found is None:
-                return WrittenEvents()
-            read, is_all, has_news = found
-            derived = self._derive(read) if has_news else Derived()
-            if derived == Derived() and read.has_told_all and not is_far(last, read):
-                self._passed = read
-                return WrittenEvents(more=not is_all)
-            plan = self._plans.append_after(
-                last, new_plan(read, derived), planned_by=self._planned_by, at=read.at
-            )
-            if plan is not None:
-                self._newest.know(WRITER, plan)
-                written = self._write(plan, derived)
-                return replace(written, more=not is_all or written.events > 0)
-            self._newest.forget(WRITER)
-        raise SequenceTaken(writer=APP_ID, number=self._done + 1)
+        last = self._newest.of(DERIVED)
+        if last is not None and last.number > self._done:
+            written = self._finish(last)
+            if written.events:
+                return written
+        found = self._next(last, workflows)
+        if found is None:
+            return WrittenEvents()
+        read, is_all, has_news = found
+        derived = self._derive(read) if has_news else Derived()
+        if derived == Derived() and read.has_told_all and not is_far(last, read):
+            self._passed = read
+            return WrittenEvents(more=not is_all)
+        plan = self._plans.append_after(
+            last, new_plan(read, derived), planned_by=self._planned_by, at=read.at
+        )
+        if plan is None:  # another writer was faster, and writes what follows
+            self._newest.forget(DERIVED)
+            return WrittenEvents(more=True)
+        self._newest.know(DERIVED, plan)
+        written = self._write(plan, derived)
+        return replace(written, more=not is_all or written.events > 0)
 
     def _next(
         self, last: NumberedWrite | None, workflows: NumberedWrite
@@ -179,7 +182,7 @@ class DerivedEvents:
             before = self._beginning(workflows) if last is None else WriteRange.of(last)
         transitions = before.transitions.next(latest[0])
         events = before.events.next(latest[1])
-        seen = self._head(self._tables.events), self._head(self._tables.purged)
+        seen = self._head(self._tables.events)
         now = self._clock.now()
         by = due_by(now)
         told, due = self._due.after(
@@ -187,7 +190,7 @@ class DerivedEvents:
             before.told if last is None else WriteRange.of(last).told,
             now=by,
             types=self._versions.becoming_due(workflows.number),
-            seen=seen[0],
+            seen=seen,
         )
         is_read = transitions.after >= transitions.to and events.after >= events.to
         if is_read and not due and told.has_passed(by):
@@ -227,7 +230,7 @@ class DerivedEvents:
             events=Span(after=version, to=version),
             transitions=Span(after=transitions, to=transitions),
             workflows=first.number,
-            seen=(version, 0),
+            seen=version,
             at=first.planned_at,
             told=DueMark(at=first.planned_at),
         )
@@ -242,13 +245,27 @@ class DerivedEvents:
         of_tasks |= {one.plan for one in due.values()}
         plans = self._versions.of({read.workflows} | of_tasks)
         derived = derive(starts, ended, plans, read.workflows)
-        admitted = admit(derived, *self._known.known(derived, read))
+        admitted = admit(derived, *self._known.known(derived, read, self._again(ended)))
         opened = [one.opens for one in admitted.rows if one.opens is not None]
         told = (
             *told_of_new(opened, plans, read.told, read.at, self._link),
             *told_of_due(due.items(), plans, read.at, self._link),
         )
         return replace(admitted, told=told)
+
+    def _again(self, ended: Sequence[Ended]) -> Set[str]:
+        """Return the keys of instances of which an ending may be read for the second time: an
+        earlier one may have been followed, and then been lost with an epoch (LOG_REWOUND).
+        """
+        if any(one.position[0] not in self._begun for one in ended):
+            for plan in self._lanes.last(MOST_EPOCHS):
+                if plan.plan["step"] == BEGUN:
+                    self._begun[plan.plan["epoch"]] = plan.planned_at
+        return {
+            one.task.key
+            for one in ended
+            if self._begun.get(one.position[0], one.at) > one.task.created_at
+        }
 
     def _finish(self, plan: NumberedWrite) -> WrittenEvents:
         """Write the rows of a plan that somebody has made, if they are not there."""

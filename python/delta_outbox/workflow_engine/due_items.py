@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from delta_outbox.core.arrow import is_one_of
+from delta_outbox.core.instants import LAST_INSTANT
 from delta_outbox.core.literals import instant_literal, listed, text_literal
 from delta_outbox.delta.files.event_files import VERSION
 from delta_outbox.delta.frames import frame_of
@@ -241,8 +242,12 @@ def _is_open() -> str:
 
 
 def _is_behind(mark: DueMark) -> str:
-    """Return the condition, as SQL, that a mark does not pass an item."""
+    """Return the condition, as SQL, that a mark does not pass an item; no task of ours is due later
+    than an outbox knows.
+    """
     at = instant_literal(mark.at)
+    known = f"due_at <= timestamp_micros({LAST_INSTANT})"
     if mark.through is None:
-        return f"due_at > {at}"
-    return f"(due_at > {at} or due_at = {at} and event_id > {text_literal(mark.through)})"
+        return f"due_at > {at} and {known}"
+    through = text_literal(mark.through)
+    return f"(due_at > {at} or due_at = {at} and event_id > {through}) and {known}"

@@ -3,7 +3,8 @@
 Ids of other events are held against new ones for some days (decision 0004). Those of tasks, and the
 keys of instances, are known for good, purged ones too. To look them up in the log would read its
 history for each of them, so a number is kept in memory for each, and the log is asked only where a
-number says that one may be known.
+number says that one may be known. What was purged is asked for as of now: what a purge removes is
+in the event log up to then, and it removes nothing of an instance that goes on.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_outbox.core.arrow import days_of
+from delta_outbox.core.arrow import days_of, with_nearest
 from delta_outbox.core.horizon import Range, day_ranges, days_condition, first_day
 from delta_outbox.core.reserved_names import RESERVED, reserved
 from delta_outbox.core.tables import Tables
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 _INSTANT: Final = pa.timestamp("us", tz="UTC")
 _OF_KEY: Final = "/tasks"  # tells the key of tasks from the same text as the id of the last event
+_OURS: Final = f"{reserved('event_type')} or {reserved('event_id')}"
 
 
 class KnownRows:
@@ -78,7 +80,7 @@ class KnownRows:
         condition = days_condition(self._days(created, write))
         rows = self._spark.sql(
             "select event_id, min(_metadata.row_commit_version) as arrival "
-            f"from {self._tables.events} version as of {write.seen[0]} "
+            f"from {self._tables.events} version as of {write.seen} "
             f"where ({condition}) and event_id in ({literals(created)}) group by event_id"
         ).toArrow()
         return dict(zip(rows["event_id"].to_pylist(), rows["arrival"].to_pylist(), strict=True))
@@ -93,25 +95,29 @@ class KnownRows:
         """Return which ids some event has, within the horizon; as a rule the index says: none."""
         if not created:
             return set()
-        since = first_day(self._days(created, write))
+        days = self._days(created, write)
         ids = pa.chunked_array([pa.array(created.keys(), pa.string())])
-        if not self._id_index.may_hold(ids, since=since, version=write.seen[0]):
+        # Ids are known from one day on: of days that lie far apart the log itself is asked.
+        if len(days) == 1 and not self._id_index.may_hold(
+            ids, since=first_day(days), version=write.seen
+        ):
             return set()
         return set(self.first_arrivals(created, write))
 
     def known(
-        self, derived: Derived, write: WriteRange
+        self, derived: Derived, write: WriteRange, again: Set[str]
     ) -> tuple[Mapping[str, KnownInstance], Set[str]]:
         """Return what the log has of the instances of rows that follow, and of those stranded, and
         which ids of these rows.
 
         A task was written when all earlier rows of its instance were there, and its ending is read
         once. So where the log cannot have more, the instance has the rows up to the task that has
-        ended; else the log is asked.
+        ended, and is open: what was purged and has its key is not its end. Else the log is asked.
 
         Args:
             derived: what follows.
             write: the range of the numbered write.
+            again: keys of instances of which an ending may be read for the second time.
         """
         known: dict[str, KnownInstance] = {}
 
@@ -132,53 +138,55 @@ class KnownRows:
                 [one.row.event_id, *(_names_of(one.task.key) if one.start else ())], write.seen
             )
         ]
-        keys = {one.task.key for one in asked} | {one.key for one in derived.stranded}
+        stranded = {one.key for one in derived.stranded}
+        keys = {one.task.key for one in asked} | stranded | again
         if keys:
-            found, there = self._look_up(keys, keys | {one.row.event_id for one in asked}, write)
+            ids_asked = keys | {one.row.event_id for one in asked}
+            its_open = (known.keys() | stranded) - again
+            found, there = self._look_up(keys, ids_asked, its_open, write)
             for key, instance in found.items():
                 learn(key, instance)
             taken |= there & ids.keys()
         return known, taken
 
-    def may_be_tasks(self, ids: Collection[str], seen: tuple[int, int]) -> Set[str]:
+    def may_be_tasks(self, ids: Collection[str], seen: int) -> Set[str]:
         """Return which ids tasks may have, or may have had; of the others none has.
 
         Args:
             ids: of events.
-            seen: versions of the event log and of `outbox_purged` by which it is known.
+            seen: version of the event log by which it is known.
         """
         if not ids or not self._may_hold(ids, seen):
             return set()
         return {one for one in ids if self._may_hold([one], seen)}
 
     def _look_up(
-        self, keys: Set[str], ids: Set[str], write: WriteRange
+        self, keys: Set[str], ids: Set[str], its_open: Set[str], write: WriteRange
     ) -> tuple[Mapping[str, KnownInstance], Set[str]]:
         """Return which instances, and which ids of tasks and instances, the log has or had.
 
         Args:
             keys: of the instances.
             ids: of tasks and instances.
+            its_open: keys of instances that have not ended.
             write: the range of the numbered write.
         """
-        version, purged = write.seen
         of_keys, of_ids = literals(keys), literals(ids)
         rows = self._spark.sql(
             "select event_id, event_type, ordering_key, created_at, appended_at, payload, "
             f"_metadata.row_commit_version as {VERSION} "
-            f"from {self._tables.events} version as of {version} "
+            f"from {self._tables.events} version as of {write.seen} "
             f"where ({reserved('event_type')} and (event_id in ({of_ids}) "
             f"or ordering_key in ({of_keys}))) or event_id in ({of_keys})"
         ).toArrow()
         gone = self._spark.sql(
-            f"select event_id from {self._tables.purged} version as of {purged} "
-            f"where event_id in ({of_ids})"
+            f"select event_id from {self._tables.purged} where event_id in ({of_ids}) and ({_OURS})"
         ).toArrow()
-        found = rows.to_pylist()
+        found = with_nearest(rows).to_pylist()
         ours = self._tasks.ours((row[VERSION], row["appended_at"]) for row in found)
         there = ids & {*gone["event_id"].to_pylist(), *rows["event_id"].to_pylist()}
         known: dict[str, KnownInstance] = {}
-        ended = keys & {*gone["event_id"].to_pylist()}
+        ended = (keys - its_open) & {*gone["event_id"].to_pylist()}
         for row in found:
             if (row[VERSION], row["appended_at"]) not in ours:
                 continue
@@ -193,13 +201,12 @@ class KnownRows:
             known[key] = KnownInstance(begun_by=one.begun_by, rows=one.rows + 1)
         return known, there
 
-    def _may_hold(self, texts: Iterable[str], seen: tuple[int, int]) -> bool:
+    def _may_hold(self, texts: Iterable[str], version: int) -> bool:
         """Say whether the log has, or had, one of these ids or keys; False is certain. Numbers of
         what came later do no harm.
         """
-        version, purged = seen
         if self._numbers is None or not self._follow(version):
-            self._numbers = self._read(version, purged)
+            self._numbers = self._read(version)
             self._at = version
         return self._numbers.hold_any(np.array([number_of(one) for one in texts], np.int64))
 
@@ -227,17 +234,16 @@ class KnownRows:
         self._at = version
         return True
 
-    def _read(self, version: int, purged: int) -> IdNumbers:
+    def _read(self, version: int) -> IdNumbers:
         """Learn all that the log has and had of tasks and instances."""
-        ours = f"{reserved('event_type')} or {reserved('event_id')}"
         of_key = f"concat(ordering_key, '{_OF_KEY}')"
         log = f"{self._tables.events} version as of {version}"
         rows = self._spark.sql(
-            f"select {number_in_sql('event_id')} as number from {log} where {ours} "
+            f"select {number_in_sql('event_id')} as number from {log} where {_OURS} "
             f"union all select distinct {number_in_sql(of_key)} from {log} "
             f"where {reserved('event_type')} and ordering_key is not null "
             f"union all select {number_in_sql('event_id')} "
-            f"from {self._tables.purged} version as of {purged} where {ours}"
+            f"from {self._tables.purged} where {_OURS}"
         ).toArrow()
         return IdNumbers(rows["number"].to_numpy())
 

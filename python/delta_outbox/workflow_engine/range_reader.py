@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_outbox.core.arrow import is_one_of, sizes_of
+from delta_outbox.core.arrow import is_one_of, sizes_of, with_nearest
 from delta_outbox.core.byte_bounds import told_sizes
+from delta_outbox.core.instants import instant_of
 from delta_outbox.core.literals import text_literal
 from delta_outbox.core.tables import Tables
 from delta_outbox.delta.files.event_files import VERSION
@@ -38,6 +39,11 @@ if TYPE_CHECKING:
 MOST_READ: Final = 100_000  # rows whose types, or reasons, are read at once
 MOST_MEASURED: Final = 64  # endings whose data, 1 MiB at most of each, is measured at once
 _TOLD_BY: Final = ("to_state", "reason", "lifecycle")
+_OF_STARTS: Final = (
+    *("event_id", "event_type", "payload", "created_at", "appended_at"),
+    *("ordering_key", "partition_key", VERSION),
+)
+_EARLIEST: Final = instant_of(0)  # start events count from then on
 
 Row = Mapping[str, Any]
 
@@ -98,15 +104,16 @@ class RangeReader:
             span, rows = found
         if not rows.num_rows:
             return span, ()
+        rows = _in_order(rows, span).slice(0, MOST_NEWS + 1)  # one more than a write may have
         sizes = told_sizes(rows["payload_bytes"], unknown=UNKNOWN_SIZE)
-        return _cut(span, _news(_in_order(rows.append_column("size", pa.array(sizes)), span)))
+        return _cut(span, _news(rows.append_column("size", pa.array(sizes)).to_pylist()))
 
-    def new_endings(self, span: Span, seen: tuple[int, int]) -> tuple[Span, Sequence[News]]:
+    def new_endings(self, span: Span, seen: int) -> tuple[Span, Sequence[News]]:
         """Return the beginning of a span that one write may have, and the endings of tasks in it.
 
         Args:
             span: of the transition log.
-            seen: versions of the event log and of `outbox_purged` by which tasks are known.
+            seen: version of the event log by which tasks are known.
         """
         if span.after >= span.to:
             return span, ()
@@ -119,13 +126,16 @@ class RangeReader:
         span, rows = found
         if not rows.num_rows:
             return span, ()
-        endings = self._of_tasks(_in_order(rows, span), seen)
+        endings = self._of_tasks(_in_order(rows, span).to_pylist(), seen)
         span, few = _cut(span, _news([{**one, "size": 0} for one in endings]))
         return _cut(span, [*self._measured(endings[: len(few)], seen)])
 
     def starts(self, write: WriteRange, types: Collection[str]) -> Sequence[StartEvent]:
         """Return the start events of a numbered write that are the first of their ids, as far as
         ids are known.
+
+        Each counts from when it was appended, as far as the log says so: at the earliest from 1970,
+        at the latest from when the write was planned, whatever somebody has inserted.
 
         Args:
             write: its range.
@@ -135,11 +145,11 @@ class RangeReader:
         if span.after >= span.last or not types or self._has_none(span, types):
             return ()
         found = self._spark.sql(
-            "select * from (select c.*, row_number() over "
+            f"select {', '.join(_OF_STARTS)} from (select c.*, row_number() over "
             f"(partition by event_id order by {VERSION}, {self._order}) as copy "
             f"from (select * from {self._starts_of(span, types)}) as c) where copy = 1"
         ).toArrow()
-        rows = found.to_pylist()
+        rows = with_nearest(found).to_pylist()
         first = self._known.first_arrivals(
             {row["event_id"]: row["created_at"] for row in rows}, write
         )
@@ -148,7 +158,7 @@ class RangeReader:
                 event_id=row["event_id"],
                 event_type=row["event_type"],
                 payload=row["payload"],
-                since=row["appended_at"] or row["created_at"],
+                since=min(max(row["appended_at"] or row["created_at"], _EARLIEST), write.at),
                 arrival=row[VERSION],
                 ordering_key=row["ordering_key"],
                 partition_key=row["partition_key"],
@@ -174,8 +184,9 @@ class RangeReader:
             *("event_id", "arrival", "epoch", "lane", "sequence", *_TOLD_BY),
             *("outcome", "outcome_data", "occurred_at", "command_id"),
         )
-        endings = self._of_tasks(_in_order(rows.filter(is_ending(rows)), span), write.seen)
-        tasks = self._tasks.read({_place(row) for row in endings}, version=write.seen[0])
+        found = _in_order(rows.filter(is_ending(rows)), span).to_pylist()
+        endings = self._of_tasks(found, write.seen)
+        tasks = self._tasks.read({_place(row) for row in endings}, version=write.seen)
         killed = {
             _place(row): row["command_id"]
             for row in endings
@@ -212,7 +223,7 @@ class RangeReader:
         if not write.due:
             return {}
         places = {one: (one.task_id, one.arrival) for one in write.due}
-        read = self._tasks.read(places.values(), version=write.seen[0])
+        read = self._tasks.read(places.values(), version=write.seen)
         return {one: read[place] for one, place in places.items() if place in read}
 
     def _new(
@@ -244,7 +255,7 @@ class RangeReader:
         assert found is not None, "without a limit all is read"
         return found.rows
 
-    def _of_tasks(self, endings: Sequence[Row], seen: tuple[int, int]) -> Sequence[Row]:
+    def _of_tasks(self, endings: Sequence[Row], seen: int) -> Sequence[Row]:
         """Return the endings that may be of tasks. Outcomes have only tasks; an operator kills what
         they like, so of these it is asked whether their ids are known as those of tasks.
         """
@@ -254,9 +265,9 @@ class RangeReader:
             one for one in endings if one["reason"] != Reason.OPERATOR or one["event_id"] in tasks
         ]
 
-    def _measured(self, endings: Sequence[Row], seen: tuple[int, int]) -> Iterator[News]:
+    def _measured(self, endings: Sequence[Row], seen: int) -> Iterator[News]:
         """Yield endings of tasks with the bytes of what follows, until one write has enough."""
-        of_tasks = self._tasks.sizes({_place(one) for one in endings}, version=seen[0])
+        of_tasks = self._tasks.sizes({_place(one) for one in endings}, version=seen)
         killed = {one["event_id"] for one in endings if one["reason"] == Reason.OPERATOR}
         of_moves = self._moves.sizes(killed)
         total, count = 0, 0
@@ -316,10 +327,21 @@ def _place(row: Row) -> tuple[str, int]:
     return row["event_id"], row["arrival"]
 
 
-def _in_order(rows: pa.Table, span: Span) -> Sequence[Row]:
-    """Return the rows that belong to a span, in the order of its news."""
-    found = [one for one in rows.to_pylist() if span.holds(one[VERSION], one["event_id"])]
-    return sorted(found, key=lambda one: (one[VERSION], one["event_id"]))
+def _in_order(rows: pa.Table, span: Span) -> pa.Table:
+    """Return the rows of the commits of a span that belong to it (`Span.holds`), in the order of
+    its news. A commit may have a million, of which a write has few.
+    """
+    versions, ids = rows[VERSION].cast(pa.int64()), rows["event_id"].cast(pa.string())
+    rows = rows.drop_columns([VERSION, "event_id"])
+    rows = rows.append_column(VERSION, versions).append_column("event_id", ids)
+    for version, is_ours, name in (
+        (span.after + 1, pc.greater, span.behind),
+        (span.to + 1, pc.less_equal, span.through),
+    ):
+        if name is not None:
+            is_whole = pc.not_equal(rows[VERSION], version)
+            rows = rows.filter(pc.or_(is_whole, is_ours(rows["event_id"], name)))
+    return rows.sort_by([(VERSION, "ascending"), ("event_id", "ascending")])
 
 
 def _news(rows: Sequence[Row]) -> Sequence[News]:

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from delta_outbox.core.arrow import is_one_of
+from delta_outbox.core.arrow import is_one_of, with_nearest
 from delta_outbox.core.byte_bounds import told_sizes
 from delta_outbox.core.clock import Clock
 from delta_outbox.core.errors import ChangeFeedGone
 from delta_outbox.core.literals import text_literal
-from delta_outbox.core.reserved_names import RESERVED, reserved
+from delta_outbox.core.reserved_names import DERIVED, RESERVED, reserved
 from delta_outbox.core.tables import Tables
 from delta_outbox.delta.files.event_files import VERSION
 from delta_outbox.delta.log_reader import LogReader
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from delta_outbox.runtime.statements import Statements
 
-WRITER: Final = "derived_events"
 MOST_COMMITS: Final = 100  # that are looked into for tasks, before the log is asked
 MOST_READ: Final = 100_000  # rows of such a commit
 REMEMBERED: Final = 100_000  # numbered writes whose rows were asked for
@@ -56,7 +55,7 @@ class TaskReader:
         self._spark = spark
         self._events = tables.events
         self._reader = LogReader(spark)
-        self._plans = NumberedWrites(spark, tables, writer=WRITER, clock=clock)
+        self._plans = NumberedWrites(spark, tables, writer=DERIVED, clock=clock)
         self._lock = Lock()
         self._verdicts: dict[Appended, bool] = {}  # whether a numbered write has made such rows
 
@@ -139,7 +138,8 @@ class TaskReader:
             if rows is None:
                 unread |= ids
             else:
-                found |= {(row["event_id"], arrival): row for row in rows.to_pylist()}
+                its = with_nearest(rows).to_pylist()
+                found |= {(row["event_id"], arrival): row for row in its}
         if unread:
             at = "" if version is None else f"version as of {version} "
             rows = self._spark.sql(
@@ -148,7 +148,7 @@ class TaskReader:
                 f"where {reserved('event_type')} and event_id in ({literals(unread)})"
             ).toArrow()
             asked = set(places)
-            for row in rows.to_pylist():
+            for row in with_nearest(rows).to_pylist():
                 place = row["event_id"], row[VERSION]
                 if place in asked:
                     found[place] = row
@@ -195,7 +195,7 @@ def is_made_by(plans: Sequence[NumberedWrite], arrival: int, at: datetime | None
         arrival: the commit that brought the row.
         at: when it was appended.
     """
-    seen = {one.number: WriteRange.of(one).seen[0] for one in plans}
+    seen = {one.number: WriteRange.of(one).seen for one in plans}
     return any(
         one.planned_at == at
         and one.plan["rows"] > 0

@@ -100,7 +100,7 @@ class WriteRange:
         events: of the event log.
         transitions: of the transition log.
         workflows: number of the plan by which instances begin.
-        seen: versions of the event log and of `outbox_purged` by which it is known what is there.
+        seen: version of the event log by which it is known what is there.
         at: when it was planned; what it writes was appended then.
         told: how far items are told to be due, once it is written.
         due: items that were opened before, and are told to be due.
@@ -109,7 +109,7 @@ class WriteRange:
     events: Span
     transitions: Span
     workflows: int
-    seen: tuple[int, int]
+    seen: int
     at: datetime
     told: DueMark
     due: tuple[DueItem, ...] = ()
@@ -121,12 +121,11 @@ class WriteRange:
 
     def as_plan(self) -> dict[str, Any]:
         """Return it as JSON, but for the instant, which the numbered write has."""
-        events, purged = self.seen
         return {
             "events": asdict(self.events),
             "transitions": asdict(self.transitions),
             "workflows": self.workflows,
-            "seen": {"events": events, "purged": purged},
+            "seen": {"events": self.seen},
             "told": {"at": iso_text(self.told.at), "through": self.told.through},
             "due": [one.as_plan() for one in self.due],
         }
@@ -145,7 +144,7 @@ class WriteRange:
             events=Span(**plan["events"]),
             transitions=Span(**plan["transitions"]),
             workflows=plan["workflows"],
-            seen=(plan["seen"]["events"], plan["seen"]["purged"]),
+            seen=plan["seen"]["events"],
             at=write.planned_at,
             told=DueMark(at=datetime.fromisoformat(told["at"]), through=told["through"]),
             due=tuple(DueItem.of(one) for one in plan.get("due", ())),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +18,15 @@ from tests.integration.gates import Gate, play, stop_before
 from tests.integration.operating import clock
 from tests.integration.outboxes import Store, open_store
 from tests.integration.railway.writing import write
-from tests.unit.railway.workflow import Check, change, graph
+from tests.unit.railway.workflow import Check, Checked, change, graph
 
 from delta_outbox.api import Outbox
 from delta_outbox.core.clock import Clock, SystemClock
+from delta_outbox.core.instants import FIRST_INSTANT, LAST_INSTANT, instant_of, micros
 from delta_outbox.delta import log_reader
 from delta_outbox.delta.numbered_writes import NumberedWrites
+from delta_outbox.operations.lanes import LaneRequest, change_lanes
+from delta_outbox.operations.maintenance.file_retention import RETAIN_HOURS, retention
 from delta_outbox.operations.maintenance.purge import Purge
 from delta_outbox.operations.maintenance.purge_request import PurgeReport, PurgeRequest
 from delta_outbox.railway.rows import joined, rows_of
@@ -74,11 +78,16 @@ def request(store: Store, *orders: str, prefix: str = "", ago: str = "0 days") -
 
 
 def end(
-    store: Store, reason: str, *ids: str, outcome: str | None = None, at: datetime | None = None
+    store: Store,
+    reason: str,
+    *ids: str,
+    outcome: str | None = None,
+    at: datetime | None = None,
+    epoch: int = 0,
 ) -> None:
     """Append the claim and the ending of events, as a relay does. What an operator ends is DEAD."""
     listed = ", ".join(f"'{one}'" for one in ids)
-    log = TransitionLog(store.spark, store.tables, relay_id="tests")
+    log = TransitionLog(store.spark, store.tables, relay_id="tests", epoch=epoch)
     log.catch_up()
     found = store.rows(
         "select event_id, min(_metadata.row_commit_version) as arrival "
@@ -190,6 +199,18 @@ def test_of_two_writers_one_wins(store: Store, order: str) -> None:
     play(order, a=lambda gate: part(own[0], gate), b=lambda gate: part(own[1], gate))
     assert 1 == sum(came)
     assert [(f"make-order-{name}", "workflow:order_creation/make_order")] == written(store, name)
+
+
+def test_who_loses_to_another_writer_goes_on(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A writer that others are always faster than ends no relay: it says that there is more, and
+    writes when it is the first.
+    """
+    request(store, "slow")
+    own = writer(store)
+    monkeypatch.setattr(own._plans, "append_after", lambda *_, **__: None)
+    assert WrittenEvents(more=True) == own.step()
+    monkeypatch.undo()
+    assert 1 == write(own)
 
 
 class Killed(BaseException):
@@ -333,6 +354,157 @@ def test_an_open_instance_is_not_started_again(spark: SparkSession, home: Home) 
         assert 0 == write(writer(opened))
         for name in ("other", "third", "fourth"):
             assert [("second_start", "p")] == ignored(opened, name), name
+
+
+@contextmanager
+def open_with(
+    spark: SparkSession, home: Home, schema: str, at: datetime | None = None
+) -> Iterator[Store]:
+    """Make an outbox in which parcels are checked by people.
+
+    Args:
+        spark: the session.
+        home: that it belongs to.
+        schema: its name.
+        at: when workflows were put into force; now if left out.
+    """
+    with open_store(spark, home, schema) as opened:
+        writes = NumberedWrites(spark, opened.tables, writer="workflows", clock=SystemClock())
+        plan = {"version": "1", "rows": joined([rows_of(graph(first=Check))])}
+        assert writes.append_after(None, plan, planned_by="tests", at=at)
+        yield opened
+
+
+def ready(store: Store, *names: str) -> None:
+    """Append that parcels are ready."""
+    body = '{{"parcel_id":"{}","grams":5}}'
+    store.insert(*((f"ready-{one}", "parcel.ready", body.format(one)) for one in names))
+
+
+def test_no_instant_of_a_start_event_stops_the_others(spark: SparkSession, home: Home) -> None:
+    """Whatever instants start events have, also in a log of before that refuses none: each begins
+    an instance, whose task can be read, expires, and is followed.
+    """
+    year_999 = micros(datetime(999, 1, 1, tzinfo=UTC))
+    given = {
+        "first": FIRST_INSTANT,
+        "early": year_999,
+        "last": LAST_INSTANT,
+        "before": FIRST_INSTANT - 1,
+        "after": LAST_INSTANT + 1,
+    }
+    rows = {"well": "current_timestamp(), current_timestamp(), null"}
+    for name, number in given.items():
+        at = f"timestamp_micros({number})"
+        rows |= {
+            f"created-{name}": f"{at}, null, null",
+            f"appended-{name}": f"current_timestamp(), {at}, null",
+            f"available-{name}": f"current_timestamp(), current_timestamp(), {at}",
+        }
+    body = '{{"parcel_id":"{}","grams":5}}'
+    values = [
+        f"('ready-{name}', 'parcel.ready', cast('{body.format(name)}' as binary), {instants})"
+        for name, instants in rows.items()
+    ]
+    with open_with(spark, home, "t_start_instants") as opened:
+        spark.sql(f"alter table {opened.tables.events} drop constraint instants_in_range")
+        spark.sql(
+            f"insert into {opened.tables.events} "
+            "(event_id, event_type, payload, created_at, appended_at, available_at) "
+            f"values {', '.join(values)}"
+        )
+        own = writer(opened)
+        assert len(rows) == write(own)
+        found = opened.rows(
+            f"select event_id, _metadata.row_commit_version as arrival from {opened.tables.events} "
+            "where event_type = 'workflow:shipping/check'"
+        )
+        read = own.tasks.read([(row["event_id"], row["arrival"]) for row in found])
+        assert len(rows) == len(read)
+        for task in read.values():
+            assert instant_of(0) <= task.created_at <= SystemClock().now()
+            assert task.created_at + timedelta(days=1) == task.expires_at
+        end(opened, "expired", *(one.task_id for one in read.values()), outcome="default exit")
+        assert len(rows) == write(own)
+        late = writer(opened)
+        assert 0 == write(late)
+        for one in (own, late):
+            one.close()
+
+
+def test_an_ending_that_was_lost_is_not_followed_twice(spark: SparkSession, home: Home) -> None:
+    """Where the transition log was restored, and the next epoch ends a task once more, its instance
+    goes on by what had followed the first ending, and by nothing else.
+    """
+    with open_with(spark, home, "t_lost_endings") as opened:
+        ready(opened, "p", "q")
+        own = writer(opened)
+        assert 2 == write(own)
+        before = opened.rows(f"describe history {opened.tables.transitions} limit 1")[0]["version"]
+        end(opened, "completed", "shipping-check-p-1", outcome=Checked.AGAIN.value)
+        assert 1 == write(own)
+        spark.sql(f"restore table {opened.tables.transitions} to version as of {before}")
+        outbox = opened.outbox(Path())
+        _opened.append(outbox)
+        outbox.refresh(rebuild=True)
+        asked = LaneRequest(lanes=1, actor="ann", reason="it was restored")
+        assert change_lanes(outbox, asked, max_wait=60)
+        both = ("shipping-check-p-1", "shipping-check-q-1")
+        end(opened, "completed", *both, outcome=Checked.SEND.value, epoch=1)
+        late = writer(opened)
+        assert 1 == write(late)
+        ends = opened.rows(
+            f"select event_id from {opened.tables.events} where event_type = 'parcel.sent'"
+        )
+        assert [{"event_id": "workflow:shipping/q"}] == ends
+        for one in (own, late):
+            one.close()
+
+
+def test_what_is_purged_later_changes_no_plan(
+    spark: SparkSession, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files that the first derivation reads are kept until then. Of a plan whose rows are there for
+    long nobody needs what was purged when it was made; and a row of strangers that was purged ends
+    no instance: that it cannot end is told.
+    """
+    long_ago = SystemClock().now() - timedelta(days=19)
+    with open_with(spark, home, "t_purged_later", at=long_ago - timedelta(days=1)) as opened:
+        outbox = opened.outbox(Path())
+        _opened.append(outbox)
+        outbox.refresh()
+        assert retention(outbox)["events"] > 20 * 24
+        ready(opened, "p")
+        own = writer(opened)
+        assert 1 == write(own)
+        assert RETAIN_HOURS == retention(outbox)["events"]
+        for name, ago in (("seen", "22 days"), ("workflow:shipping/p", "21 days")):
+            then = f"current_timestamp() - interval {ago}"
+            opened.insert((name, "page.seen", "{}"), created_at=then, appended_at=then)
+            end(opened, "delivered", name)
+            assert 1 == purge(opened, before=long_ago).removed["outbox_events"]
+        ready(opened, "q")
+        assert 1 == write(own)
+        opened.insert(("seen-1", "page.seen", "{}"))
+        opened.insert(("seen-2", "page.seen", "{}"))
+        check = "spark.databricks.delta.retentionDurationCheck.enabled"
+        spark.conf.set(check, "false")
+        try:
+            spark.sql(f"optimize {opened.tables.purged}")
+            spark.sql(f"vacuum {opened.tables.purged} retain 0 hours")
+        finally:
+            spark.conf.unset(check)
+        monkeypatch.setattr(derived_events, "COMMITS_LOOKED_AT", 1)
+        late = writer(opened)
+        assert 0 == write(late)
+        monkeypatch.undo()
+        ends = ("shipping-check-p-1", "shipping-check-q-1")
+        end(opened, "completed", *ends, outcome=Checked.SEND.value)
+        assert 1 == write(late)
+        (stranded,) = plans(opened)[-1]["stranded"]
+        assert "workflow:shipping/p" == stranded["key"]
+        for one in (own, late):
+            one.close()
 
 
 def purge(store: Store, *, before: datetime) -> PurgeReport:

@@ -213,7 +213,7 @@ def test_a_reminder_survives_its_writer(store: Store, monkeypatch: pytest.Monkey
     """Whoever finds the plan of a writer that was killed tells what it had found to be due, once,
     also if an answer has come since.
     """
-    own = writer(store)
+    own = writer(store, clock(4))  # later than other tests have told
     write(own)  # what follows answers of other tests
     ready(store, "late", "now", ago="-4 hours")
     assert 4 == write(own)
@@ -273,3 +273,17 @@ def test_a_reminder_begins_an_escalation(spark: SparkSession, home: Home) -> Non
         assert [
             ("raised-check-shipping-check-one-1-1", "workflow:raised/shipping-check-one-1")
         ] == found
+
+
+def test_what_only_looks_like_an_item_may_be_due_at_any_time(
+    spark: SparkSession, home: Home
+) -> None:
+    """A row that somebody has inserted, due in a year that nobody knows, keeps no item from being
+    told to be due.
+    """
+    with open_with(spark, home, "t_far_items", CHECKED) as store:
+        store.insert(("far", "workflow:shipping/check", '{"due_at":"+20000-01-01T00:00:00Z"}'))
+        ready(store, "near")
+        assert 2 == write(writer(store))
+        assert 1 == write(writer(store, DUE))
+        assert ["todo.opened", "todo.due"] == types(store, "near")

@@ -11,9 +11,9 @@ import pyarrow as pa
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from delta_outbox.core.arrow import known, nearest, out_of_range
+from delta_outbox.core.arrow import known, nearest, out_of_range, with_nearest
 from delta_outbox.core.horizon import MOST_RANGES, NEAR, day_ranges, days_condition
-from delta_outbox.core.instants import FIRST_INSTANT, LAST_INSTANT, micros
+from delta_outbox.core.instants import FIRST_INSTANT, LAST_INSTANT, iso_text, micros
 from delta_outbox.delta.files.row_checks import broken, condition
 
 MACROS = Path(__file__).resolve().parents[3] / "macros"
@@ -50,6 +50,24 @@ def test_any_number_of_microseconds_becomes_an_instant(number: int | None) -> No
     else:
         assert [FIRST if number is not None and number < 0 else LAST] == near.to_pylist()
         assert [None] == kept.to_pylist()
+
+
+def test_rows_that_nobody_can_hold_have_the_nearest_instants() -> None:
+    """Whatever instants rows have, Python can hold them, and nothing else of them is changed."""
+    rows = pa.table({"at": pa.array([BEYOND[0], None, 0, BEYOND[1]], INSTANT), "text": [*"abcd"]})
+    expected = [FIRST, None, datetime(1970, 1, 1, tzinfo=UTC), LAST]
+    found = with_nearest(rows)
+    assert expected == found["at"].to_pylist()
+    assert rows["text"] == found["text"]
+
+
+@given(at=st.datetimes(timezones=st.just(UTC)))
+@example(at=FIRST)
+@example(at=datetime(999, 1, 1, tzinfo=UTC))
+@example(at=LAST)
+def test_an_instant_comes_back_from_its_text(at: datetime) -> None:
+    """Also before the year 1000: ISO 8601 has four digits, and other texts are no instants."""
+    assert at == datetime.fromisoformat(iso_text(at))
 
 
 def test_arrow_asks_what_the_constraint_says() -> None:

@@ -465,6 +465,17 @@ def test_no_instant_lies_beyond_the_last_one() -> None:
     assert last == log.task("shipping-label-p-1-1").expires_at
 
 
+@pytest.mark.parametrize("year", [1, 999, 9999])
+def test_a_task_of_any_year_can_be_read(year: int) -> None:
+    """When it was triggered, expires and becomes due comes back from its row."""
+    since = datetime(year, 1, 1, tzinfo=UTC)
+    log = DerivedLog(plan(1, graph(first=Check)))
+    log.write([replace(parcel(), since=since)])
+    check = log.task("shipping-check-p-1-1")
+    assert (since, since + HOUR) == (check.created_at, check.due_at)
+    assert since + timedelta(days=1) == check.expires_at
+
+
 def test_the_state_of_an_instance() -> None:
     """It says where an instance stands, until when, who must answer, and what nobody knows."""
     log, label = started(graph(change(Check, expires=Never(why="somebody must look"))))

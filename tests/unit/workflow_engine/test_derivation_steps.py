@@ -57,13 +57,19 @@ class Steps(DerivedEvents):
     """
 
     def __init__(self, clock: ManualClock, due: Asked) -> None:
-        ended = SimpleNamespace(task=SimpleNamespace(task_id="check-9"), plans=frozenset())
+        ended = SimpleNamespace(
+            task=SimpleNamespace(task_id="check-9", key="workflow:x/9", created_at=START),
+            plans=frozenset(),
+            position=(0, 0, 1),
+            at=START,
+        )
         named: dict[str, Any] = {
-            "_tables": SimpleNamespace(transitions="t", events="e", purged="p"),
+            "_tables": SimpleNamespace(transitions="t", events="e"),
             "_clock": clock,
             "_due": due,
             "_passed": None,
             "_link": None,
+            "_begun": {0: START},
             "_versions": SimpleNamespace(
                 becoming_due=lambda _: ["workflow:shipping/check"],
                 starting=lambda _: [],

@@ -27,7 +27,7 @@ def read(after: int, to: int, at: datetime = NOW) -> WriteRange:
     """Return a range of events, and as many transitions."""
     span = Span(after=after, to=to)
     told = DueMark(at=at)
-    return WriteRange(events=span, transitions=span, workflows=1, seen=(90, 1), at=at, told=told)
+    return WriteRange(events=span, transitions=span, workflows=1, seen=90, at=at, told=told)
 
 
 def written(number: int, planned: dict[str, Any], at: datetime = NOW) -> NumberedWrite:
@@ -73,7 +73,7 @@ def test_a_row_is_told_by_its_plan(arrival: int, at: datetime | None, expected: 
     """
     log = DerivedLog(plan(1, graph()))
     first = written(7, new_plan(read(4, 9), log.follows([parcel("e-1")])))
-    later = replace(read(9, 12, at=NOW + timedelta(days=1)), seen=(95, 1))
+    later = replace(read(9, 12, at=NOW + timedelta(days=1)), seen=95)
     second = written(8, new_plan(later, log.follows()), at=later.at)
     assert expected == is_made_by([first, second], arrival, at)
     assert is_made_by([first], 96, NOW)  # as long as there is no next plan

@@ -33,7 +33,7 @@ def test_a_range_comes_back_from_its_plan() -> None:
         events=Span(after=10, to=14, behind="a", through="é"),
         transitions=Span(after=3, to=9),
         workflows=2,
-        seen=(20, 1),
+        seen=20,
         at=datetime(2026, 11, 27, 12, 0, 0, 123_456, tzinfo=UTC),
         told=DueMark(at=datetime(2026, 11, 27, 11, 59, 0, 654_321, tzinfo=UTC), through="é"),
         due=(

@@ -21,7 +21,7 @@ class StartEvent:
         event_id: of the event.
         event_type: of the event.
         payload: of the event.
-        since: when it happened; its age counts from then.
+        since: when it was appended; the age of its instance counts from then.
         arrival: the commit that brought it.
         ordering_key: of the event.
         partition_key: of the event.
@@ -65,7 +65,7 @@ class Origin:
 
     Args:
         event_id: of the event.
-        started_at: when it happened, ISO 8601.
+        started_at: when it was appended, ISO 8601.
         payload: of the event, as it was written.
         ordering_key: of the event.
         partition_key: of the event.

@@ -100,7 +100,8 @@ def test_a_server_that_freezes_leaves_events_unknown(
     took = time.monotonic() - start
     running_nats.resume()
     assert MIDDLE <= took < MIDDLE + GRACE
-    assert {Delivered, Unknown, NotSent} == {type(result) for result in results}
+    # On a busy machine the server may be frozen before it has answered for any.
+    assert {Unknown, NotSent} <= {type(result) for result in results}
     settled(lambda: running_nats.count(stream))
     _check(running_nats, stream, events, results)
     assert [Delivered] == [type(result) for result in publish(one, [new_event(f"{stream}.a")])]

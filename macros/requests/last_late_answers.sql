@@ -3,6 +3,8 @@
         The late answers that count: of each task of an instance, the first answer to its last visit that has ended as expired or
         uncertain without it, unless a later visit was decided.
 
+        twin: python/delta_outbox/workflow_engine/instances.py::late_answers_of
+
         Argument: relation, the projection at a version.
         Columns: instance_key, task, task_id and arguments, of the command.
     -#}

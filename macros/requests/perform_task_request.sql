@@ -42,7 +42,9 @@
         {%- set most_shown, most_tasks = 100, 10000 -%}
         {%- set total = namespace(tasks=0, targets=0, rows=0) -%}
         {%- for row in run_query(delta_outbox.task_target_counts(targets, most_shown)) -%}
-            {%- set total.tasks, total.targets, total.rows = row["all_tasks"] | int, row["all_targets"] | int, row["all_rows"] | int -%}
+            {%- set total.tasks = row["all_tasks"] | int -%}
+            {%- set total.targets = row["all_targets"] | int -%}
+            {%- set total.rows = row["all_rows"] | int -%}
             {%- set what = "" if row["refusal"] is none else "left out " -%}
             {%- do log(kind ~ ": " ~ what ~ delta_outbox.ascii_json(
                 row, ["workflow", "task", "third_party", "state", "tasks"] + (["refusal"] if row["refusal"] is not none else [])

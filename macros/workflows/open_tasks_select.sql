@@ -20,8 +20,7 @@
         select * from deliveries
         where state in ('PENDING', 'CLAIMED')
         union all
-        select b.* from ({{ delta_outbox.tasks_between("deliveries", state) | indent(8) }}) as b
-        left anti join stranded as s on b.event_id = s.task_id
+        select * from ({{ delta_outbox.tasks_between("deliveries", state) | indent(8) }})
     ),
 
     tasks as (
@@ -35,6 +34,12 @@
         from tasks
     ),
 
+    last_tasks as (
+        select t.* from numbered_tasks as t
+        left anti join stranded as s on t.task_id = s.task_id
+        where t.turn = 1
+    ),
+
     moves as (
         {{ delta_outbox.moved_tasks() | indent(8) }}
     ),
@@ -45,21 +50,25 @@
             t.workflow,
             coalesce(m.to_task, m.late_task, t.task) as task,
             cast(m.command_id is not null or t.delivery_state in ('PENDING', 'CLAIMED') as int) as stands
-        from numbered_tasks as t
+        from last_tasks as t
         inner join last_deliveries as d
             on
                 t.task_id = d.event_id
                 and t.arrival = d.arrival
+        -- Of a task that is DEAD, the first kill in the log is the one that has ended it.
         left join moves as m
             on
-                d.kill_command_id = m.command_id
-                and t.task_id = m.event_id
+                t.task_id = m.event_id
                 and t.arrival = m.arrival
+                and (
+                    d.state = 'DEAD'
+                    or d.kill_command_id = m.command_id
+                )
         where
-            t.turn = 1
-            and (
-                d.kill_command_id is null
-                or m.command_id is not null
+            m.command_id is not null
+            or (
+                d.state <> 'DEAD'
+                and d.kill_command_id is null
             )
     )
 

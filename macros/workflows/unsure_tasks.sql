@@ -7,7 +7,7 @@
 
         Arguments:
             transitions: relation, the transition log
-            tasks: name of a query with columns of `workflow_tasks`, the tasks that are meant; others may be among the rows
+            tasks: name of a query with columns of `workflow_tasks`, the tasks that are meant; join them, for the rows are not only theirs
         Columns: event_id, arrival.
     -#}
     select distinct

@@ -15,6 +15,8 @@ NOBODY: Final = "workflows"
 """The destination of tasks that a process does not run, and of what only looks like one."""
 WORKFLOWS: Final = "workflows"
 """The writer that keeps the rows of workflows."""
+FORMER_PLANS: Final = 100
+"""How many of its last plans are looked at for what the newest no longer has."""
 DERIVED: Final = "derived_events"
 """The writer that writes what follows in workflows."""
 RESERVED_DESTINATIONS: Final = frozenset({TO_DO, NOBODY})

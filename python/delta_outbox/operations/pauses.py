@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from delta_outbox.core.errors import UnknownDestination, WrongUsage
-from delta_outbox.core.reserved_names import WORKFLOWS
+from delta_outbox.core.reserved_names import FORMER_PLANS, WORKFLOWS
 from delta_outbox.operations.argument_rules import MAX_ACTOR, MAX_TEXT, Arguments
 
 if TYPE_CHECKING:
@@ -67,14 +67,15 @@ def append_pausing(outbox: Store, request: Pausing) -> str:
         request: checked.
 
     Raises:
-        UnknownDestination: neither the settings nor the policies have it, nor the workflows in
-            force, and it is not paused; nothing was written.
+        UnknownDestination: neither the settings nor the policies have it, nor any workflows, and it
+            is not paused; nothing was written.
     """
     from delta_outbox.operations.command_log import append_commands
 
     known = {
         *outbox.settings.publishers,
         *outbox.policies_in_force.destinations,
+        *outbox.settings.third_parties,
         *_third_parties(outbox),
         *outbox.destinations.read().paused,  # some of them may have been removed since
     }
@@ -106,10 +107,11 @@ def append_pausing(outbox: Store, request: Pausing) -> str:
 
 
 def _third_parties(outbox: Store) -> set[str]:
-    """Return the third parties of the workflows in force."""
+    """Return the third parties of workflows, former ones too: a relay with older code goes on by
+    them.
+    """
     from delta_outbox.delta.numbered_writes import NumberedWrites
 
     writes = NumberedWrites(outbox.spark, outbox.tables, writer=WORKFLOWS, clock=outbox.clock)
-    newest = next(iter(writes.last()), None)
-    rows = newest.plan["rows"]["railway_tasks"] if newest else ()
-    return {row["third_party"] for row in rows if row["third_party"]}
+    tasks = (row for one in writes.last(FORMER_PLANS) for row in one.plan["rows"]["railway_tasks"])
+    return {row["third_party"] for row in tasks if row["third_party"]}

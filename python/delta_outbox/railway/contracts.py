@@ -108,7 +108,7 @@ _Judge: Any = extend(  # type: ignore[no-untyped-call]
     },
 )
 _NOT_LINEAR: Final = {
-    *("patternProperties", "$dynamicRef", "unevaluatedItems", "unevaluatedProperties")
+    *("$schema", "patternProperties", "$dynamicRef", "unevaluatedItems", "unevaluatedProperties")
 }
 
 
@@ -149,6 +149,8 @@ class Contract:
         self._validator: Validator | None = None
         try:
             read = json.loads(schema or "{}")
+            if isinstance(read, dict):
+                read.pop("$schema", None)  # where there is one, jsonschema takes rules of its own
             Draft202012Validator.check_schema(read)
             _demand_linear(read)
             validator = _Judge(read, registry=Registry())

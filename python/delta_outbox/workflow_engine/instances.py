@@ -131,7 +131,7 @@ class Instances:
             "instance": shown,
             "tasks": tasks,
             "attempts": attempts,
-            "late_answers": late_answers_of(views.late_answers(self._outbox, key), open_),
+            "late_answers": late_answers_of(views.late_answers(self._outbox, key), tasks),
             "moves": moves_of(shown, tasks, attempts, kills),
             "unknown": unknown_of(tasks, attempts),
             "next": next_of(
@@ -387,23 +387,29 @@ def _why_none(kind: str, instance: Row) -> str:
     return "is between two tasks"
 
 
-def late_answers_of(answers: Iterable[Row], open_: Row | None) -> list[dict[str, Any]]:
-    """Return late answers with whether an operator may let the instance go on by each.
+# twin: macros/requests/last_late_answers.sql::last_late_answers
+def late_answers_of(answers: Sequence[Row], tasks: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return late answers with whether an operator may let the instance go on by each: by the first
+    one to the last visit of a task that nobody has decided, once.
 
     Args:
-        answers: rows of `late_answers`, of one instance.
-        open_: the task at which it stands; None if there is none.
+        answers: rows of `late_answers`, of one instance, in their order.
+        tasks: of the instance, in their order.
     """
-    accepted = () if open_ is None else open_["accepted"] or ()
-    return [
-        {
-            **one,
-            "may_be_accepted": open_ is not None
-            and one["cause"] in ("expired", "uncertain")
-            and one["task_id"] not in accepted,
-        }
-        for one in answers
-    ]
+    answered = {one["task_id"] for one in answers}
+    last: dict[str, str] = {}
+    for one in tasks:
+        if one["cause"] == "decided":
+            last.pop(one["task"], None)
+        elif one["cause"] in ("expired", "uncertain") and one["task_id"] in answered:
+            last[one["task"]] = one["task_id"]
+    open_ = _open_task(tasks)
+    offered = set(last.values()) - {*(open_["accepted"] or ())} if open_ else set[str]()
+    found = []
+    for one in answers:
+        found.append({**one, "may_be_accepted": one["task_id"] in offered})
+        offered.discard(one["task_id"])
+    return found
 
 
 def unknown_of(tasks: Iterable[Row], attempts: Iterable[Row]) -> list[dict[str, Any]]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from delta_outbox.core.clock import Clock
 from delta_outbox.core.errors import ChangeFeedGone
+from delta_outbox.core.reserved_names import FORMER_PLANS
 from delta_outbox.core.tables import Tables
 from delta_outbox.delta.commit_history import CommitHistory
 from delta_outbox.delta.log_reader import LogReader
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from delta_outbox.railway.routing import Routing
-
-FORMER_PLANS: Final = 100  # whose tasks are served that the newest no longer has
 
 
 class NewestWrites:

@@ -335,6 +335,7 @@ def test_a_decided_visit_stands(store: Store) -> None:
     follow(store)
     (left_out,) = instances.accept_late(["v1"], **WHO).left_out
     assert ("thank", "has no late answer that may count") == (left_out["task"], left_out["refusal"])
+    assert [False] == [one["may_be_accepted"] for one in instances.show("v1")["late_answers"]]
     outbox.close()
 
 

@@ -117,6 +117,22 @@ def test_a_union_is_judged_once_at_each_level(monkeypatch: pytest.MonkeyPatch) -
         rules.read(nested(10_000, "is"))
 
 
+def test_a_contract_names_no_rules_of_its_own() -> None:
+    """What refers to the whole contract is judged once too, whatever dialect that says it is of."""
+    kinds = [
+        {"properties": {"kind": {"const": kind}, "of": {"$ref": "#"}}, "required": ["kind"]}
+        for kind in ("and", "or", "is")
+    ]
+    dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    value: dict[str, Any] = {"kind": "is"}
+    for _ in range(40):
+        value = {"kind": "or", "of": value}
+    text = json.dumps(value).encode()
+    assert value == Contract(json.dumps({**dialect, "anyOf": kinds})).read(text)
+    below = {"properties": {"of": {**dialect, "type": "object"}}}
+    assert not Contract(json.dumps(below)).is_readable
+
+
 @pytest.mark.parametrize("kind", ["anyOf", "oneOf"])
 def test_an_alternative_is_left_at_its_first_error(
     kind: str, monkeypatch: pytest.MonkeyPatch

@@ -83,22 +83,34 @@ def test_what_is_to_end_is_not_attempted_any_more(task: dict[str, Any], what: st
     assert (what, None) == (found["what"], found["held_back"])
 
 
+ASKED = {"task": "ask", "delivery_state": "PUBLISHED"}
+
+
 @pytest.mark.parametrize(
-    ("cause", "open_", "may_be"),
+    ("tasks", "offered"),
     [
-        ("expired", {"accepted": None}, True),
-        ("uncertain", {"accepted": ["pay-0"]}, True),
-        ("uncertain", {"accepted": ["pay-1"]}, False),
-        ("decided", {"accepted": None}, False),
-        ("expired", None, False),
+        ([{"task_id": "ask-1", "cause": "expired"}], [0]),
+        ([{"task_id": "ask-1", "cause": "uncertain"}], [0]),
+        ([{"task_id": "ask-1", "cause": "decided"}], []),
+        ([{"task_id": "ask-1", "cause": "expired"}, {"task_id": "ask-2", "cause": "expired"}], [2]),
+        ([{"task_id": "ask-1", "cause": "expired"}, {"task_id": "ask-2", "cause": "decided"}], []),
+        ([{"task_id": "ask-1", "cause": "expired"}, {"task_id": "ask-3", "cause": "expired"}], [0]),
     ],
 )
 def test_which_late_answers_may_be_accepted(
-    cause: str, open_: dict[str, Any] | None, may_be: bool
+    tasks: list[dict[str, Any]], offered: list[int]
 ) -> None:
-    """Those to what nobody has decided, of an instance that is open, once."""
-    (found,) = late_answers_of([{"task_id": "pay-1", "cause": cause}], open_)
-    assert may_be is found["may_be_accepted"]
+    """The first one to the last visit that nobody has decided, once, of an open instance."""
+    answers = [{"task_id": name} for name in ("ask-1", "ask-1", "ask-2")]
+    ended = [{**ASKED, **one} for one in tasks]
+
+    def found(*open_: dict[str, Any]) -> list[int]:
+        every = late_answers_of(answers, [*ended, *open_])
+        return [place for place, one in enumerate(every) if one["may_be_accepted"]]
+
+    assert offered == found({**TASK, "accepted": None})
+    assert [] == found()
+    assert [] == found({**TASK, "accepted": ["ask-1", "ask-2"]})
 
 
 def test_nothing_happens_to_what_has_ended_and_somebody_must_look_at_what_is_stranded() -> None:

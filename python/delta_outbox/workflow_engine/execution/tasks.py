@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from delta_outbox.core.arrow import Mask
 from delta_outbox.core.redaction import describe
-from delta_outbox.core.reserved_names import RESERVED, TO_DO, WORKFLOWS
+from delta_outbox.core.reserved_names import FORMER_PLANS, RESERVED, TO_DO, WORKFLOWS
 from delta_outbox.lifecycle.claims import Claim
 from delta_outbox.lifecycle.endings import Attempted, Crashed
 from delta_outbox.lifecycle.policy import DeliveryPolicy
@@ -48,11 +48,7 @@ from delta_outbox.workflow_engine.hosts.attempts import PAUSE, AttemptReport, At
 from delta_outbox.workflow_engine.hosts.call import Setup, TaskFacts
 from delta_outbox.workflow_engine.hosts.places import kind_of
 from delta_outbox.workflow_engine.hosts.pool import HostPool
-from delta_outbox.workflow_engine.workflow_plans import (
-    FORMER_PLANS,
-    NewestWrites,
-    WorkflowPlans,
-)
+from delta_outbox.workflow_engine.workflow_plans import NewestWrites, WorkflowPlans
 
 logger: Final = logging.getLogger(__name__)
 

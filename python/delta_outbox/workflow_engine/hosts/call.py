@@ -70,10 +70,10 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class NotStarted:
-    """The host is gone, and the author's function was not called.
+    """The author's function was not called: its host is gone, or did not come to it in time.
 
     Args:
-        why: the host is gone.
+        why: which of them.
     """
 
     why: str

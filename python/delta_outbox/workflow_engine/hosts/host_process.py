@@ -233,7 +233,9 @@ class HostProcess:
             self.end(f"{running.name} {running.over}")
         else:
             self._hangs = True
-            self._end_call(number, Lost(f"no answer: it {running.over}", host_gone=False))
+            why = f"no answer: it {running.over}"
+            lost = Lost(why, host_gone=False) if running.started else NotStarted(why)
+            self._end_call(number, lost)
             self._changed()
 
     def _arm(

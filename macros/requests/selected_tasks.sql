@@ -44,7 +44,7 @@
             workflow as of_workflow,
             task as of_task,
             third_party as asked_as
-        from ({{ delta_outbox.tasks_in_force() | indent(8) }})
+        from ({{ delta_outbox.rows_in_force("railway_tasks") | indent(8) }})
     )
 
     select /*+ broadcast(r), broadcast(x), broadcast(n) */

@@ -10,7 +10,7 @@
     ),
 
     in_force as (
-        {{ delta_outbox.tasks_in_force() | indent(8) }}
+        {{ delta_outbox.rows_in_force("railway_tasks") | indent(8) }}
     )
 
     select

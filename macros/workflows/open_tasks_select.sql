@@ -27,17 +27,9 @@
         {{ delta_outbox.tasks_of("last_deliveries") | indent(8) }}
     ),
 
-    numbered_tasks as (
-        select
-            *,
-            row_number() over (partition by instance_key order by number desc) as turn
-        from tasks
-    ),
-
     last_tasks as (
-        select t.* from numbered_tasks as t
+        select t.* from ({{ delta_outbox.last_of_instances("tasks") | indent(8) }}) as t
         left anti join stranded as s on t.task_id = s.task_id
-        where t.turn = 1
     ),
 
     moves as (

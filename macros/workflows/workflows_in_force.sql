@@ -6,8 +6,8 @@
     -#}
     {%- set columns = delta_outbox.workflow_columns()["railway_workflows"] -%}
     {%- for seed in delta_outbox.workflow_columns() -%} {%- do ref(seed) -%} {%- endfor -%}
-    with kept as (
-        {{ delta_outbox.kept_rows("railway_workflows") | indent(8) }}
+    with in_force as (
+        {{ delta_outbox.rows_in_force("railway_workflows") | indent(8) }}
     )
 
     select
@@ -15,6 +15,5 @@
         number,
         planned_at,
         planned_by
-    from kept
-    where number = (select max(p.number) from {{ source("outbox", "outbox_progress") }} as p where p.writer = 'workflows')
+    from in_force
 {%- endmacro %}

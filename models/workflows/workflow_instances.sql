@@ -43,20 +43,12 @@ behind as ( -- noqa: ST03
         and d.changed_at < {{ delta_outbox.recent_days() }}
 ),
 
-tasks_behind as (
+tasks_behind as ( -- noqa: ST03
     {{ delta_outbox.tasks_of("behind") | indent(4) }}
 ),
 
-numbered_behind as (
-    select
-        *,
-        row_number() over (partition by instance_key order by number desc) as turn
-    from tasks_behind
-),
-
 last_behind as (
-    select * from numbered_behind
-    where turn = 1
+    {{ delta_outbox.last_of_instances("tasks_behind") | indent(4) }}
 ),
 
 every as (

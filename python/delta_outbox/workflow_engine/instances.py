@@ -122,7 +122,7 @@ class Instances:
         tasks = views.tasks(self._outbox, key)
         attempts = views.attempts(self._outbox, key)
         open_ = _open_task(tasks)
-        if open_ is not None:
+        if open_ is not None and open_["third_party"] is not None:
             open_["third_party"] = self._third_party(open_)
         ended = [one for one in tasks if one["cause"] == KILLED]
         asked_of = [str(one["task_id"]) for one in (*ended, *([open_] if open_ else ()))]
@@ -148,7 +148,7 @@ class Instances:
         newest = next(self._writes().last(), None)
         version = newest and Plan(newest.number, newest.plan).versions.get(task["workflow"])
         row = version.routing.tasks.get(task["task"]) if version else None
-        return task["third_party"] if row is None else row["third_party"] or None
+        return task["third_party"] if row is None else row["third_party"]
 
     def _writes(self) -> NumberedWrites:
         """Return the numbered writes of the rows of workflows."""

@@ -28,7 +28,7 @@ AUTHOR: Final = Path(__file__).parent / "railway" / "author"
 NAMES: Final = (
     *("book-one", "book-two", "book-three"),
     *("tell-four", "tell-five", "tell-six", "tell-seven"),
-    *("book-nine", "book-ten"),
+    *("book-nine", "book-ten", "book-eleven", "book-twelve"),
 )
 """The tasks that have transitions."""
 MOVES: Final = {"move-nine": "book-nine", "move-ten": "book-ten"}
@@ -84,13 +84,15 @@ class Workflows:
         broken, tell, book = self._broken, self.tell, self.book
         self._keep("workflows", 1, self._writes[0], {"version": "1", "rows": self._rows})
         seen = [broken.head()]
-        first = [book(name) for name in ("one", "two", "three", "eight", "nine", "ten")]
+        names = ("one", "two", "three", "eight", "nine", "ten", "eleven", "twelve")
+        first = [book(name) for name in names]
         first += [tell(name) for name in ("four", "five", "six", "seven")]
         self._append([one.row() for one in first], self._writes[0])
         seen.append(broken.head())
         review = self.after(book("three"), "faulted")
         assert isinstance(review, TaskEvent)
         wrong = self.after(book("three"), "decided", "booked").before
+        eleven = self.after(book("eleven"), "decided", "booked").row()
         rows = [
             self.after(book("one"), "decided", "booked").row(),
             replace(review, before=wrong).row(),
@@ -100,11 +102,14 @@ class Workflows:
             self.after(tell("seven"), "uncertain"),
             self.after(book("nine"), "killed", move=MOVED).row(),
             self.after(book("ten"), "killed"),
+            eleven,
+            replace(eleven, event_id="pay-eleven-again"),
+            self.after(book("twelve"), "decided", "booked").row(),
         ]
         self._append(rows, self._writes[1])
         seen.append(broken.head())
         stranded = [{"task_id": "tell-six", "message": "Another event has the id 'x'."}]
-        for number, (count, at) in enumerate(zip((10, 8, 0), self._writes, strict=True), start=1):
+        for number, (count, at) in enumerate(zip((12, 11, 0), self._writes, strict=True), start=1):
             plan = {
                 "range": {"transitions": {"through": None}, "seen": {"events": seen[number - 1]}},
                 "rows": count,
@@ -123,7 +128,7 @@ class Workflows:
                 at: dict[str, Any] = {"destination": destination}
                 at["occurred_at"] = self._ended_at
                 if "CLAIMED" in step:
-                    at["claim_id"] = f"claim-{event_id}-{claims}"
+                    at["claim_id"] = f"claim-{event_id}-{destination}-{claims}"
                 found.append(self._broken.step(event_id, sequence, step, **at, **given))
 
         def ends(reason: str, outcome: str, **given: Any) -> tuple[str, dict[str, Any]]:
@@ -156,6 +161,9 @@ class Workflows:
         life("tell-five", "post", *crashed, ends("exhausted", "default exit", crashes=1, **twice))
         life("tell-six", "post", (CLAIM, {}), ends("completed", "told"))
         life("tell-seven", "post", *crashed, ends("uncertain", "maybe_told", crashes=1, **twice))
+        life("book-eleven", "carrier", (CLAIM, {}), booked)
+        life("book-twelve", "carrier", (CLAIM, {}), booked)
+        life("book-twelve", "post", (CLAIM, {}))  # in the same append
         for command_id, name in MOVES.items():
             by = {"actor": "me", "command_id": command_id}
             life(name, "carrier", (CLAIM, {}), ("CLAIMED>DEAD:operator", by))

@@ -158,10 +158,10 @@ class StorageSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class DestinationLimits:
-    """How much a relay asks of one destination, whatever its type; None: no limit of its own."""
+    """How much relays ask of one destination, whatever its type; None: no limit of its own."""
 
-    workers: int | None = None  # publishing tasks at once
-    rate_per_second: float | None = None  # events
+    workers: int | None = None  # publishing tasks of each relay; tasks of a workflow, of all
+    rate_per_second: float | None = None  # events, of all relays
     rate_per_key_per_second: float | None = None  # events of one key
     breaker_failures: int | None = None  # in a row; None: no breaker
     breaker_seconds: float = 30.0  # that the breaker stays open

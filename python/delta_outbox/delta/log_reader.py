@@ -138,8 +138,10 @@ class LogReader:
         """
 
         def by_files(files: Sequence[AddedFile], _: int) -> pa.Table | None:
-            meant = (partition or {}).items()
-            read = [file for file in files if meant <= file.partition.items()]
+            meant = partition or {}
+            if any(not meant.keys() <= file.partition.keys() for file in files):
+                return None  # somebody has made the table anew, with other partitions
+            read = [file for file in files if meant.items() <= file.partition.items()]
             if sum(file.rows for file in read) > LARGEST:
                 return None
             return read_files(read, columns) if read else _no_rows(columns)

@@ -15,11 +15,14 @@ from delta_outbox.core.errors import LogRewound, SequenceTaken
 from delta_outbox.core.failpoints import reach
 from delta_outbox.core.literals import instant_literal
 from delta_outbox.core.tables import Tables
+from delta_outbox.delta.commit_history import CommitHistory
+from delta_outbox.delta.commits import Commit
 from delta_outbox.delta.log_writer import ATTEMPTS, LogWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+COMMITS_LOOKED_AT: Final = 100  # of all writers, before the last plan is read instead
 ROW: Final = pa.schema(
     [
         ("writer", pa.string()),
@@ -76,6 +79,21 @@ class NumberedWrites:
         self._writer = writer
         self._log_writer = LogWriter(spark, app_id=self.app_id, committed="plan.committed")
         self._clock = clock
+        self._seen: Commit | None = None  # of all writers, the last one that was looked at
+
+    def have_news(self) -> bool:
+        """Say whether somebody may have written a number since this was asked the last time: true
+        the first time. Looks at the commits that have come, by their tags.
+        """
+        history, seen = CommitHistory(self._spark), self._seen
+        self._seen = newest = history.newest(self._table)
+        if newest == seen:
+            return False
+        commits = history.after(self._table, seen, most=COMMITS_LOOKED_AT) if seen else None
+        if commits:
+            self._seen = commits[-1]
+        ours = f"{self.app_id}/"
+        return commits is None or any((one.tag or "").startswith(ours) for one in commits)
 
     def last(self, count: int = 1) -> Iterator[NumberedWrite]:
         """Yield the last plans, the newest first.

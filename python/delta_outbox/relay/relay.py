@@ -214,7 +214,7 @@ class Relay:
                 if may_claim and self._planning.is_low(is_idle=is_idle, has_slot=has_slot):
                     self._poll(mode, is_idle=is_idle)
                 else:
-                    self._flight.wait(COMPLETION_SECONDS)
+                    self._await(news=may_claim and (window is None or has_slot))
             elif done or not self._has_epoch(mode, max_wait, stop):
                 return
             elif is_paused or (self._planning.is_fresh and self._planning.window is not None):
@@ -251,6 +251,15 @@ class Relay:
         stop.wait(pause)
         return True
 
+    def _await(self, *, news: bool) -> None:
+        """Wait until something that is in flight has completed, or for a second; if asked, until
+        new events are there.
+        """
+        until = time.monotonic() + COMPLETION_SECONDS
+        while not self._flight.wait(NEWS_SECONDS if news else COMPLETION_SECONDS):
+            if time.monotonic() >= until or (news and self._planning.has_news()):
+                return
+
     def _pause(self, stop: threading.Event) -> None:
         """Wait until another poll may be of use, or until something new can be seen at no cost."""
         until = time.monotonic() + min(self._planning.pause(), BEAT_SECONDS)
@@ -279,8 +288,13 @@ class Relay:
             self._decided.finish()
 
     def _beat(self) -> None:
-        """Say that we are alive, and see whether somebody changes the lanes."""
-        if self._heart.beat() and self._outbox.logs.watch():
+        """Say that we are alive, and see whether somebody changes the lanes, or has seen that a
+        destination does not answer.
+        """
+        if not self._heart.beat():
+            return
+        lanes_differ, destinations_differ = self._outbox.logs.watch(), self._isolation.follow()
+        if lanes_differ or destinations_differ:
             self._planning.forget()
 
     @property
@@ -311,6 +325,7 @@ class Relay:
             # With another destination more may be listed, and be for others again.
             if not self._destinations.prepare_former(self._planning.claimed_for):
                 break
+        self._isolation.work_on(self._planning.part)
         window = self._planning.window
         if window is not None and len(window) >= LARGE_QUERY_ROWS:
             use_large_query_mode(self._outbox.spark)

@@ -71,6 +71,10 @@ class DestinationStates:
         self._clock = clock
         self._plans = NumberedWrites(spark, tables, writer=WRITER, clock=clock)
 
+    def has_news(self) -> bool:
+        """Say whether somebody may have written since this was asked; costs no query."""
+        return self._plans.have_news()
+
     def read(self) -> KnownStates:
         """Return what is known; reads one small partition."""
         states = _states(next(self._plans.last(), None))

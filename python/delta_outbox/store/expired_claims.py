@@ -110,7 +110,7 @@ class ExpiredClaims:
             if (
                 (in_flight is not None and worker == self._worker_id)
                 or self.is_over(claim)
-                or leases.remaining(claim_id) <= 0
+                or leases.is_over(claim_id)
             ):
                 found.append(claim_id)
         return found

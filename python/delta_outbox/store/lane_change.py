@@ -105,14 +105,14 @@ class LaneChange:
             return True
         if now.number != self._epoch:
             self._epoch, self._closed, self._unreachable = now.number, set(), set()
-        latest = outbox.projection.latest_versions()
+        at, latest = outbox.clock.monotonic(), outbox.projection.latest_versions()
         outbox.logs.catch_up(latest["transitions"])
         read_view = outbox.read_view(latest)
         if self._unreachable:
             lane = outbox.statements.fill("lane", lanes=now.lanes)
             read_view = read_view.where(f"{lane} not in ({', '.join(map(str, self._unreachable))})")
         held, seen = self._lanes_held(read_view), outbox.logs.positions
-        if held and self._end_lost(read_view, own_are_over=own_are_over):
+        if held and self._end_lost(read_view, at=at, own_are_over=own_are_over):
             return False
         if outbox.logs.positions != seen:  # past what the read view shows
             return False
@@ -142,11 +142,13 @@ class LaneChange:
         )
         return set(self._outbox.logs.epoch.lanes_of(claimed))
 
-    def _end_lost(self, read_view: DataFrame, *, own_are_over: bool) -> int:
-        """End the claims that nobody works on any more; returns how many deliveries that took."""
+    def _end_lost(self, read_view: DataFrame, *, at: float, own_are_over: bool) -> int:
+        """End the claims that nobody works on any more; returns how many deliveries that took. `at`
+        is when the read view was true, in monotonic seconds.
+        """
         outbox = self._outbox
         claims = outbox.deliveries.overview(read_view).claims
-        self._leases.observe(claims)
+        self._leases.observe(claims, at=at)
         over = outbox.expired_claims.choose(
             claims, self._leases, in_flight=() if own_are_over else None
         )

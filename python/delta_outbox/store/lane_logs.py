@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Set
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -16,7 +16,6 @@ from delta_outbox.core.clock import Clock
 from delta_outbox.core.errors import LaneClosed, SequenceTaken
 from delta_outbox.core.tables import Tables
 from delta_outbox.delta.commit_history import CommitHistory
-from delta_outbox.delta.commits import Commit
 from delta_outbox.delta.log_writer import ATTEMPTS
 from delta_outbox.delta.numbered_writes import NumberedWrites
 from delta_outbox.delta.spark_appends import CHECKPOINT
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = logging.getLogger(__name__)
-
-COMMITS_LOOKED_AT: Final = 100  # of the plans of others, before the plan is read instead
 
 
 class LaneLogs:
@@ -49,7 +46,6 @@ class LaneLogs:
         self._epoch = FIRST
         self._logs = self._opened(FIRST)
         self._is_read = False
-        self._seen: Commit | None = None  # of the plans of all writers, the last one looked at
 
     def __iter__(self) -> Iterator[TransitionLog]:
         return iter(self._logs)
@@ -69,7 +65,7 @@ class LaneLogs:
     def read(self) -> bool:
         """Read how many lanes there are; say whether that has changed."""
         self._is_read = True
-        self._seen = CommitHistory(self._spark).newest(self._tables.progress)
+        self.plans.have_news()  # from now on
         before, now = self._epoch, read_epoch(next(self.plans.last(), None))
         if now == before:
             return False
@@ -83,16 +79,7 @@ class LaneLogs:
 
     def watch(self) -> bool:
         """Read anew if somebody may have changed the lanes since; say whether somebody has."""
-        history, table = CommitHistory(self._spark), self._tables.progress
-        newest, seen = history.newest(table), self._seen
-        if self._is_read and newest == seen:
-            return False
-        commits = history.after(table, seen, most=COMMITS_LOOKED_AT) if seen else None
-        ours = f"{self.plans.app_id}/"
-        if commits is not None and not any((one.tag or "").startswith(ours) for one in commits):
-            self._seen = newest if not commits else commits[-1]
-            return False
-        return self.read()
+        return self.plans.have_news() and self.read()
 
     def of(self, deliveries: pa.Table) -> TransitionLog:
         """Return the log of deliveries of one lane.

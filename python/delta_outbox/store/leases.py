@@ -18,27 +18,38 @@ class LeaseWatch:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._seen: dict[str, tuple[float, float]] = {}  # claim -> (first seen, lease), seconds
+        self._at = 0.0
 
     def observe(
-        self, claims: Iterable[Mapping[str, object]], *, since: float | None = None
+        self, claims: Iterable[Mapping[str, object]], *, at: float, since: float | None = None
     ) -> None:
-        """Look at the claims that are live now, and forget those that are not.
+        """Look at the claims that are live, and forget those that are not.
 
         Args:
             claims: rows with claim_id, claimed_at and lease_expires_at.
-            since: monotonic seconds at which the log was first seen as it is now; until then and
-                from then on all of them were live. Now if left out.
+            at: monotonic seconds at which the log is known to have shown them so. To read them may
+                take longer than their leases last: what has ended meanwhile they do not tell.
+            since: monotonic seconds at which the log was first seen so; all of them were live from
+                then to `at`. The same as that if left out.
         """
-        now = self._clock.monotonic() if since is None else since
-        seen = {}
+        first, seen = at if since is None else since, {}
         for claim in claims:
             claimed_at, expires_at = claim["claimed_at"], claim["lease_expires_at"]
             assert isinstance(claimed_at, datetime)
             assert isinstance(expires_at, datetime)
             lease = (expires_at - claimed_at).total_seconds()
             claim_id = str(claim["claim_id"])
-            seen[claim_id] = self._seen.get(claim_id, (now, lease))
-        self._seen = seen
+            seen[claim_id] = self._seen.get(claim_id, (first, lease))
+        self._seen, self._at = seen, at
+
+    def is_over(self, claim_id: str) -> bool:
+        """Say whether a claim was seen unchanged for its lease.
+
+        Args:
+            claim_id: a claim that was observed.
+        """
+        first, lease = self._seen[claim_id]
+        return first + lease <= self._at
 
     def remaining(self, claim_id: str) -> float:
         """Return the seconds for which a claim must still be seen unchanged before it may end.

@@ -177,6 +177,8 @@ class DerivedEvents:
         """
         # In this order each transition finds its event.
         latest = self._head(self._tables.transitions), self._head(self._tables.events)
+        # After the events: those that came after a build are judged by what it has put into force.
+        workflows = self._newest.of(WORKFLOWS) or workflows
         before = self._passed
         if before is None:
             before = self._beginning(workflows) if last is None else WriteRange.of(last)
@@ -195,9 +197,10 @@ class DerivedEvents:
         is_read = transitions.after >= transitions.to and events.after >= events.to
         if is_read and not due and told.has_passed(by):
             # Items that are due and over are not asked about again.
-            self._passed = replace(before, told=told)
+            self._passed = replace(before, told=told, workflows=workflows.number)
             return None
-        types = self._versions.starting(workflows.number)
+        former = tuple(range(before.workflows, workflows.number))
+        types = self._versions.starting(workflows.number, *former)
         part, starts = self._reader.new_starts(events, types)
         ended_part, endings = self._reader.new_endings(transitions, seen)
         read = WriteRange(
@@ -208,6 +211,7 @@ class DerivedEvents:
             at=now,
             told=told,
             due=tuple(due),
+            former=former,
         )
         is_all = (part, ended_part) == (events, transitions) and read.has_told_all
         return read, is_all, bool(starts or endings or due)
@@ -237,14 +241,14 @@ class DerivedEvents:
 
     def _derive(self, read: WriteRange) -> Derived:
         """Return what is to be written; whoever reads the same range finds the same."""
-        starts = self._reader.starts(read, self._versions.starting(read.workflows))
+        starts = self._reader.starts(read, self._versions.starting(read.workflows, *read.former))
         ended = self._reader.ended(read)
         self._due.forget(one.task.task_id for one in ended)
         due = self._reader.due(read)
         of_tasks = {plan for one in ended for plan in one.plans}
         of_tasks |= {one.plan for one in due.values()}
-        plans = self._versions.of({read.workflows} | of_tasks)
-        derived = derive(starts, ended, plans, read.workflows)
+        plans = self._versions.of({read.workflows, *read.former} | of_tasks)
+        derived = derive(starts, ended, plans, read.workflows, former=read.former)
         admitted = admit(derived, *self._known.known(derived, read, self._again(ended)))
         opened = [one.opens for one in admitted.rows if one.opens is not None]
         told = (

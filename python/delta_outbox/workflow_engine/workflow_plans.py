@@ -141,14 +141,14 @@ class WorkflowPlans:
             return None
         return version.routing
 
-    def starting(self, number: int) -> frozenset[str]:
-        """Return the types of events that start a workflow of a plan.
+    def starting(self, *numbers: int) -> frozenset[str]:
+        """Return the types of events that start a workflow of one of some plans.
 
         Args:
-            number: of the plan.
+            numbers: of the plans; those that are not there are left out.
         """
-        plan = self.plan(number)
-        versions = plan.versions.values() if plan is not None else ()
+        plans = self.of(numbers).values()
+        versions = [one for plan in plans for one in plan.versions.values()]
         return frozenset(one.routing.row["starts_on"] for one in versions)
 
     def roles(self) -> dict[tuple[str, str], frozenset[str]]:

@@ -104,6 +104,7 @@ class WriteRange:
         at: when it was planned; what it writes was appended then.
         told: how far items are told to be due, once it is written.
         due: items that were opened before, and are told to be due.
+        former: numbers of the plans that were in force while the events came, but for `workflows`.
     """
 
     events: Span
@@ -113,6 +114,7 @@ class WriteRange:
     at: datetime
     told: DueMark
     due: tuple[DueItem, ...] = ()
+    former: tuple[int, ...] = ()
 
     @property
     def has_told_all(self) -> bool:
@@ -128,6 +130,7 @@ class WriteRange:
             "seen": {"events": self.seen},
             "told": {"at": iso_text(self.told.at), "through": self.told.through},
             "due": [one.as_plan() for one in self.due],
+            "former": list(self.former),
         }
 
     @classmethod
@@ -148,4 +151,5 @@ class WriteRange:
             at=write.planned_at,
             told=DueMark(at=datetime.fromisoformat(told["at"]), through=told["through"]),
             due=tuple(DueItem.of(one) for one in plan.get("due", ())),
+            former=tuple(plan.get("former", ())),
         )

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -503,6 +504,23 @@ def test_a_table_that_is_altered_meanwhile_is_left_to_spark(
         log.append(_claims(1, name="much-too-long"))
     assert before == _parquet(spark, tables.transitions)
     assert 1 == spark.table(tables.transitions).count()
+
+
+def test_files_of_other_partitions_tell_nothing_of_a_lane(
+    spark: SparkSession, tables: Tables
+) -> None:
+    """A log that somebody has made anew with other partitions is not taken for one without rows."""
+    table = f"{tables.schema}.made_anew"
+    columns = "event_id string, lane int, day string"
+    spark.sql(f"create table {table} ({columns}) using delta partitioned by (day)")
+    spark.sql(f"insert into {table} values ('a', 0, 'monday')")
+    read = partial(LogReader(spark).rows_of_few_commits, table, after=0, to=1, columns=["event_id"])
+    assert read(partition={"lane": "0"}) is None
+    for day, rows in (("monday", 1), ("friday", 0)):
+        found = read(partition={"day": day})
+        assert found is not None
+        assert rows == found.num_rows
+    spark.sql(f"drop table {table}")
 
 
 def test_the_logs_are_as_the_writer_knows_them(spark: SparkSession, empty: Tables) -> None:

@@ -141,7 +141,7 @@ def written(store: Store, order: str) -> list[tuple[str, str]]:
     return [(row["event_id"], row["event_type"]) for row in rows]
 
 
-def ignored(store: Store, event_id: str) -> list[tuple[str, str]]:
+def ignored(store: Store, event_id: str) -> list[tuple[str, str | None]]:
     """Return what plans say of a start event that has begun nothing: why, and which instance."""
     found = [one for plan in plans(store) for one in plan["ignored"]]
     return [(one["why"], one["instance"]) for one in found if one["event_id"] == event_id]
@@ -354,6 +354,53 @@ def test_an_open_instance_is_not_started_again(spark: SparkSession, home: Home) 
         assert 0 == write(writer(opened))
         for name in ("other", "third", "fourth"):
             assert [("second_start", "p")] == ignored(opened, name), name
+
+
+def test_a_start_event_counts_by_the_rows_in_force_when_it_is_read(
+    spark: SparkSession, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An event of the type by which a workflow starts since a build begins an instance, also where
+    the build came while news was read. One of the type by which it started before, which was not
+    read by then, is an ignored start. Who finishes the plan of a dead writer finds the same.
+    """
+    with open_with(spark, home, "t_changed_starts") as opened:
+        own = writer(opened)
+        ready(opened, "read")
+        assert 1 == write(own)
+        ready(opened, "unread")
+        head, built = own._head, list[str]()
+        writes = NumberedWrites(spark, opened.tables, writer="workflows", clock=SystemClock())
+
+        def build_before(table: str) -> int:
+            if table == opened.tables.events and not built:
+                built.append(table)
+                rows = joined([rows_of(graph(first=Check, starts_on="parcel.packed"))])
+                last = next(writes.last())
+                assert writes.append_after(last, {"version": "2", "rows": rows}, planned_by="b")
+                body = '{"parcel_id":"packed","grams":5}'
+                opened.insert(("packed", "parcel.packed", body))
+            return head(table)
+
+        def kill(point: str) -> None:
+            if point == "derived.before":
+                raise Killed
+
+        monkeypatch.setattr(own, "_head", build_before)
+        monkeypatch.setattr(derived_events, "reach", kill)
+        with pytest.raises(Killed):
+            own.step()
+        monkeypatch.undo()
+        assert 1 == write(writer(opened))
+        rows = opened.rows(
+            f"select event_type, payload from {opened.tables.events} "
+            "where event_type like 'workflow:%' order by created_at"
+        )
+        instances = [json.loads(row["payload"])["instance"] for row in rows]
+        assert ["read", "packed"] == instances
+        assert [("starts_on_changed", None)] == ignored(opened, "ready-unread")
+        ready(opened, "later")
+        assert 0 == write(writer(opened))
+        assert [] == ignored(opened, "ready-later")
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import math
 import os
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -25,10 +25,11 @@ from delta_outbox.relay.plan.listing import Listing
 from delta_outbox.runtime.home import Home
 from delta_outbox.store.heartbeat import Heartbeat
 from delta_outbox.store.leases import LeaseWatch
+from delta_outbox.store.open_deliveries import Overview
 from delta_outbox.testing.conformance.clock import ManualClock
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 TIMES = int(os.environ.get("OUTBOX_PLANNING_TIMES", "1"))  # so many times the steps
 LEASE = 30.0  # seconds, by the policy of all
@@ -239,6 +240,27 @@ def test_what_is_offered_may_be_claimed(new_play: Callable[..., Play], steps: in
     assert {"PUBLISHED", "DEAD"} >= {*states}
 
 
+def test_what_comes_beside_a_long_call_is_seen_soon(new_play: Callable[..., Play]) -> None:
+    """While an event is published for long, and the next of its key waits for it, what comes of
+    another key is looked for within a second if a claim more may be in flight; if none may, a plan
+    holds for longer.
+    """
+    play = new_play("long")
+    play.append(("x", "a", None), ("x", "a", None))
+    worker = play.planner(play.open("long", play.time), batch_size=1)
+    worker.claim()
+    assert [1] == [len(one.claim) for one in worker.in_flight]
+    assert worker.planning.window is not None  # the second one
+    play.append(("x", "b", None))
+    play.time.sleep(1.0)
+    low = [worker.planning.is_low(is_idle=False, has_slot=has_slot) for has_slot in (True, False)]
+    assert [True, False] == low
+    for _ in range(2):  # it polls, and claims
+        worker.step()
+    assert 2 == len(worker.in_flight)
+    assert {"PUBLISHED": 3} == play.drain(worker)
+
+
 def test_a_lease_counts_from_when_its_claim_was_read(new_play: Callable[..., Play]) -> None:
     """A worker that hangs between asking for the time and reading the log does not take a claim
     that was made meanwhile for an old one.
@@ -256,6 +278,40 @@ def test_a_lease_counts_from_when_its_claim_was_read(new_play: Callable[..., Pla
     worker.step()
     assert ["CLAIMED"] == [row["to_state"] for row in play.store.transitions(play.name)]
     assert {"PUBLISHED": 1} == play.drain(other)
+
+
+def test_a_claim_that_ends_while_it_is_listed_is_not_taken_for_lost(
+    new_play: Callable[..., Play], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that takes longer than a lease to read what is open does not end the claim of one
+    that has ended it meanwhile, and has made another.
+    """
+    play = new_play("slow")
+    play.append(("x", "a", None), ("x", "b", None))
+    other = play.planner(play.open("busy", play.time), batch_size=1)
+    other.claim()
+    outbox = play.open("slow", play.time)
+    overview, ended = outbox.deliveries.overview, list[str]()
+
+    def slow(view: DataFrame) -> Overview:
+        found = overview(view)
+        play.time.sleep(LEASE + 1)
+        if other.in_flight:
+            other.answer(other.in_flight[0], [Delivered()])
+            other.step()
+        return found
+
+    def expire(_: DataFrame, claim_ids: Collection[str], **__: object) -> int:
+        ended.extend(claim_ids)
+        return 0
+
+    monkeypatch.setattr(outbox.deliveries, "overview", slow)
+    monkeypatch.setattr(outbox.expired_claims, "expire", expire)
+    worker = play.planner(outbox, batch_size=1)
+    worker.step()
+    assert [] == ended
+    monkeypatch.undo()
+    assert {"PUBLISHED": 2} == play.drain(worker)
 
 
 def test_a_lease_that_runs_out_while_it_is_listed_is_asked_for_again(
@@ -278,7 +334,7 @@ def test_a_lease_that_runs_out_while_it_is_listed_is_asked_for_again(
         LeaseWatch(play.time),
         batch_size=1,
     )
-    opened = listing.open(outbox.projection.latest_versions())
+    opened = listing.open(outbox.projection.latest_versions(), at=play.time.monotonic())
     play.time.sleep(LEASE)
     listed = listing.list_open(opened, room=10, in_flight=set(), leaves_untried=True)
     assert listed.left_out.again_at < math.inf

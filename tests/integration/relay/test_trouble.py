@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from threading import Event
@@ -22,7 +23,9 @@ from tests.integration.outboxes import (
     open_store,
 )
 
+from delta_outbox.api import Outbox
 from delta_outbox.core.errors import BadSettings
+from delta_outbox.core.settings import DestinationLimits
 from delta_outbox.lifecycle.claims import Claim
 from delta_outbox.lifecycle.results import Delivered, Failed, NotSent
 from delta_outbox.operations.lanes import LaneRequest, change_lanes
@@ -289,6 +292,53 @@ def test_new_events_come_before_the_lanes_of_others(
     for heart in hearts:
         heart.beat("stopped")
     assert 16 == Relay(lanes_store.outbox(tmp_path)).run(Mode.DRAIN).published
+
+
+def test_relays_share_the_rate_of_a_destination(lanes_store: Store, tmp_path: Path) -> None:
+    """A relay keeps to its part of a rate: to none while it stands by, to half of it on one of two
+    lanes, to all of it once the other has gone.
+    """
+    clock = ManualClock()
+    limits = DestinationLimits(rate_per_second=4)
+
+    def opened() -> Outbox:
+        worker = lanes_store.outbox(tmp_path, clock=clock)
+        default = replace(worker.settings.publishers["default"], limits=limits)
+        worker.settings = replace(worker.settings, publishers={"default": default})
+        return worker
+
+    def heart_of(worker: Outbox) -> Heartbeat:
+        return Heartbeat(worker.spark, worker.tables, relay_id=worker.worker_id, clock=worker.clock)
+
+    first, second, other = opened(), opened(), opened()
+    hearts = [heart_of(first), heart_of(second)]
+    for heart in hearts:  # the first one began before the second
+        heart.beat("started")
+        clock.sleep(1)
+    other.append(events("awaited-", 1)).raise_if_rejected()
+    standing_by = Planning(second, hearts[1], batch_size=10, isolation=Isolation(second))
+    standing_by.start()
+    standing_by.poll(alive=set(), takes_over=False)
+    assert 0 == standing_by.part
+    hearts[0].beat("stopped")
+    clock.sleep(STANDBY_SECONDS + 1)
+    standing_by.poll(alive=set(), takes_over=False)
+    assert 1 == standing_by.part
+    hearts[1].beat("stopped")
+    assert 1 == Relay(opened()).run(Mode.DRAIN).published
+
+    assert change_lanes(other, LaneRequest(lanes=2, actor="ann", reason="two"), max_wait=60)
+    batch = events("rated-", 40, keys=40)
+    keys = batch.select(["event_id", "ordering_key"]).to_pylist()
+    ours = batch.filter([lane_of(**key, lanes=2) == 0 for key in keys]).slice(0, 8)
+    other.append(ours).raise_if_rejected()
+    heart = heart_of(other)
+    heart.work_on([1])
+    heart.beat("started")
+    assert 2 == Relay(opened()).run(Mode.DRAIN, max_wait=0).published
+    heart.beat("stopped")
+    assert 4 == Relay(opened()).run(Mode.DRAIN, max_wait=0).published
+    assert 2 == Relay(lanes_store.outbox(tmp_path)).run(Mode.DRAIN).published
 
 
 def test_what_is_due_much_later_is_listed_again(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterator, Sequence
+from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -45,6 +46,12 @@ class States:
         self.clock = clock
         self.paused: frozenset[str] = frozenset()
         self.breakers: dict[str, OpenBreaker] = {}
+        self.is_new = False
+
+    def has_news(self) -> bool:
+        """Say once that somebody has written."""
+        found, self.is_new = self.is_new, False
+        return found
 
     def read(self) -> KnownStates:
         """Return what is known."""
@@ -69,7 +76,7 @@ class States:
 
 
 class Runner(TaskRunner):
-    """Runs the tasks of the third party `a`, three at once at most.
+    """Runs the tasks of the third party `a`.
 
     Args:
         room: for so many more.
@@ -82,11 +89,6 @@ class Runner(TaskRunner):
     def third_parties(self) -> Collection[str]:
         """Return the third party."""
         return {"a"}
-
-    def at_once(self, third_party: str) -> int:
-        """Return how many may be in flight."""
-        assert third_party == "a"
-        return 3
 
     def allowed(self, deliveries: pa.Table) -> Mask:
         """Say which of them there is room for."""
@@ -244,7 +246,7 @@ def test_each_task_has_a_claim_of_its_own(fields: list[Field]) -> None:
     there is room for; they take no publishing task from a destination.
     """
     given: list[Row] = [*[("a", None)] * 5, ("b", None), ("b", None)]
-    fields.append(field := Field(claims=1, tasks=Runner(room=10)))
+    fields.append(field := Field(claims=1, tasks=Runner(room=10), limits={"workers": 3}))
     chosen = field.choose(field.window(*given))
     tasks = [("a", [str(number)], True) for number in range(3)]
     assert [*tasks, ("b", ["5", "6"], True)] == shown(chosen)
@@ -255,6 +257,68 @@ def test_each_task_has_a_claim_of_its_own(fields: list[Field]) -> None:
     assert tasks[:1] == shown(field.choose(window))
     assert [("a", ["1"], True)] == shown(field.choose(window))
     assert [] == field.choose(window)  # its rate lets nothing more pass
+
+
+@pytest.mark.parametrize(
+    ("workers", "lanes", "expected"),
+    [(None, 1, 5), (4, 3, 4), (4, 2, 2), (4, 1, 1), (2, 1, 1), (100, 2, 5)],
+)
+def test_relays_share_the_workers_of_a_third_party(
+    fields: list[Field], workers: int | None, lanes: int, expected: int
+) -> None:
+    """A relay has as many tasks in flight as its part of three lanes gives it, rounded down, and
+    one at least; without a setting each has as many as there is room for.
+    """
+    fields.append(field := Field(tasks=Runner(room=10), limits={"workers": workers}))
+    field.isolation.work_on(Fraction(lanes, 3))
+    assert expected == len(field.choose(field.window(*[("a", None)] * 5)))
+
+
+def test_a_part_of_the_lanes_has_that_part_of_a_rate(fields: list[Field]) -> None:
+    """Who stands by has none of it, and begins with nothing."""
+    fields.append(field := Field(limits={"rate_per_second": 4}))
+    isolation = field.isolation
+    isolation.work_on(Fraction(1, 2))
+    assert 2 == isolation.room("a", 9)
+    isolation.work_on(Fraction(0))
+    assert (0, NEVER) == (isolation.room("a", 9), isolation.wait(field.clock.monotonic()))
+    isolation.work_on(Fraction(1))
+    assert (0, 9) == (isolation.room("a", 9), isolation.room("b", 9))
+    field.clock.sleep(1)
+    assert 4 == isolation.room("a", 9)
+    isolation.know(["c"])
+    assert 9 == isolation.room("c", 9)  # no limits, no part
+
+
+@given(st.data())
+def test_relays_together_keep_to_a_rate(data: st.DataObject) -> None:
+    """However lanes change hands, all relays together send no more than one would."""
+    rate, clock = data.draw(st.sampled_from([0.1, 1.0, 4.0, 50.0])), ManualClock()
+    settings = Settings(
+        publishers={
+            "a": PublisherSettings(type="null", limits=DestinationLimits(rate_per_second=rate))
+        }
+    )
+    outbox = SimpleNamespace(settings=settings, destinations=None, clock=clock, worker_id="me")
+    relays, lanes = [Isolation(cast("Outbox", outbox)) for _ in range(3)], [0] * 3
+    lanes[0] = 4
+    for relay, its in zip(relays, lanes, strict=True):
+        relay.know(["a"])
+        relay.work_on(Fraction(its, 4))
+    sent, began = 0, clock.monotonic()
+    for _ in range(data.draw(st.integers(0, 20))):
+        of, to = data.draw(st.permutations(range(3)))[:2]
+        moved = data.draw(st.integers(0, lanes[of]))
+        lanes[of] -= moved  # whoever has them shrinks before another grows
+        relays[of].work_on(Fraction(lanes[of], 4))
+        lanes[to] += moved
+        relays[to].work_on(Fraction(lanes[to], 4))
+        clock.sleep(data.draw(st.floats(0, 3)))
+        for relay in relays:
+            if now := relay.room("a", 1000):
+                relay._buckets["a"].take(now, clock.monotonic())
+                sent += now
+        assert sent <= rate * (clock.monotonic() - began) + max(1.0, rate) + 1e-6
 
 
 def test_tasks_keep_to_the_rate_of_their_key(fields: list[Field]) -> None:
@@ -303,6 +367,16 @@ def test_one_that_hangs_is_not_waited_for(fields: list[Field]) -> None:
     assert not field.chooser.is_idle(window)
 
 
+def test_more_may_be_in_flight_where_any_destination_has_a_slot(fields: list[Field]) -> None:
+    """Also one that nothing is planned for: what comes for it need not wait for the others."""
+    fields.append(field := Field(workers=4, claims=1))
+    window = field.window(*[("a", None)] * 20)
+    assert ["a"] == [to for to, _, _ in shown(field.choose(window))]
+    assert field.chooser.has_slot(window)
+    assert ["b"] == [to for to, _, _ in shown(field.choose(field.window(("b", None))))]
+    assert not field.chooser.has_slot(window)
+
+
 def test_workers_are_as_many_as_the_settings_say(fields: list[Field]) -> None:
     """A destination gets no more tasks than its settings allow, over all of its claims."""
     for asked, got in ((None, [4, 3]), (1, [1]), (2, [1, 1]), (99, [4, 4])):
@@ -330,7 +404,6 @@ def test_claims_beside_each_other_share_no_key(fields: list[Field]) -> None:
     assert [{"k", "m"}, {"l"}] == keys
     assert [8, 8] == [len(one.claim) for one in chosen]
     assert [2, 2] == [one.tasks for one in chosen]  # the fifth is kept for b
-    assert not field.chooser.has_slot(window)
     fields.append(field := Field())
     hot = field.window(*[("a", "k")] * 20)
     assert [8] == [len(one.claim) for one in field.choose(hot)]
@@ -539,6 +612,37 @@ def test_a_breaker_without_settings_is_closed_for_all(fields: list[Field]) -> No
     field.states.breakers["a"] = field.states.breaker(wait=100, error="x")
     field.isolation.reload()
     assert ({}, frozenset()) == (field.states.breakers, field.isolation.unavailable())
+
+
+def test_a_breaker_that_others_left_open_is_known_with_its_destination(
+    fields: list[Field],
+) -> None:
+    """A third party, which nothing prepares, is known when something is for it; nothing is taken
+    for one that does not answer.
+    """
+    fields.append(field := Field(tasks=Runner(room=3), limits={"breaker_failures": 1}))
+    field.states.breakers["a"] = field.states.breaker(wait=20, error="x")
+    field.isolation = starting = field.another(knows=())
+    field.chooser._isolation = starting
+    assert [] == field.choose(field.window(("a", None)))
+    assert {"a"} == starting.unavailable()
+
+
+def test_relays_tell_each_other_of_breakers(fields: list[Field]) -> None:
+    """What one has written down the others follow, each once; their own breakers stay open until
+    they have tried themselves.
+    """
+    fields.append(field := Field(limits={"breaker_failures": 1}))
+    field.isolation.load()
+    assert not field.isolation.follow()
+    field.states.breakers["a"] = field.states.breaker(wait=20, error="x")
+    field.states.is_new = True
+    assert (True, False) == (field.isolation.follow(), field.isolation.follow())
+    assert {"a"} == field.isolation.unavailable()
+    del field.states.breakers["a"]
+    field.states.is_new = True
+    assert not field.isolation.follow()
+    assert {"a"} == field.isolation.unavailable()
 
 
 def test_a_breaker_that_was_left_open_stays_open_until_it_is_known(fields: list[Field]) -> None:

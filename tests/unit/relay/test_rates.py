@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,6 +52,39 @@ def test_waiting_as_told_lets_one_pass(rate: float, steps: list[tuple[float, int
         now += seconds
         bucket.take(min(wanted, bucket.available(now)), now)
     assert 1 <= bucket.available(now + bucket.wait(now) + 1e-6)
+
+
+def test_a_bucket_of_another_rate_holds_no_more_than_fits() -> None:
+    """What it holds stays when its rate changes, as far as there is room; at no rate it is empty,
+    and stays so. It begins to fill at the new rate.
+    """
+    bucket = Bucket(4, now=0)
+    bucket.fill_at(2, 0)
+    assert 2 == bucket.available(0)
+    bucket.fill_at(4, 0)
+    assert (2, 3, 4) == tuple(bucket.available(now) for now in (0, 0.25, 9))
+    bucket.fill_at(0, 9)
+    assert (0, math.inf) == (bucket.available(99), bucket.wait(99))
+    bucket.fill_at(4, 99)
+    assert (0, 0.25, 1) == (bucket.available(99), bucket.wait(99), bucket.available(99.25))
+
+
+@given(rate=RATES, steps=st.lists(st.tuples(st.floats(0, 10), st.integers(0, 50), RATES)))
+def test_whatever_rates_it_has_no_more_leaves(
+    rate: float, steps: list[tuple[float, int, float]]
+) -> None:
+    """However often the rate changes, at most the first burst and what has come in has left, but
+    for the one event that a bucket of any rate has room for.
+    """
+    bucket, now, left, came = Bucket(rate, now=0), 0.0, 0, max(1.0, rate * BURST_SECONDS)
+    for seconds, wanted, new in steps:
+        now += seconds
+        came += rate * seconds
+        bucket.fill_at(rate := new, now)
+        count = min(wanted, bucket.available(now))
+        bucket.take(count, now)
+        left += count
+        assert left <= came + 1e-6
 
 
 def test_each_key_has_a_bucket_of_its_own() -> None:

@@ -38,6 +38,10 @@ class Lanes:
             at = datetime(2026, 1, 1, tzinfo=UTC)
             yield NumberedWrite(number=len(self.plans), plan=self.plans[-1], planned_at=at)
 
+    def have_news(self) -> bool:
+        """Say that there may be."""
+        return True
+
     def change(self, lanes: int) -> None:
         """Begin a new epoch."""
         now = read_epoch(next(self.last(), None))
@@ -58,8 +62,6 @@ def lanes(monkeypatch: pytest.MonkeyPatch) -> Lanes:
 
     class History:
         def __init__(self, _: object) -> None: ...
-
-        def newest(self, _: str) -> None: ...
 
         def writers(self, _: str, version: int) -> set[str]:
             return found.writers[version]

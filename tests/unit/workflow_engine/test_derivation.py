@@ -405,6 +405,22 @@ def test_the_plan_of_an_instance_that_has_ended_may_be_gone() -> None:
     assert "shipping-label-p-3-1" in log.rows
 
 
+def test_what_started_a_workflow_before_a_build_is_ignored_by_name() -> None:
+    """An event of the type by which a workflow started until the newest plan, and starts no more,
+    begins nothing, and that is kept, once; what starts it by the newest plan does.
+    """
+    packed = graph(version=2, starts_on="parcel.packed")
+    plans = {1: plan(1, graph()), 2: plan(2, graph()), 3: plan(3, packed)}
+    new = replace(parcel("e-2", 2), event_type="parcel.packed")
+    derived = derive([parcel(), new], [], plans, 3, former=(1, 2))
+    assert ["e-2"] == [one.start.event_id for one in derived.rows if one.start]
+    assert [("e-1", "shipping", WhyIgnored.STARTS_ON_CHANGED)] == [
+        (one.event_id, one.workflow, one.why) for one in derived.ignored
+    ]
+    assert () == derive([parcel()], [], plans, 2, former=(1,)).ignored
+    assert () == derive([new], [], plans, 3, former=(1, 2)).ignored
+
+
 def test_a_row_whose_earlier_ones_are_not_there_is_not_written() -> None:
     """Of an instance of which the log has nothing, or too little, nothing is made up."""
     log, label = started(graph())

@@ -72,9 +72,10 @@ class Steps(DerivedEvents):
             "_begun": {0: START},
             "_versions": SimpleNamespace(
                 becoming_due=lambda _: ["workflow:shipping/check"],
-                starting=lambda _: [],
+                starting=lambda *_: [],
                 of=lambda _: {},
             ),
+            "_newest": SimpleNamespace(of=lambda _: written(1, {})),
             "_known": SimpleNamespace(known=lambda *_: ({}, set())),
             "_reader": SimpleNamespace(
                 new_starts=lambda span, _: (span, ()),

@@ -40,6 +40,7 @@ def test_a_range_comes_back_from_its_plan() -> None:
             DueItem(task_id="é", arrival=3, expires_at=datetime(2026, 12, 1, tzinfo=UTC)),
             DueItem(task_id="b", arrival=4, assigned_to="ann"),
         ),
+        former=(1,),
     )
     plan = json.loads(json.dumps({"range": read.as_plan()}))
     assert read == WriteRange.of(NumberedWrite(number=1, plan=plan, planned_at=read.at))

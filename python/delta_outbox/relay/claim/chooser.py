@@ -103,6 +103,7 @@ class Chooser:
         """
         waiting = window.destinations()
         self._isolation.know(name for to in waiting for name in to.split("|"))
+        self._isolation.load()  # others may have left a breaker of a new one open
         for to in waiting if once else sorted(waiting, key=lambda one: self._turns.get(one, 0)):
             while found := self._next(window, to, chosen, once=once):
                 chosen += found
@@ -131,13 +132,19 @@ class Chooser:
         )
 
     def has_slot(self, window: Window) -> bool:
-        """Say whether one claim more could be in flight for a destination of what is planned.
+        """Say whether one claim more could be in flight: for a destination of what is planned, or
+        for one that nothing is planned for.
 
         Args:
             window: what is planned, selected now.
         """
-        held = self._flight.held()
-        return any(self._slots(to, held) for to in window.destinations())
+        held, planned = self._flight.held(), window.destinations()
+        if any(self._slots(to, held) for to in planned):
+            return True
+        full = {one.to for one in held if not self._slots(one.to, held)}
+        return self._isolation.has_others(
+            name for to in (*planned, *full) for name in to.split("|")
+        )
 
     def is_idle(self, window: Window | None) -> bool:
         """Say whether something slow is in flight and another destination has nothing planned.
@@ -269,7 +276,7 @@ class Chooser:
         """
         kinds = [one.kind for one in held if one.to == to and one.kind is not None]
         is_task = to in self._runner.third_parties
-        claims = self._runner.at_once(to) if is_task else self._claims
+        claims = self._isolation.at_once(to) if is_task else self._claims
         free = claims - len(kinds)
         if kind is Kind.RETRY:
             free = min(free, max(1, claims - 1) - kinds.count(Kind.RETRY))

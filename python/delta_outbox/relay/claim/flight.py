@@ -158,13 +158,13 @@ class Flight:
                 self._in_flight.remove(one)
                 yield one.held, one.answer.result()
 
-    def wait(self, seconds: float) -> None:
-        """Wait until a claim has completed.
+    def wait(self, seconds: float) -> bool:
+        """Wait until a claim has completed; say whether one has.
 
         Args:
             seconds: at most.
         """
-        wait([one.answer for one in self._in_flight], seconds, FIRST_COMPLETED)
+        return bool(wait([one.answer for one in self._in_flight], seconds, FIRST_COMPLETED).done)
 
     def close(self) -> None:
         """End the threads, once everything has completed."""

@@ -7,8 +7,10 @@ destination that has no limits nothing here costs anything.
 from __future__ import annotations
 
 import logging
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -26,7 +28,7 @@ from delta_outbox.lifecycle.states import Reason
 from delta_outbox.relay.destinations.breaker import Breaker, BreakerState
 from delta_outbox.relay.destinations.pace import Pace
 from delta_outbox.relay.destinations.rates import Bucket, KeyBuckets
-from delta_outbox.relay.destinations.task_runner import TaskRunner
+from delta_outbox.relay.destinations.task_runner import AT_ONCE, TaskRunner
 from delta_outbox.store.destination_states import OpenBreaker
 from delta_outbox.store.open_deliveries import PerDestination
 from delta_outbox.store.unknown_results import PublishResult
@@ -72,6 +74,7 @@ class Isolation:
         self._breakers: dict[str, Breaker] = {}
         self._buckets: dict[str, Bucket] = {}
         self._keys: dict[str, KeyBuckets] = {}
+        self._part = Fraction(1)  # of the lanes
         self._paused: frozenset[str] = frozenset()
         self._is_loaded = False
         self.pace = Pace()
@@ -94,9 +97,22 @@ class Isolation:
                 failures=limits.breaker_failures, seconds=limits.breaker_seconds
             )
             if limits.rate_per_second is not None:
-                self._buckets[name] = Bucket(limits.rate_per_second, now=now)
+                self._buckets[name] = Bucket(limits.rate_per_second * float(self._part), now=now)
             if limits.rate_per_key_per_second is not None:
                 self._keys[name] = KeyBuckets(limits.rate_per_key_per_second)
+
+    def work_on(self, part: Fraction) -> None:
+        """Keep rates, and the tasks of third parties, to the part of the lanes that we work on:
+        lanes are disjoint, so all relays together keep to the whole.
+
+        Args:
+            part: of all lanes, from 0 to 1.
+        """
+        if part == self._part:
+            return
+        self._part, now = part, self._clock.monotonic()
+        for name, bucket in self._buckets.items():
+            bucket.fill_at((self._limits[name].rate_per_second or 0.0) * float(part), now)
 
     @property
     def is_isolated(self) -> bool:
@@ -113,6 +129,14 @@ class Isolation:
         """
         if self.is_isolated and (again or not self._is_loaded):
             self.reload()
+
+    def follow(self) -> bool:
+        """Read what others have written down since; say whether other destinations may be asked."""
+        if not (self.is_isolated and self._states.has_news()):
+            return False
+        before = self.unavailable()
+        self.reload()
+        return before != self.unavailable()
 
     def reload(self) -> None:
         """Read what is known of the destinations: pauses, and breakers that others left open."""
@@ -195,6 +219,15 @@ class Isolation:
         if keys is None:
             return None
         return lambda rows: keys.allowed(_keys_of(rows), self._clock.monotonic())
+
+    def at_once(self, third_party: str) -> int:
+        """Return how many tasks may be in flight for a third party; one at least, on few lanes too.
+
+        Args:
+            third_party: its name; `todo` for people.
+        """
+        workers = self._settings.limits_of(third_party).workers
+        return AT_ONCE if workers is None else max(1, math.floor(workers * self._part))
 
     def tasks(self, destinations: Sequence[str], in_use: Mapping[str, int], taken: int) -> int:
         """Return how many publishing tasks a claim may have; 0 if it must wait.

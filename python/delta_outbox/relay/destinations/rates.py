@@ -24,9 +24,19 @@ class Bucket:
 
     def __init__(self, rate: float, *, now: float) -> None:
         self._rate = rate
-        self._size = max(1.0, rate * BURST_SECONDS)
         self._tokens = self._size
         self._at = now
+
+    def fill_at(self, rate: float, now: float) -> None:
+        """Change the rate. What the bucket holds stays, as far as it has room for it.
+
+        Args:
+            rate: tokens per second; 0: it holds nothing, and nothing comes.
+            now: monotonic seconds.
+        """
+        level = self._level(now)
+        self._rate, self._at = rate, now
+        self._tokens = min(level, self._size)
 
     def available(self, now: float) -> int:
         """Return how many events may leave.
@@ -47,12 +57,13 @@ class Bucket:
         self._at = now
 
     def wait(self, now: float) -> float:
-        """Return the seconds until one event may leave; 0 if one may.
+        """Return the seconds until one event may leave; 0 if one may, infinity if none ever may.
 
         Args:
             now: monotonic seconds.
         """
-        return max(0.0, (1.0 - self._level(now)) / self._rate)
+        lacking = max(0.0, 1.0 - self._level(now))
+        return lacking / self._rate if self._rate else math.inf
 
     def is_full(self, now: float) -> bool:
         """Say whether it is as a new one would be.
@@ -61,6 +72,10 @@ class Bucket:
             now: monotonic seconds.
         """
         return self._level(now) >= self._size
+
+    @property
+    def _size(self) -> float:
+        return max(1.0, self._rate * BURST_SECONDS) if self._rate else 0.0
 
     def _level(self, now: float) -> float:
         return min(self._size, self._tokens + max(0.0, now - self._at) * self._rate)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from concurrent.futures import Future
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,8 @@ from delta_outbox.lifecycle.policy import DeliveryPolicy
 from delta_outbox.store.unknown_results import PublishResult
 
 Answer = Future[Sequence[PublishResult]]
+
+AT_ONCE: Final = 1000  # tasks of a third party without a limit of its own
 
 
 class TaskRunner:
@@ -37,15 +40,6 @@ class TaskRunner:
     def policies(self) -> tuple[DeliveryPolicy, ...]:
         """Return the delivery policies of tasks; the same object as long as nothing changes."""
         return ()
-
-    def at_once(self, third_party: str) -> int:
-        """Return how many tasks may be in flight for a third party.
-
-        Args:
-            third_party: its name.
-        """
-        del third_party
-        return 0
 
     @property
     def is_starting(self) -> bool:

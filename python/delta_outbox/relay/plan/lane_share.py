@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from delta_outbox.core.literals import instant_literal
@@ -79,6 +80,11 @@ class LaneShare:
     def has_all(self) -> bool:
         """Say whether all lanes are owned."""
         return not self.are_several or len(self.owned) == self._outbox.logs.epoch.lanes
+
+    @property
+    def part(self) -> Fraction:
+        """Return the part of all lanes that is owned."""
+        return Fraction(len(self.owned), self._outbox.logs.epoch.lanes)
 
     def begin(self) -> None:
         """Have none of the lanes of a new epoch, or the only one."""

@@ -92,17 +92,22 @@ class Listing:
         """Whether claims that are over have to stay as they are for now."""
         self._has_more_over = False  # items, than were ended at once
 
-    def open(self, latest: Mapping[str, int], *, since: float | None = None) -> Opened:
-        """Return what is open now.
+    def open(self, latest: Mapping[str, int], *, at: float, since: float | None = None) -> Opened:
+        """Return what is open.
 
         Args:
             latest: version of each log.
-            since: monotonic seconds at which the log was first seen as it is now.
+            at: monotonic seconds at which these were the latest.
+            since: monotonic seconds at which the transition log was first seen so.
         """
         everything = self._outbox.read_view(latest)
         ours = self._share.of(everything)
         found = self._outbox.deliveries.overview(ours)
-        self._leases.observe(found.claims, since=since)
+        now = self._outbox.clock.monotonic()
+        projection, log = self._outbox.projection, self._outbox.tables.transitions
+        if projection.latest_version_here(log) == latest["transitions"]:
+            at = now  # they still are
+        self._leases.observe(found.claims, at=at, since=since)
         return Opened(versions=dict(latest), everything=everything, ours=ours, found=found)
 
     def end_claims(self, opened: Opened, *, in_flight: Set[str], answered_to: datetime) -> int:

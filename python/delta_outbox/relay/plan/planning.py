@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
+from fractions import Fraction
 from functools import partial
 from typing import Any, Final
 
@@ -186,9 +187,9 @@ class Planning:
         """
         if is_idle:
             return not self.is_fresh
-        return self._timing.is_over(
-            has_plan=self.window is not None and not (has_slot and self._has_more)
-        )
+        # What is planned waits, and what comes may not have to.
+        may_more_come = has_slot and (self._has_more or self._is_whole)
+        return self._timing.is_over(has_plan=self.window is not None and not may_more_come)
 
     @property
     def is_fresh(self) -> bool:
@@ -228,6 +229,11 @@ class Planning:
         instant = self._timing.instant_of(at)
         self._left_out.list_by(instant)
         self._timing.due_no_later(instant)
+
+    @property
+    def part(self) -> Fraction:
+        """Return the part of all lanes that we work on; none of the only one, standing by."""
+        return Fraction(0) if self._stands_by else self._share.part
 
     def has_news(self) -> bool:
         """Say whether there are new events since the last poll, where the log is a folder here. A
@@ -492,7 +498,7 @@ class Planning:
         self.forget()
         self._outbox.logs.catch_up(poll.latest["transitions"])
         self._listing.is_unresolved = False  # until claims are ended, and some cannot be
-        opened = self._listing.open(poll.latest, since=self._standby.at_rest_since)
+        opened = self._listing.open(poll.latest, at=poll.started, since=self._standby.at_rest_since)
         self._stands_by = self._is_left_to_others(opened.found.claims, takes_over=poll.takes_over)
         if self._stands_by:
             left_out = LeftOut(unavailable=self._isolation.unavailable())
@@ -531,8 +537,8 @@ class Planning:
         if self._outbox.logs.positions == seen:
             return opened
         # What operators have asked for meanwhile is for the next poll.
-        now = self._outbox.projection.latest_versions()
-        return self._listing.open({**now, "commands": latest["commands"]})
+        at, now = self._outbox.clock.monotonic(), self._outbox.projection.latest_versions()
+        return self._listing.open({**now, "commands": latest["commands"]}, at=at)
 
     def _take(self, listed: Listed, opened: Opened, *, alive: Set[str]) -> None:
         """Make the window of what was listed."""

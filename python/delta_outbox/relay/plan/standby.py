@@ -97,9 +97,7 @@ class Standby:
         if self._outbox.expired_claims.is_alone:  # what others have said need not be read
             return False
         stalled = {
-            claim["claimed_by"]
-            for claim in claims
-            if self._leases.remaining(str(claim["claim_id"])) <= 0
+            claim["claimed_by"] for claim in claims if self._leases.is_over(str(claim["claim_id"]))
         }
         for other in self._heart.earlier():
             if other not in stalled and not self._outbox.expired_claims.is_gone(other):

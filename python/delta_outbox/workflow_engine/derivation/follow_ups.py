@@ -183,26 +183,43 @@ class KnownInstance:
 
 
 def derive(
-    starts: Iterable[StartEvent], ended: Iterable[Ended], plans: Plans, newest: int
+    starts: Iterable[StartEvent],
+    ended: Iterable[Ended],
+    plans: Plans,
+    newest: int,
+    *,
+    former: Iterable[int] = (),
 ) -> Derived:
     """Return what follows news of the log, without a look at what has followed already.
 
     Args:
-        starts: events that may start a workflow of the newest plan.
+        starts: events that may start a workflow of the newest plan, or of a former one.
         ended: tasks that have ended.
-        plans: the newest, and those of the tasks.
+        plans: the newest, the former ones, and those of the tasks.
         newest: number of the plan by which instances begin.
+        former: numbers of plans that were in force until the newest one was: what would have
+            started a workflow by them alone starts nothing, and that is kept.
     """
     rows: list[Next] = []
     ignored_starts: list[IgnoredStart] = []
     stranded: list[Stranded] = []
     for event in sorted(starts, key=lambda one: (one.arrival, one.event_id)):
-        for version in plans[newest].started_by(event.event_type):
+        started = plans[newest].started_by(event.event_type)
+        for version in started:
             first = begin(event, version)
             if isinstance(first, IgnoredStart):
                 ignored_starts.append(first)
             else:
                 rows.append(Next(row=first.row(), task=first, start=event, opens=first))
+        names = {
+            one.routing.workflow
+            for number in former
+            if number in plans
+            for one in plans[number].started_by(event.event_type)
+        }
+        for name in sorted(names - {one.routing.workflow for one in started}):
+            message = f"Since plan {newest} of the workflows no event of this type starts it."
+            ignored_starts.append(ignored(event, name, WhyIgnored.STARTS_ON_CHANGED, message))
     for one in sorted(ended, key=lambda each: each.position):
         try:
             after = follow(one, plans)

@@ -36,6 +36,7 @@ class WhyIgnored(StrEnum):
     IDENTIFIER_REFUSED = "identifier_refused"
     SECOND_START = "second_start"
     IDENTIFIER_TAKEN = "identifier_taken"
+    STARTS_ON_CHANGED = "starts_on_changed"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -26,7 +26,7 @@ from delta_outbox.lifecycle.results import Rejected
 from delta_outbox.lifecycle.states import Reason
 from delta_outbox.operations.command_log import append_commands
 from delta_outbox.railway.routing import Routing
-from delta_outbox.relay.destinations.task_runner import Answer, TaskRunner
+from delta_outbox.relay.destinations.task_runner import AT_ONCE, Answer, TaskRunner
 from delta_outbox.store.store import Store
 from delta_outbox.store.unknown_results import PublishResult
 from delta_outbox.workflow_engine.deadlines import Deadlines
@@ -52,7 +52,6 @@ from delta_outbox.workflow_engine.workflow_plans import NewestWrites, WorkflowPl
 
 logger: Final = logging.getLogger(__name__)
 
-AT_ONCE: Final = 1000  # tasks of a third party without a limit of its own
 # twin: macros/requests/task_refusal.sql::task_refusal
 NEVER: Final = datetime(2261, 12, 31, tzinfo=UTC)  # nanoseconds reach into the year 2262
 READERS: Final = 2  # threads that read what was claimed
@@ -151,14 +150,6 @@ class Tasks(TaskRunner):
     def third_parties(self) -> Collection[str]:
         """Return the destinations that it serves."""
         return self._third_parties
-
-    def at_once(self, third_party: str) -> int:
-        """Return how many tasks may be in flight for a third party.
-
-        Args:
-            third_party: its name; `todo` for people.
-        """
-        return self._outbox.settings.limits_of(third_party).workers or AT_ONCE
 
     @property
     def is_starting(self) -> bool:

@@ -10,6 +10,10 @@
     {%- set commands = source("outbox", "outbox_commands") -%}
 --- open_or_holding
 state in (__states__) and (state <> 'DEAD' or {{ delta_outbox.may_hold() }})
+--- is_due
+{{ delta_outbox.is_due("__now__") }}
+--- may_hold
+{{ delta_outbox.may_hold() }}
 --- fold_new_events
 {{ delta_outbox.fold_new_events("(__new_events__)") }}
 --- read_view_new_events

@@ -33,6 +33,7 @@
             c.lifecycle,
             c.arguments,
             case
+                when c.kind = 'cancel' then 'done'
                 when d.event_id is not null or array_contains(p.command_ids, c.command_id) then 'done'
                 when p.event_id is not null then 'refused'
                 when s.event_id is null then 'waiting'

@@ -33,14 +33,16 @@ ended_keys as (
 behind as ( -- noqa: ST03
     {{ delta_outbox.tasks_between("deliveries", ref("outbox_state")) | indent(4) }}
     union all
+    -- However long ago; also where another event has the id of the one that would end it.
     select d.*
     from deliveries as d
-    left semi join stranded as s on d.event_id = s.task_id
+    inner join stranded as s on d.event_id = s.task_id
     left anti join open_keys as o on d.ordering_key = o.ordering_key
-    left anti join ended_keys as e on d.ordering_key = e.ordering_key
-    where
-        d.state in ('PUBLISHED', 'DEAD')
-        and d.changed_at < {{ delta_outbox.recent_days() }}
+    left anti join ended_keys as e
+        on
+            d.ordering_key = e.ordering_key
+            and not contains(s.problem, concat('''', d.ordering_key, ''''))
+    where d.state in ('PUBLISHED', 'DEAD')
 ),
 
 tasks_behind as ( -- noqa: ST03
@@ -49,6 +51,17 @@ tasks_behind as ( -- noqa: ST03
 
 last_behind as (
     {{ delta_outbox.last_of_instances("tasks_behind") | indent(4) }}
+),
+
+-- What an operator has ended is told no more of those that are stranded.
+given_up as (
+    select
+        event_id as task_id,
+        min(requested_at) as ended_at,
+        min_by(concat('Ended by ', actor, ': ', reason), requested_at) as words
+    from {{ source("outbox", "outbox_commands") }}
+    where kind = 'cancel'
+    group by event_id
 ),
 
 every as (
@@ -85,7 +98,11 @@ every as (
         b.instance_key,
         b.version,
         b.plan,
-        if(s.problem is null, 'running', 'stranded') as state,
+        case
+            when s.problem is null then 'running'
+            when g.task_id is null then 'stranded'
+            else 'ended'
+        end as state,
         cast(null as string) as task,
         cast(null as string) as task_id,
         cast(null as int) as visit,
@@ -100,12 +117,13 @@ every as (
         b.task_id as last_task_id,
         b.cause as last_cause,
         b.outcome as last_outcome,
-        b.changed_at as last_at,
+        coalesce(g.ended_at, b.changed_at) as last_at,
         cast(null as string) as exit,
-        cast(null as timestamp) as ended_at,
-        s.problem
+        g.ended_at,
+        if(s.problem is null, null, concat_ws(' ', s.problem, g.words)) as problem
     from last_behind as b
     left join stranded as s on b.task_id = s.task_id
+    left join given_up as g on s.task_id = g.task_id
     union all
     select
         workflow,

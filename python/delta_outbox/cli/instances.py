@@ -182,7 +182,10 @@ def _unknown_words(unknown: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 def _next_words(after: Mapping[str, Any] | None, instance: Mapping[str, Any]) -> Iterator[str]:
     """Say what happens next, when, and who must do something."""
     if after is None:
-        yield f"It has ended with {instance['exit']}, at {instance['ended_at']}."
+        how = f"with {instance['exit']}" if instance["exit"] else "without an event"
+        yield f"It has ended {how}, at {instance['ended_at']}."
+        if instance["problem"]:
+            yield f"It was stranded: {instance['problem']}"
         return
     expires = (
         f"At {after['expires_at']} it expires, and goes on by that."
@@ -370,7 +373,8 @@ def _conclusion(kind: str, done: str, count: int, document: Mapping[str, Any]) -
         return f"A preview of {count} {what}; nothing was written. {then}"
     what_then = {
         "accept_late": f"each goes on by its late answer, {_WHEN}.",
-        "cancel": f"each ends with its default exit, {_WHEN}, if no attempt decides first.",
+        "cancel": f"each ends with its default exit, {_WHEN}, if no attempt decides first; "
+        "what was stranded has ended without an event.",
         "migrate": f"each goes on at its new task, {_WHEN}.",
         "extend": f"`outbox show {document['command_id']}` says what became of it.",
         "assign": "it holds until another assignment comes after it.",

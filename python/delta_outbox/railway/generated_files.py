@@ -49,8 +49,8 @@ _INSTANCE_COLUMNS: Final = {
     "task": "The task that is open; null if none is.",
     "started_at": "When it was started.",
     "ended_at": "When it ended; null if it has not.",
-    "exit": "The type of the event that ended it; null if it has not ended.",
-    "problem": "Why nobody can say how it goes on; null if it is not stranded.",
+    "exit": "The type of the event that ended it; null if none has.",
+    "problem": "Why nobody can say how it goes on; null if it was never stranded.",
     "instance_key": "Tells it from the instances of all workflows.",
 }
 

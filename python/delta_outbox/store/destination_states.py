@@ -72,7 +72,7 @@ class DestinationStates:
         self._plans = NumberedWrites(spark, tables, writer=WRITER, clock=clock)
 
     def has_news(self) -> bool:
-        """Say whether somebody may have written since this was asked; costs no query."""
+        """Say whether somebody may have written since this was asked."""
         return self._plans.have_news()
 
     def read(self) -> KnownStates:

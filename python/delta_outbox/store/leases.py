@@ -29,10 +29,10 @@ class LeaseWatch:
             claims: rows with claim_id, claimed_at and lease_expires_at.
             at: monotonic seconds at which the log is known to have shown them so. To read them may
                 take longer than their leases last: what has ended meanwhile they do not tell.
-            since: monotonic seconds at which the log was first seen so; all of them were live from
-                then to `at`. The same as that if left out.
+            since: monotonic seconds at which the log was first seen so: all of them were live from
+                then on. Now if left out.
         """
-        first, seen = at if since is None else since, {}
+        first, seen = self._clock.monotonic() if since is None else since, {}
         for claim in claims:
             claimed_at, expires_at = claim["claimed_at"], claim["lease_expires_at"]
             assert isinstance(claimed_at, datetime)

@@ -271,8 +271,7 @@ class OpenDeliveries:
         """
         read_view.createOrReplaceTempView(_VIEW)
         return self._spark.sql(
-            f"select arrival, count_if(coalesce(available_at <= {instant_literal(at)}, true)) "
-            "as due, count_if(changed_at is null "
+            f"select arrival, count_if({self._is_due(at)}) as due, count_if(changed_at is null "
             "and kill_command_id is null and not ambiguous) as untouched "
             f"from {_VIEW} where state = 'PENDING' group by arrival order by arrival"
         ).toArrow()
@@ -297,10 +296,10 @@ class OpenDeliveries:
         table = self._spark.sql(
             f"select {COLUMNS}, state from {_VIEW} where "
             f"state = 'PENDING' and ({_ORDERED} "
-            f"or coalesce(available_at <= {instant_literal(until)}, true)) "
+            f"or {self._is_due(until)}) "
             f"or {_ORDERED} "
             f"and (state = 'CLAIMED' and {not_ours} "
-            "or state = 'DEAD' and reason <> 'operator' and kill_command_id is null) "
+            f"or state = 'DEAD' and {self._statements.fill('may_hold')}) "
             f"limit {limit + 1}"
         ).toArrow()
         if table.num_rows > limit:
@@ -367,6 +366,9 @@ class OpenDeliveries:
         [row] = self._spark.sql(text).collect()
         return None if row["at"] is None else instant_of(int(row["at"]))
 
+    def _is_due(self, at: datetime) -> str:
+        return self._statements.fill("is_due", now=instant_literal(at))
+
     def overview(self, read_view: DataFrame) -> Overview:
         """Return what is open in a read view: how much, due when, under which claims.
 
@@ -385,7 +387,7 @@ class OpenDeliveries:
                 f"min(case when available_at > {now} then available_at end) as next_due, "
                 f"min(case when available_at > {soon} then available_at end) as next_later, "
                 f"count_if(not {_ORDERED} and available_at > {soon}) as later, "
-                f"count_if(coalesce(available_at <= {now}, true)) as due "
+                f"count_if({self._is_due(at)}) as due "
                 f"from {_VIEW} where state in ({listed(OPEN_STATES)}) "
                 f"group by if({OPEN_ITEM}, null, claim_id), claimed_by"
             )

@@ -178,7 +178,7 @@ class DerivedEvents:
         # In this order each transition finds its event.
         latest = self._head(self._tables.transitions), self._head(self._tables.events)
         # After the events: those that came after a build are judged by what it has put into force.
-        workflows = self._newest.of(WORKFLOWS) or workflows
+        was, workflows = workflows, self._newest.of(WORKFLOWS) or workflows
         before = self._passed
         if before is None:
             before = self._beginning(workflows) if last is None else WriteRange.of(last)
@@ -197,9 +197,9 @@ class DerivedEvents:
         is_read = transitions.after >= transitions.to and events.after >= events.to
         if is_read and not due and told.has_passed(by):
             # Items that are due and over are not asked about again.
-            self._passed = replace(before, told=told, workflows=workflows.number)
+            self._passed = replace(before, told=told, workflows=was.number, former=())
             return None
-        former = tuple(range(before.workflows, workflows.number))
+        former = tuple(range(before.in_force_since, workflows.number))
         types = self._versions.starting(workflows.number, *former)
         part, starts = self._reader.new_starts(events, types)
         ended_part, endings = self._reader.new_endings(transitions, seen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -9,10 +10,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
 from delta_outbox.core.errors import OutboxError
-from delta_outbox.core.reserved_names import TO_DO, WORKFLOWS
+from delta_outbox.core.reserved_names import TO_DO, WORKFLOWS, reserved
 from delta_outbox.delta.numbered_writes import NumberedWrites
 from delta_outbox.lifecycle.states import OPEN_STATES, State
 from delta_outbox.operations.argument_rules import MAX_IDS
+from delta_outbox.operations.inspection import rows_of
 from delta_outbox.railway.routing import LeadsNowhere
 from delta_outbox.workflow_engine import workflow_views as views
 from delta_outbox.workflow_engine.derivation.follow_ups import KILLED
@@ -40,6 +42,9 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 RowT = TypeVar("RowT", bound=Row)
+
+CANCEL: Final = "cancel"
+"""The kind of command that ends a stranded instance, which has no task to kill."""
 
 DONE_BY: Final = {
     "accept_late": "accepted",
@@ -175,7 +180,8 @@ class Instances:
         self, instances: Sequence[str] | None = None, **selected: Unpack[Selection]
     ) -> TasksReport:
         """End open instances by the default exit of their workflow: the task at which each stands
-        is killed. A call that is in flight is finished; if it decides, its instance goes on.
+        is killed. A call that is in flight is finished; if it decides, its instance goes on. A
+        stranded instance that is named ends without an event: nothing follows from that.
 
         Args:
             instances: business keys, or keys among those of all workflows; any if left out.
@@ -320,10 +326,13 @@ class Instances:
         found = targets.documents()
         tasks = [one for one in found if not one["refusal"]]
         left_out = [one for one in found if one["refusal"]]
-        left_out += self._without_task(request, found)
+        without = self._without_task(request, found)
+        stranded = [one for one in without if not one["refusal"]]
+        tasks += stranded
+        left_out += [one for one in without if one["refusal"]]
         is_appended = bool(tasks) and not request.dry_run
         if is_appended:
-            targets.append()
+            targets.append(self._given_up(stranded))
             self._outbox.apply_commands_if_alone()
         return TasksReport(
             kind=request.kind,
@@ -333,7 +342,9 @@ class Instances:
         )
 
     def _without_task(self, request: TaskRequest, found: Sequence[Row]) -> list[dict[str, Any]]:
-        """Return the tasks and instances that a request names, and that it finds open no more."""
+        """Return the tasks and instances that a request names, and that it finds open no more; of
+        those it gets a stranded one that is to be cancelled.
+        """
         ids = {one["task_id"] for one in found}
         unknown = [
             {"task_id": one, "instance": None, "refusal": "is no open task that is meant"}
@@ -346,16 +357,42 @@ class Instances:
         rows, _ = views.instances(
             self._outbox, instances=names, workflow=request.workflow, limit=MAX_IDS
         )
-        named = [self._named(one, rows) for one in names]
+        named = {one["instance_key"]: one for name in names for one in [self._named(name, rows)]}
         keys = {one["instance_key"] for one in found}
-        columns = ("workflow", "instance", "instance_key", "state", "task", "task_id")
+        columns = (
+            *("workflow", "instance", "instance_key", "state", "task", "task_id"),
+            *("last_task_id", "expires_at", "problem"),
+        )
         return unknown + [
             {
                 **{name: one[name] for name in (*columns, "started_at")},
-                "refusal": _why_none(request.kind, one),
+                "refusal": _why_none(request, one),
             }
-            for one in named
-            if one["instance_key"] not in keys
+            for key, one in named.items()
+            if key not in keys
+        ]
+
+    def _given_up(self, stranded: Sequence[Row]) -> list[dict[str, Any]]:
+        """Return what a command says of stranded instances: the last task of each."""
+        if not stranded:
+            return []
+        tables = self._outbox.tables
+        keys = {one["last_task_id"]: one["instance_key"] for one in stranded}
+        found = rows_of(
+            self._outbox.spark.sql(
+                "select event_id, min(arrival) as arrival, min(destination) as destination "
+                f"from {tables.state} where event_id in ({literals(keys)}) "
+                f"and {reserved('event_type')} group by event_id"
+            )
+        )
+        return [
+            {
+                **one,
+                "kind": CANCEL,
+                "lifecycle": 0,
+                "arguments": json.dumps({"instance": keys[one["event_id"]]}),
+            }
+            for one in found
         ]
 
     def _named(self, instance: str, rows: Iterable[Row]) -> dict[str, Any]:
@@ -376,14 +413,16 @@ class Instances:
         return dict(found[0])
 
 
-def _why_none(kind: str, instance: Row) -> str:
-    """Say why a request cannot have an instance that has no open task."""
+def _why_none(request: TaskRequest, instance: Row) -> str | None:
+    """Say why a request cannot have an instance that has no open task; None if it can."""
+    kind = request.kind
     match instance["state"]:
         case "ended":
             anew = "; an event must start another one" if kind == "accept_late" else ""
-            return f"has ended with {instance['exit']}{anew}"
+            how = f"with {instance['exit']}" if instance["exit"] else "without an event"
+            return f"has ended {how}{anew}"
         case "stranded":
-            return "is stranded"
+            return None if kind == "cancel" and request.is_of_names else "is stranded"
     return "is between two tasks"
 
 

@@ -141,6 +141,12 @@ class TaskRequest:
     dry_run: bool = True
 
     @property
+    def is_of_names(self) -> bool:
+        """Say whether it is about whatever instances are named, of all workflows or of one."""
+        of_tasks = (self.task, self.third_party, self.task_ids, self.role, self.since, self.until)
+        return self.instances is not None and not self.only_items and not any(of_tasks)
+
+    @property
     def started(self) -> str:
         """Return the condition on when an instance was started; there are only numbers in it."""
         conditions = []
@@ -292,8 +298,12 @@ class Targets:
         return sorted(found, key=lambda row: row["refusal"] is not None)
 
     # twin: macros/requests/command_rows.sql::command_rows
-    def append(self) -> None:
-        """Append the command: one row for each task that the request gets."""
+    def append(self, others: Sequence[Mapping[str, Any]] = ()) -> None:
+        """Append the command: one row for each task that the request gets.
+
+        Args:
+            others: what it says of tasks that have ended, each with a kind of its own.
+        """
         shared = {
             "command_id": self.command_id,
             "kind": _KIND_OF_COMMAND[self.request.kind],
@@ -301,9 +311,8 @@ class Targets:
             "reason": self.request.reason,
         }
         got = (row for row in self.rows if row["refusal"] is None)
-        append_commands(
-            self.outbox, [shared | {name: row[name] for name in _OF_TASK} for row in got]
-        )
+        rows = [{name: row[name] for name in _OF_TASK} for row in got]
+        append_commands(self.outbox, [{**shared, **row} for row in (*rows, *others)])
         logger.info(
             "command_appended", extra={"command_id": self.command_id, "kind": self.request.kind}
         )

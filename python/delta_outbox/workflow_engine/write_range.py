@@ -117,6 +117,13 @@ class WriteRange:
     former: tuple[int, ...] = ()
 
     @property
+    def in_force_since(self) -> int:
+        """Return the first plan that may have been in force when what follows this one came."""
+        if self.events.to < self.seen:  # it was there already, and did not fit
+            return min(self.former, default=self.workflows)
+        return self.workflows
+
+    @property
     def has_told_all(self) -> bool:
         """Say whether all items have been told to be due that were to be when it was planned."""
         return self.told.has_passed(due_by(self.at))

@@ -25,9 +25,11 @@ from delta_outbox.core.clock import Clock, SystemClock
 from delta_outbox.core.instants import FIRST_INSTANT, LAST_INSTANT, instant_of, micros
 from delta_outbox.delta import log_reader
 from delta_outbox.delta.numbered_writes import NumberedWrites
+from delta_outbox.operations import event_life
 from delta_outbox.operations.lanes import LaneRequest, change_lanes
 from delta_outbox.operations.maintenance.file_retention import RETAIN_HOURS, retention
 from delta_outbox.operations.maintenance.purge import Purge
+from delta_outbox.operations.maintenance.purge_counts import PurgeCounts
 from delta_outbox.operations.maintenance.purge_request import PurgeReport, PurgeRequest
 from delta_outbox.railway.rows import joined, rows_of
 from delta_outbox.store.transition_log import TransitionLog
@@ -35,6 +37,7 @@ from delta_outbox.testing.workflows import run_workflow
 from delta_outbox.workflow_engine import derived_events, range_reader, write_range
 from delta_outbox.workflow_engine.derived_events import DerivedEvents, WrittenEvents
 from delta_outbox.workflow_engine.instances import Instances, UnknownInstance
+from delta_outbox.workflow_engine.workflow_views import workflow_status
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -552,6 +555,66 @@ def test_what_is_purged_later_changes_no_plan(
         assert ["workflow:shipping/p"] == [one["key"] for one in stranded]
         for one in (own, late):
             one.close()
+
+
+def test_a_stranded_instance_is_ended_by_whoever_has_looked(
+    spark: SparkSession, home: Home
+) -> None:
+    """An operator ends it without an event, by name and with a preview: then it counts no more, its
+    days may be purged, and nothing follows. It is not ended twice, nor begun again.
+    """
+    who: dict[str, Any] = {"actor": "ann", "reason": "done by hand"}
+    with open_with(spark, home, "t_given_up") as opened:
+        opened.insert(("workflow:shipping/p", "page.seen", "{}"))
+        ready(opened, "p", "q")
+        own = writer(opened)
+        assert 2 == write(own)
+        end(opened, "completed", "shipping-check-p-1", outcome=Checked.SEND.value)
+        assert 0 == write(own)
+        outbox = opened.outbox(Path())
+        _opened.append(outbox)
+        instances = Instances(outbox)
+
+        def kept_days() -> int:
+            seen = outbox.projection.known_watermark()
+            assert seen is not None
+            now = SystemClock().now() + timedelta(days=2)
+            counts = PurgeCounts(
+                outbox.spark, outbox.tables, seen, before=now.date(), recent_from=now
+            )
+            return sum(day.of_open_instances for day in counts.days())
+
+        preview = instances.cancel(["p"], **who)
+        assert (["p"], [], None) == (
+            [one["instance"] for one in preview.tasks],
+            preview.left_out,
+            preview.command_id,
+        )
+        assert "stranded" == instances.show("p")["instance"]["state"]
+        assert {"waiting_for_person": 1, "stranded": 1} == workflow_status(outbox)["by_state"]
+        assert 2 == kept_days()
+        narrowed = instances.cancel(["p"], since=instant_of(0), **who)
+        assert ["is stranded"] == [one["refusal"] for one in narrowed.left_out]
+        done = instances.cancel(["p", "q"], dry_run=False, **who)
+        assert done.command_id is not None
+        shown = instances.show("p")
+        assert ("ended", None, None) == (
+            shown["instance"]["state"],
+            shown["instance"]["exit"],
+            shown["next"],
+        )
+        assert shown["instance"]["problem"].endswith(" Ended by ann: done by hand")
+        assert 1 == workflow_status(outbox)["open_instances"]
+        assert 1 == kept_days()
+        (again,) = instances.cancel(["p"], dry_run=False, **who).left_out
+        assert "has ended without an event" == again["refusal"]
+        command: Any = event_life.show(outbox, done.command_id)["command"]
+        statuses = {one["event_id"]: one["status"] for one in command["deliveries"]}
+        assert "done" == statuses["shipping-check-p-1"]
+        opened.insert(("again", "parcel.ready", '{"parcel_id":"p","grams":5}'))
+        assert 1 == write(own)  # the end of q
+        assert [("second_start", "p")] == ignored(opened, "again")
+        own.close()
 
 
 def purge(store: Store, *, before: datetime) -> PurgeReport:

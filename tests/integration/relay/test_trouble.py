@@ -26,6 +26,7 @@ from tests.integration.outboxes import (
 from delta_outbox.api import Outbox
 from delta_outbox.core.errors import BadSettings
 from delta_outbox.core.settings import DestinationLimits
+from delta_outbox.delta.numbered_writes import NumberedWrites
 from delta_outbox.lifecycle.claims import Claim
 from delta_outbox.lifecycle.results import Delivered, Failed, NotSent
 from delta_outbox.operations.lanes import LaneRequest, change_lanes
@@ -37,7 +38,7 @@ from delta_outbox.relay.plan.window import Kind
 from delta_outbox.relay.publish.publishing import Publishing
 from delta_outbox.runtime.home import Home
 from delta_outbox.store import heartbeat
-from delta_outbox.store.heartbeat import Heartbeat
+from delta_outbox.store.heartbeat import BEAT_SECONDS, Heartbeat
 from delta_outbox.store.lanes import lane_of
 from delta_outbox.testing.conformance.clock import ManualClock
 
@@ -339,6 +340,68 @@ def test_relays_share_the_rate_of_a_destination(lanes_store: Store, tmp_path: Pa
     heart.beat("stopped")
     assert 4 == Relay(opened()).run(Mode.DRAIN, max_wait=0).published
     assert 2 == Relay(lanes_store.outbox(tmp_path)).run(Mode.DRAIN).published
+
+
+def test_in_doubt_a_relay_lists_again(store: Store, tmp_path: Path, read_views: list[str]) -> None:
+    """It follows new events; after a kill, under other policies, and after a claim and an ending of
+    somebody else it lists what is open, once each.
+    """
+    clock = ManualClock()
+    worker, other = (store.outbox(tmp_path, clock=clock) for _ in range(2))
+    heart = Heartbeat(worker.spark, worker.tables, relay_id=worker.worker_id, clock=clock)
+    planning = Planning(worker, heart, batch_size=10, isolation=Isolation(worker))
+    planning.start()
+
+    def lists() -> bool:
+        clock.sleep(1.0)
+        before = len(read_views)
+        worker.policies()
+        planning.poll(alive=set(), takes_over=True)
+        return worker.worker_id in read_views[before:]
+
+    other.append(events("doubt", 4, keys=4)).raise_if_rejected()
+    lists()
+    assert not lists()
+    other.append(events("sure", 1)).raise_if_rejected()
+    assert not lists()
+    other.kill(["doubt-001"], actor="ann", reason="doubt", dry_run=False)
+    assert [True, False] == [lists(), lists()]
+    store.add_policy("doubted.*", max_attempts="9")
+    assert [True, False] == [lists(), lists()]
+    claim = other.claim(1)
+    assert claim is not None
+    assert [True, False] == [lists(), lists()]
+    other.end(claim, [Delivered()])
+    assert [True, False] == [lists(), lists()]
+    assert 3 == Relay(store.outbox(tmp_path)).run(Mode.DRAIN).published
+
+
+def test_relays_follow_the_breakers_of_others(store: Store, tmp_path: Path) -> None:
+    """With its beat a relay learns that another one has opened a breaker; what else is written down
+    is no reason to ask, and nothing is asked twice.
+    """
+    clock = ManualClock()
+    worker, other = (store.outbox(tmp_path, clock=clock) for _ in range(2))
+    limits = DestinationLimits(breaker_failures=1, breaker_seconds=600)
+    default = replace(worker.settings.publishers["default"], limits=limits)
+    worker.settings = replace(worker.settings, publishers={"default": default})
+    relay = Relay(worker)
+    relay._isolation.know(["default"])
+    relay._beat()
+    assert not worker.destinations.has_news()
+    writes = NumberedWrites(other.spark, other.tables, writer="of-others", clock=clock)
+    assert writes.append_after(None, {"is": "nothing new here"}, planned_by="other")
+    assert not worker.destinations.has_news()
+    breaker = other.destinations.breaker(wait=600, error="away")
+    other.destinations.record({"default": breaker}, planned_by="other")
+    assert frozenset() == relay._isolation.unavailable()
+    clock.sleep(BEAT_SECONDS)
+    relay._beat()
+    assert {"default"} == relay._isolation.unavailable()
+    assert not worker.destinations.has_news()
+    other.destinations.record({"default": None}, planned_by="other")
+    relay._heart.beat("stopped")
+    relay._flight.close()
 
 
 def test_what_is_due_much_later_is_listed_again(

@@ -614,6 +614,14 @@ def test_a_breaker_without_settings_is_closed_for_all(fields: list[Field]) -> No
     assert ({}, frozenset()) == (field.states.breakers, field.isolation.unavailable())
 
 
+def test_a_breaker_of_nobody_here_knows_stays_open(fields: list[Field]) -> None:
+    """A relay without workflows closes no breaker of a third party, which it has no settings of."""
+    fields.append(field := Field(limits={"breaker_failures": 1}))
+    field.states.breakers["bank"] = field.states.breaker(wait=100, error="x")
+    field.isolation.reload()
+    assert {"bank"} == field.states.breakers.keys()
+
+
 def test_a_breaker_that_others_left_open_is_known_with_its_destination(
     fields: list[Field],
 ) -> None:

@@ -42,10 +42,25 @@ def test_what_was_read_long_ago_proves_no_lease_over():
     watch = LeaseWatch(clock)
     asked_at = clock.monotonic()
     clock.sleep(40)  # to read
-    watch.observe([claim("a")], at=asked_at)
+    watch.observe([claim("a")], at=asked_at, since=asked_at)
     assert (-10, False) == (watch.remaining("a"), watch.is_over("a"))
     watch.observe([claim("a")], at=clock.monotonic())
     assert watch.is_over("a")
+
+
+def test_a_lease_counts_from_no_time_before_its_claim():
+    """Where nobody knows since when the log is as it is, a lease counts from when it was read: the
+    claim may have been made right before that.
+    """
+    clock = ManualClock()
+    watch = LeaseWatch(clock)
+    asked_at = clock.monotonic()
+    clock.sleep(8)
+    watch.observe([claim("a")], at=asked_at)
+    assert 30 == watch.remaining("a")
+    clock.sleep(29)
+    watch.observe([claim("a")], at=clock.monotonic())
+    assert not watch.is_over("a")
 
 
 def test_a_lease_counts_from_when_the_log_came_to_rest():

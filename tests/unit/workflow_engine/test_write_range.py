@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -44,6 +45,27 @@ def test_a_range_comes_back_from_its_plan() -> None:
     )
     plan = json.loads(json.dumps({"range": read.as_plan()}))
     assert read == WriteRange.of(NumberedWrite(number=1, plan=plan, planned_at=read.at))
+
+
+def test_what_did_not_fit_came_under_the_former_plans() -> None:
+    """As long as there is a rest of what was there, it may have come before the newest plan."""
+    at = datetime(2026, 11, 27, 12, tzinfo=UTC)
+    span = Span(after=1, to=4)
+    read = WriteRange(
+        events=span,
+        transitions=span,
+        workflows=3,
+        seen=9,
+        at=at,
+        told=DueMark(at=at),
+        former=(1, 2),
+    )
+    rest = replace(read, events=Span(after=4, to=9), former=())
+    assert (1, 3, 3) == (
+        read.in_force_since,
+        rest.in_force_since,
+        replace(read, former=()).in_force_since,
+    )
 
 
 def test_a_plan_that_says_nothing_of_due_items_has_told_all_of_its_time() -> None:

@@ -105,7 +105,8 @@ class PurgeCounts:
         return Counter({row["created_date"]: row["events"] for row in rows})
 
     def _of_open_instances(self) -> Counter[date]:
-        """Count the tasks whose instance has not ended: the event that ends it has its key as id.
+        """Count the tasks whose instance has not ended: the event that ends it has its key as id,
+        or an operator has ended it when it was stranded.
 
         Such a task may have ended itself, and what follows is not written yet, or nobody can say
         what does.
@@ -117,12 +118,19 @@ class PurgeCounts:
         )
         if not self._rows(f"{tasks} limit 1"):
             return Counter()
-        ended = f"select event_id from {self._events} where {reserved('event_id')}"
+        ended = (
+            f"select event_id from {self._events} where {reserved('event_id')} "
+            "and metadata['task_id'] is not null"
+        )
         gone = f"select event_id from {self._purged} where {reserved('event_id')}"
+        given_up = (
+            "select get_json_object(arguments, '$.instance') as event_id "
+            f"from {self._commands} where kind = 'cancel'"
+        )
         rows = self._rows(
             f"select created_date, count(*) as tasks from ({tasks}) as t "
-            f"left anti join ({ended} union all {gone}) as e on e.event_id = t.ordering_key "
-            "group by created_date"
+            f"left anti join ({ended} union all {gone} union all {given_up}) as e "
+            "on e.event_id = t.ordering_key group by created_date"
         )
         return Counter({row["created_date"]: row["tasks"] for row in rows})
 

@@ -147,9 +147,11 @@ class Isolation:
         gone: dict[str, OpenBreaker | None] = {}
         for name, found in known.breakers.items():
             breaker = self._breakers.get(name)
-            if self._settings.limits_of(name).breaker_failures is None:
+            if breaker is None:  # it may be a third party of relays with workflows
+                continue
+            if self._limits[name].breaker_failures is None:
                 gone[name] = None  # its settings no longer have one
-            elif breaker is not None and not breaker.is_open:
+            elif not breaker.is_open:
                 breaker.reopen(found.error, now=now, seconds=self._states.wait(found))
         if gone:
             self._states.record(gone, planned_by=self._worker_id)

@@ -84,7 +84,8 @@ class LaneShare:
     @property
     def part(self) -> Fraction:
         """Return the part of all lanes that is owned."""
-        return Fraction(len(self.owned), self._outbox.logs.epoch.lanes)
+        lanes = self._outbox.logs.epoch.lanes
+        return Fraction(min(len(self.owned), lanes), lanes)  # a new epoch may have fewer
 
     def begin(self) -> None:
         """Have none of the lanes of a new epoch, or the only one."""
@@ -221,7 +222,8 @@ class OtherLanes:
         if self._share.has_all or now < self._go_on_at or not (self._seen and self._seen.due):
             return frozenset()
         at = instant_literal(self._clock.now())
-        condition = f"state = 'PENDING' and coalesce(available_at <= {at}, true)"
+        is_due = self._outbox.statements.fill("is_due", now=at)
+        condition = f"state = 'PENDING' and {is_due}"
         condition += f" or {OPEN_ITEM} and lease_expires_at <= {at}"
         if not own.open:
             condition += f" or state = 'CLAIMED' and not {OPEN_ITEM}"

@@ -188,8 +188,13 @@ class Planning:
         if is_idle:
             return not self.is_fresh
         # What is planned waits, and what comes may not have to.
-        may_more_come = has_slot and (self._has_more or self._is_whole)
+        may_more_come = has_slot and self.reads_on
         return self._timing.is_over(has_plan=self.window is not None and not may_more_come)
+
+    @property
+    def reads_on(self) -> bool:
+        """Say whether another poll takes in what is new."""
+        return self._is_whole and not self._has_enough
 
     @property
     def is_fresh(self) -> bool:

@@ -214,8 +214,7 @@ class Relay:
                 if may_claim and self._planning.is_low(is_idle=is_idle, has_slot=has_slot):
                     self._poll(mode, is_idle=is_idle)
                 else:
-                    is_open = window is None or (has_slot and self._planning.reads_on)
-                    self._await(news=may_claim and is_open)
+                    self._await(news=may_claim and self._planning.awaits_news(has_slot=has_slot))
             elif done or not self._has_epoch(mode, max_wait, stop):
                 return
             elif is_paused or (self._planning.is_fresh and self._planning.window is not None):

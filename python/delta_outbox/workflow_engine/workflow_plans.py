@@ -112,21 +112,20 @@ class WorkflowPlans:
         Args:
             number: from 1.
         """
-        if number not in self._plans:
-            found = self._writes.numbered(number)
-            if found is None:
-                return None
-            self._plans[number] = Plan(number, found.plan)
-        return self._plans[number]
+        return self.of([number]).get(number)
 
     def of(self, numbers: Iterable[int]) -> dict[int, Plan]:
-        """Return plans by number; those that are not there are left out.
+        """Return plans by number; those that are not there are left out. What is not known yet is
+        asked for at once.
 
         Args:
             numbers: of the plans.
         """
-        found = {number: self.plan(number) for number in set(numbers)}
-        return {number: plan for number, plan in found.items() if plan is not None}
+        asked = set(numbers)
+        if missing := asked - self._plans.keys():
+            for one in self._writes.among(sorted(missing)):
+                self._plans[one.number] = Plan(one.number, one.plan)
+        return {number: self._plans[number] for number in asked & self._plans.keys()}
 
     def routing(self, task: TaskEvent) -> Routing | None:
         """Return the rows by which the instance of a task goes, None if they do not have it, or are

@@ -187,14 +187,16 @@ class Planning:
         """
         if is_idle:
             return not self.is_fresh
-        # What is planned waits, and what comes may not have to.
-        may_more_come = has_slot and self.reads_on
-        return self._timing.is_over(has_plan=self.window is not None and not may_more_come)
+        return self._timing.is_over(has_plan=not self.awaits_news(has_slot=has_slot))
 
-    @property
-    def reads_on(self) -> bool:
-        """Say whether another poll takes in what is new."""
-        return self._is_whole and not self._has_enough
+    def awaits_news(self, *, has_slot: bool) -> bool:
+        """Say whether what comes may go at once: nothing is planned, or what is has to wait, and
+        another poll takes in what is new.
+
+        Args:
+            has_slot: as `is_low` has been told.
+        """
+        return self.window is None or (has_slot and self._is_whole and not self._has_enough)
 
     @property
     def is_fresh(self) -> bool:

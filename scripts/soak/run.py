@@ -68,6 +68,8 @@ class Latest:
         self._rows: dict[str, dict[str, Any]] = {}
         self.relays: dict[str, str] = {}
         """Who has made each claim, as far as the log was read."""
+        self.published_at = 0.0
+        """When it was last decided that something is published, in seconds since 1970."""
 
     def __call__(self) -> dict[str, dict[str, Any]]:
         """Return its row for each event that has one."""
@@ -75,6 +77,8 @@ class Latest:
             self._rows[row["event_id"]] = row
             if row["to_state"] == "CLAIMED":
                 self.relays[row["claim_id"]] = row["relay_id"]
+            elif row["to_state"] == "PUBLISHED":
+                self.published_at = max(self.published_at, row["occurred_at"].timestamp())
         return self._rows
 
 
@@ -224,7 +228,9 @@ class Soak:
                 self._kafka.resume()
 
     def _wait_until_over(self, kill: Kill) -> None:
-        """Wait until all that a relay had in flight is recorded as published, and note that."""
+        """Wait until all that a relay had in flight is recorded as published, and another one has
+        gone on with the rest; note that.
+        """
         latest = self._latest()
         relay_id = self._latest.relays[kill.claim_id]
         left = {
@@ -237,7 +243,9 @@ class Soak:
             if not any(relay.lives for relay in self._processes.relays):
                 raise SoakFailed("the relay that stood by has ended")
             latest = self._latest()  # that an event died is for the oracle to say
-            return all(latest[event]["to_state"] in ("PUBLISHED", "DEAD") for event in left)
+            return self._latest.published_at > kill.at and all(
+                latest[event]["to_state"] in ("PUBLISHED", "DEAD") for event in left
+            )
 
         wait_for(is_over, "delivery of what a relay had in flight")
         self._folder.note_kill(replace(kill, alone=True))

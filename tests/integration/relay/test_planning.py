@@ -8,7 +8,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -137,13 +137,11 @@ class Play:
         self.killed |= {*ids}
 
     def drain(self, worker: Planner) -> Counter[str]:
-        """Let a worker go on alone, and look at the log when it says that it has to; return how
-        many events ended in which state.
+        """Let a worker go on alone, and look at the log when it says that it has to; kill what is
+        DEAD and holds its key, also what the worker ends as such itself. Return how many events
+        ended in which state.
         """
-        before = self.judged()
         holding = [one.event_id for one in self.told if one.event_type == "hold"]
-        if dead := [name for name in holding if before.state(name) == "DEAD"]:
-            self.kill(dead)
         for _ in range(10 * len(self.told) + 20):
             for held in worker.in_flight:
                 worker.answer(held, [Delivered()] * len(held.claim))
@@ -153,10 +151,20 @@ class Play:
             states = Counter(judge.state(one.event_id) for one in self.told)
             if {*states} <= {"PUBLISHED", "DEAD"}:
                 return states
+            dead = [name for name in holding if judge.state(name) == "DEAD"]
+            if those := [name for name in dead if name not in self.killed]:
+                self.kill(those)
+                continue
             seconds = worker.planning.seconds_to_wait()
-            assert seconds < math.inf, "nobody looks at what is open any more"
+            assert seconds < math.inf, ("nobody looks at what is open", self._open(judge))
             self.time.sleep(max(seconds, 0.01))
         raise AssertionError("it does not come to an end")
+
+    def _open(self, judge: Judge) -> list[tuple[Told, dict[str, Any] | None]]:
+        """Return the events that are open, each with its last transition."""
+        ends = {"PUBLISHED", "DEAD"}
+        open_ = [one for one in self.told if judge.state(one.event_id) not in ends]
+        return [(one, judge.last.get(one.event_id)) for one in open_]
 
     def judged(self) -> Judge:
         """Demand that all that has won its append was right."""
@@ -238,6 +246,18 @@ def test_what_is_offered_may_be_claimed(new_play: Callable[..., Play], steps: in
     states = play.drain(play.workers[0])
     print(play.done, states)  # noqa: T201
     assert {"PUBLISHED", "DEAD"} >= {*states}
+
+
+def test_what_is_rejected_before_a_drain_is_killed_in_it(new_play: Callable[..., Play]) -> None:
+    """What waits behind an event that is to hold its key is looked for once that one is killed,
+    also if its answer goes on record with the first step of the drain.
+    """
+    play = new_play("rejected")
+    play.append(("hold", "a", None), ("x", "a", None))
+    worker = play.planner(play.open("rejected", play.time), batch_size=1)
+    worker.claim()
+    worker.answer(worker.in_flight[0], [Rejected(error="never")])
+    assert {"PUBLISHED": 1, "DEAD": 1} == play.drain(worker)
 
 
 def test_what_comes_beside_a_long_call_is_seen_soon(new_play: Callable[..., Play]) -> None:

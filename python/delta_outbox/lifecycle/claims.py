@@ -286,15 +286,30 @@ def requeued(deliveries: pa.Table, endings: pa.Table) -> pa.Table:
     return table
 
 
-def blocking(deliveries: pa.Table) -> pa.Table:
-    """Return deliveries as ones that only block what comes after them.
+def left_after(deliveries: pa.Table, endings: pa.Table, policies: PolicySet) -> pa.Table:
+    """Return what a window may need of the deliveries of a claim that has ended: those that are
+    open again, and those that are DEAD and hold their key, as ones that only block what comes
+    after them.
 
     Args:
-        deliveries: columns of `DELIVERIES`.
+        deliveries: of the claim, as they were before it.
+        endings: as `ending_rows` makes them, one per delivery.
+        policies: the delivery policies in force.
     """
-    index = deliveries.schema.get_field_index("blocks")
-    blocks = pa.repeat(pa.scalar(True), deliveries.num_rows)
-    return deliveries.set_column(index, DELIVERIES.field("blocks"), blocks)
+    left = requeued(deliveries, endings)
+    if not policies.any_hold:
+        return left
+    by_itself = pc.and_(
+        pc.equal(endings["to_state"], State.DEAD),
+        pc.not_equal(endings["reason"], Reason.OPERATOR),
+    )
+    if not pc.any(by_itself).as_py():
+        return left
+    dead = deliveries.filter(by_itself)
+    dead = dead.filter(ClaimPolicies.by_type(dead["event_type"], policies).hold)
+    blocks = pa.repeat(pa.scalar(True), dead.num_rows)
+    index = dead.schema.get_field_index("blocks")
+    return joined(left, dead.set_column(index, DELIVERIES.field("blocks"), blocks))
 
 
 def results_without_sending(claim: Claim) -> list[EndOfClaim]:

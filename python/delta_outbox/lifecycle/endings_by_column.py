@@ -69,16 +69,6 @@ class Endings(Sequence[Ending]):
         counted = np.bincount(self._codes, minlength=len(self._kinds))
         return zip(self._kinds, counted.tolist(), strict=True)
 
-    def where(self, holds: Callable[[Ending], bool]) -> list[int]:
-        """Return the positions of the deliveries that end in some way.
-
-        Args:
-            holds: says it of a kind.
-        """
-        found = np.array([holds(kind) for kind in self._kinds], dtype=np.bool_)
-        positions: list[int] = np.flatnonzero(found[self._codes]).tolist()
-        return positions
-
     def column(self, value: Callable[[Ending], object], kind: pa.DataType) -> pa.Array:
         """Return a value of each ending.
 

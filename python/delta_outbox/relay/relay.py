@@ -15,24 +15,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-import pyarrow as pa
-
 from delta_outbox.core.clock import boot_time
 from delta_outbox.core.redaction import describe
-from delta_outbox.lifecycle.claim_policies import ClaimPolicies
-from delta_outbox.lifecycle.claims import (
-    blocking,
-    ending_rows,
-    joined,
-    requeued,
-    results_without_sending,
-)
-from delta_outbox.lifecycle.endings import Ending
-from delta_outbox.lifecycle.endings_by_column import Endings
-from delta_outbox.lifecycle.policy_columns import OnDead
+from delta_outbox.lifecycle.claims import ending_rows, left_after, results_without_sending
 from delta_outbox.lifecycle.results import NotSent
 from delta_outbox.lifecycle.results_by_column import Results
-from delta_outbox.lifecycle.states import Reason, State
 from delta_outbox.projection.tails import LARGE_QUERY_ROWS
 from delta_outbox.relay.claim.chooser import Chooser
 from delta_outbox.relay.claim.decided import Decided
@@ -441,7 +428,10 @@ class Relay:
         rows = ending_rows(held.claim, endings, now=self._clock.now(), claim_size=size)
         self._decided.add(held.log, rows, claimed=held.sequence)
         self._summary = self._summary.plus(len(held.claim), endings)
-        self._requeue(held, endings, rows)
+        policies = self._outbox.policies_in_force
+        self._planning.requeue(
+            held.claim.claim_id, left_after(held.claim.deliveries, rows, policies)
+        )
         logger.info(
             "batch",
             extra={
@@ -450,25 +440,3 @@ class Relay:
                 **self._summary.as_dict(),
             },
         )
-
-    def _requeue(self, held: Held, endings: Endings, rows: pa.Table) -> None:
-        """Let the window have what of a claim is open again, or DEAD and holds its key."""
-        policies, deliveries = self._outbox.policies_in_force, held.claim.deliveries
-        open_ = endings.where(lambda ending: ending.to_state is State.PENDING)
-        dead = endings.where(_may_hold) if policies.any_hold else []
-        if dead:
-            kinds = ClaimPolicies.by_type(deliveries["event_type"], policies)
-            dead = [place for place in dead if kinds[place].on_dead is OnDead.HOLD]
-        if open_ or dead:
-            scopes = held.scopes_by(policies)
-            self._planning.requeue(
-                joined(
-                    requeued(deliveries, rows),
-                    blocking(deliveries.take(pa.array(dead, pa.int64()))),
-                ),
-                scopes={scopes[place] for place in (*open_, *dead)},
-            )
-
-
-def _may_hold(ending: Ending) -> bool:
-    return ending.to_state is State.DEAD and ending.reason is not Reason.OPERATOR

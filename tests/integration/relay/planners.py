@@ -12,18 +12,14 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
 
-import pyarrow as pa
-
 from delta_outbox.api import Outbox
 from delta_outbox.core.clock import Clock
 from delta_outbox.lifecycle.claims import (
     ending_rows,
-    requeued,
+    left_after,
     results_without_sending,
 )
 from delta_outbox.lifecycle.endings import EndOfClaim
-from delta_outbox.lifecycle.policy_columns import OnDead
-from delta_outbox.lifecycle.states import State
 from delta_outbox.relay.claim.chooser import Chooser
 from delta_outbox.relay.claim.decided import Decided
 from delta_outbox.relay.claim.flight import Flight, Held
@@ -192,16 +188,10 @@ class Planner:
         endings = self._outbox.decide(held.claim, results)
         rows = ending_rows(held.claim, endings, now=self._outbox.clock.now())
         self._decided.add(held.log, rows, claimed=held.sequence)
-        dead = endings.where(lambda ending: ending.to_state is State.DEAD)
-        kinds = held.claim.deliveries["event_type"].take(pa.array(dead, pa.int64())).to_pylist()
         policies = self._outbox.policies_in_force
-        if any(policies.match(kind).on_dead is OnDead.HOLD for kind in kinds):
-            self.planning.forget()
-        elif open_ := endings.where(lambda ending: ending.to_state is State.PENDING):
-            self.planning.requeue(
-                requeued(held.claim.deliveries, rows),
-                scopes={held.scopes[place] for place in open_},
-            )
+        self.planning.requeue(
+            held.claim.claim_id, left_after(held.claim.deliveries, rows, policies)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,6 +18,7 @@ from tests.integration.relay.planners import Choice, Judge, Planner, SharedTime,
 from delta_outbox.api import Outbox
 from delta_outbox.core.clock import Clock
 from delta_outbox.core.settings import DestinationLimits, PublisherSettings, RelaySettings, Settings
+from delta_outbox.lifecycle.endings import EndOfClaim
 from delta_outbox.lifecycle.results import Delivered, Failed, NotSent, Rejected
 from delta_outbox.relay.destinations.isolation import Isolation
 from delta_outbox.relay.plan.lane_share import LaneShare
@@ -246,6 +247,48 @@ def test_what_is_offered_may_be_claimed(new_play: Callable[..., Play], steps: in
     states = play.drain(play.workers[0])
     print(play.done, states)  # noqa: T201
     assert {"PUBLISHED", "DEAD"} >= {*states}
+
+
+def test_a_lease_that_is_over_ends_a_plan(new_play: Callable[..., Play]) -> None:
+    """A relay with enough to do looks at what another one has lost when the lease is over, not when
+    its plan is old or used up.
+    """
+    play = new_play("lost")
+    play.append(("x", "a", None), ("x", "b", None), ("x", "c", None))
+    other = play.planner(play.open("other", play.time), batch_size=1)
+    other.claim()  # two of them
+    worker = play.planner(play.open("worker", play.time), batch_size=1)
+    for seconds in (0.0, LEASE - 1):  # its plan is as new as can be
+        play.time.sleep(seconds)
+        worker.planning.poll(alive=set(), takes_over=True)
+    low = []
+    for seconds in (0.5, 1.5):
+        play.time.sleep(seconds)
+        low.append(worker.planning.is_low(is_idle=False, has_slot=False))
+    assert worker.planning.window is not None
+    assert [False, True] == low
+    assert {"PUBLISHED": 3} == play.drain(worker)
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer"),
+    [("x", NotSent()), ("hold", Rejected(error="never"))],
+)
+def test_what_is_killed_in_flight_is_not_sent_again(
+    new_play: Callable[..., Play], kind: str, answer: EndOfClaim
+) -> None:
+    """What is open again after its claim, or DEAD and holds its key, is listed again if an operator
+    has asked for something meanwhile: it may be killed.
+    """
+    play = new_play(f"killed-{kind}")
+    play.append(*[(kind, "a", None) for _ in range(2)])
+    worker = play.planner(play.open("worker", play.time), batch_size=1)
+    worker.claim()
+    play.kill([play.told[0].event_id])
+    play.time.sleep(1.0)
+    worker.step()
+    worker.answer(worker.in_flight[0], [answer])
+    assert {"DEAD": 1, "PUBLISHED": 1} == play.drain(worker)
 
 
 def test_what_is_rejected_before_a_drain_is_killed_in_it(new_play: Callable[..., Play]) -> None:

@@ -8,7 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 from delta_outbox.delta.files.event_files import FILE, LOCATED, ROW
-from delta_outbox.lifecycle.claims import DELIVERIES, blocking, joined, requeued
+from delta_outbox.lifecycle.claims import DELIVERIES, joined, left_after, requeued
+from delta_outbox.lifecycle.policy import DeliveryPolicy, PolicySet
+from delta_outbox.lifecycle.policy_columns import OnDead
 
 NOW = datetime(2026, 11, 24, tzinfo=UTC)
 Row = tuple[int, str | None, int | None]  # arrival, scope, seconds until it is due
@@ -58,7 +60,27 @@ def test_where_they_lie_is_kept_where_it_is_known() -> None:
     assert [("f.parquet", 7), (None, None)] == [(row[FILE], row[ROW]) for row in both.to_pylist()]
 
 
-def test_what_only_blocks_joins_what_is_open() -> None:
-    """A delivery that only blocks is marked, also if it was before; the others are not."""
-    both = joined(table((1, "a", None)), blocking(blocking(table((2, "a", None)))))
-    assert [(1, False), (2, True)] == [(row["arrival"], row["blocks"]) for row in both.to_pylist()]
+def test_what_is_dead_and_holds_its_key_is_left_to_block() -> None:
+    """Of a claim that has ended, what died by itself and holds its key only blocks what comes
+    after it; what an operator has killed, or what holds nothing, is gone.
+    """
+    claim = pa.concat_tables([table((place, "a", None)) for place in range(4)])
+    types = pa.array(["held", "held", "free", "held"])
+    claim = claim.set_column(DELIVERIES.get_field_index("event_type"), "event_type", types)
+    endings = pa.table(
+        {
+            "to_state": ["DEAD", "DEAD", "DEAD", "PENDING"],
+            "reason": ["rejected", "operator", "rejected", "failed"],
+            **{
+                name: pa.array([1] * 4, pa.int32())
+                for name in ("attempt", "publish_attempts", "crashes", "suspect")
+            },
+            "available_at": pa.array([NOW] * 4, pa.timestamp("us", "UTC")),
+        }
+    )
+    holds = DeliveryPolicy(event_type="held", on_dead=OnDead.HOLD)
+    policies = PolicySet(policies=(holds, DeliveryPolicy(event_type="*")))
+    left = left_after(claim, endings, policies).to_pylist()
+    assert [(3, False), (0, True)] == [(row["arrival"], row["blocks"]) for row in left]
+    free = PolicySet(policies=(DeliveryPolicy(event_type="*"),))
+    assert [3] == left_after(claim, endings, free)["arrival"].to_pylist()

@@ -174,8 +174,6 @@ def test_endings_by_columns_are_those_by_rows(rows: list[dict[str, Any]], data: 
                 assert getattr(ending.counters, name) == row[name]
             assert ending.counters.attempt == row["attempt"]
             assert ending.outcome_data == row["outcome_data"]
-        positions = [at for at, one in enumerate(expected) if one.to_state is State.DEAD]
-        assert positions == endings.where(lambda one: one.to_state is State.DEAD)
         assert Summary().plus(size, expected) == Summary().plus(size, endings)
 
 

@@ -8,7 +8,8 @@ from typing import Final
 
 from delta_outbox.store.store import Store
 
-TAIL_COMMITS: Final = 30  # a longer tail costs more to look at than to fold in
+TAIL_COMMITS: Final = 30  # who lists with a longer tail had better have a shorter one next time
+MOST_COMMITS: Final = 500  # a longer tail costs more to look at once than to fold in
 TAIL_EVENTS: Final = 1_000_000  # more than this is not left to one refresh
 
 
@@ -42,28 +43,35 @@ class Freshness:
         """
         self._planned += events
 
-    def keep(self, latest: Mapping[str, int], *, is_publishing: bool, is_read_next: bool) -> None:
-        """Refresh if it is time, or if the tails have grown long.
+    def keep(self, latest: Mapping[str, int], *, has_listed: bool) -> None:
+        """Refresh if it is time, or if the tails have grown long. That runs beside the rest, and
+        whoever asks meanwhile sees the projection as it was, with longer tails.
 
         Args:
             latest: version of each log, as they have just been asked for.
-            is_publishing: whether something is being published.
-            is_read_next: whether a read view is asked for next: then they had better be short.
-                Else, and while something is being published, the refresh runs beside the rest, and
-                whoever asks meanwhile sees the projection as it was, with longer tails.
+            has_listed: whether what is open was listed with them.
         """
         if self._running is not None:
             if not self._running.done():
                 return
             self._wait()
         is_time = self._clock.monotonic() - self._since >= self._every
-        is_long = is_read_next and self._outbox.projection.tail(latest) > TAIL_COMMITS
-        if not (is_time or is_long or self._planned > TAIL_EVENTS):
-            return
-        self._planned = 0
-        if is_publishing or not is_read_next:
+        is_long = has_listed and self._outbox.projection.tail(latest) > TAIL_COMMITS
+        if is_time or is_long or self._planned > TAIL_EVENTS:
+            self._planned = 0
             self._running = self._thread.submit(self._refresh, latest)
-        else:
+
+    def shorten(self, latest: Mapping[str, int]) -> None:
+        """Refresh before what is open is listed, if the tails are so long that this takes less.
+
+        Args:
+            latest: as `keep` takes it.
+        """
+        tail = self._outbox.projection.tail
+        if tail(latest) > MOST_COMMITS:
+            self._wait()  # for one that runs
+        if tail(latest) > MOST_COMMITS:
+            self._planned = 0
             self._refresh(latest)
 
     def refresh(self) -> None:

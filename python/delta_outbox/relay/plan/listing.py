@@ -91,6 +91,9 @@ class Listing:
         self.is_unresolved = False
         """Whether claims that are over have to stay as they are for now."""
         self._has_more_over = False  # items, than were ended at once
+        self.lease_over_at = NEVER
+        """When the first claim of others can be ended, of those that were listed, in monotonic
+        seconds."""
 
     def open(self, latest: Mapping[str, int], *, at: float, since: float | None = None) -> Opened:
         """Return what is open.
@@ -140,6 +143,13 @@ class Listing:
         Args:
             found: what is open, as it was observed.
         """
+        left = self._of_claims(found)
+        if found.items_over is not None:
+            item = (found.items_over - self._outbox.clock.now()).total_seconds()
+            left.append(max(item, 0.0 if self._has_more_over else ITEMS_PAUSE))
+        return left
+
+    def _of_claims(self, found: Overview) -> list[float]:
         left = [
             max(0.0, self._leases.remaining(str(claim["claim_id"])))
             for claim in found.claims
@@ -147,9 +157,6 @@ class Listing:
         ]
         if self.is_unresolved:  # what is over, and stays, is asked for when it says
             left = [seconds for seconds in left if seconds > 0]
-        if found.items_over is not None:
-            item = (found.items_over - self._outbox.clock.now()).total_seconds()
-            left.append(max(item, 0.0 if self._has_more_over else ITEMS_PAUSE))
         return left
 
     def list_open(
@@ -165,6 +172,8 @@ class Listing:
                 commit of which something has been tried.
         """
         found, view, reached = opened.found, opened.ours, opened.versions["events"]
+        left = min(self._of_claims(found), default=NEVER)
+        self.lease_over_at = self._outbox.clock.monotonic() + left
         deliveries, counts, fits = self._outbox.deliveries, None, found.listable <= room
         if not fits:
             counts = deliveries.by_commit(view, at=found.soon)

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from delta_outbox.core.literals import listed
 from delta_outbox.delta.log_reader import Added, LogReader
 from delta_outbox.lifecycle.claims import DELIVERIES, OPEN_ITEM, in_order, joined
+from delta_outbox.lifecycle.order_scopes import scopes_of
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.states import OPEN_STATES
 from delta_outbox.relay.destinations.isolation import Isolation
@@ -103,6 +104,7 @@ class Planning:
         self._is_stuck = False  # it is of no use to read on: all that is open has to be listed
         self._policy_version = ""  # of the window; empty until the first poll
         self._commands_seen = 0
+        self._in_doubt: Set[str] = frozenset()  # our claims that operators may have ended since
         self._epoch: Epoch | None = None  # of the lanes, at the last poll
         self._stands_by = False
         self.open = 0  # deliveries, in the end
@@ -142,20 +144,26 @@ class Planning:
         self._versions, self._is_whole, self._left_out = {}, False, LeftOut()
         self._has_more = self._has_others = False
 
-    def requeue(self, deliveries: pa.Table, *, scopes: Set[str | None]) -> None:
+    def requeue(self, claim_id: str, deliveries: pa.Table) -> None:
         """Note that deliveries which were claimed are open again, or DEAD and hold their key.
 
         They are in the window from the next poll on, when that is on record; until then nothing is
         taken of their order scopes.
 
         Args:
-            deliveries: as the window has them, after their claim.
-            scopes: their order scopes.
+            claim_id: the claim.
+            deliveries: what is left of it, as the window has them.
         """
+        if not deliveries.num_rows:
+            return
+        self._timing.due_no_later(self._clock.monotonic())
+        if claim_id in self._in_doubt:
+            self.forget()
+            return
+        scopes = {*scopes_of(deliveries, self._outbox.policies_in_force).to_pylist()}
         self._requeued.append(deliveries)
         self._blocked |= scopes
         self._window.block(scopes)
-        self._timing.due_no_later(self._clock.monotonic())
 
     def _hold(self, deliveries: pa.Table) -> None:
         """Make the window of deliveries: columns of `claims.DELIVERIES`, in order."""
@@ -187,6 +195,8 @@ class Planning:
         """
         if is_idle:
             return not self.is_fresh
+        if self._clock.monotonic() >= self._listing.lease_over_at and not self._timing.is_fresh:
+            return True
         return self._timing.is_over(has_plan=not self.awaits_news(has_slot=has_slot))
 
     def awaits_news(self, *, has_slot: bool) -> bool:
@@ -300,20 +310,23 @@ class Planning:
             latest=self._outbox.projection.latest_versions(),
         )
         moved = self._standby.saw(poll.latest["transitions"])
+        if not self._is_quiet(poll, moved=moved):
+            has_listed = self._plan(poll)
+            if not self._stands_by:  # else the owner keeps the views fresh
+                self._freshness.keep(poll.latest, has_listed=has_listed)
+
+    def _plan(self, poll: _Poll) -> bool:
+        """Plan, and say whether what is open was listed for that."""
         stood_by = self._stands_by
-        if self._is_quiet(poll, moved=moved):
-            return
         if self._share.are_several:
             stood_by = self._choose_lanes()
+        elif not self._policy_version:
+            self._stands_by = self._has_owner([], takes_over=poll.takes_over)
         self._begin_with_nothing(poll)
         if not self._apply_to_items(poll):
             self._timing.end(poll.started)
-            return
-        follows = self._follows(poll)
-        # Who stands by leaves it to the owner; where that has died, what it has left comes first.
-        if not self._stands_by:
-            self._freshness.keep(poll.latest, is_publishing=bool(alive), is_read_next=not follows)
-        end = None
+            return False
+        follows, end = self._follows(poll), None
         if self._shows(poll.latest, follows=follows) and poll.started < self._timing.next_due:
             self._versions = dict(poll.latest)
             end = self._timing.extend
@@ -321,16 +334,17 @@ class Planning:
             end = partial(self._timing.end, is_cheap=True)
         if end is not None and not (follows and self._needs_work(poll)):
             end(poll.started)
-            return
-        if follows:
-            self._freshness.keep(poll.latest, is_publishing=bool(alive), is_read_next=True)
+            return False
+        if not self._stands_by:  # where the owner has died, what it has left comes first
+            self._freshness.shorten(poll.latest)
         opened = self._resync(poll, stood_by=stood_by)
         self._other_lanes.forget()
         if self.has_work:
             self._other_lanes.found_work()
         elif opened is not None and self._share.are_several:
-            self._poll_other_lanes(opened, alive)
+            self._poll_other_lanes(opened, poll.alive)
         self._timing.end(poll.started)
+        return True
 
     def plan_new_events(self, *, alive: Set[str]) -> None:
         """Plan what is new, if that is all there is to it, so that its claims go on record together
@@ -476,7 +490,7 @@ class Planning:
             seen.versions[log] != poll.latest[log] for log in ("transitions", "commands")
         ):
             return
-        if not self._share.has_all or self._has_owner([], takes_over=poll.takes_over):
+        if not self._share.has_all or self._stands_by:
             return
         if self._outbox.policies_in_force.any_hold:  # what is DEAD and holds its key is listed
             return
@@ -484,7 +498,7 @@ class Planning:
             return
         self._outbox.logs.catch_up(poll.latest["transitions"])
         positions = self._outbox.logs.positions
-        if self._apply_commands(poll.latest) or self._outbox.logs.positions != positions:
+        if self._apply_commands(poll) or self._outbox.logs.positions != positions:
             return
         if self._outbox.logs.epoch != self._epoch:
             return  # an append has lost to the end of the epoch
@@ -516,7 +530,7 @@ class Planning:
             self._isolation.load(again=True)  # the other one may have left a breaker open
         # Commands first: an answer that came in time counts, also if its item is over by now.
         seen = self._outbox.logs.positions
-        self._apply_commands(poll.latest)
+        self._apply_commands(poll)
         if self._begins_epoch():  # an append has lost to the end of the former one
             return None
         opened, seen = self._opened_since(seen, opened, poll.latest), self._outbox.logs.positions
@@ -592,7 +606,10 @@ class Planning:
         """Say whether to leave the work to another relay."""
         if self._share.are_several:
             return not self._share.owned
-        return self._has_owner(claims, takes_over=takes_over)
+        has_owner = self._has_owner(claims, takes_over=takes_over)
+        if has_owner:
+            self._standby.begins()
+        return has_owner
 
     def _has_owner(self, claims: Sequence[Mapping[str, Any]], *, takes_over: bool) -> bool:
         return not takes_over and self._standby.has_owner(claims)
@@ -637,13 +654,14 @@ class Planning:
             self._other_lanes.forget()
             self._timing.next_due = self._clock.monotonic()
 
-    def _apply_commands(self, latest: Mapping[str, int]) -> int:
+    def _apply_commands(self, poll: _Poll) -> int:
         """Append what operators ask for; returns how many transitions that made."""
-        if latest["commands"] <= self._commands_seen:
+        if poll.latest["commands"] <= self._commands_seen:
             return 0
+        self._in_doubt = poll.alive
         count = self._outbox.apply_commands()
         self._isolation.reload()
-        self._commands_seen = latest["commands"]
+        self._commands_seen = poll.latest["commands"]
         return count
 
     def _apply_to_items(self, poll: _Poll) -> bool:

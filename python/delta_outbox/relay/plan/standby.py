@@ -102,6 +102,9 @@ class Standby:
         for other in self._heart.earlier():
             if other not in stalled and not self._outbox.expired_claims.is_gone(other):
                 self._owner = other
-                logger.info("standing_by", extra={"owner": other})
                 return True
         return False
+
+    def begins(self) -> None:
+        """Note that what is open has been listed, and is left to the owner."""
+        logger.info("standing_by", extra={"owner": self._owner})

@@ -25,6 +25,7 @@ def serve(args: argparse.Namespace, invocation: Invocation) -> Outcome:
     from delta_outbox.cli.logs import quieten_pyspark
     from delta_outbox.cli.signals import say, stop_on_signals
     from delta_outbox.delta.storage_errors import writing_to
+    from delta_outbox.runtime.dead_clients import LOOK_SECONDS
     from delta_outbox.runtime.home import find_home
     from delta_outbox.runtime.server import serving
 
@@ -56,8 +57,12 @@ def serve(args: argparse.Namespace, invocation: Invocation) -> Outcome:
         )
         if not args.short_lived:
             answers.prepare()
+        look_again = time.monotonic()
         while not stop.wait(LOOK_INTERVAL):
             server.check()
+            if time.monotonic() >= look_again:
+                server.end_sessions_of_the_dead()
+                look_again = time.monotonic() + LOOK_SECONDS
     seconds = round(time.monotonic() - started, 3)
     document = {
         "home": str(home.root),

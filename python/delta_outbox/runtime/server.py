@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from delta_outbox.core.errors import OutboxError
+from delta_outbox.runtime.dead_clients import end_sessions
 from delta_outbox.runtime.home import Home
 from delta_outbox.runtime.jvm import process_of
 from delta_outbox.runtime.questions import Answer, answering
@@ -69,6 +70,14 @@ class Server:
         code = self.process.poll()
         if code is not None:
             raise ServerEnded(f"The server at {self.served.address} ended by itself (exit {code}).")
+
+    def end_sessions_of_the_dead(self) -> None:
+        """End the sessions of clients whose process has ended without a word."""
+        from py4j.protocol import Py4JNetworkError
+
+        with contextlib.suppress(Py4JNetworkError):  # it has just ended
+            if ended := end_sessions(_gateway()):
+                logger.info("sessions_of_the_dead_ended", extra={"sessions": ended})
 
 
 @contextlib.contextmanager

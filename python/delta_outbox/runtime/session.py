@@ -18,6 +18,7 @@ from urllib.parse import urlparse
 from delta_outbox.core.errors import BadSettings, ServerUnreachable, StoragePrecondition
 from delta_outbox.runtime.catalog_places import follow_home
 from delta_outbox.runtime.connect import is_forgotten, keep_apart
+from delta_outbox.runtime.dead_clients import user_of_process
 from delta_outbox.runtime.home import Home
 from delta_outbox.runtime.interrupts import handlers_kept
 from delta_outbox.runtime.jvm import SparkNotStarted, end_jvm, kill_jvm, process_of, start_jvm
@@ -253,11 +254,12 @@ def _stop_session() -> None:
             end_jvm(gateway)
 
 
-def remote_session(url: str) -> SparkSession:
+def remote_session(url: str, *, user: str | None = None) -> SparkSession:
     """Open a session of its own at a Spark Connect server.
 
     Args:
         url: the address, `sc://host:port/;token=...`.
+        user: whom the server takes the session for; as pyspark has it if left out.
 
     Raises:
         BadSettings: the address is not one, or the server's settings break a rule.
@@ -273,7 +275,7 @@ def remote_session(url: str) -> SparkSession:
         # The client would try for minutes; a closed port is known at once.
         probe = (parts.hostname, parts.port or CONNECT_PORT)
         socket.create_connection(probe, timeout=CONNECT_TIMEOUT).close()
-        spark = _connected(url)
+        spark = _connected(url, user)
         keep_apart(_client(spark))
         try:
             with _quick_to_give_up(spark):
@@ -293,15 +295,17 @@ def remote_session(url: str) -> SparkSession:
     return spark
 
 
-def _connected(url: str) -> SparkSession:
+def _connected(url: str, user: str | None) -> SparkSession:
     """Return a new session at an address, as `SparkSession.builder.remote` does, which takes no
     settings of the channel.
     """
-    from pyspark.sql.connect.client import DefaultChannelBuilder
+    from pyspark.sql.connect.client import ChannelBuilder, DefaultChannelBuilder
     from pyspark.sql.connect.session import SparkSession as RemoteSession
 
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
     channel = DefaultChannelBuilder(url, channelOptions=list(KEEPALIVE.items()))
+    if user is not None:
+        channel.set(ChannelBuilder.PARAM_USER_ID, user)
     remote: Any = RemoteSession.builder.channelBuilder(channel).create()
     spark: SparkSession = remote
     return spark
@@ -391,7 +395,7 @@ def using_server(address: str, *, served: Served | None = None) -> Iterator[Spar
         ServerUnreachable: the server does not answer.
     """
     before = os.environ.get(REMOTE_VARIABLE)
-    spark = remote_session(address)
+    spark = remote_session(address, user=None if served is None else user_of_process())
     if served is not None:
         _here[spark] = Machine(served=served)
     os.environ[REMOTE_VARIABLE] = address  # where dbt looks for its session

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql.connect.client import ChannelBuilder, DefaultChannelBuilder, SparkConnectClient
 from tests.faults.conftest import KEYS, PATIENCE, TOPIC, event_id, runs, wait_for
 from tests.faults.oracle import rows_of
 from tests.faults.served.house import ServedHouse, killed, served_house, sessions_of, started
@@ -38,6 +40,7 @@ from delta_outbox.delta.commits import read_commit
 from delta_outbox.delta.files.served_commits import ServedStore
 from delta_outbox.operations.inspection import list_deliveries
 from delta_outbox.operations.inspection_filter import Filter
+from delta_outbox.runtime.connect import is_forgotten, keep_apart
 from delta_outbox.runtime.home import Home
 from delta_outbox.runtime.lasting_session import PAUSE_SECONDS
 from delta_outbox.runtime.served_home import find_served
@@ -45,6 +48,17 @@ from delta_outbox.runtime.session import remote_session, using_server
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# A client that is killed: who it is to the server, its session, and then silence.
+CLIENT = """
+import sys, time
+from pathlib import Path
+from delta_outbox.api import open_outbox
+from delta_outbox.runtime.home import Home
+with open_outbox(home=Home(root=Path(sys.argv[1]))) as outbox:
+    print(outbox.spark.client._user_id, outbox.spark.session_id, sep="\\t", flush=True)
+    time.sleep(600)
+"""
 
 LAUNCHER = "from delta_outbox.cli.dbt_launcher import main; exit(main())"
 
@@ -295,6 +309,41 @@ def test_what_the_server_has_forgotten_is_made_anew(served: ServedHouse) -> None
         assert expected == done
         checked = "spark.databricks.delta.replaceWhere.constraintCheck.enabled"
         assert ["true", "false"] == [one.conf.get(checked, "true") for one in sessions_of(outbox)]
+
+
+def test_a_session_ends_with_its_process(served: ServedHouse) -> None:
+    """A server forgets the sessions of a client that was killed, with all that it has sent, and
+    keeps those of the others.
+    """
+    with open_outbox(home=served.home) as outbox:
+        own = [session.session_id for session in sessions_of(outbox)]
+        child = [sys.executable, "-c", CLIENT, str(served.home.root)]
+        with subprocess.Popen(child, stdout=subprocess.PIPE, text=True) as client:
+            assert client.stdout is not None
+            of_client = tuple(client.stdout.readline().split("\t"))
+            assert _is_known(served.url, *of_client)
+            client.kill()
+        wait_for(lambda: not _is_known(served.url, *of_client))
+        assert 2 == outbox.append(served.rows(2)).appended
+        assert own == [session.session_id for session in sessions_of(outbox)]
+
+
+def _is_known(url: str, user: str, session: str) -> bool:
+    """Say whether a server knows a session."""
+    channel = DefaultChannelBuilder(url)
+    channel.set(ChannelBuilder.PARAM_USER_ID, user)
+    channel.set(ChannelBuilder.PARAM_SESSION_ID, session.strip())
+    client = SparkConnectClient(channel)
+    keep_apart(client)
+    try:
+        client.get_configs("spark.sql.session.timeZone")
+    except PySparkException as error:
+        if is_forgotten(error):
+            return False
+        raise
+    finally:
+        client.close()
+    return True
 
 
 def test_end_of_serving(served: ServedHouse) -> None:

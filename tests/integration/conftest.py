@@ -149,13 +149,13 @@ def dbt(spark: SparkSession, home: Home, outbox_schema: str) -> Callable[..., db
 def read_views(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return a list that grows with each read view that is made: of the workers that made them."""
     made: list[str] = []
-    read_view = Outbox.read_view
+    open_deliveries = Outbox.open_deliveries
 
     def noted(self: Outbox, latest: object = None) -> object:
         made.append(self.worker_id)
-        return read_view(self, latest)  # type: ignore[arg-type]
+        return open_deliveries(self, latest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Outbox, "read_view", noted)
+    monkeypatch.setattr(Outbox, "open_deliveries", noted)
     return made
 
 

@@ -75,7 +75,7 @@ def run_launcher(args: Sequence[str]) -> int:
         return _dbt(args)
     if served is not None:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        with using_server(served.url):
+        with using_server(served.url, served=served):
             return _dbt_on_disk(args, home)
     try:
         everything = "--full-refresh" in args

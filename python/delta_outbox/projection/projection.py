@@ -43,6 +43,21 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
+class ReadView:
+    """The open deliveries, as they were read.
+
+    Args:
+        frame: with the columns of the projection.
+        versions: of each log, up to which it shows them.
+        tail: how many commits came after the projection.
+    """
+
+    frame: DataFrame
+    versions: Mapping[str, int]
+    tail: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Watermark:
     """How far a version of the projection has seen the logs.
 
@@ -56,7 +71,7 @@ class Watermark:
 
     @property
     def planned_at(self) -> datetime:
-        """Return when its plan was made; the views are as of then."""
+        """Return when its plan was made: the views show what was committed until shortly before."""
         return self.plan.planned_at
 
     @property
@@ -276,7 +291,7 @@ class Projection:
 
     def read_view(
         self, *, with_holding: bool = False, latest: Mapping[str, int] | None = None
-    ) -> tuple[DataFrame, int]:
+    ) -> ReadView:
         """Return the open deliveries now: the projection at a version, plus the tails of the logs.
 
         Args:
@@ -284,8 +299,8 @@ class Projection:
             latest: as `latest_versions` has just returned them.
 
         Returns:
-            A table with the columns of the projection, rows in PENDING and CLAIMED only (and DEAD,
-            if asked for); and how many commits the tails hold.
+            Rows in PENDING and CLAIMED only (and DEAD, if asked for), up to the latest versions; or
+            further, where somebody has refreshed the projection since these were asked for.
 
         Raises:
             NoOutboxHere: the projection was never refreshed.
@@ -295,7 +310,8 @@ class Projection:
         states = OPEN_STATES + (("DEAD",) if with_holding else ())
         shown = self._statements.fill("open_or_holding", states=listed(states))
         # Kept: to plan the fold costs more than to run it, and several questions are asked of it.
-        return self._shown(shown, latest, kept)
+        frame, versions, tail = self._shown(shown, latest, kept)
+        return ReadView(frame=frame, versions=versions, tail=tail)
 
     def standing(self, narrow: Callable[[DataFrame], DataFrame], *, planned_by: str) -> pa.Table:
         """Return deliveries as they stand now, open or ended. That writes nothing, unless nobody
@@ -336,9 +352,10 @@ class Projection:
         shown: str,
         latest: Mapping[str, int] | None,
         read: Callable[[DataFrame], T],
-    ) -> tuple[T, int]:
-        """Return what is read of what fulfils a condition, and how many commits the tails hold.
-        What users name is not for the condition, which goes into a text with placeholders.
+    ) -> tuple[T, Mapping[str, int], int]:
+        """Return what is read of what fulfils a condition, up to which version of each log that is,
+        and how many commits the tails hold. What users name is not for the condition, which goes
+        into a text with placeholders.
         """
         try:
             return self._read_view(shown, latest, read)
@@ -364,7 +381,7 @@ class Projection:
         shown: str,
         latest: Mapping[str, int] | None,
         read: Callable[[DataFrame], T],
-    ) -> tuple[T, int]:
+    ) -> tuple[T, Mapping[str, int], int]:
         seen = self._must_know()
         latest = self.latest_versions() if latest is None else latest
         if seen.tail(latest) > SHORT_TAIL and self._has_moved(seen):
@@ -377,4 +394,5 @@ class Projection:
             tails = Tails(self._spark, self._tables, self._statements)
             tails.between(seen.versions, latest)
             text = tails.filled("read_view", with_untouched="false", shown=shown, state=state)
-        return read(self._spark.sql(text)), seen.tail(latest)
+        versions = {log: max(latest[log], version) for log, version in seen.versions.items()}
+        return read(self._spark.sql(text)), versions, seen.tail(latest)

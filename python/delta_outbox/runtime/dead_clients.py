@@ -19,21 +19,20 @@ _PREFIX: Final = "outbox-process"
 
 def user_of_process() -> str:
     """Return the user by which a server knows this process."""
-    return f"{_PREFIX}/{_numbers_of()}/{os.getpid()}"
+    return f"{_PREFIX}/{_pid_namespace()}/{os.getpid()}"
 
 
 def has_ended(user: str) -> bool:
     """Say whether it is known that the process of a user has ended: one that `user_of_process` has
-    named, where processes have the same numbers as here.
+    named in our pid namespace.
 
     Args:
         user: of a session.
     """
     prefix, _, rest = user.partition("/")
     numbers, _, pid = rest.rpartition("/")
-    return (
-        prefix == _PREFIX and numbers == _numbers_of() and pid.isdigit() and not is_alive(int(pid))
-    )
+    is_of_ours = prefix == _PREFIX and numbers == _pid_namespace() and pid.isdecimal()
+    return is_of_ours and not is_alive(int(pid))
 
 
 def end_sessions(gateway: Any) -> int:
@@ -43,7 +42,7 @@ def end_sessions(gateway: Any) -> int:
         gateway: to the JVM of the server.
 
     Raises:
-        Py4JNetworkError: the JVM has ended.
+        Py4JError: the JVM has failed, or has ended.
     """
     service = getattr(gateway.jvm.org.apache.spark.sql.connect.service, "SparkConnectService$")
     manager = getattr(service, "MODULE$").sessionManager()
@@ -55,8 +54,8 @@ def end_sessions(gateway: Any) -> int:
     return len(over)
 
 
-def _numbers_of() -> str:
-    """Return what names the numbers of processes here: those of a container are its own."""
+def _pid_namespace() -> str:
+    """Return in which namespace processes have their numbers here: a container has its own."""
     try:
         return str(Path("/proc/self/ns/pid").readlink())
     except OSError:  # no Linux

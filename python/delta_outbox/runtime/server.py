@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from delta_outbox.core.errors import OutboxError
+from delta_outbox.core.redaction import describe
 from delta_outbox.runtime.dead_clients import end_sessions
 from delta_outbox.runtime.home import Home
 from delta_outbox.runtime.jvm import process_of
@@ -72,12 +73,18 @@ class Server:
             raise ServerEnded(f"The server at {self.served.address} ended by itself (exit {code}).")
 
     def end_sessions_of_the_dead(self) -> None:
-        """End the sessions of clients whose process has ended without a word."""
-        from py4j.protocol import Py4JNetworkError
+        """End the sessions of clients whose process has ended without a word. Where that fails, it
+        is tried again next time: nobody else is to suffer from it.
+        """
+        from py4j.protocol import Py4JError
 
-        with contextlib.suppress(Py4JNetworkError):  # it has just ended
-            if ended := end_sessions(_gateway()):
-                logger.info("sessions_of_the_dead_ended", extra={"sessions": ended})
+        try:
+            ended = end_sessions(_gateway())
+        except Py4JError as error:
+            logger.warning("sessions_of_the_dead_stay", extra={"cause": describe(error)})
+            return
+        if ended:
+            logger.info("sessions_of_the_dead_ended", extra={"sessions": ended})
 
 
 @contextlib.contextmanager

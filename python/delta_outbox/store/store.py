@@ -35,7 +35,7 @@ from delta_outbox.lifecycle.endings_by_column import Endings
 from delta_outbox.lifecycle.policy import DeliveryPolicy, PolicySet
 from delta_outbox.producer.append import AppendReport, append_events
 from delta_outbox.producer.id_index import IdIndex
-from delta_outbox.projection.projection import Projection
+from delta_outbox.projection.projection import Projection, ReadView
 from delta_outbox.runtime.home import Home
 from delta_outbox.runtime.session import end_own_session, own_session
 from delta_outbox.runtime.statements import Statements
@@ -272,8 +272,16 @@ class Store:
         Args:
             latest: as `Projection.latest_versions` has just returned them.
         """
+        return self.open_deliveries(latest).frame
+
+    def open_deliveries(self, latest: Mapping[str, int] | None = None) -> ReadView:
+        """Return the same as `read_view`, and up to which version of each log that is.
+
+        Args:
+            latest: as `Projection.latest_versions` has just returned them.
+        """
         with_holding = self.policies_in_force.any_hold
-        return self.projection.read_view(with_holding=with_holding, latest=latest)[0]
+        return self.projection.read_view(with_holding=with_holding, latest=latest)
 
     def claim(self, limit: int) -> Claim | None:
         """Take what is eligible, never more than a limit; None if there is nothing.

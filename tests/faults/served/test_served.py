@@ -41,6 +41,7 @@ from delta_outbox.delta.files.served_commits import ServedStore
 from delta_outbox.operations.inspection import list_deliveries
 from delta_outbox.operations.inspection_filter import Filter
 from delta_outbox.runtime.connect import is_forgotten, keep_apart
+from delta_outbox.runtime.dead_clients import LOOK_SECONDS
 from delta_outbox.runtime.home import Home
 from delta_outbox.runtime.lasting_session import PAUSE_SECONDS
 from delta_outbox.runtime.served_home import find_served
@@ -323,7 +324,7 @@ def test_a_session_ends_with_its_process(served: ServedHouse) -> None:
             of_client = tuple(client.stdout.readline().split("\t"))
             assert _is_known(served.url, *of_client)
             client.kill()
-        wait_for(lambda: not _is_known(served.url, *of_client))
+        wait_for(lambda: not _is_known(served.url, *of_client), limit=6 * LOOK_SECONDS)
         assert 2 == outbox.append(served.rows(2)).appended
         assert own == [session.session_id for session in sessions_of(outbox)]
 

@@ -443,9 +443,9 @@ def test_a_read_view_needs_no_refresh(store: Store, tmp_path: Path, refreshed: b
     outbox.append(events(prefix, 3)).raise_if_rejected()
     if refreshed:
         outbox.refresh()
-    read_view, tail = outbox.projection.read_view()
-    assert refreshed == (tail == 0)
-    open_ = {row["event_id"]: row["state"] for row in read_view.toArrow().to_pylist()}
+    view = outbox.projection.read_view()
+    assert refreshed == (view.tail == 0)
+    open_ = {row["event_id"]: row["state"] for row in view.frame.toArrow().to_pylist()}
     mine = {name: state for name, state in open_.items() if name.startswith(prefix)}
     assert {f"{prefix}-{n:03}": "PENDING" for n in range(3)} == mine
 
@@ -456,15 +456,15 @@ def test_a_read_view_begins_where_others_have_refreshed(store: Store, tmp_path: 
     """
     knows, other = store.outbox(tmp_path), store.outbox(tmp_path)
     other.refresh()
-    assert 0 == knows.projection.read_view()[1]
+    assert 0 == knows.projection.read_view().tail
     for number in range(SHORT_TAIL + 1):
         other.append(events(f"others-{number}-", 1)).raise_if_rejected()
-    assert SHORT_TAIL + 1 == knows.projection.read_view()[1]  # nobody has refreshed
+    assert SHORT_TAIL + 1 == knows.projection.read_view().tail  # nobody has refreshed
     other.refresh()
     other.append(events("others-last-", 1)).raise_if_rejected()
-    frame, commits = knows.projection.read_view()
-    assert 1 == commits
-    shown = {row["event_id"] for row in frame.select("event_id").toArrow().to_pylist()}
+    view = knows.projection.read_view()
+    assert 1 == view.tail
+    shown = {row["event_id"] for row in view.frame.select("event_id").toArrow().to_pylist()}
     assert SHORT_TAIL + 2 == sum(name.startswith("others-") for name in shown)
 
 

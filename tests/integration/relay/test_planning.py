@@ -20,6 +20,7 @@ from delta_outbox.core.clock import Clock
 from delta_outbox.core.settings import DestinationLimits, PublisherSettings, RelaySettings, Settings
 from delta_outbox.lifecycle.endings import EndOfClaim
 from delta_outbox.lifecycle.results import Delivered, Failed, NotSent, Rejected
+from delta_outbox.projection.projection import ReadView
 from delta_outbox.relay.destinations.isolation import Isolation
 from delta_outbox.relay.plan.lane_share import LaneShare
 from delta_outbox.relay.plan.listing import Listing
@@ -289,6 +290,31 @@ def test_what_is_killed_in_flight_is_not_sent_again(
     worker.step()
     worker.answer(worker.in_flight[0], [answer])
     assert {"DEAD": 1, "PUBLISHED": 1} == play.drain(worker)
+
+
+def test_what_a_read_view_shows_already_is_not_planned_again(
+    new_play: Callable[..., Play], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the projection was refreshed after a poll has asked for the latest versions, what is
+    open shows more than these; a relay that follows begins after that.
+    """
+    play = new_play("ahead")
+    play.append(("x", "a", None))
+    other = play.planner(play.open("other", play.time), batch_size=1)
+    other.claim()
+    outbox = play.open("worker", play.time)
+    worker = play.planner(outbox, batch_size=5)
+    read_view = outbox.projection.read_view
+
+    def ahead(**given: Any) -> ReadView:
+        monkeypatch.undo()
+        play.append(("x", "b", None))
+        outbox.refresh()
+        return read_view(**given)
+
+    monkeypatch.setattr(outbox.projection, "read_view", ahead)
+    worker.step()
+    assert {"PUBLISHED": 2} == play.drain(worker)
 
 
 def test_what_is_rejected_before_a_drain_is_killed_in_it(new_play: Callable[..., Play]) -> None:

@@ -297,7 +297,7 @@ def test_new_events_come_before_the_lanes_of_others(
 
 def test_relays_share_the_rate_of_a_destination(lanes_store: Store, tmp_path: Path) -> None:
     """A relay keeps to its part of a rate: to none while it stands by, to half of it on one of two
-    lanes, to all of it once the other has gone.
+    lanes, to all of it once the other has gone. Who stands by refreshes no views.
     """
     clock = ManualClock()
     limits = DestinationLimits(rate_per_second=4)
@@ -305,7 +305,8 @@ def test_relays_share_the_rate_of_a_destination(lanes_store: Store, tmp_path: Pa
     def opened() -> Outbox:
         worker = lanes_store.outbox(tmp_path, clock=clock)
         default = replace(worker.settings.publishers["default"], limits=limits)
-        worker.settings = replace(worker.settings, publishers={"default": default})
+        always = replace(worker.settings.relay, refresh_seconds=0.0)
+        worker.settings = replace(worker.settings, relay=always, publishers={"default": default})
         return worker
 
     def heart_of(worker: Outbox) -> Heartbeat:
@@ -321,6 +322,7 @@ def test_relays_share_the_rate_of_a_destination(lanes_store: Store, tmp_path: Pa
     standing_by.start()
     standing_by.poll(alive=set(), takes_over=False)
     assert 0 == standing_by.part
+    assert standing_by._freshness._running is None  # that is left to the first one
     hearts[0].beat("stopped")
     clock.sleep(STANDBY_SECONDS + 1)
     standing_by.poll(alive=set(), takes_over=False)

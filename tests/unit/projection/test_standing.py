@@ -57,11 +57,13 @@ class Refreshed(Projection):
         self._known = _watermark(self._commits, NOW)
         return 1
 
-    def _shown(self, shown: str, latest: Mapping[str, int] | None, read: Any) -> tuple[Any, int]:
+    def _shown(
+        self, shown: str, latest: Mapping[str, int] | None, read: Any
+    ) -> tuple[Any, Mapping[str, int], int]:
         assert latest is not None
         assert self._known is not None
         self.folded = self._known.tail(latest)
-        return pa.table({}), 0
+        return pa.table({}), latest, 0
 
 
 def _watermark(seen: int, at: datetime) -> Watermark:

@@ -1,4 +1,4 @@
-"""Keeps the views fresh while a relay runs: at intervals, beside what is being published."""
+"""Keeps the views fresh while a relay runs: at intervals, beside whatever else it does."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Freshness:
         whoever asks meanwhile sees the projection as it was, with longer tails.
 
         Args:
-            latest: version of each log, as they have just been asked for.
+            latest: version of each log, as this poll has asked for them.
             has_listed: whether what is open was listed with them.
         """
         if self._running is not None:

@@ -103,15 +103,19 @@ class Listing:
             at: monotonic seconds at which these were the latest.
             since: monotonic seconds at which the transition log was first seen so.
         """
-        everything = self._outbox.read_view(latest)
-        ours = self._share.of(everything)
+        view = self._outbox.open_deliveries(latest)
+        everything, ours = view.frame, self._share.of(view.frame)
         found = self._outbox.deliveries.overview(ours)
         now = self._outbox.clock.monotonic()
         projection, log = self._outbox.projection, self._outbox.tables.transitions
+        # What operators have asked for since then is for the next poll.
+        versions = {**view.versions, "commands": latest["commands"]}
         if projection.latest_version_here(log) == latest["transitions"]:
             at = now  # they still are
+        if versions["transitions"] > latest["transitions"]:
+            since = None  # a claim may be newer
         self._leases.observe(found.claims, at=at, since=since)
-        return Opened(versions=dict(latest), everything=everything, ours=ours, found=found)
+        return Opened(versions=versions, everything=everything, ours=ours, found=found)
 
     def end_claims(self, opened: Opened, *, in_flight: Set[str], answered_to: datetime) -> int:
         """End claims whose worker is gone or whose lease we have seen run out, and items that are

@@ -104,7 +104,7 @@ class Planning:
         self._is_stuck = False  # it is of no use to read on: all that is open has to be listed
         self._policy_version = ""  # of the window; empty until the first poll
         self._commands_seen = 0
-        self._in_doubt: Set[str] = frozenset()  # our claims that operators may have ended since
+        self._in_doubt: Set[str] = frozenset()  # claims in flight as commands were last applied
         self._epoch: Epoch | None = None  # of the lanes, at the last poll
         self._stands_by = False
         self.open = 0  # deliveries, in the end
@@ -148,7 +148,8 @@ class Planning:
         """Note that deliveries which were claimed are open again, or DEAD and hold their key.
 
         They are in the window from the next poll on, when that is on record; until then nothing is
-        taken of their order scopes.
+        taken of their order scopes. Where commands were applied while they were in flight, they may
+        be killed, and all that is open is listed instead.
 
         Args:
             claim_id: the claim.
@@ -195,7 +196,7 @@ class Planning:
         """
         if is_idle:
             return not self.is_fresh
-        if self._clock.monotonic() >= self._listing.lease_over_at and not self._timing.is_fresh:
+        if self._clock.monotonic() >= self._listing.lease_over_at:
             return True
         return self._timing.is_over(has_plan=not self.awaits_news(has_slot=has_slot))
 

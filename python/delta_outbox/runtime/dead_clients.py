@@ -35,17 +35,16 @@ def has_ended(user: str) -> bool:
     return is_of_ours and not is_alive(int(pid))
 
 
-def end_sessions(gateway: Any) -> int:
+def end_sessions(service: Any) -> int:
     """End the sessions of processes that have ended, and return how many these are.
 
     Args:
-        gateway: to the JVM of the server.
+        service: Spark's SparkConnectService, in the JVM of the server.
 
     Raises:
         Py4JError: the JVM has failed, or has ended.
     """
-    service = getattr(gateway.jvm.org.apache.spark.sql.connect.service, "SparkConnectService$")
-    manager = getattr(service, "MODULE$").sessionManager()
+    manager = service.sessionManager()
     found = manager.listActiveSessions()
     sessions = [found.apply(place) for place in range(found.size())]
     over = [one.key() for one in sessions if has_ended(one.userId())]

@@ -79,7 +79,7 @@ class Server:
         from py4j.protocol import Py4JError
 
         try:
-            ended = end_sessions(_gateway())
+            ended = end_sessions(_service())
         except Py4JError as error:
             logger.warning("sessions_of_the_dead_stay", extra={"cause": describe(error)})
             return
@@ -164,7 +164,11 @@ def _gateway() -> Any:
     return SparkContext._gateway
 
 
+def _service() -> Any:
+    service = getattr(_gateway().jvm.org.apache.spark.sql.connect.service, "SparkConnectService$")
+    return getattr(service, "MODULE$")
+
+
 def _port() -> int:
     """Return the port that the server listens on; it does so before the session is there."""
-    service = getattr(_gateway().jvm.org.apache.spark.sql.connect.service, "SparkConnectService$")
-    return int(getattr(service, "MODULE$").localPort())
+    return int(_service().localPort())

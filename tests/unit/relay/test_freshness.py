@@ -28,7 +28,7 @@ class Views:
         self.tail = tail
         self.begun = 0
         self.fails = False
-        self.may_end = threading.Event()
+        self.has_begun, self.may_end = threading.Event(), threading.Event()
         self.clock = ManualClock()
         self.worker_id = "worker"
         self.settings = SimpleNamespace(relay=SimpleNamespace(refresh_seconds=EVERY))
@@ -39,6 +39,7 @@ class Views:
     def refresh(self, *, planned_by: str, touch: bool, latest: Mapping[str, int] | None) -> None:
         """Refresh."""
         self.begun += 1
+        self.has_begun.set()
         assert self.may_end.wait(20)
         if self.fails:
             raise OSError("no space left on device")
@@ -58,15 +59,6 @@ def fresh(tail: int) -> Iterator[tuple[Views, Freshness]]:
         freshness.close()
 
 
-def wait_until_begun(views: Views, count: int) -> None:
-    """Wait for the refreshes that run beside the test."""
-    for _ in range(2000):
-        if views.begun >= count:
-            break
-        threading.Event().wait(0.01)
-    assert count == views.begun
-
-
 @pytest.mark.parametrize(("tail", "has_listed"), [(TAIL_COMMITS + 1, True), (0, False)])
 def test_a_refresh_holds_nobody_up(tail: int, *, has_listed: bool) -> None:
     """A refresh runs beside the rest once it is time, or once a listing has met a long tail; while
@@ -78,7 +70,8 @@ def test_a_refresh_holds_nobody_up(tail: int, *, has_listed: bool) -> None:
             views.clock.sleep(EVERY)
         for _ in range(3):  # the first does not wait for its end
             freshness.keep(LATEST, has_listed=has_listed)
-        wait_until_begun(views, 1)
+        assert views.has_begun.wait(20)
+        assert 1 == views.begun
         views.may_end.set()
         freshness.refresh()  # waits for it
         freshness.keep(LATEST, has_listed=has_listed)
@@ -97,7 +90,8 @@ def test_a_tail_that_costs_more_than_a_refresh_is_shortened_first() -> None:
     """So that what is open is listed soon; one refresh that runs already is enough."""
     with fresh(MOST_COMMITS + 1) as (views, freshness):
         freshness.keep(LATEST, has_listed=True)
-        wait_until_begun(views, 1)
+        assert views.has_begun.wait(20)
+        assert 1 == views.begun
         views.may_end.set()
         freshness.shorten(LATEST)
         assert (1, 0) == (views.begun, views.tail)
@@ -112,6 +106,7 @@ def test_a_refresh_that_fails_is_not_hidden() -> None:
         views.fails = True
         views.may_end.set()
         freshness.keep(LATEST, has_listed=True)
-        wait_until_begun(views, 1)
+        assert views.has_begun.wait(20)
+        assert 1 == views.begun
         with pytest.raises(OSError, match="no space"):
             freshness.refresh()

@@ -55,6 +55,8 @@ PARTS = (
     ),
     ("integration/relay/test_[a-h]*", "integration/operations/*"),
     ("integration/relay/*", "integration/delta/*"),
+    ("integration/railway/test_[a-k]*",),
+    ("integration/railway/*", "integration/runtime/*"),
     ("*",),
 )
 

@@ -27,7 +27,7 @@ from delta_outbox.relay.claim.flight import Flight, Held
 from delta_outbox.relay.destinations.destinations import Destinations
 from delta_outbox.relay.destinations.isolation import Isolation
 from delta_outbox.relay.destinations.task_runner import TaskRunner
-from delta_outbox.relay.plan.planning import BATCHES_PER_PLAN, Planning
+from delta_outbox.relay.plan.planning import Planning
 from delta_outbox.relay.plan.timing import NEWS_SECONDS
 from delta_outbox.relay.publish.publishing import margin_seconds
 from delta_outbox.relay.publish.publishing_pause import PublishingPause
@@ -132,8 +132,7 @@ class Relay:
             self._flight.beside(self._destinations.workers.start)
         try:
             self._destinations.prepare()
-            once = mode is Mode.ONCE
-            self._planning.start(ahead=1 if once else BATCHES_PER_PLAN, shares_lanes=not once)
+            self._planning.start(once=mode is Mode.ONCE)
             self._heart.beat("started")
         except BaseException:
             self._flight.close()

@@ -373,23 +373,35 @@ class Answers:
     def _answered_before(
         self, found: Collection[Delivery]
     ) -> Mapping[str, Mapping[str, Collection[str]]]:
-        """Return who has answered the items that `not_by` of others names: by the key of the
-        instance, then by the name of the task. For items without `not_by` nothing is read.
+        """Return who has given the answers that count, or were accepted late, to the tasks that
+        `not_by` of items names: by the key of the instance, then by the name of the task. For items
+        without `not_by` nothing is read.
         """
-        named = {one.task.key: self._deliveries.decisions.not_by(one.task) for one in found}
-        asked = {key for key, names in named.items() if names}
+        asked: set[str] = set()
+        types: set[str] = set()
+        accepted: set[str] = set()
+        for one in found:
+            names = self._deliveries.decisions.not_by(one.task)
+            if names:
+                asked.add(one.task.key)
+                types |= {task_type(one.task.workflow, it) for it in names}
+                accepted |= {*one.task.accepted}
         if not asked:
             return {}
-        types = {task_type(one.task.workflow, it) for one in found for it in named[one.task.key]}
-        ended = (
-            f"state = '{State.PUBLISHED}' and reason = '{Reason.COMPLETED}' and not ambiguous "
+        counts = f"reason = '{Reason.COMPLETED}'"
+        if accepted:
+            counts = f"({counts} or event_id in ({literals(accepted)}))"
+        earlier = self._deliveries.where(
+            f"state = '{State.PUBLISHED}' and {counts} and not ambiguous "
             f"and event_type in ({literals(types)}) and ordering_key in ({literals(asked)})"
         )
-        earlier = self._deliveries.where(ended)
+        commands = self.commands(earlier.values(), (KIND, EXTEND, "kill"))
         persons: dict[str, dict[str, set[str]]] = {}
-        for task_id, answer in self.winners(earlier.values()).items():
-            task = earlier[task_id].task
-            persons.setdefault(task.key, {}).setdefault(task.place.task, set()).add(answer.actor)
+        for task_id, one in earlier.items():
+            answer = _answer_that_led_on(one, commands.get(task_id, ()))
+            if answer is not None:
+                its = persons.setdefault(one.task.key, {})
+                its.setdefault(one.task.place.task, set()).add(answer.actor)
         return persons
 
     def _ended(
@@ -557,6 +569,20 @@ def winner(found: Delivery, commands: Iterable[Mapping[str, Any]]) -> Answer | N
         if found.state is not State.PUBLISHED or answer.outcome == found.outcome:
             return answer
     return None
+
+
+def _answer_that_led_on(found: Delivery, commands: Iterable[Mapping[str, Any]]) -> Answer | None:
+    """Return the answer by which an instance went on from an item: the one that has ended it, else
+    the one that operators may accept, which is the first that came too late.
+
+    Args:
+        found: where the item stands.
+        commands: about it, in the order of the log.
+    """
+    if found.reason == Reason.COMPLETED:
+        return winner(found, commands)
+    answers = (_answer(row) for row in commands if row["kind"] == KIND)
+    return next((one for one in answers if one is not None), None)
 
 
 def _first_of_each(written: Mapping[int, _Written]) -> dict[int, _Written]:

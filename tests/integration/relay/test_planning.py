@@ -24,6 +24,7 @@ from delta_outbox.projection.projection import ReadView
 from delta_outbox.relay.destinations.isolation import Isolation
 from delta_outbox.relay.plan.lane_share import LaneShare
 from delta_outbox.relay.plan.listing import Listing
+from delta_outbox.relay.plan.standby import STANDBY_SECONDS
 from delta_outbox.runtime.home import Home
 from delta_outbox.store.heartbeat import Heartbeat
 from delta_outbox.store.leases import LeaseWatch
@@ -269,6 +270,51 @@ def test_a_lease_that_is_over_ends_a_plan(new_play: Callable[..., Play]) -> None
     assert worker.planning.window is not None
     assert [False, True] == low
     assert {"PUBLISHED": 3} == play.drain(worker)
+
+
+def test_a_lease_that_is_over_is_looked_for_once(new_play: Callable[..., Play]) -> None:
+    """A relay that has listed shortly before a lease of others is over does not poll again and
+    again for that.
+    """
+    play = new_play("once")
+    play.append(("x", "a", None), ("x", "b", None), ("x", "c", None))
+    other = play.planner(play.open("other", play.time), batch_size=1)
+    other.claim()
+    worker = play.planner(play.open("worker", play.time), batch_size=1)
+    for seconds in (0.0, LEASE - 0.4):
+        play.time.sleep(seconds)
+        worker.planning.forget()
+        worker.planning.poll(alive=set(), takes_over=True)
+    low = []
+    for seconds in (0.5, 0.6):
+        play.time.sleep(seconds)
+        low.append(worker.planning.is_low(is_idle=False, has_slot=False))
+    assert [False, True] == low
+    assert {"PUBLISHED": 3} == play.drain(worker)
+
+
+def test_who_stands_by_polls_for_no_lease(new_play: Callable[..., Play]) -> None:
+    """A relay that leaves the work to another one, while its own claim is in flight, leaves to that
+    one also what it has listed before.
+    """
+    play = new_play("leaves")
+    play.append(("x", "a", None))
+    outbox = play.open("other", play.time)
+    heart = Heartbeat(outbox.spark, outbox.tables, relay_id=outbox.worker_id, clock=outbox.clock)
+    heart.beat("started")
+    other = play.planner(outbox, batch_size=1)
+    other.claim()
+    worker = play.planner(play.open("worker", play.time), batch_size=1)
+    worker.planning.poll(alive={"mine"}, takes_over=True)
+    assert {"PUBLISHED": 1} == play.drain(other)
+    for seconds in (LEASE + 1, STANDBY_SECONDS + 1):
+        worker.planning.poll(alive={"mine"}, takes_over=False)
+        play.time.sleep(seconds)
+        heart.beat()
+    worker.planning.poll(alive={"mine"}, takes_over=False)
+    assert 0 == worker.planning.part
+    assert not worker.planning.is_low(is_idle=False, has_slot=False)
+    heart.beat("stopped")
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from delta_outbox.lifecycle.endings import EndOfClaim
 from delta_outbox.lifecycle.policy import PolicySet
 from delta_outbox.lifecycle.results import Delivered
 from delta_outbox.lifecycle.results_by_column import Results
+from delta_outbox.operations.command_log import append_commands
 from delta_outbox.relay import Mode, Relay, Summary
 from delta_outbox.relay.publish.publishing import Publishing
 
@@ -62,6 +63,26 @@ def test_drain_delivers_everything_once(store: Store, tmp_path: Path) -> None:
     again = Relay(outbox).run(Mode.DRAIN)
     assert (0, 0, 0) == (again.claimed, again.published, again.waiting)
     assert 40 == len(delivered(folder))
+
+
+def test_a_replay_that_is_asked_for_before_a_relay_begins_is_delivered(
+    store: Store, tmp_path: Path
+) -> None:
+    """Nothing else is open, and somebody has refreshed the views since it was asked for."""
+    folder = tmp_path / "to"
+    outbox = store.outbox(folder)
+    outbox.append(events("again", 1)).raise_if_rejected()
+    Relay(outbox).run(Mode.DRAIN)
+    (there,) = store.rows(
+        "select event_id, arrival, destination, lifecycle "
+        f"from {store.tables.state} where event_id = 'again-000'"
+    )
+    asked = {"command_id": "again", "kind": "replay", "actor": "me", "reason": "a test", **there}
+    append_commands(outbox, [asked])
+    outbox.refresh()
+    summary = Relay(store.outbox(folder)).run(Mode.DRAIN)
+    assert (1, 0) == (summary.published, summary.waiting)
+    assert ["again-000"] * 2 == [line["event_id"] for line in delivered(folder)]
 
 
 @pytest.mark.local

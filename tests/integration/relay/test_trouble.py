@@ -24,6 +24,7 @@ from tests.integration.outboxes import (
 )
 
 from delta_outbox.api import Outbox
+from delta_outbox.core.arrow import is_one_of
 from delta_outbox.core.errors import BadSettings
 from delta_outbox.core.settings import DestinationLimits
 from delta_outbox.delta.numbered_writes import NumberedWrites
@@ -254,7 +255,8 @@ def test_new_events_come_before_the_lanes_of_others(
     lanes_store: Store, tmp_path: Path, read_views: list[str]
 ) -> None:
     """A relay that has had nothing to do for a while reads what is new first, and looks at other
-    lanes when nothing of that is its own, or all of it is taken.
+    lanes when nothing of that is its own, or all of it is taken. What it had claimed of a lane that
+    is another one's by now is left to that one.
     """
     watched, other, producer = (lanes_store.outbox(tmp_path, clock=ManualClock()) for _ in range(3))
     two = LaneRequest(lanes=2, actor="ann", reason="two relays")
@@ -290,6 +292,15 @@ def test_new_events_come_before_the_lanes_of_others(
     found, looks = poll()
     assert {*theirs["event_id"].to_pylist()}.isdisjoint(found)
     assert looks > 0
+    deliveries, view = producer.deliveries, producer.read_view()
+    until = deliveries.overview(view).soon
+    open_ = deliveries.listed(view, limit=16, in_flight=frozenset(), until=until)
+    assert open_ is not None
+    planning.requeue(
+        "before", open_.filter(is_one_of(open_["event_id"], theirs["event_id"].to_pylist()))
+    )
+    found, _ = poll()
+    assert {*theirs["event_id"].to_pylist()}.isdisjoint(found)
     for heart in hearts:
         heart.beat("stopped")
     assert 16 == Relay(lanes_store.outbox(tmp_path)).run(Mode.DRAIN).published

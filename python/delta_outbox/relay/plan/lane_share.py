@@ -92,16 +92,16 @@ class LaneShare:
         self.owned = frozenset() if self.are_several else frozenset({0})
         self._heart.work_on(self.owned)
 
-    def choose(self, *, is_asked: bool = True, to: Collection[int] = ()) -> bool:
+    def choose(self, *, leaves_others: bool = True, to: Collection[int] = ()) -> bool:
         """Choose the lanes anew; say whether they are others than before.
 
         Args:
-            is_asked: leave to other relays what they have; else take all.
+            leaves_others: leave to other relays what they have; else take all.
             to: as in `share_of`.
         """
         outbox, before = self._outbox, self.owned
         living: Mapping[str, Collection[int]] = {outbox.worker_id: before}
-        if is_asked and not outbox.expired_claims.is_alone:
+        if leaves_others and not outbox.expired_claims.is_alone:
             living = {
                 name: before if name == outbox.worker_id else lanes
                 for name, lanes in self._heart.living().items()
@@ -112,7 +112,7 @@ class LaneShare:
             outbox.worker_id,
             living,
             lanes=lanes,
-            most=outbox.settings.relay.max_lanes if is_asked else lanes,
+            most=outbox.settings.relay.max_lanes if leaves_others else lanes,
             to=to,
         )
         others = {lane for its in living.values() for lane in its}

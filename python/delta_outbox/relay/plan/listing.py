@@ -92,7 +92,7 @@ class Listing:
         """Whether claims that are over have to stay as they are for now."""
         self._has_more_over = False  # items, than were ended at once
         self.lease_over_at = NEVER
-        """When the first claim of others can be ended, of those that were listed, in monotonic
+        """When to list again because the first claim of others can be ended, in monotonic
         seconds."""
 
     def open(self, latest: Mapping[str, int], *, at: float, since: float | None = None) -> Opened:
@@ -103,6 +103,7 @@ class Listing:
             at: monotonic seconds at which these were the latest.
             since: monotonic seconds at which the transition log was first seen so.
         """
+        self.lease_over_at = NEVER
         view = self._outbox.open_deliveries(latest)
         everything, ours = view.frame, self._share.of(view.frame)
         found = self._outbox.deliveries.overview(ours)
@@ -177,7 +178,7 @@ class Listing:
         """
         found, view, reached = opened.found, opened.ours, opened.versions["events"]
         left = min(self._of_claims(found), default=NEVER)
-        self.lease_over_at = self._outbox.clock.monotonic() + left
+        self.lease_over_at = self._outbox.clock.monotonic() + max(left, LOW_SECONDS)
         deliveries, counts, fits = self._outbox.deliveries, None, found.listable <= room
         if not fits:
             counts = deliveries.by_commit(view, at=found.soon)

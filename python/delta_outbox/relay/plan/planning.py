@@ -84,7 +84,7 @@ class Planning:
         self._isolation = isolation
         self._batch_size = batch_size
         self._room = batch_size * BATCHES_PER_PLAN
-        self._shares_lanes = True
+        self._leaves_others = True
         self._leases = LeaseWatch(outbox.clock)
         self._freshness = Freshness(outbox)
         self._timing = Timing(outbox.clock)
@@ -148,13 +148,15 @@ class Planning:
         """Note that deliveries which were claimed are open again, or DEAD and hold their key.
 
         They are in the window from the next poll on, when that is on record; until then nothing is
-        taken of their order scopes. Where commands were applied while they were in flight, they may
-        be killed, and all that is open is listed instead.
+        taken of their order scopes. Those of a lane that another relay has now are left to it.
+        Where commands were applied while they were in flight, they may be killed, and all that is
+        open is listed instead.
 
         Args:
             claim_id: the claim.
             deliveries: what is left of it, as the window has them.
         """
+        deliveries = self._of_our_lanes(deliveries)
         if not deliveries.num_rows:
             return
         self._timing.due_no_later(self._clock.monotonic())
@@ -273,15 +275,15 @@ class Planning:
 
     # --- polls -------------------------------------------------------------------------------
 
-    def start(self, *, ahead: int = BATCHES_PER_PLAN, shares_lanes: bool = True) -> None:
+    def start(self, *, once: bool = False) -> None:
         """Begin a run: say how it plans, and make sure that there is a projection to plan with.
 
         Args:
-            ahead: batches to plan.
-            shares_lanes: where there are several, leave to others what they have.
+            once: plan a single batch, of all lanes, also of those that others have.
         """
-        self._room = self._batch_size * ahead
-        self._shares_lanes = shares_lanes
+        if once:
+            self._room = self._batch_size
+        self._leaves_others = not once
         self._freshness.start()
 
     def has_unseen_events(self) -> bool:
@@ -458,17 +460,20 @@ class Planning:
 
     def _ours(self, found: Added) -> pa.Table:
         """Return what is of our lanes, and note that the others have the rest."""
-        new = found.rows
+        ours = self._of_our_lanes(found.rows)
+        if not self._share.has_all:
+            self._other_lanes.arrived(found.rows.num_rows - ours.num_rows, to=found.to)
+        return ours
+
+    def _of_our_lanes(self, deliveries: pa.Table) -> pa.Table:
         if self._share.has_all:
-            return new
-        ours = new.filter(
+            return deliveries
+        return deliveries.filter(
             pc.is_in(
-                pa.array(self._outbox.logs.epoch.lanes_of(new), pa.int32()),
+                pa.array(self._outbox.logs.epoch.lanes_of(deliveries), pa.int32()),
                 pa.array(sorted(self._share.owned), pa.int32()),
             )
         )
-        self._other_lanes.arrived(new.num_rows - ours.num_rows, to=found.to)
-        return ours
 
     def _note_next_due(self) -> None:
         """Note when the next poll may be of use, with the window as it is."""
@@ -482,7 +487,8 @@ class Planning:
 
     def _begin_with_nothing(self, poll: _Poll) -> None:
         """Begin with an empty window, if a relay that has not polled yet finds nothing open but new
-        events. The projection says so if it has seen all transitions, and all kills.
+        events. The projection says so if it has seen all transitions and kills, and no command
+        waits that may open something.
         """
         if self._policy_version:
             return
@@ -497,12 +503,12 @@ class Planning:
             return
         if self._outbox.projection.is_anything_open(seen):
             return
+        if poll.latest["commands"] > self._commands_seen:
+            if self._outbox.commands_applied_to() < poll.latest["commands"]:
+                return
+            self._isolation.reload()
+            self._commands_seen = poll.latest["commands"]
         self._outbox.logs.catch_up(poll.latest["transitions"])
-        positions = self._outbox.logs.positions
-        if self._apply_commands(poll) or self._outbox.logs.positions != positions:
-            return
-        if self._outbox.logs.epoch != self._epoch:
-            return  # an append has lost to the end of the epoch
         self._policy_version = self._outbox.policies_in_force.version
         self._versions = {**poll.latest, "events": seen.versions["events"]}
         self._is_whole = True
@@ -596,7 +602,7 @@ class Planning:
 
     def _choose_lanes(self) -> bool:
         """Choose our lanes; say whether others may have worked on them before."""
-        gained = self._share.choose(is_asked=self._shares_lanes)
+        gained = self._share.choose(leaves_others=self._leaves_others)
         if gained:  # what is left of the others is not known
             self.forget()
             self._other_lanes.forget()

@@ -134,6 +134,12 @@ class Search(Call):
     identifier = "search-{case}-{visit}"
 
 
+class Remind(Call):
+    """The bank reminds who has not proposed."""
+
+    identifier = "remind-{case}"
+
+
 class Thank(Call):
     """The bank thanks who has confirmed."""
 
@@ -168,8 +174,9 @@ proposed = Workflow(
     instance="{case}",
     first=Propose,
     routes=(
-        route(Propose, {Said.YES: Approve, Said.GONE: gone}),
+        route(Propose, {Said.YES: Approve, Said.GONE: Remind}),
         route(Approve, {Said.YES: done, Said.GONE: gone}),
+        route(Remind, {Said.YES: done, Said.GONE: gone}),
     ),
     default_exit=gone,
 )
@@ -200,4 +207,4 @@ late = Workflow(
 def provide(settings: Mapping[str, Any]) -> list[Task[Any, Any]]:
     """Return the tasks."""
     del settings
-    return [Ask(), Wait(), Propose(), Approve(), Call(), Confirm(), Search(), Thank()]
+    return [Ask(), Wait(), Propose(), Approve(), Call(), Confirm(), Search(), Remind(), Thank()]

@@ -299,7 +299,8 @@ def test_relays_together_keep_to_a_rate(data: st.DataObject) -> None:
             "a": PublisherSettings(type="null", limits=DestinationLimits(rate_per_second=rate))
         }
     )
-    outbox = SimpleNamespace(settings=settings, destinations=None, clock=clock, worker_id="me")
+    states = States(clock)
+    outbox = SimpleNamespace(settings=settings, destinations=states, clock=clock, worker_id="me")
     relays, lanes = [Isolation(cast("Outbox", outbox)) for _ in range(3)], [0] * 3
     lanes[0] = 4
     for relay, its in zip(relays, lanes, strict=True):
@@ -533,7 +534,6 @@ def test_a_probe_is_one_delivery(fields: list[Field]) -> None:
     assert "refused again" == field.states.breakers["a"].error
     assert 10 == field.isolation.hope()
     restarted = field.another()
-    restarted.load()
     assert {"a"} == restarted.unavailable()
     window = field.window(("a", None), ("a", None))
     assert [] == field.choose(window)
@@ -641,7 +641,6 @@ def test_relays_tell_each_other_of_breakers(fields: list[Field]) -> None:
     they have tried themselves.
     """
     fields.append(field := Field(limits={"breaker_failures": 1}))
-    field.isolation.load()
     assert not field.isolation.follow()
     field.states.breakers["a"] = field.states.breaker(wait=20, error="x")
     field.states.is_new = True
@@ -663,18 +662,20 @@ def test_a_breaker_that_was_left_open_stays_open_until_it_is_known(fields: list[
     assert not starting.tolerates("b", "no connection")
     assert {"a"} == field.states.breakers.keys()
     starting.know(["a", "b"])
-    starting.load()
     assert {"a"} == starting.unavailable()
 
 
-def test_one_destination_without_limits_is_not_isolated(fields: list[Field]) -> None:
+def test_one_destination_without_limits_is_not_isolated(
+    fields: list[Field], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The shipped settings cost nothing: no question is asked differently, no state is read."""
     fields.append(field := Field())
-    field.isolation._limits.pop("b")
-    assert not field.isolation.is_isolated
-    assert field.isolation.per_destination(batch_size=8, room=80) is None
-    field.isolation.load()
-    assert not field.isolation._is_loaded
+    monkeypatch.setattr(field.states, "read", None)
+    alone = field.another(knows="a")
+    assert not alone.is_isolated
+    assert alone.per_destination(batch_size=8, room=80) is None
+    with pytest.raises(TypeError, match="not callable"):
+        alone.know("b")
 
 
 def test_a_limit_is_shared(fields: list[Field]) -> None:

@@ -103,7 +103,6 @@ class Chooser:
         """
         waiting = window.destinations()
         self._isolation.know(name for to in waiting for name in to.split("|"))
-        self._isolation.load()  # others may have left a breaker of a new one open
         for to in waiting if once else sorted(waiting, key=lambda one: self._turns.get(one, 0)):
             while found := self._next(window, to, chosen, once=once):
                 chosen += found

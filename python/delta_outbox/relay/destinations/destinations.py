@@ -125,7 +125,6 @@ class Destinations:
             tolerates=self._isolation.tolerates,
         )
         self._isolation.know(prepared)
-        self._isolation.load()
         self.publishing.add(prepared, payload_formats)
 
 

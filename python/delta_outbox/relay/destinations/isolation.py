@@ -76,7 +76,6 @@ class Isolation:
         self._keys: dict[str, KeyBuckets] = {}
         self._part = Fraction(1)  # of the lanes
         self._paused: frozenset[str] = frozenset()
-        self._is_loaded = False
         self.pace = Pace()
 
     # --- what there is -----------------------------------------------------------------------
@@ -88,10 +87,8 @@ class Isolation:
             destinations: their names.
         """
         now = self._clock.monotonic()
-        for name in destinations:
-            if name in self._limits:
-                continue
-            self._is_loaded = False  # what is known of it has not been asked for
+        new = {*destinations} - self._limits.keys()
+        for name in new:
             self._limits[name] = limits = self._settings.limits_of(name)
             self._breakers[name] = Breaker(
                 failures=limits.breaker_failures, seconds=limits.breaker_seconds
@@ -100,6 +97,8 @@ class Isolation:
                 self._buckets[name] = Bucket(limits.rate_per_second * float(self._part), now=now)
             if limits.rate_per_key_per_second is not None:
                 self._keys[name] = KeyBuckets(limits.rate_per_key_per_second)
+        if new and self.is_isolated:  # others may have left a breaker of a new one open
+            self.reload()
 
     def work_on(self, part: Fraction) -> None:
         """Keep rates, and the tasks of third parties, to the part of the lanes that we work on:
@@ -121,15 +120,6 @@ class Isolation:
             limits != DestinationLimits() for limits in self._limits.values()
         )
 
-    def load(self, *, again: bool = False) -> None:
-        """Read what is known of the destinations, if they are isolated.
-
-        Args:
-            again: although it was read before.
-        """
-        if self.is_isolated and (again or not self._is_loaded):
-            self.reload()
-
     def follow(self) -> bool:
         """Read what others have written down since; say whether other destinations may be asked."""
         if not (self.is_isolated and self._states.has_news()):
@@ -141,7 +131,6 @@ class Isolation:
     def reload(self) -> None:
         """Read what is known of the destinations: pauses, and breakers that others left open."""
         known = self._states.read()
-        self._is_loaded = True
         self._paused = known.paused
         now = self._clock.monotonic()
         gone: dict[str, OpenBreaker | None] = {}
@@ -369,12 +358,10 @@ class Isolation:
         self.know([destination])
         breaker = self._breakers[destination]
         if breaker.opens:
-            self.load()
             breaker.trip(cause, now=self._clock.monotonic())
             self._record([destination])
             return True
-        if not self._is_loaded:
-            self.reload()
+        self.reload()
         return destination in self._paused
 
     def _record(self, changed: Iterable[str]) -> None:

@@ -534,7 +534,7 @@ class Planning:
             self._take(nothing, opened, alive=poll.alive)
             return opened
         if stood_by:
-            self._isolation.load(again=True)  # the other one may have left a breaker open
+            self._isolation.follow()  # the other one may have left a breaker open
         # Commands first: an answer that came in time counts, also if its item is over by now.
         seen = self._outbox.logs.positions
         self._apply_commands(poll)

@@ -104,5 +104,6 @@ def test_a_machine_that_sleeps_makes_no_claim_longer(monkeypatch: pytest.MonkeyP
     relay._flight = cast("Any", SimpleNamespace(follow=lambda *_: None))
     claim = cast("Any", SimpleNamespace(lease_seconds=lease, held_until=None))
     log = cast("Any", type("Log", (), {"sequence": 1}))
-    relay._append([Held(kind=Kind.FIRST_ATTEMPT, claim=claim, log=log, scopes=[], to="bank")])
+    held = Held(kind=Kind.FIRST_ATTEMPT, claim=claim, log=log, order_scopes=set(), to="bank")
+    relay._append([held])
     assert [(claim, 1000.0 + lease - margin_seconds(lease))] == begun

@@ -225,8 +225,7 @@ def held_claim(*event_ids: str) -> Held:
     policies = PolicySet.from_csv(POLICY)
     claim = make_claim(table, policies=policies, now=AT, claim_id="c")
     log = cast("TransitionLog", None)  # nothing is appended
-    scopes: list[str | None] = [f"scope-{one}" for one in event_ids]
-    return Held(kind=Kind.FIRST_ATTEMPT, claim=claim, log=log, scopes=scopes)
+    return Held(kind=Kind.FIRST_ATTEMPT, claim=claim, log=log, order_scopes=set())
 
 
 def test_a_known_result_is_believed(unknown_results: UnknownResults):
@@ -259,7 +258,7 @@ def test_unknown_results_are_resolved_after_the_deadline(unknown_results: Unknow
 
 
 def test_what_cannot_be_resolved_stays_claimed(unknown_results: UnknownResults):
-    """The part of a claim that ends has its own deliveries, policies and scopes, and no others."""
+    """The part of a claim that ends has its own deliveries and policies, and no others."""
     AWAY[0] = True
     held = held_claim("a", "b", "c")
     results: list[EndOfClaim] = [Crashed(), Delivered(), Crashed()]
@@ -268,7 +267,7 @@ def test_what_cannot_be_resolved_stays_claimed(unknown_results: UnknownResults):
     part, ends = held.ended(outcomes)
     assert [Delivered()] == ends
     assert ["b"] == part.claim.deliveries["event_id"].to_pylist()
-    assert (1, ["scope-b"]) == (len(part.claim.policies), part.scopes)
+    assert 1 == len(part.claim.policies)
 
 
 def test_no_two_claims_share_a_seat():

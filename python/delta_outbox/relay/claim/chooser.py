@@ -120,11 +120,12 @@ class Chooser:
         is_released: bool = False,
     ) -> Held:
         """Return a claim as one of this relay; the arguments are those of `Held`."""
+        policies = self._outbox.policies_in_force
         return Held(
             kind=kind,
             claim=claim,
             log=self._outbox.logs.of(claim.deliveries),
-            scopes=shared_texts(scopes_of(claim.deliveries, self._outbox.policies_in_force)),
+            order_scopes={*shared_texts(scopes_of(claim.deliveries, policies))},
             to=to,
             tasks=tasks,
             is_released=is_released,
@@ -293,11 +294,8 @@ class Chooser:
 
     def _scopes(self, held: Sequence[Held]) -> set[str | None]:
         """Return the order scopes of which something is in flight."""
-        policies, found = self._outbox.policies_in_force, set[str | None]()
-        for one in held:
-            is_named = one.claim.policy_version == policies.version
-            found.update(one.order_scopes if is_named else one.scopes_by(policies))
-        return found
+        policies = self._outbox.policies_in_force
+        return set[str | None]().union(*(one.scopes_by(policies) for one in held))
 
     def _tasks(self, names: Sequence[str], held: Sequence[Held]) -> int:
         in_use: Counter[str] = Counter()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field, replace
-from itertools import compress
+from dataclasses import dataclass, replace
 from typing import Final, cast
 
 import numpy as np
@@ -34,7 +33,6 @@ class Held:
     Args:
         kind: what it is made of; None if it is taken only to be ended.
         claim: the claim, read back from the log.
-        scopes: the order scope of each delivery, None where it neither waits nor blocks.
         until: monotonic seconds after which nothing of it may be sent.
         log: the log of its lane.
         sequence: the position of the log at which it was made.
@@ -42,33 +40,30 @@ class Held:
         tasks: publishing tasks that it may have; 0 for as many as there are.
         is_released: taken only to be parted from its other destinations, and released unsent.
         seconds: that its publishing lasted; None if it was not published by Spark.
-        order_scopes: each scope once; they are in no other claim.
+        order_scopes: of its deliveries, None where one neither waits nor blocks; they are in no
+            other claim.
     """
 
     kind: Kind | None
     claim: Claim
     log: TransitionLog
-    scopes: list[str | None]
+    order_scopes: Set[str | None]
     until: float = float("-inf")
     sequence: int = 0
     to: str = ""
     tasks: int = 0
     is_released: bool = False
     seconds: float | None = None
-    order_scopes: frozenset[str | None] = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        self.order_scopes = frozenset(self.scopes)
-
-    def scopes_by(self, policies: PolicySet) -> list[str | None]:
-        """Return the order scope of each delivery by the names that some policies give them.
+    def scopes_by(self, policies: PolicySet) -> Set[str | None]:
+        """Return the order scopes by the names that some policies give them.
 
         Args:
             policies: others maybe than those of the claim.
         """
         if policies.version == self.claim.policy_version:
-            return self.scopes
-        return shared_texts(scopes_of(self.claim.deliveries, policies))
+            return self.order_scopes
+        return {*shared_texts(scopes_of(self.claim.deliveries, policies))}
 
     def ended(self, results: Sequence[PublishResult]) -> tuple[Held, Sequence[EndOfClaim]]:
         """Return the part that ends, and how each of its deliveries does; what cannot be resolved
@@ -84,8 +79,7 @@ class Held:
             return self, ends
         kept = np.ones(len(found), dtype=np.bool_)
         kept[stays] = False
-        scopes = list(compress(self.scopes, kept.tolist()))
-        return replace(self, claim=self.claim.part(pa.array(kept)), scopes=scopes), ends
+        return replace(self, claim=self.claim.part(pa.array(kept))), ends
 
 
 @dataclass(frozen=True, kw_only=True)

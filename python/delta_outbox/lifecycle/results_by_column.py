@@ -72,11 +72,6 @@ class Results(Sequence[R], Generic[R]):
     def __repr__(self) -> str:
         return f"Results({self._size} deliveries, others={dict(self.others)!r})"
 
-    @property
-    def undelivered(self) -> list[int]:
-        """Return the positions of what was not delivered."""
-        return [position for position, one in self.others.items() if not isinstance(one, Delivered)]
-
     def replaced(self, changes: Mapping[int, R]) -> Results[R]:
         """Return these results but for some.
 

@@ -331,8 +331,6 @@ class Isolation:
         changed = []
         names = to.split("|")
         for name in names:
-            if name not in self._breakers:
-                continue
             its = np.ones(len(claim), dtype=bool)
             if len(names) > 1:
                 its = mask_of(pc.equal(claim.deliveries["destination"], name))

@@ -92,9 +92,6 @@ class KeyBuckets:
         self._rate = rate
         self._buckets: dict[str, Bucket] = {}
 
-    def __len__(self) -> int:
-        return len(self._buckets)
-
     def allowed(self, keys: Sequence[str | None], now: float) -> npt.NDArray[np.bool_]:
         """Say which events may leave: the first of each key, as many as it has tokens.
 

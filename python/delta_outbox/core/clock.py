@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 from delta_outbox.core.errors import BadSettings
 
+NEVER: Final = float("inf")  # seconds
 CLOCK_OFFSET_VARIABLE: Final = "OUTBOX_CLOCK_OFFSET_SECONDS"
 _MAX_OFFSET: Final = 1e9  # seconds, about 31 years: further away is a typing error
 # Linux: CLOCK_MONOTONIC stands still while the machine is suspended, and a lease does not. That of

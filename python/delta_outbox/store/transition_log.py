@@ -66,7 +66,9 @@ class TransitionLog:
         self._is_ending = is_ending
         self.is_over = False  # the epoch has ended, and with it every claim that was made in it
         self.sequence = 0
-        self.passed = 0  # up to here others may have appended what our claims were not held against
+        # Rows of others up to this position were skipped: an append that wins says nothing about
+        # them.
+        self.passed = 0
         self.versions: deque[int] = deque(maxlen=APPENDS_REMEMBERED)  # the commits of our appends
         # (position, commit): whatever follows the position was committed later.
         self._commits: deque[tuple[int, int]] = deque(maxlen=APPENDS_REMEMBERED)

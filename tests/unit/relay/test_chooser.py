@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from delta_outbox.api import Outbox
 from delta_outbox.core.arrow import Mask
+from delta_outbox.core.clock import NEVER
 from delta_outbox.core.instants import micros
 from delta_outbox.core.settings import DestinationLimits, PublisherSettings, RelaySettings, Settings
 from delta_outbox.lifecycle.claims import DELIVERIES, Claim, make_claim, new_claim_id
@@ -26,7 +27,7 @@ from delta_outbox.lifecycle.states import Reason
 from delta_outbox.relay.claim.chooser import IDLE_SECONDS, Chooser
 from delta_outbox.relay.claim.flight import Flight, Held
 from delta_outbox.relay.destinations import pace
-from delta_outbox.relay.destinations.isolation import NEVER, Isolation
+from delta_outbox.relay.destinations.isolation import Isolation
 from delta_outbox.relay.destinations.task_runner import TaskRunner
 from delta_outbox.relay.plan.window import Kind, Window
 from delta_outbox.store.destination_states import KnownStates, OpenBreaker
@@ -532,20 +533,21 @@ def test_a_probe_is_one_delivery(fields: list[Field]) -> None:
     assert field.complete(held, Failed(error="refused"), Failed(error="refused again"))
     assert {"a"} == field.isolation.unavailable()
     assert "refused again" == field.states.breakers["a"].error
-    assert 10 == field.isolation.hope()
+    assert 10 == field.isolation.seconds_to_probe()
     restarted = field.another()
     assert {"a"} == restarted.unavailable()
     window = field.window(("a", None), ("a", None))
     assert [] == field.choose(window)
     field.clock.sleep(10)
     assert set() == field.isolation.unavailable() | restarted.unavailable()
-    assert NEVER == field.isolation.hope()  # with nothing to probe, time changes nothing
+    # With nothing to probe, time changes nothing.
+    assert NEVER == field.isolation.seconds_to_probe()
     [probe] = field.choose(window)
     assert 1 == len(probe.claim)
     assert [] == field.choose(field.window(("a", None)))
     assert field.complete(probe, Failed(error="still"))
     assert {"a"} == field.isolation.unavailable()
-    assert NEVER == field.isolation.hope()
+    assert NEVER == field.isolation.seconds_to_probe()
     field.clock.sleep(10)
     field.isolation.started(["a"], probe.claim)
     assert field.complete(probe, Rejected(error="it is there, and does not like it"))

@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import pytest
 
+from delta_outbox.core.clock import NEVER
 from delta_outbox.relay import Mode, Relay
 from delta_outbox.relay.claim.flight import Held
-from delta_outbox.relay.destinations.isolation import NEVER
 from delta_outbox.relay.plan.window import Kind
 from delta_outbox.relay.publish.publishing import margin_seconds
 from delta_outbox.testing.conformance.clock import ManualClock

@@ -197,7 +197,7 @@ class Chooser:
         if len(names) == 1:
             room = self._isolation.room(to, room)
         is_task = to in self._runner.third_parties
-        # What its limits let pass, and whether it is well, is known after the append.
+        # Rates and breakers count a claim only once it is on record, so one claim per append.
         waits = (is_task or not are_free) and any(one.to == to and one.kind for one in turn.chosen)
         if is_task:
             slots = 0 if waits else self._slots(to, held, kind)

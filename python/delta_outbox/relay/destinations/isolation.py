@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.core.arrow import mask_of
+from delta_outbox.core.clock import NEVER
 from delta_outbox.core.settings import DestinationLimits
 from delta_outbox.lifecycle.claims import Claim
 from delta_outbox.lifecycle.endings import Attempted
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-NEVER: Final = float("inf")
 _ANSWERED, _SILENT, _UNTRIED, _NOT_ASKED = range(4)
 _OF_TASKS: Final = {
     Reason.COMPLETED: _ANSWERED,
@@ -270,8 +270,8 @@ class Isolation:
         held_back = min((wait for wait in waits if wait > 0), default=NEVER)
         return max(0.0, held_back - (self._clock.monotonic() - since))
 
-    def hope(self) -> float:
-        """Return the seconds until a breaker may close, as far as this run has reason to hope.
+    def seconds_to_probe(self) -> float:
+        """Return the seconds until a breaker is probed that has not failed a probe in this run.
 
         A destination whose probe has failed in this run may be away for long: a relay that is to
         end does not wait for it. Nor is there anything to wait for once a probe is due: what there

@@ -9,7 +9,7 @@ from typing import Final
 from delta_outbox.store.store import Store
 
 TAIL_COMMITS: Final = 30  # who lists with a longer tail had better have a shorter one next time
-MOST_COMMITS: Final = 500  # a longer tail costs more to look at once than to fold in
+MOST_COMMITS: Final = 500  # with a longer tail, refreshing first is faster than listing
 TAIL_EVENTS: Final = 1_000_000  # more than this is not left to one refresh
 
 

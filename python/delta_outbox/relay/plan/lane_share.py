@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from delta_outbox.core.clock import NEVER
 from delta_outbox.core.literals import instant_literal
 from delta_outbox.lifecycle.claims import OPEN_ITEM
 from delta_outbox.relay.plan.standby import STANDBY_SECONDS
@@ -235,7 +236,7 @@ class OtherLanes:
     def seconds_to_wait(self) -> float:
         """Return the seconds until something may become eligible, as far as is known."""
         if self._share.has_all:
-            return float("inf")
+            return NEVER
         if self._seen is None or self._seen.due:  # somebody else takes it, or leaves it to us
             return 0.0
         return self._seen.next_due - self._clock.monotonic()
@@ -289,7 +290,7 @@ class OtherLanes:
             return
         found = self._outbox.deliveries.overview(self._share.others(read_view))
         due = found.due + len(found.claims) + found.has_items_over
-        next_due = float("inf")
+        next_due = NEVER
         if not due:
             nexts = [one for one in (found.next_due, found.items_over) if one is not None]
             next_due = min(map(self._timing.instant_of, nexts), default=next_due)

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_outbox.core.arrow import Mask, mask_of
+from delta_outbox.core.clock import NEVER as NEVER
 from delta_outbox.core.hashing import Numbers, numbers_of
 from delta_outbox.core.instants import instant_of
 from delta_outbox.lifecycle.claim_policies import ClaimPolicies
@@ -17,7 +18,6 @@ from delta_outbox.relay.plan.timing import Timing
 from delta_outbox.relay.plan.window import Window, expiry_of
 from delta_outbox.store.open_deliveries import LATER
 
-NEVER: Final = float("inf")
 _OPEN: Final = frozenset[str]()
 
 

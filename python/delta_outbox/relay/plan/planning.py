@@ -236,7 +236,7 @@ class Planning:
         """Return the seconds until something may become eligible, as far as is known."""
         return min(
             self._timing.next_due - self._clock.monotonic(),
-            self._isolation.hope(),
+            self._isolation.seconds_to_probe(),
             self._other_lanes.seconds_to_wait(),
         )
 

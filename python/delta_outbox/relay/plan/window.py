@@ -103,7 +103,7 @@ class Window:
         self._blocked = np.zeros(len(self._codes) + 1, dtype=bool)  # the last one is for _FREE
         self._eligible = self._ends = np.zeros(deliveries.num_rows, dtype=bool)
         self._unavailable: Collection[str] = ()
-        self._holds_until = -_NEVER  # microseconds; what was selected may be others then
+        self._selected_until = -_NEVER  # microseconds; what was selected may be others then
 
     # --- what may be claimed -----------------------------------------------------------------
 
@@ -119,11 +119,11 @@ class Window:
             unavailable: destinations that nothing is to be claimed for.
         """
         at = micros(now)
-        if at >= self._holds_until or unavailable != self._unavailable:
+        if at >= self._selected_until or unavailable != self._unavailable:
             self._unavailable = unavailable
             is_due, self._ends = self._due_at(at, unavailable)
             self._eligible = self._in_order(is_due & ~self._ends, self._ends)
-            self._holds_until = self._next_change(at)
+            self._selected_until = self._next_change(at)
         return bool(self._eligible.any())
 
     def drop_waiting(self, *, until: datetime, unavailable: Collection[str] = ()) -> Dropped | None:
@@ -148,7 +148,7 @@ class Window:
         codes = np.unique(self._scope[gone])
         scopes = pa.array(list(self._codes), pa.string()).take(pa.array(codes[codes != _FREE]))
         self._left &= ~gone
-        self._holds_until = -_NEVER
+        self._selected_until = -_NEVER
         return Dropped(
             scopes=scopes, next_change=None if change == _NEVER else instant_of(int(change))
         )
@@ -169,7 +169,7 @@ class Window:
     @property
     def next_change(self) -> datetime | None:
         """Return when something may become eligible, or too old; None if time changes nothing."""
-        return None if self._holds_until == _NEVER else instant_of(self._holds_until)
+        return None if self._selected_until == _NEVER else instant_of(self._selected_until)
 
     @property
     def is_over(self) -> bool:

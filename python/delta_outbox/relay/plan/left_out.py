@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from delta_outbox.core.arrow import Mask, mask_of
-from delta_outbox.core.clock import NEVER as NEVER
+from delta_outbox.core.clock import NEVER
 from delta_outbox.core.hashing import Numbers, numbers_of
 from delta_outbox.core.instants import instant_of
 from delta_outbox.lifecycle.claim_policies import ClaimPolicies

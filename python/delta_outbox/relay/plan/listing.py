@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from delta_outbox.core.clock import NEVER
 from delta_outbox.core.errors import LaneClosed
 from delta_outbox.core.literals import listed
 from delta_outbox.lifecycle.claims import in_order
 from delta_outbox.relay.destinations.isolation import Isolation
 from delta_outbox.relay.plan.arrivals import last_tried
 from delta_outbox.relay.plan.lane_share import LaneShare
-from delta_outbox.relay.plan.left_out import NEVER, LeftOut
+from delta_outbox.relay.plan.left_out import LeftOut
 from delta_outbox.relay.plan.timing import LOW_SECONDS
 from delta_outbox.store.expired_claims import ITEMS_AT_ONCE
 from delta_outbox.store.leases import LeaseWatch

@@ -91,6 +91,7 @@ def replay(store: Store, outbox: Outbox, event_id: str, command_id: str) -> None
     )
 
 
+@pytest.mark.rest
 def test_the_first_deliveries_come_after_a_build(
     spark: SparkSession, home: Home, tmp_path: Path
 ) -> None:

@@ -359,6 +359,7 @@ def test_an_open_instance_is_not_started_again(spark: SparkSession, home: Home) 
             assert [("second_start", "p")] == ignored(opened, name), name
 
 
+@pytest.mark.rest
 def test_a_start_event_counts_by_the_rows_in_force_when_it_is_read(
     spark: SparkSession, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -431,6 +432,7 @@ def ready(store: Store, *names: str) -> None:
     store.insert(*((f"ready-{one}", "parcel.ready", body.format(one)) for one in names))
 
 
+@pytest.mark.rest
 def test_no_instant_of_a_start_event_stops_the_others(spark: SparkSession, home: Home) -> None:
     """Whatever instants start events have, also in a log of before that refuses none: each begins
     an instance, whose task can be read, expires, and is followed.
@@ -482,6 +484,7 @@ def test_no_instant_of_a_start_event_stops_the_others(spark: SparkSession, home:
             one.close()
 
 
+@pytest.mark.rest
 def test_an_ending_that_was_lost_is_not_followed_twice(spark: SparkSession, home: Home) -> None:
     """Where the transition log was restored, and the next epoch ends a task once more, its instance
     goes on by what had followed the first ending, and by nothing else.
@@ -511,6 +514,7 @@ def test_an_ending_that_was_lost_is_not_followed_twice(spark: SparkSession, home
             one.close()
 
 
+@pytest.mark.rest
 def test_what_is_purged_later_changes_no_plan(
     spark: SparkSession, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -557,6 +561,7 @@ def test_what_is_purged_later_changes_no_plan(
             one.close()
 
 
+@pytest.mark.rest
 def test_a_stranded_instance_is_ended_by_whoever_has_looked(
     spark: SparkSession, home: Home
 ) -> None:

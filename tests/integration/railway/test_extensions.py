@@ -250,6 +250,7 @@ def test_who_answers_is_told_what_counts(store: Store) -> None:
     assert history["answered"] > history["answered_late"] == iso_text(after)
 
 
+@pytest.mark.rest
 def test_an_answer_near_the_end_is_told_once_the_item_has_ended(store: Store) -> None:
     """A relay whose clock is ahead ends an item a little early, so whoever answers shortly before
     the end is told once that has ended the item; where nothing can be ended, that nobody knows yet.
@@ -528,6 +529,7 @@ def holder(store: Store, task_id: str) -> object:
     return row["assigned_to"]
 
 
+@pytest.mark.rest
 def test_the_last_assignment_in_the_log_says_who_takes_care(store: Store) -> None:
     """A preview writes nothing. An assignment holds at once, until another one comes after it in
     the command log, whatever their clocks said; it is no transition. Who takes an item leaves alone
@@ -567,6 +569,7 @@ def test_the_last_assignment_in_the_log_says_who_takes_care(store: Store) -> Non
     assert ["is no open task that is meant"] == [one["refusal"] for one in late.left_out]
 
 
+@pytest.mark.rest
 def test_people_take_the_items_that_they_look_at(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

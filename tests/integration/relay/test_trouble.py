@@ -306,6 +306,7 @@ def test_new_events_come_before_the_lanes_of_others(
     assert 16 == Relay(lanes_store.outbox(tmp_path)).run(Mode.DRAIN).published
 
 
+@pytest.mark.rest
 def test_relays_share_the_rate_of_a_destination(lanes_store: Store, tmp_path: Path) -> None:
     """A relay keeps to its part of a rate: to none while it stands by, to half of it on one of two
     lanes, to all of it once the other has gone. Who stands by refreshes no views.

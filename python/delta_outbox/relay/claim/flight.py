@@ -40,8 +40,8 @@ class Held:
         tasks: publishing tasks that it may have; 0 for as many as there are.
         is_released: taken only to be parted from its other destinations, and released unsent.
         seconds: that its publishing lasted; None if it was not published by Spark.
-        order_scopes: of its deliveries, None where one neither waits nor blocks; they are in no
-            other claim.
+        order_scopes: of what was claimed, None where a delivery neither waits nor blocks; they are
+            in no other claim.
     """
 
     kind: Kind | None

@@ -81,7 +81,8 @@ class Isolation:
     # --- what there is -----------------------------------------------------------------------
 
     def know(self, destinations: Iterable[str]) -> None:
-        """Take destinations into account; those that are known already stay as they are.
+        """Take destinations into account, with what others know of them; those that are known
+        already stay as they are.
 
         Args:
             destinations: their names.

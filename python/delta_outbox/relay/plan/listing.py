@@ -178,8 +178,6 @@ class Listing:
                 commit of which something has been tried.
         """
         found, view, reached = opened.found, opened.ours, opened.versions["events"]
-        left = min(self._of_claims(found), default=NEVER)
-        self.lease_over_at = self._outbox.clock.monotonic() + max(left, LOW_SECONDS)
         deliveries, counts, fits = self._outbox.deliveries, None, found.listable <= room
         if not fits:
             counts = deliveries.by_commit(view, at=found.soon)
@@ -216,7 +214,8 @@ class Listing:
         return Listed(rows=first.rows, reached=reached if first.is_all else None, left_out=left_out)
 
     def _again_at(self, found: Overview, *, due: datetime | None) -> float:
-        """Return when to list again, in monotonic seconds.
+        """Return when to list again, in monotonic seconds, and note how far that is because of the
+        claims of others.
 
         Args:
             found: what is open.
@@ -224,7 +223,11 @@ class Listing:
         """
         clock = self._outbox.clock
         # A lease may have run out since the claims that are over were ended.
-        waits = [max(seconds, LOW_SECONDS) for seconds in self.leases_left(found)]
+        claims, waits = (
+            [max(seconds, LOW_SECONDS) for seconds in left]
+            for left in (self._of_claims(found), self.leases_left(found))
+        )
+        self.lease_over_at = clock.monotonic() + min(claims, default=NEVER)
         if self.is_unresolved:
             waits.append(self._outbox.unknown_results.seconds_to_wait())
         if due is not None:

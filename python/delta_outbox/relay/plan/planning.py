@@ -506,6 +506,8 @@ class Planning:
         if poll.latest["commands"] > self._commands_seen:
             if self._outbox.commands_applied_to() < poll.latest["commands"]:
                 return
+            if self._outbox.projection.latest_versions() != poll.latest:
+                return  # they may have been applied meanwhile
             self._isolation.reload()
             self._commands_seen = poll.latest["commands"]
         self._outbox.logs.catch_up(poll.latest["transitions"])

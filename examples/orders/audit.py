@@ -22,8 +22,18 @@ from ledger_files import THIRD_PARTIES, Ledger, read_lines
 COMPENSATES = ("release-stock-", "void-invoice-", "by-hand-")
 """How the tasks begin that a cancelled order has, registered or not."""
 CENTS = 1000  # what a product costs
-HARMLESS = frozenset({"answers", "answers late", "refuses"})
+HARMLESS = frozenset({"answers", "answers late", "refuses", "rejects"})
 """What a terminal does after which everybody knows whether it has asked."""
+TIME_TO_ANSWER = {
+    "continue_without_missing_product": demo_times.CUSTOMER,
+    "waiting_for_user_on_payment": demo_times.CUSTOMER,
+    "receive_payment": demo_times.PAYMENT,
+    "customer_support_review": math.inf,
+}
+"""How long an item waits for its answer, by task; in seconds."""
+CLOCKS = 1.0  # seconds by which two times of one machine may differ
+LONG_STOP = 3600.0
+"""How long nobody has worked until tasks that call somebody expire; in seconds."""
 
 
 class Entry(Protocol):
@@ -169,9 +179,10 @@ class Story:
         told: what they were told: task id, task, order, outcome, refusal.
         silent: items that somebody has seen and means to leave unanswered: task, order.
         left: orders with an item that the person at the keyboard may answer, or not.
+        seen: items that anybody has seen, by their ids.
         ends: by type of the events that were delivered, the orders.
-        deaths: of relays, hosts and the demo: when, and how many calls of black boxes at most were
-            under way in it.
+        deaths: of relays, hosts and the demo: when it was noticed (`at`), when it was last seen
+            alive, and how many calls of black boxes at most were under way in it.
     """
 
     ordered: Mapping[str, Sequence[str]]
@@ -179,6 +190,7 @@ class Story:
     told: Sequence[Mapping[str, Any]] = ()
     silent: Sequence[Mapping[str, Any]] = ()
     left: frozenset[str] = frozenset()
+    seen: frozenset[str] = frozenset()
     ends: Mapping[str, Iterable[str]] = field(default_factory=dict)
     deaths: Sequence[Mapping[str, Any]] = ()
 
@@ -203,6 +215,7 @@ class Story:
             told=[{**one, **one["was_told"]} for one in people if "was_told" in one],
             silent=[one for one in people if "says_nothing" in one],
             left=frozenset(one["order"] for one in people if "is_left" in one),
+            seen=frozenset(one["task_id"] for one in people if "task_id" in one),
             ends=ends,
             deaths=list(deaths),
         )
@@ -219,6 +232,25 @@ class Story:
     def killed(self) -> int:
         """Return how many calls of black boxes may have been killed."""
         return sum(one["calls"] for one in self.deaths)
+
+    @property
+    def was_stopped_long(self) -> bool:
+        """Say whether it was started again so late that tasks may have expired meanwhile."""
+        return any(one["at"] - _seen_alive(one) >= LONG_STOP for one in self.deaths)
+
+    def counted(self, task: str, outcome: str | None = None) -> dict[str, set[str]]:
+        """Return the items of a task whose answer counts, by order.
+
+        Args:
+            task: its name.
+            outcome: that the answer came to; None: any.
+        """
+        found = defaultdict(set)
+        for one in self.told:
+            is_meant = one["outcome"] is not None and outcome in (None, one["outcome"])
+            if one["task"] == task and is_meant:
+                found[one["order"]].add(one["task_id"])
+        return found
 
     def answers(self, task: str) -> dict[str, list[Mapping[str, Any]]]:
         """Return what was given to items of a task, by order.
@@ -244,8 +276,9 @@ def broken_promises(ledgers: Ledgers, story: Story) -> Iterator[str]:
     yield from _ends(story)
     yield from _money(ledgers, story)
     yield from _undoing(ledgers, story)
+    yield from _reasons_to_cancel(ledgers, story)
     yield from _calls(ledgers)
-    yield from _people(story)
+    yield from _people(ledgers, story)
     yield from _mails(ledgers, story)
     yield from _reviews(ledgers, story)
 
@@ -277,6 +310,10 @@ def _money(ledgers: Ledgers, story: Story) -> Iterator[str]:
         yield f"{order} was cancelled, and its money was taken"
     for order in sorted(captured - paid - story.left):
         yield f"the money of {order} was taken, and nobody has paid"
+    if not story.was_stopped_long:
+        excused = captured | _rejected(ledgers.payments, "capture-")
+        for order in sorted(story.counted("receive_payment", "successful").keys() - excused):
+            yield f"{order} has paid, and its money was not taken"
     for order, products in story.ordered.items():
         invoices = ledgers.invoicing.effects(f"create-invoice-{order}")
         asked = ledgers.terminal.effects(f"customer-{order}")
@@ -303,6 +340,70 @@ def _undoing(ledgers: Ledgers, story: Story) -> Iterator[str]:
                 yield f"{order} was confirmed, and {key} was done"
 
 
+def _rejected(ledger: Ledger, prefix: str) -> set[str]:
+    """Return the rest of the keys that a third party has refused for good.
+
+    Args:
+        ledger: of the third party.
+        prefix: how the keys begin.
+    """
+    keys = (one["key"] for one in ledger.asked() if one["behaviour"] == "rejects")
+    return {key.removeprefix(prefix) for key in keys if key.startswith(prefix)}
+
+
+def _reasons_to_cancel(ledgers: Ledgers, story: Story) -> Iterator[str]:
+    """No order is cancelled without a reason: somebody wanted that, a third party refused for good
+    what must be done before anybody is asked for money, or a customer's time was over.
+    """
+    wanted = {
+        order
+        for task, field_name, answer in (
+            ("continue_without_missing_product", "answer", "no"),
+            ("waiting_for_user_on_payment", "decision", "cancel"),
+            ("customer_support_review", "finding", "agreed_to_cancel"),
+        )
+        for order, answers in story.answers(task).items()
+        if any(one.get(field_name) == answer for one in answers)
+    }
+    refused = (
+        _rejected(ledgers.shop, "make-order-")
+        | _rejected(ledgers.warehouse, "reserve-stock-")
+        | _rejected(ledgers.invoicing, "create-invoice-")
+        | _rejected(ledgers.terminal, "customer-")
+    )
+    cancelled = story.ended("order.cancelled") - wanted - refused - story.left
+    undone_at: dict[str, float] = {}
+    for one in ledgers.warehouse.asked():
+        undone_at.setdefault(one["key"].removeprefix("release-stock-"), one["at"])
+    for order in sorted(cancelled):
+        since = _customer_asked_at(order, ledgers, story)
+        is_over = undone_at.get(order, math.inf) >= since + demo_times.CUSTOMER - CLOCKS
+        if not (is_over or story.was_stopped_long):
+            yield f"{order} was cancelled without a reason"
+
+
+def _customer_asked_at(order: str, ledgers: Ledgers, story: Story) -> float:
+    """Return when a customer may have been asked first of those times whose answer does not count;
+    infinity if never. Whoever is silent or too late may have been seen by nobody.
+    """
+    times = [
+        one.at
+        for one in ledgers.warehouse.ledger
+        if one.key == f"reserve-stock-{order}"
+        and one.what
+        and order not in story.counted("continue_without_missing_product")
+    ]
+    prefix = f"insufficient-funds-{order}-"
+    counted = story.counted("waiting_for_user_on_payment").get(order, set())
+    times += [
+        one.at
+        for one in ledgers.mail.ledger
+        if one.key.startswith(prefix)
+        and f"payment-choice-{order}-{one.key.removeprefix(prefix)}" not in counted
+    ]
+    return min(times, default=math.inf)
+
+
 def _calls(ledgers: Ledgers) -> Iterator[str]:
     """A key always means one thing, and nobody asks again who cannot be asked twice."""
     for ledger in ledgers.all:
@@ -319,8 +420,10 @@ def _calls(ledgers: Ledgers) -> Iterator[str]:
             yield f"{customer} may have been asked for money {times} times"
 
 
-def _people(story: Story) -> Iterator[str]:
+def _people(ledgers: Ledgers, story: Story) -> Iterator[str]:
     """An answer that counts is followed, there is one for each item, and others are told why."""
+    yield from _follow_ups(ledgers, story)
+    opened = {one["task_id"]: one["opened"] for one in story.given}
     followed = {
         ("continue_without_missing_product", "no"): "order.cancelled",
         ("waiting_for_user_on_payment", "cancel"): "order.cancelled",
@@ -331,6 +434,10 @@ def _people(story: Story) -> Iterator[str]:
     for one in story.told:
         if one["refusal"] not in (None, "ANSWERED_TOO_LATE"):
             yield f"an answer to {one['task_id']} was refused: {one['refusal']}"
+        if one["refusal"] == "ANSWERED_TOO_LATE":
+            until = opened.get(one["task_id"], -math.inf) + TIME_TO_ANSWER[one["task"]]
+            if one["at"] < until - CLOCKS:
+                yield f"an answer to {one['task_id']} was in time, and was told that it was late"
         if one["outcome"] is not None:
             outcomes[one["task_id"]].add(one["outcome"])
             end = followed.get((one["task"], one["outcome"]))
@@ -341,6 +448,23 @@ def _people(story: Story) -> Iterator[str]:
     for task_id, found in outcomes.items():
         if len(found) > 1:
             yield f"{task_id} has several outcomes: {', '.join(sorted(found))}"
+
+
+def _follow_ups(ledgers: Ledgers, story: Story) -> Iterator[str]:
+    """Whoever wants the rest gets an invoice, and whoever tries again is asked to pay again."""
+    if story.was_stopped_long:  # a task may have expired before anybody was called
+        return
+    invoiced = {one["key"] for one in ledgers.invoicing.asked()}
+    for order, task_ids in story.counted("continue_without_missing_product", "yes").items():
+        if f"create-invoice-{order}" not in invoiced:
+            yield f"the answer yes to {', '.join(sorted(task_ids))} was not followed"
+    reviewed = story.answers("customer_support_review").keys()
+    for order, task_ids in story.counted("waiting_for_user_on_payment", "try_again").items():
+        for task_id in sorted(task_ids):
+            visit = int(task_id.rpartition("-")[2]) + 1
+            # If its time was over before anybody has looked, support was asked.
+            if f"receive-payment-{order}-{visit}" not in story.seen and order not in reviewed:
+                yield f"the answer try_again to {task_id} was not followed"
 
 
 def _mails(ledgers: Ledgers, story: Story) -> Iterator[str]:
@@ -368,35 +492,36 @@ def _mails(ledgers: Ledgers, story: Story) -> Iterator[str]:
 
 def _reviews(ledgers: Ledgers, story: Story) -> Iterator[str]:
     """Support is asked for a reason: nobody paid in time, somebody refused for good, or nobody can
-    know. Beyond that, at most for the calls of black boxes that somebody has killed.
+    know. Beyond that, at most for the calls of black boxes that somebody has killed. An order whose
+    payment counts has one reason only: that its money cannot be taken.
     """
     reasons = {
         one["key"].removeprefix("customer-")
         for one in ledgers.terminal.asked()
         if one["behaviour"] not in HARMLESS
     }
-    for ledger in (ledgers.payments, ledgers.mail):
-        for one in ledger.asked():
-            if one["behaviour"] == "rejects":
-                reasons.add(one["key"].removeprefix("capture-"))
-                reasons.add(one["key"].removeprefix("insufficient-funds-").rpartition("-")[0])
+    reasons |= {key.rpartition("-")[0] for key in _rejected(ledgers.mail, "insufficient-funds-")}
     reasons |= {
         one["order"]
         for one in story.told
         if one["task"] == "receive_payment" and one["refusal"] == "ANSWERED_TOO_LATE"
     }
     reasons |= {one["order"] for one in story.silent if one["task"] == "receive_payment"}
-    reasons |= story.left
     asked_at = {one.key.removeprefix("customer-"): one.at for one in ledgers.terminal.ledger}
     reasons |= {  # those whose time to pay was over before anybody has looked
         one["order"]
         for one in story.given
         if one["task"] == "customer_support_review"
-        and one["opened"] >= asked_at.get(one["order"], math.inf) + demo_times.PAYMENT
+        and one["opened"] >= asked_at.get(one["order"], math.inf) + demo_times.PAYMENT - CLOCKS
     }
+    paid = story.counted("receive_payment", "successful").keys()
+    reasons = (reasons - paid) | _rejected(ledgers.payments, "capture-") | story.left
+    if story.was_stopped_long:  # to take the money may have expired
+        reasons |= paid
     unexplained = sorted(story.answers("customer_support_review").keys() - reasons)
     for order in unexplained:
-        if not any(_may_have_cost(one, asked_at.get(order)) for one in story.deaths):
+        is_cost = any(_may_have_cost(one, asked_at.get(order)) for one in story.deaths)
+        if order in paid or not is_cost:
             yield f"support was asked about {order} without a reason"
     if len(unexplained) > story.killed:
         yield (
@@ -409,16 +534,31 @@ def _may_have_cost(death: Mapping[str, Any], asked_at: float | None) -> bool:
     """Say whether a call of the terminal may have been under way, or not on record yet, when
     something died. What was killed before it was sent stands in no ledger.
     """
-    return asked_at is None or -1.0 <= death["at"] - asked_at <= demo_times.ON_RECORD
+    if asked_at is None:
+        return True
+    noticed_at = float(death["at"])
+    return _seen_alive(death) - demo_times.ON_RECORD <= asked_at <= noticed_at + CLOCKS
 
 
-def main(folder: Path) -> int:
+def _seen_alive(death: Mapping[str, Any]) -> float:
+    """Return when something that has died was last seen alive."""
+    return float(death.get("seen_alive", death["at"]))
+
+
+def main(words: Sequence[str]) -> int:
     """Print what is broken in the folder of a demo, and return the exit code.
 
     Args:
-        folder: of the demo.
+        words: the folder.
     """
+    if len(words) != 1:
+        sys.stderr.write("Which folder? python examples/orders/audit.py FOLDER\n")
+        return 2
+    folder = Path(words[0])
     story = Story.of(folder)
+    if not story.ordered:
+        sys.stderr.write(f"{folder} is not the folder of a demo: there are no orders in it.\n")
+        return 2
     found = list(broken_promises(Ledgers.of(folder / "ledgers"), story))
     for one in found:
         sys.stdout.write(f"{one}\n")
@@ -427,4 +567,4 @@ def main(folder: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(sys.argv[1:]))

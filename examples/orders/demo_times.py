@@ -14,9 +14,11 @@ SILENT: Final = 8.0
 """How long a third party keeps silent."""
 SETTLES: Final = 15.0
 """After which nothing comes of a call any more."""
-CUSTOMER: Final = 120.0
-"""How long a customer may take to decide."""
-PAYMENT: Final = 180.0
-"""How long a customer may take to pay."""
+CUSTOMER: Final = 100.0
+"""How long a customer may take to decide. Not much shorter: within the last minute of an item each
+answer has to end it before anybody can be told that it counts.
+"""
+PAYMENT: Final = 120.0
+"""How long a customer may take to pay. Not much shorter, likewise."""
 ON_RECORD: Final = 60.0
 """How long after a call its outcome may not be on record yet, on a busy machine."""

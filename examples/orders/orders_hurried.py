@@ -37,5 +37,5 @@ for _locked in (ReserveStock, ReleaseStock):
     _locked.settles_within = timedelta(seconds=demo_times.SETTLES)
 for _asks in (ContinueWithoutMissingProduct, WaitingForUserOnPayment):
     _asks.expires = timedelta(seconds=demo_times.CUSTOMER)
-ReceivePayment.due = timedelta(seconds=demo_times.PAYMENT / 4)
+ReceivePayment.due = timedelta(seconds=demo_times.PAYMENT / 2)
 ReceivePayment.expires = timedelta(seconds=demo_times.PAYMENT)

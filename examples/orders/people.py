@@ -21,11 +21,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+import demo_times
 from ledger_files import Ledger, Tail, Writer, read_lines
 from todo_client import OpenItem, TodoClient, Told
 
 PAUSE: Final = 2.0  # seconds, between two looks at what is open
-AT_ONCE: Final = 32  # answers
+AT_ONCE: Final = 100  # answers
 
 ROLE_OF: Final = {
     "continue_without_missing_product": "customer",
@@ -145,16 +146,19 @@ class Desk:
                 continue
             self._over.add(item.task_id)
             about = {"task_id": item.task_id, "task": item.task, "order": item.instance}
+            until = item.expires_at and item.expires_at.timestamp()
             if self._left is None and item.task == "receive_payment":
                 self._left = item.task_id
                 self._notes.write(is_left=True, **about)
             if item.task_id == self._left:
                 continue
             plan = self._people.plan(item)
-            if plan is not None:
-                self._plans[item.task_id] = plan
-            else:
-                self._notes.write(says_nothing=True, **about)
+            if plan is None:
+                self._notes.write(says_nothing=True, until=until, **about)
+                continue
+            self._plans[item.task_id] = plan
+            if item.expires_at is not None and plan.at > item.expires_at:
+                self._notes.write(is_late=True, until=until, **about)
 
     def answer(self, clients: Mapping[str, TodoClient], now: datetime) -> int:
         """Give the answers that are due, and return of how many it is known what came of them. The
@@ -252,8 +256,12 @@ class ByHand:
         if warehouse.effects(f"reserve-stock-{order}") and not any(
             warehouse.effects(f"{by}release-stock-{order}") for by in ("", "by-hand-")
         ):
-            body = {"reference": f"by-hand-release-stock-{order}", "order_id": order}
-            done = self._asked("warehouse", "/releases", body)
+            # The warehouse takes no keys, and what it was asked for may take effect late.
+            key = f"by-hand-release-stock-{order}"
+            before = [one["at"] for one in warehouse.asked() if one["key"] == key]
+            is_settled = time.time() >= max(before, default=0.0) + demo_times.SETTLES
+            body = {"reference": key, "order_id": order}
+            done = is_settled and self._asked("warehouse", "/releases", body)
         if invoicing.effects(f"create-invoice-{order}") and not any(
             invoicing.effects(f"{by}void-invoice-{order}") for by in ("", "by-hand-")
         ):

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import demo_times
 import pytest
 from ledger_files import Ledger, Tail, Writer
-from people import ROLE_OF, Desk, People
+from people import ROLE_OF, ByHand, Desk, People
 from third_party import Behaviour, Conflict, ThirdParty
 from todo_client import OpenItem, Told
 
@@ -148,6 +150,35 @@ def test_one_payment_is_left_to_the_person_at_the_keyboard(tmp_path: Path) -> No
     assert left == ["o0"]
 
 
+def test_the_warehouse_is_asked_again_by_hand_once_the_first_request_is_settled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes no keys: what it was asked for, and acts on late, would be done twice."""
+    (tmp_path / "delivered").mkdir()
+    Writer(tmp_path / "delivered" / "a.jsonl").write(
+        event_type="order.compensation_unclear", payload='{"order_id": "o1"}'
+    )
+    warehouse = Writer(tmp_path / "warehouse.jsonl")
+    warehouse.write(done="[]", key="reserve-stock-o1", what=[])
+    key = "by-hand-release-stock-o1"
+    warehouse.write(asked=True, key=key, behaviour="acts late", at=time.time() - 5)
+    asked = []
+
+    def answers(_: ByHand, name: str, path: str, body: Any, *, key: str = "") -> bool:
+        asked.append((path, body["reference"]))
+        return True
+
+    monkeypatch.setattr(ByHand, "_asked", answers)
+    notes = tmp_path / "people.jsonl"
+    by_hand = ByHand(tmp_path / "delivered", tmp_path, {}, notes=notes)
+    by_hand.work()
+    assert asked == []
+    monkeypatch.setattr(demo_times, "SETTLES", 1.0)
+    by_hand.work()
+    assert asked == [("/releases", key)]
+    assert [one["undone"] for one in Tail(notes).lines()] == ["o1"]
+
+
 def test_customers_differ(tmp_path: Path) -> None:
     """Some pay at once, some twice, some late, some never; who never pays is in the notes."""
     notes = tmp_path / "people.jsonl"
@@ -160,6 +191,9 @@ def test_customers_differ(tmp_path: Path) -> None:
     assert any(one.again for one in plans if one is not None)
     Writer(notes).write(is_left=True, task_id="of another order")
     Desk(People(tmp_path, "7"), notes).see(waiting)
+    late_ids = {one.item.task_id for one in late}
+    noted = {one["task_id"] for one in Tail(notes).lines() if "is_late" in one}
+    assert noted == late_ids
     silent = [one["task_id"] for one in Tail(notes).lines() if "says_nothing" in one]
     expected = [one.task_id for one, plan in zip(waiting, plans, strict=True) if plan is None]
     assert silent == expected != []

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
 import secrets
 import shutil
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +21,7 @@ from delta_outbox.core.errors import WrongUsage
 from delta_outbox.demo.ports import free_ports
 from delta_outbox.runtime.home import DEFAULT_NAME, Home
 
+DEMO: Final = "demo.json"  # what a folder holds; it comes first, and whole
 MODULES: Final = (
     "demo_times.py",
     "http_clients.py",
@@ -28,6 +31,7 @@ MODULES: Final = (
     "orders_hurried.py",
 )
 PROJECT: Final = ("dbt_project.yml", "profiles.yml")
+BEAT_SECONDS: Final = 0.5  # between two signs that the demo is alive
 HOSTS: Final = 12  # that call the terminal at once: most of the time they wait
 
 SETTINGS: Final = """\
@@ -43,6 +47,7 @@ hosts = {hosts}
 [todo]
 port = {port}
 rate_per_second = 1000
+answer_seconds = 25
 link_secret = "{link_secret}"
 
 [publishers.default]
@@ -102,10 +107,28 @@ class Folder:
 
     @property
     def is_running(self) -> Path:
-        """Return the file that is there while a demo runs, and after one that was killed. It is
-        touched at each look.
+        """Return the file that is there while a demo runs, and after one that was killed. Its time
+        is when the demo was last seen alive.
         """
         return self.root / ".running"
+
+    @contextlib.contextmanager
+    def alive(self) -> Iterator[None]:
+        """Show for a block that this demo is alive, whatever it waits for."""
+        is_over = threading.Event()
+
+        def beat() -> None:
+            self.is_running.touch()
+            while not is_over.wait(BEAT_SECONDS):
+                self.is_running.touch()
+
+        beating = threading.Thread(target=beat, name="alive", daemon=True)
+        beating.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            beating.join()
 
     def make(self, *, orders: int, seed: int) -> None:
         """Write the project, unless it is there.
@@ -118,8 +141,9 @@ class Folder:
             WrongUsage: the folder holds something else, or a demo with other orders.
         """
         asked = {"orders": orders, "seed": seed}
-        known = self.root / "demo.json"
-        if self.root.exists() and any(self.root.iterdir()) and not known.is_file():
+        known, part = self.root / DEMO, self.root / f"{DEMO}.part"
+        others = set(self.root.iterdir()) - {part} if self.root.exists() else set()
+        if others and not known.is_file():
             raise WrongUsage(
                 f"demo: {self.root} must be empty or a folder of the demo.",
                 remedy="Give it another one: FOLDER=...",
@@ -130,17 +154,21 @@ class Folder:
                 f"{found['seed']}. Got: {orders} orders, seed {seed}.",
                 remedy=f"Go on with that one, remove {self.root}, or give another FOLDER=...",
             )
-        for one in (self.root, self.ledgers, self.logs):
-            one.mkdir(parents=True, exist_ok=True)
+        self.root.mkdir(parents=True, exist_ok=True)
+        if not known.is_file():
+            part.write_text(json.dumps(asked))
+            part.replace(known)
+        for one in (self.ledgers, self.logs):
+            one.mkdir(exist_ok=True)
         self.home.create()
-        for name in MODULES:
-            shutil.copyfile(EXAMPLE / name, self.root / name)
+        if not self.is_built.exists():  # after that it has the rows of these modules
+            for name in MODULES:
+                shutil.copyfile(EXAMPLE / name, self.root / name)
         for name in PROJECT:
             shutil.copyfile(ROOT / "examples" / "consumer" / name, self.root / name)
         packages = f"packages:\n  - local: {json.dumps(str(ROOT))}\n"
         (self.root / "packages.yml").write_text(packages)
         self.orders.write_text("".join(f"{json.dumps(one)}\n" for one in self._orders(**asked)))
-        known.write_text(json.dumps(asked))
 
     def write_settings(self, urls: Mapping[str, str]) -> str:
         """Write the settings of the outbox, and return the address of its server of items.

@@ -13,7 +13,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final
@@ -27,6 +29,11 @@ from delta_outbox.core.errors import OutboxError
 
 PATIENCE: Final = 60.0  # seconds, for a process to end
 TRIES: Final = 3  # of a command, while what it works with may be killed
+_TITLES: Final = {
+    "relay": "The relay",
+    "todo": "The server of items",
+    "people": "The process of people",
+}
 MOST_DEATHS: Final = 20  # of relay, server of items and people, after which the demo gives up
 HOST_MODULE: Final = "delta_outbox.workflow_engine.hosts.host"
 
@@ -75,24 +82,54 @@ def outbox(
 
 def _outbox(folder: Folder, words: tuple[str, ...], fine: tuple[int, ...]) -> dict[str, Any]:
     log = folder.logs / f"{words[0]}.log"
-    with log.open("ab") as errors:
-        done = subprocess.run(
+    with (
+        log.open("ab") as errors,
+        subprocess.Popen(
             [sys.executable, "-m", "delta_outbox.cli", *words, *_json(words)],
             cwd=folder.root,
             env=environment(folder),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,
-            check=False,
-        )
-        if words[0] == "dbt" or done.returncode not in fine:  # else it may be a key or a link
-            errors.write(done.stdout)
-    if done.returncode not in fine:
-        raise DemoFailed(f"`outbox {' '.join(words)}` ended with exit {done.returncode}: {log}.")
+        ) as command,
+    ):
+        _commands.add(command)
+        try:
+            said, _ = command.communicate()
+        except BaseException:
+            command.kill()
+            raise
+        finally:
+            _commands.discard(command)
+        code = command.returncode
+        if words[0] == "dbt" or code not in fine:  # else it may be a key or a link
+            errors.write(said)
+    if code not in fine:
+        raise DemoFailed(f"`outbox {' '.join(words)}` ended with exit {code}: {log}.")
     if words[0] == "dbt":
         return {}
-    document: dict[str, Any] = json.loads(done.stdout)
+    document: dict[str, Any] = json.loads(said)
     return document
+
+
+_commands: Final[set[subprocess.Popen[bytes]]] = set()
+
+
+@contextlib.contextmanager
+def beside(most: int) -> Iterator[ThreadPoolExecutor]:
+    """Run functions beside a block; if it fails, commands of theirs are ended, too.
+
+    Args:
+        most: at the same time.
+    """
+    with ThreadPoolExecutor(most) as threads:
+        try:
+            yield threads
+        except BaseException:
+            threads.shutdown(wait=False, cancel_futures=True)
+            for one in tuple(_commands):
+                one.kill()
+            raise
 
 
 def _json(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -113,6 +150,7 @@ class Children:
     urls: dict[str, str] = field(default_factory=dict)
     todo: str = ""  # where the server of items listens
     deaths: int = 0
+    _seen_alive: float = field(default_factory=time.time)
     _third_parties: list[subprocess.Popen[str]] = field(default_factory=list)
     _workers: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
     _hosts: dict[int, set[int]] = field(default_factory=dict)
@@ -132,11 +170,12 @@ class Children:
 
     def start_workers(self) -> None:
         """Start a relay, the server of items, and the people who answer them."""
+        self._seen_alive = time.time()
         for name in self._words():
             self._workers[name] = self._start(name, self._words()[name])
 
-    def look(self) -> None:
-        """Start again what has died, and note who it was.
+    def look(self) -> list[str]:
+        """Start again what has died, note who it was, and return that in sentences.
 
         Raises:
             DemoFailed: a third party has died, or others did so too often.
@@ -144,19 +183,25 @@ class Children:
         for name, third_party in zip(THIRD_PARTIES, self._third_parties, strict=True):
             if third_party.poll() is not None:
                 raise self._failed(name, third_party)
-        self._count_hosts()
+        now = time.time()
+        said = ["A host has died: the relay starts another one."] * self._count_hosts()
         dead = {name: one for name, one in self._workers.items() if one.poll() is not None}
-        if not dead:
-            return
-        self.deaths += len(dead)
         if "relay" in dead:
-            note_death(self.folder, "relay", calls=HOSTS)
+            note_death(self.folder, "relay", calls=HOSTS, seen_alive=self._seen_alive)
+        self._seen_alive = now
+        if not dead:
+            return said
+        self.deaths += len(dead)
         if self.deaths > MOST_DEATHS:
             raise self._failed(*next(iter(dead.items())))
         # It may have been the server that died.
-        outbox(self.folder, "up", "--max-wait", "600", tries=TRIES)
-        for name in dead:
+        if outbox(self.folder, "up", "--max-wait", "600", tries=TRIES)["started"]:
+            said.append("Spark has died, and was started again.")
+        for name, one in dead.items():
+            _close(one)
             self._workers[name] = self._start(name, self._words()[name])
+            said.append(f"{_TITLES[name]} has died, and was started again.")
+        return said
 
     def end_workers(self) -> None:
         """Let relay, server of items and people end in order."""
@@ -207,15 +252,17 @@ class Children:
                 text=True,
             )
 
-    def _count_hosts(self) -> None:
-        """Note the hosts that are gone while their relay is there."""
+    def _count_hosts(self) -> int:
+        """Note the hosts that are gone while their relay is there, and return how many."""
         relay = self._workers["relay"]
         there = {one.pid for one in hosts_of(relay.pid)}
         gone = self._hosts.get(relay.pid, set()) - there
-        if relay.poll() is None:
-            for _ in gone:
-                note_death(self.folder, "host", calls=1)
-            self._hosts = {relay.pid: there}
+        if relay.poll() is not None:
+            return 0
+        for _ in gone:
+            note_death(self.folder, "host", calls=1, seen_alive=self._seen_alive)
+        self._hosts = {relay.pid: there}
+        return len(gone)
 
     def _log(self, name: str) -> Path:
         return self.folder.logs / f"{name}.log"
@@ -244,17 +291,16 @@ def _words_of(process: psutil.Process) -> list[str]:
         return []
 
 
-def note_death(folder: Folder, who: str, *, calls: int, at: float | None = None) -> None:
-    """Write down that something has died.
+def note_death(folder: Folder, who: str, *, calls: int, seen_alive: float) -> None:
+    """Write down that something has died, between then and now.
 
     Args:
         folder: of the demo.
         who: relay, host, or demo.
         calls: of black boxes at most, that may have been under way in it.
-        at: when, in seconds since 1970; now if left out.
+        seen_alive: when it was last seen alive, in seconds since 1970.
     """
-    when = {} if at is None else {"at": at}
-    Writer(folder.deaths).write(died=who, calls=calls, **when)
+    Writer(folder.deaths).write(died=who, calls=calls, seen_alive=round(seen_alive, 3))
 
 
 def _close(child: subprocess.Popen[str]) -> None:

@@ -15,23 +15,27 @@ import logging
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from audit import Ledgers, Story, broken_promises
 from ledger_files import THIRD_PARTIES, Tail
 from people import ROLE_OF, new_events
-from scripts.orders_demo import ROOT
-from scripts.orders_demo.children import TRIES, Children, DemoFailed, note_death, outbox
+from scripts.orders_demo import EXAMPLE, ROOT
+from scripts.orders_demo.children import Children, DemoFailed, beside, note_death, outbox
 from scripts.orders_demo.folder import HOSTS, Folder
 from scripts.orders_demo.terminal import OrdersTerminal
 
 from delta_outbox.cli.logs import logging_to
 from delta_outbox.cli.outcome import UnexpectedError
 from delta_outbox.core.errors import OutboxError
+
+if TYPE_CHECKING:
+    from delta_outbox.railway.drawing import Drawing
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +44,7 @@ SEED: Final = 20261128
 FOLDER: Final = ROOT / "orders-demo"
 LOOK_SECONDS: Final = 0.5  # between two looks at processes and ledgers
 TELL_SECONDS: Final = 10.0  # between two lines of progress
+EXTEND_SECONDS: Final = 5.0  # until it is tried again to let the item that is left expire later
 LEFT_SECONDS: Final = 7 * 24 * 3600  # that the person at the keyboard has
 LONGEST: Final = 3600.0  # seconds, for all orders to come to their end
 
@@ -56,17 +61,37 @@ class LeftItem:
     Args:
         task_id: the task identifier.
         order: whose payment it is.
-        extended: whether it was open and expires much later now; None: nobody has asked for that.
     """
 
     task_id: str
     order: str
-    extended: Future[bool] | None = None
+    _extended: Future[bool] | None = None
+    _next_try: float = 0.0  # monotonic seconds
 
     @property
     def waits(self) -> bool:
         """Say whether it is known to wait for the person."""
-        return self.extended is not None and self.extended.done() and self.extended.result()
+        extended = self._extended
+        return (
+            extended is not None
+            and extended.done()
+            and not extended.exception()
+            and (extended.result())
+        )
+
+    def extend(self, beside: Executor, extend: Callable[[str], bool]) -> None:
+        """Let it expire much later, unless that is being done or was done. While Spark is killed
+        that may fail; then it is tried again later.
+
+        Args:
+            beside: where that is done.
+            extend: does it, and says whether the item was open.
+        """
+        now = time.monotonic()
+        if self._extended is not None and self._extended.done() and self._extended.exception():
+            self._extended, self._next_try = None, now + EXTEND_SECONDS
+        if self._extended is None and now >= self._next_try:
+            self._extended = beside.submit(extend, self.task_id)
 
 
 @dataclass
@@ -78,12 +103,18 @@ class Progress:
         orders: how many.
         left: the item that is left to the person at the keyboard, its order, and whether it still
             waits; None: not known yet.
+        done: what third parties have done, by their name.
+        answered: items whose answer counts.
+        silent: orders whose customer lets the time pass, until when in seconds since 1970.
+        ends: orders by the events that were delivered.
     """
 
     folder: Folder
     orders: int
     left: LeftItem | None = None
     done: Counter[str] = field(default_factory=Counter)
+    answered: set[str] = field(default_factory=set)
+    silent: dict[str, float] = field(default_factory=dict)
     ends: dict[str, set[str]] = field(default_factory=dict)
     _ledgers: dict[str, Tail] = field(default_factory=dict)
     _delivered: dict[Path, Tail] = field(default_factory=dict)
@@ -93,11 +124,9 @@ class Progress:
         for name in (*THIRD_PARTIES, "people"):
             path = self.folder.ledgers / f"{name}.jsonl"
             for line in self._ledgers.setdefault(name, Tail(path)).lines():
-                self.done[name] += "was_told" in line or _counts(name, line)
-                if "is_left" in line:
-                    self.left = LeftItem(line["task_id"], line["order"])
-                if "undone" in line:
-                    self.ends.setdefault("by hand", set()).add(line["undone"])
+                self.done[name] += _counts(name, line)
+                if name == "people":
+                    self._note(line)
         for one in new_events(self.folder.home.delivered, self._delivered):
             if one["event_type"].startswith("order."):  # items tell that they are due, too
                 order = json.loads(one["payload"])["order_id"]
@@ -105,6 +134,19 @@ class Progress:
         undone = self._of("order.compensated") | self._of("by hand")
         over = {*self.ended, *([self.left.order] if self.left and self.left.waits else [])}
         return len(over) == self.orders and self._of("order.cancelled") <= undone
+
+    def _note(self, line: Mapping[str, Any]) -> None:
+        """Keep what people have written down."""
+        if "is_left" in line:
+            self.left = LeftItem(line["task_id"], line["order"])
+        elif "undone" in line:
+            self.ends.setdefault("by hand", set()).add(line["undone"])
+        elif "says_nothing" in line or "is_late" in line:
+            self.silent[line["order"]] = line.get("until") or 0.0
+        else:
+            self.silent.pop(line["order"], None)
+            if line.get("was_told", {}).get("outcome") is not None:
+                self.answered.add(line["task_id"])
 
     @property
     def ended(self) -> set[str]:
@@ -120,9 +162,29 @@ class Progress:
             "people": "answers",
             "payments": "paid",
         }
-        told = ", ".join(f"{self.done[name]:,} {word}" for name, word in words.items())
+        counts = {**self.done, "people": len(self.answered)}
+        told = ", ".join(f"{counts.get(name, 0):,} {word}" for name, word in words.items())
         left = ", one waits for you" if self.left and self.left.waits else ""
         return f"{told}; {len(self.ended):,} of {self.orders:,} at their end{left}"
+
+    def waits_for(self, now: float) -> str:
+        """Return what has to come yet before all is over, in a line; empty if nothing is known.
+
+        Args:
+            now: seconds since 1970.
+        """
+        until = [at for order, at in self.silent.items() if order not in self.ended]
+        undone = self._of("order.compensated") | self._of("by hand")
+        to_undo = len(self._of("order.cancelled") - undone)
+        parts = []
+        if until:
+            says = "1 customer says" if len(until) == 1 else f"{len(until):,} customers say"
+            left = max(until) - now
+            last = f"the last has {left:.0f} s left" if left > 0 else "and the time is over"
+            parts.append(f"{says} nothing, {last}")
+        if to_undo:
+            parts.append("1 order to undo" if to_undo == 1 else f"{to_undo:,} orders to undo")
+        return "; ".join(parts)
 
     def _of(self, event_type: str) -> set[str]:
         return self.ends.get(event_type, set())
@@ -160,17 +222,24 @@ class Demo:
         self.folder.make(orders=self.orders, seed=self.seed)
         if self.folder.is_running.exists():
             last = self.folder.is_running.stat().st_mtime
-            note_death(self.folder, "demo", calls=HOSTS, at=last)
+            note_death(self.folder, "demo", calls=HOSTS, seen_alive=last)
+            self.terminal.note("A demo was killed here, or has failed: it goes on.")
         children = Children(self.folder, self.seed)
         try:
-            self._prepare(children)
-            left = self._run_orders(children)
-            self._build()
-            self._draw()
+            with self.folder.alive():
+                self._prepare(children)
+                left = self._run_orders(children)
+            self.folder.is_running.unlink()
+            with beside(1) as threads:
+                audited = threads.submit(self._audit)  # it needs no Spark
+                self._build()
+                drawn = self._draw()
+                found = audited.result()
         finally:
             children.end()
             outbox(self.folder, "down")
-        return self._audit(left, at=children.todo)
+        self._tell(found, left, drawn, at=children.todo)
+        return BROKEN if found.broken else DONE
 
     def _prepare(self, children: Children) -> None:
         with self.terminal.step("third parties", "starting them") as step:
@@ -178,17 +247,25 @@ class Demo:
             children.todo = self.folder.write_settings(children.urls)
             step.says = f"{len(children.urls)} processes, each with a ledger of its own"
         with self.terminal.step("outbox", "starting Spark, building with dbt") as step:
-            outbox(self.folder, "up", "--max-wait", "600")
-            if not self.folder.is_built.exists():
-                outbox(self.folder, "workflow", "build")
-                outbox(self.folder, "dbt", "deps")
-                outbox(self.folder, "dbt", "build")
+            is_built = self.folder.is_built.exists()
+            with beside(2) as threads:  # these need no Spark
+                files = [] if is_built else [("workflow", "build"), ("dbt", "deps")]
+                begun = [threads.submit(outbox, self.folder, *words) for words in files]
+                outbox(self.folder, "up", "--max-wait", "600")
+                for one in begun:
+                    one.result()
+            if not is_built:
+                # Nothing is in the logs that could break an invariant; at the end all are checked.
+                outbox(self.folder, "dbt", "build", "--exclude-resource-type", "test")
                 self.folder.is_built.touch()
-            if not self.folder.keys.exists():
-                self.folder.write_keys({role: _new_key(self.folder, role) for role in ROLES})
             step.says = f"{self.folder.root}: logs, views, two workflows in force"
-        with self.terminal.step("orders", "appending them") as step:
+        with self.terminal.step("orders", "appending them") as step, beside(len(ROLES)) as threads:
+            keys = {}
+            if not self.folder.keys.exists():
+                keys = {role: threads.submit(_new_key, self.folder, role) for role in ROLES}
             report = outbox(self.folder, "append", str(self.folder.orders))
+            if keys:
+                self.folder.write_keys({role: key.result() for role, key in keys.items()})
             step.says = f"{report['appended']:,} appended, {report['already_present']:,} there"
 
     def _run_orders(self, children: Children) -> LeftItem | None:
@@ -196,26 +273,25 @@ class Demo:
         progress = Progress(self.folder, self.orders)
         with (
             self.terminal.step("workflows", "", spinner=False) as step,
-            ThreadPoolExecutor(1) as beside,  # looks at processes do not wait for what takes long
+            beside(1) as threads,  # looks at processes do not wait for what takes long
         ):
-            self.folder.is_running.touch()
             children.start_workers()
             begun, told = time.monotonic(), 0.0
             while not progress.look():
-                self.folder.is_running.touch()
-                children.look()
-                left = progress.left
-                if left and left.extended is None:
-                    left.extended = beside.submit(_extended, self.folder, left.task_id)
+                for event in children.look():
+                    self.terminal.note(event)
+                if progress.left:
+                    progress.left.extend(threads, partial(_extended, self.folder))
                 now = time.monotonic()
                 if now - told >= TELL_SECONDS:
                     told = now
-                    self.terminal.console.print(f"    {now - begun:4.0f} s  {progress.line()}")
+                    self.terminal.progress(
+                        progress.line(), progress.waits_for(time.time()), seconds=now - begun
+                    )
                 if now - begun > LONGEST:
                     raise DemoFailed(f"After {LONGEST:.0f} s: {progress.line()}.")
                 time.sleep(LOOK_SECONDS)
             children.end_workers()
-            self.folder.is_running.unlink()
             step.says = progress.line()
         return progress.left if progress.left and progress.left.waits else None
 
@@ -224,7 +300,10 @@ class Demo:
             outbox(self.folder, "dbt", "build")
             step.says = "no invariant broken"
 
-    def _draw(self) -> None:
+    def _draw(self) -> list[Drawing]:
+        """Draw the workflows with what flowed where. Not beside a build, which replaces the views
+        that are asked.
+        """
         from delta_outbox import open_outbox
         from delta_outbox.railway import drawing, graphviz_files
         from delta_outbox.railway.modules import load
@@ -240,36 +319,64 @@ class Demo:
             ]
             files = []
             for one in drawn:
-                file = self.folder.root / f"{one.title.lower().replace(' ', '_')}.svg"
+                file = _picture(self.folder, one)
                 graphviz_files.save(one, file)
                 files.append(file.name)
             step.says = f"{', '.join(files)} in {self.folder.root}"
+        return drawn
+
+    def _audit(self) -> Audited:
+        story = Story.of(self.folder.root)
+        ledgers = Ledgers.of(self.folder.ledgers)
+        return Audited(
+            broken=list(broken_promises(ledgers, story)),
+            says=(
+                f"{sum(len(one.lines) for one in ledgers.all):,} lines of ledgers, "
+                f"{len(story.given):,} answers of people, {story.killed} calls may have been killed"
+            ),
+            orders=sorted(story.answers("customer_support_review")) or sorted(story.ordered),
+        )
+
+    def _tell(
+        self, found: Audited, left: LeftItem | None, drawn: Sequence[Drawing], *, at: str
+    ) -> None:
+        with self.terminal.step("audit", "") as step:
+            step.says = found.says
         for one in drawn:
             self.terminal.flows(one)
-
-    def _audit(self, left: LeftItem | None, *, at: str) -> int:
-        with self.terminal.step("audit", "reading the ledgers") as step:
-            story = Story.of(self.folder.root)
-            ledgers = Ledgers.of(self.folder.ledgers)
-            found = list(broken_promises(ledgers, story))
-            step.says = (
-                f"{sum(len(one.lines) for one in ledgers.all):,} lines of ledgers, "
-                f"{len(story.told):,} answers of people, {story.killed} calls may have been killed"
-            )
-        self.terminal.verdict(found)
+        self.terminal.verdict(found.broken)
         if left is not None:
             link = f"{at}{outbox(self.folder, 'todo', 'link', left.task_id)['path']}"
             self.terminal.left(left.order, link)
-        reviewed = sorted(story.answers("customer_support_review"))
         self.terminal.where_to_look(
             next_commands(
                 self.folder,
-                order=left.order if left else (reviewed or sorted(story.ordered))[0],
+                order=left.order if left else found.orders[0],
                 serves=left is not None,
+                pictures=[_picture(self.folder, one) for one in drawn],
             ),
             seconds=time.monotonic() - self.started,
         )
-        return BROKEN if found else DONE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audited:
+    """What the audit has found.
+
+    Args:
+        broken: promises, each in a sentence.
+        says: what it has read.
+        orders: that are worth looking at.
+    """
+
+    broken: Sequence[str]
+    says: str
+    orders: Sequence[str]
+
+
+def _picture(folder: Folder, drawing: Drawing) -> Path:
+    """Return the file of a drawing."""
+    return folder.root / f"{drawing.title.lower().replace(' ', '_')}.svg"
 
 
 def _new_key(folder: Folder, role: str) -> str:
@@ -282,20 +389,26 @@ def _extended(folder: Folder, task_id: str) -> bool:
     why = ["--actor", "demo", "--reason", "left to the person at the keyboard"]
     words = ["todo", "extend", task_id, "--by", str(LEFT_SECONDS), *why, "--apply"]
     # 1: the item is over, and was left out.
-    return bool(outbox(folder, *words, fine=(0, 1), tries=TRIES)["extended"])
+    return bool(outbox(folder, *words, fine=(0, 1))["extended"])
 
 
-def next_commands(folder: Folder, *, order: str, serves: bool) -> list[str]:
+def next_commands(
+    folder: Folder, *, order: str, serves: bool, pictures: Sequence[Path]
+) -> list[str]:
     """Return commands that show what the demo has left.
 
     Args:
         folder: of the demo.
         order: one that is worth looking at.
         serves: an item waits for the person who reads this.
+        pictures: of the workflows, with what flowed where.
     """
     command = Path(sys.executable).with_name("outbox")
     query = "select * from {{ ref('delta_outbox', 'uncertain_outcomes') }}"
     return [
+        f"ls {' '.join(map(str, pictures))}    # what flowed where: open them in a browser",
+        f"grep -w {order} {folder.ledgers}/*    # all that happened to an order outside",
+        f"{sys.executable} {EXAMPLE / 'audit.py'} {folder.root}",
         f"cd {folder.root}",
         f"{command} up",
         *(

@@ -15,6 +15,26 @@ MOST_TOLD = 20  # broken promises
 class OrdersTerminal(Terminal):
     """The consoles of the demo of orders."""
 
+    def progress(self, line: str, waits_for: str, *, seconds: float) -> None:
+        """Print how far the orders are.
+
+        Args:
+            line: in a line.
+            waits_for: what has to come yet; empty if that is not known.
+            seconds: since they have begun.
+        """
+        self.console.print(Text(f"    {seconds:4.0f} s  {line}"))
+        if waits_for:
+            self.console.print(Text(f"            {waits_for}", style="dim"))
+
+    def note(self, sentence: str) -> None:
+        """Print what has happened beside the orders.
+
+        Args:
+            sentence: in words.
+        """
+        self.console.print(Text(f"    {sentence}", style="yellow"), soft_wrap=True)
+
     def flows(self, drawing: Drawing) -> None:
         """Print how often each way through a workflow was taken.
 

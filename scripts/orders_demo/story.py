@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from audit import Ledgers, Story, broken_promises
-from ledger_files import THIRD_PARTIES, Tail
+from ledger_files import THIRD_PARTIES, Tail, read_lines
 from people import ROLE_OF, new_events
 from scripts.orders_demo import EXAMPLE, ROOT
 from scripts.orders_demo.children import Children, DemoFailed, beside, note_death, outbox
@@ -48,6 +48,9 @@ EXTEND_SECONDS: Final = 5.0  # until it is tried again to let the item that is l
 LEFT_SECONDS: Final = 7 * 24 * 3600  # that the person at the keyboard has
 LONGEST: Final = 3600.0  # seconds, for all orders to come to their end
 
+# All invariants, with the projection that they ask. The other views stay as they are: whoever draws
+# meanwhile asks them.
+INVARIANTS: Final = ("outbox_state", "tag:invariants")
 ROLES: Final = sorted({*ROLE_OF.values()})
 
 DONE: Final = 0
@@ -222,7 +225,9 @@ class Demo:
         self.folder.make(orders=self.orders, seed=self.seed)
         if self.folder.is_running.exists():
             last = self.folder.is_running.stat().st_mtime
-            note_death(self.folder, "demo", calls=HOSTS, seen_alive=last)
+            has_called = bool([*read_lines(self.folder.ledgers / "shop.jsonl")])
+            calls = HOSTS if has_called else 0  # it may have died before any order began
+            note_death(self.folder, "demo", calls=calls, seen_alive=last)
             self.terminal.note("A demo was killed here, or has failed: it goes on.")
         children = Children(self.folder, self.seed)
         try:
@@ -230,15 +235,22 @@ class Demo:
                 self._prepare(children)
                 left = self._run_orders(children)
             self.folder.is_running.unlink()
-            with beside(1) as threads:
-                audited = threads.submit(self._audit)  # it needs no Spark
-                self._build()
-                drawn = self._draw()
-                found = audited.result()
+            with beside(2) as threads:
+                audited, drawn = threads.submit(self._audit), threads.submit(self._draw)
+                with self.terminal.step("dbt build", "checking the invariants") as step:
+                    outbox(self.folder, "dbt", "build", "--select", *INVARIANTS)
+                    step.says = "no invariant broken"
+                with self.terminal.step("picture", "counting what flowed where") as step:
+                    pictures = drawn.result()
+                    names = ", ".join(one.file.name for one in pictures)
+                    step.says = f"{names} in {self.folder.root}"
+                with self.terminal.step("audit", "reading the ledgers") as step:
+                    found = audited.result()
+                    step.says = found.says
         finally:
             children.end()
             outbox(self.folder, "down")
-        self._tell(found, left, drawn, at=children.todo)
+        self._tell(found, left, pictures, at=children.todo)
         return BROKEN if found.broken else DONE
 
     def _prepare(self, children: Children) -> None:
@@ -295,35 +307,25 @@ class Demo:
             step.says = progress.line()
         return progress.left if progress.left and progress.left.waits else None
 
-    def _build(self) -> None:
-        with self.terminal.step("dbt build", "checking the invariants") as step:
-            outbox(self.folder, "dbt", "build")
-            step.says = "no invariant broken"
-
-    def _draw(self) -> list[Drawing]:
-        """Draw the workflows with what flowed where. Not beside a build, which replaces the views
-        that are asked.
+    def _draw(self) -> list[Picture]:
+        """Draw the workflows with what flowed where, and return the files. The views that are asked
+        must not be replaced meanwhile, as a build of all would.
         """
         from delta_outbox import open_outbox
         from delta_outbox.railway import drawing, graphviz_files
         from delta_outbox.railway.modules import load
         from delta_outbox.workflow_engine.workflow_views import flows
 
-        with self.terminal.step("picture", "counting what flowed where") as step:
-            with open_outbox(home=self.folder.home) as opened:
-                opened.refresh()
-                counts = flows(opened)
-            drawn = [
-                drawing.draw(one, counts=counts.get(one.name))
-                for one in load(["orders_hurried"], self.folder.root)
-            ]
-            files = []
-            for one in drawn:
-                file = _picture(self.folder, one)
-                graphviz_files.save(one, file)
-                files.append(file.name)
-            step.says = f"{', '.join(files)} in {self.folder.root}"
-        return drawn
+        with open_outbox(home=self.folder.home) as opened:
+            opened.refresh()
+            counts = flows(opened)
+        pictures = []
+        for one in load(["orders_hurried"], self.folder.root):
+            drawn = drawing.draw(one, counts=counts.get(one.name))
+            file = self.folder.root / f"{drawn.title.lower().replace(' ', '_')}.svg"
+            graphviz_files.save(drawn, file)
+            pictures.append(Picture(drawing=drawn, file=file))
+        return pictures
 
     def _audit(self) -> Audited:
         story = Story.of(self.folder.root)
@@ -338,12 +340,10 @@ class Demo:
         )
 
     def _tell(
-        self, found: Audited, left: LeftItem | None, drawn: Sequence[Drawing], *, at: str
+        self, found: Audited, left: LeftItem | None, pictures: Sequence[Picture], *, at: str
     ) -> None:
-        with self.terminal.step("audit", "") as step:
-            step.says = found.says
-        for one in drawn:
-            self.terminal.flows(one)
+        for one in pictures:
+            self.terminal.flows(one.drawing)
         self.terminal.verdict(found.broken)
         if left is not None:
             link = f"{at}{outbox(self.folder, 'todo', 'link', left.task_id)['path']}"
@@ -353,7 +353,7 @@ class Demo:
                 self.folder,
                 order=left.order if left else found.orders[0],
                 serves=left is not None,
-                pictures=[_picture(self.folder, one) for one in drawn],
+                pictures=[one.file for one in pictures],
             ),
             seconds=time.monotonic() - self.started,
         )
@@ -374,9 +374,17 @@ class Audited:
     orders: Sequence[str]
 
 
-def _picture(folder: Folder, drawing: Drawing) -> Path:
-    """Return the file of a drawing."""
-    return folder.root / f"{drawing.title.lower().replace(' ', '_')}.svg"
+@dataclass(frozen=True, kw_only=True)
+class Picture:
+    """A workflow with what flowed where.
+
+    Args:
+        drawing: that was drawn.
+        file: which holds it.
+    """
+
+    drawing: Drawing
+    file: Path
 
 
 def _new_key(folder: Folder, role: str) -> str:

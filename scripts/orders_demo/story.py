@@ -75,12 +75,9 @@ class LeftItem:
     def waits(self) -> bool:
         """Say whether it is known to wait for the person."""
         extended = self._extended
-        return (
-            extended is not None
-            and extended.done()
-            and not extended.exception()
-            and (extended.result())
-        )
+        if extended is None or not extended.done() or extended.exception():
+            return False
+        return extended.result()
 
     def extend(self, beside: Executor, extend: Callable[[str], bool]) -> None:
         """Let it expire much later, unless that is being done or was done. While Spark is killed

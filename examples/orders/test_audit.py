@@ -458,6 +458,18 @@ def test_a_death_explains_only_what_was_called_then(folder: Folder) -> None:
     ]
 
 
+def test_a_long_stop_explains_what_has_expired_meanwhile(folder: Folder) -> None:
+    """Whoever goes on hours later finds calls that nobody needs any more, also that for money."""
+    folder.pays(BY_HAND, 1, "succeeded")
+    folder.reviews(BY_HAND, "agreed_to_cancel")
+    assert {
+        "o3 has paid, and its money was not taken",
+        "support was asked about o3 without a reason",
+    } <= {*folder.broken()}
+    folder.died(0, unseen=LONG_STOP + 1)
+    assert folder.broken() == []
+
+
 @pytest.mark.parametrize("words", [[], ["here", "there"], ["."]])
 def test_without_a_demo_nothing_is_said_to_be_right(
     words: list[str],

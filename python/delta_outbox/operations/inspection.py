@@ -52,7 +52,7 @@ LISTED: Final = (
 """The columns of a delivery that may be shown to anybody: neither payload nor headers."""
 
 SELF_TOLD: Final = ("batch_size", "batch_bytes", "workflows_problem")
-"""What a relay takes at once, and why it goes on by former workflows."""
+"""What a relay takes at once, and why tasks wait or go on by former workflows."""
 
 _ISO: Final = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
 

@@ -388,11 +388,12 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
     "open_instances": (
         (
             "An instance follows the routes of the version it started with, or was moved to. At a "
-            "task that the rows do not have any more it would wait for ever: nobody has its code."
+            "task that the rows do not have any more, or have in another category, it would wait "
+            "for ever: nobody has its code."
         ),
         (
-            "Build with the task until its instances have ended, or end or move them with "
-            "`outbox workflow cancel` or `outbox workflow migrate`."
+            "Build with the task as it was until its instances have ended, or end or move them "
+            "with `outbox workflow cancel` or `outbox workflow migrate`."
         ),
     ),
     "rows_changed": (

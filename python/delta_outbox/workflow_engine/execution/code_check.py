@@ -27,7 +27,7 @@ class WorkflowsDiffer(OutboxError):
 
 def check_code(plan: Plan, tasks: Mapping[str, TaskFacts]) -> None:
     """Demand that hosts have the workflows that a plan was made of. Rows that were written by hand
-    have no hash: of those only that each task is there.
+    have no hash: of those only that each task is there, in the category that they say.
 
     Args:
         plan: to be put into force.
@@ -39,10 +39,12 @@ def check_code(plan: Plan, tasks: Mapping[str, TaskFacts]) -> None:
     differ = set()
     for name, version in plan.versions.items():
         for task, row in version.routing.tasks.items():
-            if row["category"] == Category.TO_DO:
-                continue
             facts = tasks.get(f"{name}/{task}")
-            if facts is None or version.routing.row["hash"] not in {"", facts.hash}:
+            category = (
+                Category.TO_DO if facts is None else facts.category
+            )  # of To-Dos there is none
+            is_other = facts is not None and version.routing.row["hash"] not in {"", facts.hash}
+            if is_other or row["category"] != category:
                 differ.add(name)
     if differ:
         raise WorkflowsDiffer(differ)

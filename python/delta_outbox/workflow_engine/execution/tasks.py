@@ -55,6 +55,7 @@ logger: Final = logging.getLogger(__name__)
 # twin: macros/requests/task_refusal.sql::task_refusal
 NEVER: Final = datetime(2261, 12, 31, tzinfo=UTC)  # nanoseconds reach into the year 2262
 READERS: Final = 2  # threads that read what was claimed
+TOLD_SECONDS: Final = 2 * RETRY_SECONDS  # a task that waits for other code is claimed within them
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,6 +115,7 @@ class Tasks(TaskRunner):
         self._items: set[str] = set()  # event types of what waits for a person
         self._unread: Counter[str] = Counter()  # by event type; claimed and not submitted yet
         self._lock = Lock()
+        self._waits: dict[str, float] = {}  # for other code, and until when that is told
         in_force = self._newest.of(WORKFLOWS)
         if in_force is not None:
             demand_secret(Plan(in_force.number, in_force.plan), outbox.settings.todo.link_secret)
@@ -131,6 +133,7 @@ class Tasks(TaskRunner):
         plan = self._in_force.follow(self._newest.of(WORKFLOWS))
         if plan is not None:
             warn_of_links(plan, self._outbox.settings.todo.link_secret)
+            self._waits.clear()
             kept = self._newest.writes[WORKFLOWS].last(FORMER_PLANS)
             former = [Plan(one.number, one.plan) for one in kept if one.number < plan.number]
             self._policies = task_policies([*reversed(former), plan])
@@ -142,9 +145,16 @@ class Tasks(TaskRunner):
 
     @property
     def problem(self) -> str | None:
-        """Return why tasks go on by former workflows, or have no hosts; None if all is well."""
+        """Return why tasks go on by former workflows, have no hosts or wait for other code; None if
+        all is well.
+        """
         hosts = self._in_force.hosts
-        return self._in_force.problem or (None if hosts is None else hosts.problem)
+        problem = self._in_force.problem or (None if hosts is None else hosts.problem)
+        if problem is not None:
+            return problem
+        now = self._clock.monotonic()
+        waits = sorted(why for why, until in self._waits.copy().items() if now < until)
+        return f"Tasks wait: {'; '.join(waits)}." if waits else None
 
     @property
     def third_parties(self) -> Collection[str]:
@@ -207,7 +217,10 @@ class Tasks(TaskRunner):
             return AT_ONCE
         name = event_type.removeprefix(RESERVED)
         hosts = self._in_force.hosts
-        if hosts is None or name not in hosts.tasks:
+        if hosts is None:
+            return 0
+        if name not in hosts.tasks:
+            self._tell(_gone(*name.split("/", 1)))
             return 0
         return hosts.room(*name.split("/", 1))
 
@@ -292,12 +305,27 @@ class Tasks(TaskRunner):
             is_over = task.expires_at is not None and task.expires_at <= self._clock.now()
             return expired(routing, name) if is_over else _NOT_READ
         facts = hosts.tasks.get(f"{task.workflow}/{name}")
-        # Until other code is tried nothing changes here.
         if routing is None or facts is None:
-            return _later(f"{task.workflow}.{name} is not there", wait=RETRY_SECONDS)
+            return self._waiting(_gone(task.workflow, name))
+        # The rows say what may be done after an attempt that may have acted, and the code acts.
+        if routing.tasks[name]["category"] != facts.category:
+            return self._waiting(
+                f"{task.workflow}.{name} has another category in the rows of its instance"
+            )
         if not self._in_force.may_run(task.plan, routing, facts):
-            return _later(f"the rows of {task.workflow} are not of this code", wait=RETRY_SECONDS)
+            return self._waiting(f"the rows of {task.workflow} are not of this code")
         return task, routing, facts
+
+    def _waiting(self, why: str) -> Attempted:
+        """Return how the claim of a task ends that waits: until other code is tried nothing changes
+        here.
+        """
+        self._tell(why)
+        return _later(why, wait=RETRY_SECONDS)
+
+    def _tell(self, why: str) -> None:
+        """Note that tasks wait for other code."""
+        self._waits[why] = self._clock.monotonic() + TOLD_SECONDS
 
     def _submit(self, one: _Claimed, request: AttemptRequest, routing: Routing) -> None:
         hosts = self._in_force.hosts
@@ -378,6 +406,10 @@ class Tasks(TaskRunner):
 def _event_id(claim: Claim) -> str:
     event_id: str = claim.deliveries["event_id"][0].as_py()
     return event_id
+
+
+def _gone(workflow: str, task: str) -> str:
+    return f"{workflow}.{task} is not there"
 
 
 def _places(deliveries: pa.Table) -> list[tuple[str, int]]:

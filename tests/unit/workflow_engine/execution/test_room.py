@@ -10,6 +10,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
+from delta_outbox.testing.conformance.clock import ManualClock
 from delta_outbox.workflow_engine.execution.tasks import Tasks
 from delta_outbox.workflow_engine.hosts.call import TaskFacts
 
@@ -35,15 +36,17 @@ def test_what_runs_in_the_same_places_shares_the_room(
     *, unread: dict[str, int], types: Sequence[str], allowed: Sequence[bool]
 ) -> None:
     """Two places are free for calls of black boxes and two for others, whichever tasks they are of;
-    what was claimed and has not begun counts, and what no host knows has no room.
+    what was claimed and has not begun counts, and what no host knows has no room, which is told.
     """
     tasks = object.__new__(Tasks)
     known = {
         name.removeprefix("workflow:"): facts("idempotent" if name == KEY else "black_box")
         for name in (POST, MAIL, KEY)
     }
-    hosts = SimpleNamespace(tasks=known, room=lambda *_: 2)
-    tasks._in_force = cast("Any", SimpleNamespace(hosts=hosts))
+    hosts = SimpleNamespace(tasks=known, room=lambda *_: 2, problem=None)
+    tasks._in_force = cast("Any", SimpleNamespace(hosts=hosts, problem=None))
+    tasks._clock, tasks._waits = ManualClock(), {}
     tasks._items = set()
     tasks._unread = Counter(unread)
     assert list(allowed) == tasks.allowed(pa.table({"event_type": types})).tolist()
+    assert (OTHER in types) == ("w.other is not there" in (tasks.problem or ""))

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
 from threading import Lock
 from types import SimpleNamespace
 from typing import Any, cast
@@ -18,11 +19,12 @@ from tests.unit.workflow_engine.derived_log import NOW, DerivedLog, plan
 from delta_outbox.core.tables import Tables
 from delta_outbox.lifecycle.endings import Attempted
 from delta_outbox.lifecycle.states import Reason
+from delta_outbox.railway.tasks import Category
 from delta_outbox.testing.conformance.clock import ManualClock
 from delta_outbox.workflow_engine.derivation.events import StartEvent
 from delta_outbox.workflow_engine.execution.histories import Histories, Transition
 from delta_outbox.workflow_engine.execution.hosts_in_force import RETRY_SECONDS
-from delta_outbox.workflow_engine.execution.tasks import Tasks
+from delta_outbox.workflow_engine.execution.tasks import TOLD_SECONDS, Tasks
 from delta_outbox.workflow_engine.hosts.attempts import AttemptRequest
 from delta_outbox.workflow_engine.hosts.call import TaskFacts
 from delta_outbox.workflow_engine.hosts.host_process import GRACE
@@ -53,6 +55,7 @@ class Claimed:
         may_run: bool = True,
         routing: Callable[[Any], Any] = lambda _: PLAN.versions[WORKFLOW.name].routing,
         known: bool = True,
+        category: Category = Label.category,
     ) -> None:
         log = DerivedLog(PLAN)
         body = json.dumps({"parcel_id": "p1", "grams": 1}).encode()
@@ -63,16 +66,17 @@ class Claimed:
         self.row = first.row
         task = log.task(self.row.event_id)
         self.log, self.submitted = Log(), list[AttemptRequest]()
-        tasks = {f"{task.workflow}/{task.place.task}": FACTS} if known else {}
-        hosts = SimpleNamespace(tasks=tasks, submit=self._submit)
-        in_force = SimpleNamespace(hosts=hosts, may_run=lambda *_: may_run)
+        facts = replace(FACTS, category=str(category))
+        tasks = {f"{task.workflow}/{task.place.task}": facts} if known else {}
+        hosts = SimpleNamespace(tasks=tasks, submit=self._submit, problem=None)
+        in_force = SimpleNamespace(hosts=hosts, may_run=lambda *_: may_run, problem=None)
         self.tasks = cast("Any", object.__new__(Tasks))
         self.tasks._clock, self.tasks._histories = ManualClock(NOW), self.log
         self.tasks._in_force, self.tasks._plans = in_force, SimpleNamespace(routing=routing)
         self.tasks._reader = SimpleNamespace(read=lambda _: {(self.row.event_id, 1): task})
         self.tasks._deadlines = SimpleNamespace(in_force=lambda read: read)
         self.tasks._readers = SimpleNamespace(submit=lambda begin, claims: begin(claims))
-        self.tasks._unread, self.tasks._lock = Counter(), Lock()
+        self.tasks._unread, self.tasks._lock, self.tasks._waits = Counter(), Lock(), {}
 
     def _submit(self, request: AttemptRequest) -> Any:
         self.submitted.append(request)
@@ -96,8 +100,13 @@ class Claimed:
 
 @pytest.mark.parametrize(
     "why",
-    [{"may_run": False}, {"routing": lambda _: None}, {"known": False}],
-    ids=["rows", "plan", "code"],
+    [
+        {"may_run": False},
+        {"routing": lambda _: None},
+        {"known": False},
+        {"category": Category.BLACK_BOX},
+    ],
+    ids=["rows", "plan", "code", "category"],
 )
 def test_what_waits_for_other_code_costs_little(why: dict[str, Any]) -> None:
     """A task whose rows this code was not made for waits as long as until other code is tried, and
@@ -109,6 +118,19 @@ def test_what_waits_for_other_code_costs_little(why: dict[str, Any]) -> None:
         assert isinstance(ended, Attempted)
         assert (Reason.RELEASED, RETRY_SECONDS) == (ended.reason, ended.wait)
     assert ([], []) == (relay.log.asked, relay.submitted)
+
+
+@pytest.mark.parametrize("category", sorted(set(Category) - {Label.category}))
+def test_a_task_is_not_attempted_by_the_rules_of_another_category(category: Category) -> None:
+    """The rows of an instance say what may be done after a call that may have acted; code of
+    another category is not called by them, and the relay says so as long as the task waits.
+    """
+    relay = Claimed(category=category)
+    (ended,) = relay.claimed(before=0).result(0)
+    assert [] == relay.submitted
+    assert ended.error in relay.tasks.problem
+    relay.tasks._clock.sleep(TOLD_SECONDS)
+    assert relay.tasks.problem is None
 
 
 def test_what_is_attempted_is_read_about() -> None:
@@ -133,4 +155,5 @@ def test_what_keeps_tasks_waiting_is_told(
     tasks = object.__new__(Tasks)
     hosts = SimpleNamespace(problem=of_hosts)
     tasks._in_force = cast("Any", SimpleNamespace(problem=of_rows, hosts=hosts))
+    tasks._clock, tasks._waits = ManualClock(NOW), {}
     assert told == tasks.problem

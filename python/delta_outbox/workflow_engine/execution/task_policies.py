@@ -11,6 +11,7 @@ from typing import Final
 from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.lifecycle.policy import UNSERVED, DeliveryPolicy, task_policy
 from delta_outbox.railway.routing import Routing
+from delta_outbox.railway.rows import Row
 from delta_outbox.workflow_engine.derivation.events import task_type
 from delta_outbox.workflow_engine.derivation.plans import Plan
 
@@ -21,10 +22,11 @@ LONGEST_LEASE: Final = 86_400.0  # seconds
 def task_policies(plans: Sequence[Plan]) -> tuple[DeliveryPolicy, ...]:
     """Return the delivery policies of tasks. A task that only former workflows have may still be
     open in an instance that began with them; and one that has another time limit by now keeps to
-    the limit that its instance began with, so its lease is the longest of all.
+    the limit that its instance began with, so its lease is the longest of these.
 
     Args:
-        plans: all that instances may have started with, the one in force last.
+        plans: the last ones, the one in force last. Where an instance began with an earlier one
+            whose limit is longer, its first claim shows that (`with_lease`).
     """
     found: dict[str, DeliveryPolicy] = {}
     for plan in plans:
@@ -44,6 +46,32 @@ def _policy(routing: Routing, event_type: str, task: str) -> DeliveryPolicy:
     if routing.is_to_do(task):
         return task_policy(event_type, TO_DO, lease_seconds=UNSERVED.lease_seconds)
     row = routing.tasks[task]
-    needed = 2 * float(row["time_limit_seconds"]) + BESIDE
-    lease = min(max(float(routing.row["lease_seconds"]), needed), LONGEST_LEASE)
+    lease = min(max(float(routing.row["lease_seconds"]), lease_needed(row)), LONGEST_LEASE)
     return task_policy(event_type, row["third_party"], lease_seconds=lease)
+
+
+def lease_needed(row: Row) -> float:
+    """Return the seconds that a claim must last for an attempt of a task.
+
+    Args:
+        row: of the task, which has a time limit.
+    """
+    return min(2 * float(row["time_limit_seconds"]) + BESIDE, LONGEST_LEASE)
+
+
+def with_lease(
+    policies: Sequence[DeliveryPolicy], event_type: str, seconds: float
+) -> tuple[DeliveryPolicy, ...]:
+    """Return delivery policies by which claims of a task last at least so long.
+
+    Args:
+        policies: of tasks.
+        event_type: of the task.
+        seconds: of its lease.
+    """
+    return tuple(
+        replace(one, lease_seconds=max(one.lease_seconds, seconds))
+        if one.event_type == event_type
+        else one
+        for one in policies
+    )

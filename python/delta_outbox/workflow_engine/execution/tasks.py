@@ -43,7 +43,11 @@ from delta_outbox.workflow_engine.execution.derivation_loop import DerivationLoo
 from delta_outbox.workflow_engine.execution.histories import Histories
 from delta_outbox.workflow_engine.execution.hosts_in_force import RETRY_SECONDS, HostsInForce
 from delta_outbox.workflow_engine.execution.link_check import demand_secret, warn_of_links
-from delta_outbox.workflow_engine.execution.task_policies import task_policies
+from delta_outbox.workflow_engine.execution.task_policies import (
+    lease_needed,
+    task_policies,
+    with_lease,
+)
 from delta_outbox.workflow_engine.hosts.attempts import PAUSE, AttemptReport, AttemptRequest
 from delta_outbox.workflow_engine.hosts.call import Setup, TaskFacts
 from delta_outbox.workflow_engine.hosts.places import kind_of
@@ -76,6 +80,7 @@ def _later(error: str, *, wait: float = PAUSE.total_seconds()) -> Attempted:
 
 
 _NOT_READ: Final = _later("its event could not be read")
+_TOO_SHORT: Final = _later("its claim was too short for its time limit; the next one will not be")
 
 
 class Tasks(TaskRunner):
@@ -136,7 +141,8 @@ class Tasks(TaskRunner):
             self._waits.clear()
             kept = self._newest.writes[WORKFLOWS].last(FORMER_PLANS)
             former = [Plan(one.number, one.plan) for one in kept if one.number < plan.number]
-            self._policies = task_policies([*reversed(former), plan])
+            with self._lock:
+                self._policies = task_policies([*reversed(former), plan])
             self._items = {one.event_type for one in self._policies if one.destinations == (TO_DO,)}
             self._third_parties = frozenset(
                 to for policy in self._policies for to in policy.destinations
@@ -277,6 +283,8 @@ class Tasks(TaskRunner):
         runs: dict[str, tuple[TaskEvent, Routing, TaskFacts]] = {}
         for one in claims:
             judged = self._judged(tasks.get(one.event_id), hosts)
+            if isinstance(judged, tuple) and not self._lasts(one, *judged[:2]):
+                judged = _TOO_SHORT
             if isinstance(judged, tuple):
                 runs[one.event_id] = judged
             else:
@@ -315,6 +323,17 @@ class Tasks(TaskRunner):
         if not self._in_force.may_run(task.plan, routing, facts):
             return self._waiting(f"the rows of {task.workflow} are not of this code")
         return task, routing, facts
+
+    def _lasts(self, one: _Claimed, task: TaskEvent, routing: Routing) -> bool:
+        """Say whether a claim lasts as long as an attempt may by the rows of its instance, which
+        may be older than those that leases are made of; where it does not, the next ones will.
+        """
+        needed = lease_needed(routing.tasks[task.place.task])
+        if one.claim.lease_seconds >= needed:
+            return True
+        with self._lock:
+            self._policies = with_lease(self._policies, one.event_type, needed)
+        return False
 
     def _waiting(self, why: str) -> Attempted:
         """Return how the claim of a task ends that waits: until other code is tried nothing changes

@@ -7,15 +7,17 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
+from datetime import timedelta
 from threading import Lock
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pyarrow as pa
 import pytest
-from tests.unit.railway.workflow import Label, graph
+from tests.unit.railway.workflow import Label, change, graph
 from tests.unit.workflow_engine.derived_log import NOW, DerivedLog, plan
 
+from delta_outbox.core.clock import boot_time
 from delta_outbox.core.tables import Tables
 from delta_outbox.lifecycle.endings import Attempted
 from delta_outbox.lifecycle.states import Reason
@@ -24,6 +26,7 @@ from delta_outbox.testing.conformance.clock import ManualClock
 from delta_outbox.workflow_engine.derivation.events import StartEvent
 from delta_outbox.workflow_engine.execution.histories import Histories, Transition
 from delta_outbox.workflow_engine.execution.hosts_in_force import RETRY_SECONDS
+from delta_outbox.workflow_engine.execution.task_policies import task_policies
 from delta_outbox.workflow_engine.execution.tasks import TOLD_SECONDS, Tasks
 from delta_outbox.workflow_engine.hosts.attempts import AttemptRequest
 from delta_outbox.workflow_engine.hosts.call import TaskFacts
@@ -69,10 +72,14 @@ class Claimed:
         facts = replace(FACTS, category=str(category))
         tasks = {f"{task.workflow}/{task.place.task}": facts} if known else {}
         hosts = SimpleNamespace(tasks=tasks, submit=self._submit, problem=None)
-        in_force = SimpleNamespace(hosts=hosts, may_run=lambda *_: may_run, problem=None)
+        in_force = SimpleNamespace(
+            hosts=hosts, may_run=lambda *_: may_run, problem=None, follow=lambda _: None
+        )
         self.tasks = cast("Any", object.__new__(Tasks))
         self.tasks._clock, self.tasks._histories = ManualClock(NOW), self.log
         self.tasks._in_force, self.tasks._plans = in_force, SimpleNamespace(routing=routing)
+        self.tasks._newest = SimpleNamespace(of=lambda _: None)
+        self.tasks._policies = task_policies([PLAN])
         self.tasks._reader = SimpleNamespace(read=lambda _: {(self.row.event_id, 1): task})
         self.tasks._deadlines = SimpleNamespace(in_force=lambda read: read)
         self.tasks._readers = SimpleNamespace(submit=lambda begin, claims: begin(claims))
@@ -92,7 +99,12 @@ class Claimed:
         counted = {"attempts": before, "publish_attempts": 0, "crashes": 0}
         row = {"event_id": self.row.event_id, "event_type": self.row.event_type}
         delivery = {**row, "arrival": 1, "created_at": NOW, **counted}
-        claim = SimpleNamespace(deliveries=pa.Table.from_pylist([delivery]), claimed_at=NOW)
+        policies = {one.event_type: one for one in self.tasks.policies()}
+        claim = SimpleNamespace(
+            deliveries=pa.Table.from_pylist([delivery]),
+            claimed_at=NOW,
+            lease_seconds=policies[self.row.event_type].lease_seconds,
+        )
         (answer,) = self.tasks.start([(claim, until)])
         found: Future[Any] = answer
         return found
@@ -142,6 +154,24 @@ def test_what_is_attempted_is_read_about() -> None:
     assert [relay.row.event_id] == relay.log.asked
     (request,) = relay.submitted
     assert 100.0 - Label.time_limit.total_seconds() - GRACE == request.deadline
+
+
+def test_a_claim_that_is_too_short_is_followed_by_one_that_lasts() -> None:
+    """An instance may have begun by rows that are older than those of which leases are made. Its
+    task keeps to their time limit: a claim that is shorter makes no call, and the next one lasts.
+    """
+    limit = timedelta(minutes=5)
+    old = plan(1, graph(change(Label, time_limit=limit), lease=timedelta(minutes=6)))
+    relay = Claimed(routing=lambda _: old.versions[WORKFLOW.name].routing)
+    others = [one for one in relay.tasks.policies() if one.event_type != relay.row.event_type]
+    (ended,) = relay.claimed(before=0).result(0)
+    assert (Reason.RELEASED, []) == (ended.reason, relay.submitted)
+    policies = relay.tasks.policies()
+    assert not relay.claimed(before=1, until=boot_time() + 2 * limit.total_seconds()).done()
+    (request,) = relay.submitted
+    assert boot_time() < request.deadline
+    assert policies is relay.tasks.policies()
+    assert others == [one for one in policies if one.event_type != relay.row.event_type]
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,8 @@ final as (
     left semi join third_parties as p on t.destination = p.third_party
     where
         t.from_state = 'CLAIMED'
-        and t.reason not in ('released', 'operator', 'expired')
+        and t.to_state <> 'DEAD' -- killed, or a row that only looked like a task
+        and t.reason not in ('released', 'expired')
     group by t.destination, t.occurred_date
 )
 

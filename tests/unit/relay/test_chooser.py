@@ -583,6 +583,21 @@ def test_a_task_that_expired_unsent_lets_the_next_one_probe(fields: list[Field])
     assert {} == field.states.breakers
 
 
+def test_a_row_that_only_looks_like_a_task_closes_no_breaker(fields: list[Field]) -> None:
+    """What somebody has inserted as a task is rejected without asking its third party: the breaker
+    of that stays open, and its failures in a row are counted on.
+    """
+    limits = {"breaker_failures": 2, "breaker_seconds": 10}
+    fields.append(field := Field(limits=limits, tasks=Runner(room=1)))
+    [held] = field.choose(field.window(("a", None)))
+    away, stranger = Attempted(reason=Reason.FAILED, error="away"), Rejected(error="no task")
+    assert [False, False, True] == [field.complete(held, one) for one in (away, stranger, away)]
+    field.clock.sleep(10)
+    field.isolation.started(["a"], held.claim)
+    assert not field.complete(held, stranger)
+    assert (1, {"a"}) == (field.isolation.room("a", 8), set(field.states.breakers))
+
+
 def test_what_says_nothing_of_a_third_party_opens_no_breaker(fields: list[Field]) -> None:
     """A call that was cut short by the end of its host, and a task that ends as uncertain without
     a call, are no failures of whom they were for; an answer counts whatever came after it.

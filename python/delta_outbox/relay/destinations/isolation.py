@@ -327,7 +327,8 @@ class Isolation:
         if not self.is_isolated:
             return False
         answered = np.full(len(claim), _ANSWERED)
-        answered[list(others)] = [_answered(one) for one in others.values()]
+        of_tasks = to in self._runner.third_parties
+        answered[list(others)] = [_answered(one, of_tasks=of_tasks) for one in others.values()]
         now = self._clock.monotonic()
         changed = []
         names = to.split("|")
@@ -384,10 +385,12 @@ def _keys_of(deliveries: pa.Table) -> list[str | None]:
     return keys
 
 
-def _answered(result: PublishResult) -> int:
+def _answered(result: PublishResult, *, of_tasks: bool) -> int:
     if isinstance(result, Attempted):
         found = _OF_TASKS[result.reason]
         return _NOT_ASKED if found == _SILENT and not result.is_verdict else found
+    if of_tasks and isinstance(result, Rejected):  # a row that only looks like a task
+        return _NOT_ASKED
     if isinstance(result, Delivered | Rejected):
         return _ANSWERED
     return _SILENT if isinstance(result, Failed | Unknown) else _UNTRIED

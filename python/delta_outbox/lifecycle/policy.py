@@ -20,8 +20,6 @@ from delta_outbox.core.globs import glob_to_regex
 from delta_outbox.core.reserved_names import NOBODY, RESERVED
 from delta_outbox.lifecycle.policy_columns import (
     COLUMNS,
-    MOST_ATTEMPTS,
-    MOST_CRASHES,
     OnDead,
     Ordering,
     OrderScope,
@@ -30,6 +28,7 @@ from delta_outbox.lifecycle.policy_columns import (
 )
 
 _SHOWN: Final = 80  # characters of a bad cell that a message quotes
+_NEVER: Final = 2**31 - 1  # attempts or crashes; the logs count no further
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,8 +93,8 @@ def task_policy(event_type: str, destination: str, *, lease_seconds: float) -> D
         event_type=event_type,
         destinations=(destination,),
         ordering=Ordering.NONE,
-        max_attempts=MOST_ATTEMPTS,
-        max_crashes=MOST_CRASHES,
+        max_attempts=_NEVER,
+        max_crashes=_NEVER,
         lease_seconds=lease_seconds,
     )
 

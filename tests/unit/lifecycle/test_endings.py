@@ -20,7 +20,7 @@ from delta_outbox.lifecycle.endings import (
     is_expired,
     suspect_claim_limit,
 )
-from delta_outbox.lifecycle.policy import DeliveryPolicy
+from delta_outbox.lifecycle.policy import DeliveryPolicy, task_policy
 from delta_outbox.lifecycle.states import LEGAL_TRANSITIONS, OUTCOME_REASONS, REASONS, Reason, State
 from delta_outbox.publishers import Delivered, Failed, NotSent, Rejected, Unknown
 
@@ -208,6 +208,16 @@ def test_an_event_that_crashes_alone_pays(result: EndOfClaim) -> None:
     assert (State.DEAD, Reason.EXHAUSTED) == (last.to_state, last.reason)
     assert (3, 10) == (last.counters.crashes, last.counters.suspect)
     assert last.error in {"crashed", "lease_expired"}
+
+
+@pytest.mark.parametrize("result", [Crashed(), LeaseExpired()])
+def test_a_task_never_dies_of_crashes(result: EndOfClaim) -> None:
+    """However often a task has crashed alone in its claim, it is tried again: its instance would
+    go on by nothing.
+    """
+    policy = task_policy("workflow:orders/pay", "bank", lease_seconds=60)
+    ending = _end(result, Counters(attempt=10**6, crashes=10**6), claim_size=1, policy=policy)
+    assert (State.PENDING, 10**6 + 1) == (ending.to_state, ending.counters.crashes)
 
 
 def test_an_innocent_event_never_dies_of_crashes() -> None:

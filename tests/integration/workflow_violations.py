@@ -29,6 +29,7 @@ NAMES: Final = (
     *("book-one", "book-two", "book-three"),
     *("tell-four", "tell-five", "tell-six", "tell-seven"),
     *("book-nine", "book-ten", "book-eleven", "book-twelve"),
+    "book-thirteen",
 )
 """The tasks that have transitions."""
 MOVES: Final = {"move-nine": "book-nine", "move-ten": "book-ten"}
@@ -50,7 +51,7 @@ class Workflows:
         self._rows = joined(rows_of(one) for one in load(["parcels"], AUTHOR))
         self._plan = Plan(1, {"rows": self._rows})
         self._ended_at = now - timedelta(hours=4)
-        self._writes = [now - timedelta(hours=hours) for hours in (5, 3, 2)]
+        self._writes = [now - timedelta(hours=hours) for hours in (5, 3, 2, 0)]
 
     def book(self, name: str) -> TaskEvent:
         """Return the first task of a parcel."""
@@ -84,7 +85,7 @@ class Workflows:
         broken, tell, book = self._broken, self.tell, self.book
         self._keep("workflows", 1, self._writes[0], {"version": "1", "rows": self._rows})
         seen = [broken.head()]
-        names = ("one", "two", "three", "eight", "nine", "ten", "eleven", "twelve")
+        names = ("one", "two", "three", "eight", "nine", "ten", "eleven", "twelve", "thirteen")
         first = [book(name) for name in names]
         first += [tell(name) for name in ("four", "five", "six", "seven")]
         self._append([one.row() for one in first], self._writes[0])
@@ -109,9 +110,13 @@ class Workflows:
         self._append(rows, self._writes[1])
         seen.append(broken.head())
         stranded = [{"task_id": "tell-six", "message": "Another event has the id 'x'."}]
-        for number, (count, at) in enumerate(zip((12, 11, 0), self._writes, strict=True), start=1):
+        seen.append(broken.head())
+        # The last one had not read all: what has ended since the one before is followed later.
+        for number, (count, at) in enumerate(
+            zip((13, 11, 0, 0), self._writes, strict=True), start=1
+        ):
             plan = {
-                "range": {"transitions": {"through": None}, "seen": {"events": seen[number - 1]}},
+                "range": {"all_transitions": number < 4, "seen": {"events": seen[number - 1]}},
                 "rows": count,
                 "stranded": stranded if number == 2 else [],
             }
@@ -121,12 +126,17 @@ class Workflows:
         """Return what has become of them."""
         found: list[dict[str, Any]] = []
 
-        def life(event_id: str, destination: str, *steps: tuple[str, dict[str, Any]]) -> None:
+        def life(
+            event_id: str,
+            destination: str,
+            *steps: tuple[str, dict[str, Any]],
+            at_last: datetime = self._ended_at,
+        ) -> None:
             claims = 0
             for sequence, (step, given) in enumerate(steps, start=1):
                 claims += step == CLAIM
                 at: dict[str, Any] = {"destination": destination}
-                at["occurred_at"] = self._ended_at
+                at["occurred_at"] = at_last
                 if "CLAIMED" in step:
                     at["claim_id"] = f"claim-{event_id}-{destination}-{claims}"
                 found.append(self._broken.step(event_id, sequence, step, **at, **given))
@@ -164,6 +174,8 @@ class Workflows:
         life("book-eleven", "carrier", (CLAIM, {}), booked)
         life("book-twelve", "carrier", (CLAIM, {}), booked)
         life("book-twelve", "post", (CLAIM, {}))  # in the same append
+        lately = self._writes[-1] - timedelta(minutes=90)
+        life("book-thirteen", "carrier", (CLAIM, {}), booked, at_last=lately)
         for command_id, name in MOVES.items():
             by = {"actor": "me", "command_id": command_id}
             life(name, "carrier", (CLAIM, {}), ("CLAIMED>DEAD:operator", by))

@@ -3,7 +3,7 @@
         Note what of workflows this build checks: nothing as long as none were put into force.
 
         What an outcome leads to is written a moment later, so outcomes are checked up to an hour (clocks may differ) before the
-        last numbered write of `derived_events` that had read everything, and whose rows are there. An outcome and what follows
+        last numbered write of `derived_events` that had read all transitions, and whose rows are there. An outcome and what follows
         it have one instant, so a span of time tells which belong together.
 
         Arguments:
@@ -16,9 +16,9 @@
     {%- set written = before.get("written_to", 0) | int -%}
     {%- set found = run_query(
         "select coalesce(max(number), " ~ written ~ ") as written, "
-        ~ "cast(max(planned_at) filter (where through is null and (rows = 0 or number < newest)) - interval 1 hour as string) as followed "
+        ~ "cast(max(planned_at) filter (where all_transitions and (rows = 0 or number < newest)) - interval 1 hour as string) as followed "
         ~ "from (select number, planned_at, max(number) over () as newest, "
-        ~ "get_json_object(plan, '$.range.transitions.through') as through, "
+        ~ "get_json_object(plan, '$.range.all_transitions') = 'true' as all_transitions, "
         ~ "cast(get_json_object(plan, '$.rows') as int) as rows "
         ~ "from " ~ source("outbox", "outbox_progress") ~ " where writer = 'derived_events' and number >= " ~ written ~ ")"
     ).rows[0] -%}

@@ -212,8 +212,9 @@ class DerivedEvents:
             told=told,
             due=tuple(due),
             former=former,
+            all_transitions=ended_part == transitions,
         )
-        is_all = (part, ended_part) == (events, transitions) and read.has_told_all
+        is_all = part == events and read.all_transitions and read.has_told_all
         return read, is_all, bool(starts or endings or due)
 
     def _beginning(self, workflows: NumberedWrite) -> WriteRange:

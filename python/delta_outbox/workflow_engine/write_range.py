@@ -105,6 +105,8 @@ class WriteRange:
         told: how far items are told to be due, once it is written.
         due: items that were opened before, and are told to be due.
         former: numbers of the plans that were in force while the events came, but for `workflows`.
+        all_transitions: whether no transition was left that was there when it was planned; up to
+            then invariants ask what follows.
     """
 
     events: Span
@@ -115,6 +117,7 @@ class WriteRange:
     told: DueMark
     due: tuple[DueItem, ...] = ()
     former: tuple[int, ...] = ()
+    all_transitions: bool = False
 
     @property
     def in_force_since(self) -> int:
@@ -138,6 +141,7 @@ class WriteRange:
             "told": {"at": iso_text(self.told.at), "through": self.told.through},
             "due": [one.as_plan() for one in self.due],
             "former": list(self.former),
+            "all_transitions": self.all_transitions,
         }
 
     @classmethod
@@ -159,4 +163,5 @@ class WriteRange:
             told=DueMark(at=datetime.fromisoformat(told["at"]), through=told["through"]),
             due=tuple(DueItem.of(one) for one in plan.get("due", ())),
             former=tuple(plan.get("former", ())),
+            all_transitions=plan.get("all_transitions", False),
         )

@@ -18,6 +18,7 @@ from delta_outbox.workflow_engine import derived_events
 from delta_outbox.workflow_engine.derivation.follow_ups import Derived
 from delta_outbox.workflow_engine.derivation.item_events import DUE_EVERY, DueItem, DueMark, due_by
 from delta_outbox.workflow_engine.derived_events import DerivedEvents, new_plan
+from delta_outbox.workflow_engine.write_range import Span
 
 START = due_by(NOW)
 LAST = read(3, 5, START)
@@ -49,14 +50,17 @@ class Asked:
 
 
 class Steps(DerivedEvents):
-    """A writer whose logs have nothing new since its last plan.
+    """A writer whose event log has nothing new since its last plan.
 
     Args:
         clock: the time.
         due: the items.
+        transitions: latest version of their log.
     """
 
-    def __init__(self, clock: ManualClock, due: Asked) -> None:
+    _heads: dict[str, int]
+
+    def __init__(self, clock: ManualClock, due: Asked, *, transitions: int = 5) -> None:
         ended = SimpleNamespace(
             task=SimpleNamespace(task_id="check-9", key="workflow:x/9", created_at=START),
             plans=frozenset(),
@@ -65,6 +69,7 @@ class Steps(DerivedEvents):
         )
         named: dict[str, Any] = {
             "_tables": SimpleNamespace(transitions="t", events="e"),
+            "_heads": {"t": transitions, "e": 5},
             "_clock": clock,
             "_due": due,
             "_passed": None,
@@ -88,7 +93,7 @@ class Steps(DerivedEvents):
         self.__dict__.update(named)
 
     def _head(self, table: str) -> int:
-        return 5
+        return int(self._heads[table])
 
     def look(self) -> Any:
         """Return what is read next."""
@@ -123,6 +128,28 @@ def test_items_are_asked_about_together(later: float) -> None:
     assert [(START, START + DUE_EVERY)] == due.marks
     assert (True, True, (CHECK,)) == (is_all, has_news, found.due)
     assert START + DUE_EVERY == found.told.at
+
+
+@pytest.mark.parametrize(
+    ("transitions", "part", "expected"),
+    [
+        (5, Span(after=5, to=5), True),
+        (9, Span(after=5, to=9), True),
+        (9, Span(after=5, to=7), False),  # the next commit has too many rows to be read with these
+        (9, Span(after=5, to=6, through="a"), False),
+    ],
+)
+def test_a_plan_says_whether_all_transitions_were_read(
+    transitions: int, part: Span, expected: bool
+) -> None:
+    """Only up to such a plan do invariants ask what follows: what is not read yet is followed by
+    nothing yet.
+    """
+    writer = Steps(ManualClock(START + DUE_EVERY), Asked([CHECK]), transitions=transitions)
+    writer._reader.new_endings = lambda *_: (part, ())  # type: ignore[method-assign]
+    found, is_all, _ = writer.look()
+    assert (expected, expected) == (found.all_transitions, is_all)
+    assert expected == new_plan(found, Derived())["range"]["all_transitions"]
 
 
 def test_what_has_ended_is_forgotten() -> None:

@@ -42,6 +42,7 @@ def test_a_range_comes_back_from_its_plan() -> None:
             DueItem(task_id="b", arrival=4, assigned_to="ann"),
         ),
         former=(1,),
+        all_transitions=True,
     )
     plan = json.loads(json.dumps({"range": read.as_plan()}))
     assert read == WriteRange.of(NumberedWrite(number=1, plan=plan, planned_at=read.at))

@@ -1,4 +1,4 @@
--- Open tasks that no moment ends: none is set, or all have passed and nobody has come.
+-- Open tasks that no moment ends: nobody runs them, none is set, or all have passed and nobody has come.
 with open_tasks as (
     select
         *,
@@ -17,7 +17,11 @@ final as (
         instance,
         visit,
         version,
-        if(expires_at is null, 'never_expires', 'overdue') as why,
+        case
+            when category is null then 'not_declared'
+            when expires_at is null then 'never_expires'
+            else 'overdue'
+        end as why,
         never_expires_why,
         triggered_at,
         next_at,
@@ -28,7 +32,8 @@ final as (
         instance_key
     from open_tasks
     where
-        expires_at is null
+        category is null
+        or expires_at is null
         or (expires_at <= {{ delta_outbox.now_utc() }} and coalesce(next_at <= {{ delta_outbox.now_utc() }}, true))
 )
 

@@ -239,6 +239,7 @@ def _seed(broken: Broken, workflows: Workflows) -> None:
             ("command-3", "replay", "redo-1"),
             ("command-4", "replay", "back-1"),
             ("command-5", "replay", "book-one"),
+            ("command-6", "kill", "strange"),
         )
     )
     broken.sql(

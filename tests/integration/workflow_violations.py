@@ -29,7 +29,7 @@ NAMES: Final = (
     *("book-one", "book-two", "book-three"),
     *("tell-four", "tell-five", "tell-six", "tell-seven"),
     *("book-nine", "book-ten", "book-eleven", "book-twelve"),
-    "book-thirteen",
+    *("book-thirteen", "strange"),
 )
 """The tasks that have transitions."""
 MOVES: Final = {"move-nine": "book-nine", "move-ten": "book-ten"}
@@ -90,6 +90,8 @@ class Workflows:
         first += [tell(name) for name in ("four", "five", "six", "seven")]
         self._append([one.row() for one in first], self._writes[0])
         seen.append(broken.head())
+        strange = replace(first[0].row(), event_id="strange", event_type="workflow:nobody/knows")
+        self._append([replace(strange, created_at=self._ended_at)], None)
         review = self.after(book("three"), "faulted")
         assert isinstance(review, TaskEvent)
         wrong = self.after(book("three"), "decided", "booked").before
@@ -176,12 +178,14 @@ class Workflows:
         life("book-twelve", "post", (CLAIM, {}))  # in the same append
         lately = self._writes[-1] - timedelta(minutes=90)
         life("book-thirteen", "carrier", (CLAIM, {}), booked, at_last=lately)
+        killed = {"actor": "me", "command_id": "command-6"}
+        life("strange", "workflows", (CLAIM, {}), ("CLAIMED>DEAD:operator", killed))
         for command_id, name in MOVES.items():
             by = {"actor": "me", "command_id": command_id}
             life(name, "carrier", (CLAIM, {}), ("CLAIMED>DEAD:operator", by))
         return found
 
-    def _append(self, events: Iterable[NewEvent], at: datetime) -> None:
+    def _append(self, events: Iterable[NewEvent], at: datetime | None) -> None:
         rows = [
             {
                 **{name: getattr(one, name) for name in ("event_id", "event_type", "payload")},

@@ -1,7 +1,8 @@
 {% macro checked_workflows(state, range) -%}
     {#-
         The rows that the rules of workflows are asked over, as a mapping of name to query. Logs are read by a version: in a query
-        that reads the change feed of a table too, Spark takes the table itself for it.
+        that reads the change feed of a table too, Spark takes the table itself for it. Somebody may kill a row that only looks
+        like a task; no numbered write has the instant of that, and nothing follows it.
 
         Arguments:
             state: relation, the projection
@@ -13,7 +14,10 @@
     {%- set is_task = delta_outbox.is_reserved("event_type") ~ " and not ambiguous and (state <> 'DEAD' or reason = 'operator')" -%}
     {{- return({
         "outbox_ended_tasks": (
-            "select * from " ~ rows ~ " where " ~ is_task ~ " and state in ('PUBLISHED', 'DEAD') and "
+            "select * from " ~ rows ~ " where " ~ is_task ~ " and state = 'PUBLISHED' and "
+            ~ delta_outbox.within_span("changed_at", span)
+            ~ " union all select /*+ merge(w) */ d.* from " ~ rows ~ " as d left semi join " ~ source("outbox", "outbox_progress")
+            ~ " as w on d.appended_at = w.planned_at and w.writer = 'derived_events' where " ~ is_task ~ " and state = 'DEAD' and "
             ~ delta_outbox.within_span("changed_at", span)
         ),
         "outbox_followers": delta_outbox.followers_select(events, span),

@@ -1,4 +1,4 @@
--- An answer that was applied stands in the transition that has ended its item; the others came too late.
+-- An answer that was applied stands in the transition that has ended its item; the others did not count.
 with answers as (
     select
         command_id,
@@ -7,9 +7,12 @@ with answers as (
         get_json_object(arguments, '$.outcome') as answer,
         actor,
         reason,
-        requested_at
+        requested_at,
+        _metadata.row_commit_version as position
     from {{ source("outbox", "outbox_commands") }}
-    where kind = 'complete'
+    where
+        kind = 'complete'
+        and get_json_object(arguments, '$.outcome') is not null
 ),
 
 applied as (
@@ -32,6 +35,7 @@ final as (
         a.actor,
         a.reason,
         a.requested_at,
+        a.position as arrival,
         t.changed_at as ended_at,
         t.cause,
         t.outcome,

@@ -161,11 +161,11 @@ def _moved_words(moves: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _late_words(answers: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Say which answers have come too late."""
+    """Say which answers did not count."""
     for one in answers:
         remedy = " `outbox workflow accept-late` goes on by it." if one["may_be_accepted"] else ""
         yield (
-            f"Too late: {one['answer']!r} to {one['task_id']}, by {one['actor']} at "
+            f"Did not count: {one['answer']!r} to {one['task_id']}, by {one['actor']} at "
             f"{one['requested_at']}.{remedy}"
         )
 

@@ -154,7 +154,7 @@ def kills(outbox: Store, task_ids: Sequence[str]) -> Rows:
 
 
 def late_answers(outbox: Store, instance_key: str) -> Rows:
-    """Return the answers to tasks of an instance that have come too late, in their order.
+    """Return the answers to tasks of an instance that did not count, in the order of their log.
 
     Args:
         outbox: where to look.
@@ -165,7 +165,7 @@ def late_answers(outbox: Store, instance_key: str) -> Rows:
     found = outbox.spark.table(outbox.tables["late_answers"])
     columns = ("task_id", "task", "title", "answer", "actor", "requested_at", "command_id", "cause")
     its = found.where(F.col("instance_key") == F.lit(instance_key))
-    return rows_of(its.select(*columns).orderBy("requested_at", "command_id"))
+    return rows_of(its.orderBy("arrival", "command_id").select(*columns))
 
 
 def was_purged(outbox: Store, instance: str) -> bool:

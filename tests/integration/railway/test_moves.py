@@ -366,6 +366,31 @@ def test_what_the_rows_in_force_say_counts_for_operators(store: Store) -> None:
 
 
 @pytest.mark.rest
+def test_the_answer_that_is_offered_is_the_first_in_the_log(store: Store) -> None:
+    """Whoever looks at an instance is offered the late answer by which `accept-late` would let it
+    go on, whatever the clocks of those who answered have said.
+    """
+    of_version(store, 11, search="search-{case}-{visit}")
+    start(store, "f1")
+    answer(store, "confirm-f1")
+    store.spark.sql(
+        f"insert into {store.tables.commands} (command_id, kind, event_id, arrival, destination, "
+        "lifecycle, arguments, actor, reason, requested_at) select 'earlier', kind, event_id, "
+        "arrival, destination, lifecycle, replace(arguments, 'yes', 'gone'), actor, reason, "
+        f"requested_at - interval 1 hour from {store.tables.commands} "
+        "where command_id = 'complete-confirm-f1'"
+    )
+    outbox = store.open(SETTINGS)
+    instances = Instances(outbox)
+    assert [("yes", True), ("gone", False)] == [
+        (one["answer"], one["may_be_accepted"]) for one in instances.show("f1")["late_answers"]
+    ]
+    (accepted,) = instances.accept_late(["f1"], **WHO).tasks
+    assert "thank" == accepted["goes_to"]
+    outbox.close()
+
+
+@pytest.mark.rest
 def test_what_a_preview_of_dbt_does_not_show_is_counted(store: Store) -> None:
     """Of many lines the first are shown, and all of them count."""
     targets = (

@@ -132,7 +132,7 @@ def test_what_holds_an_instance_up_is_told(after: dict[str, Any], words: str) ->
     found = text_of(instances.show_text(document)).replace("\n", " ")
     assert words in found
     assert ("Nobody need do anything." in found) == (not {"held_back", "what"} & after.keys())
-    assert 2 == found.count("Too late: 'yes' to ask-1, by ")
+    assert 2 == found.count("Did not count: 'yes' to ask-1, by ")
     assert 1 == found.count("`outbox workflow accept-late` goes on by it.")
     assert ("A relay attempts" in found) == (after.get("what", "attempt") == "attempt")
 

@@ -22,11 +22,10 @@ from delta_outbox.delta.log_reader import LogReader
 from delta_outbox.store.command_arguments import arguments_of, instant_in
 from delta_outbox.store.extensions import KIND, end_after
 from delta_outbox.workflow_engine.derivation.events import TaskEvent
+from delta_outbox.workflow_engine.task_reader import TaskPlace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-Place = tuple[str, int]  # the id of an event, and its arrival
 
 _COLUMNS: Final = ("kind", "event_id", "arrival", "destination", "arguments")
 
@@ -48,10 +47,10 @@ class Deadlines:
         self._history = CommitHistory(spark)
         self._reader = LogReader(spark)
         self._lock = Lock()
-        self._until: dict[Place, datetime] = {}
+        self._until: dict[TaskPlace, datetime] = {}
         self._at: int | None = None  # version of the command log up to which they are known
 
-    def in_force(self, tasks: Mapping[Place, TaskEvent]) -> Mapping[Place, TaskEvent]:
+    def in_force(self, tasks: Mapping[TaskPlace, TaskEvent]) -> Mapping[TaskPlace, TaskEvent]:
         """Return tasks with the deadlines that they have by all that was committed before.
 
         Args:
@@ -63,7 +62,7 @@ class Deadlines:
             self._follow()
             return {place: self._moved(place, task) for place, task in tasks.items()}
 
-    def _moved(self, place: Place, task: TaskEvent) -> TaskEvent:
+    def _moved(self, place: TaskPlace, task: TaskEvent) -> TaskEvent:
         until = self._until.get(place)
         if until is None or task.expires_at is None or until <= task.expires_at:
             return task

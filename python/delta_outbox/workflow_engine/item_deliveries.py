@@ -22,7 +22,7 @@ from delta_outbox.operations.command_log import append_commands
 from delta_outbox.store.apply_commands import OF_ITEMS
 from delta_outbox.workflow_engine.derivation.events import TaskEvent
 from delta_outbox.workflow_engine.item_decisions import ItemDecisions, NoSuchItem
-from delta_outbox.workflow_engine.task_reader import Place, TaskReader, literals
+from delta_outbox.workflow_engine.task_reader import TaskPlace, TaskReader, literals
 from delta_outbox.workflow_engine.workflow_plans import WorkflowPlans
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ class ItemDeliveries:
         self._outbox = outbox
         self._folder = folder
         self._reader = TaskReader(outbox.spark, outbox.tables, clock=outbox.clock)
-        self._known: Mapping[Place, TaskEvent] = {}
+        self._known: Mapping[TaskPlace, TaskEvent] = {}
         self._log_reader = LogReader(outbox.spark)
         self._plans = WorkflowPlans(
             NumberedWrites(outbox.spark, outbox.tables, writer=WORKFLOWS, clock=outbox.clock)
@@ -420,7 +420,7 @@ class ItemDeliveries:
             )
         return found
 
-    def _tasks(self, places: Sequence[Place]) -> Mapping[Place, TaskEvent]:
+    def _tasks(self, places: Sequence[TaskPlace]) -> Mapping[TaskPlace, TaskEvent]:
         """Return the tasks among events. What a task is never changes."""
         known = self._known if len(self._known) <= MOST_KEPT else {}
         read = self._reader.read([place for place in places if place not in known])

@@ -18,7 +18,7 @@ from delta_outbox.store.command_arguments import arguments_of
 from delta_outbox.workflow_engine.derivation.events import TaskEvent
 from delta_outbox.workflow_engine.derivation.moves import OtherVersion, moved
 from delta_outbox.workflow_engine.derivation.plans import Plan
-from delta_outbox.workflow_engine.task_reader import Place as TaskPlace
+from delta_outbox.workflow_engine.task_reader import TaskPlace
 
 MOST_VERSION: Final = 2**31 - 1
 MOST_PLANS: Final = 1_000  # the newest ones, among which a version is looked for

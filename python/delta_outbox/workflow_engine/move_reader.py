@@ -10,7 +10,7 @@ from delta_outbox.core.literals import text_literal
 from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.core.tables import Tables
 from delta_outbox.lifecycle.states import Reason
-from delta_outbox.workflow_engine.task_reader import Place, literals
+from delta_outbox.workflow_engine.task_reader import TaskPlace, literals
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,7 +33,7 @@ class MoveReader:
         self._spark = spark
         self._tables = tables
 
-    def arguments(self, asked: Mapping[Place, str]) -> Mapping[Place, str]:
+    def arguments(self, asked: Mapping[TaskPlace, str]) -> Mapping[TaskPlace, str]:
         """Return the arguments of the commands that have ended tasks.
 
         Args:
@@ -70,7 +70,7 @@ class MoveReader:
         ).toArrow()
         return {row["event_id"]: row["bytes"] or 0 for row in rows.to_pylist()}
 
-    def may_have_acted(self, asked: Mapping[Place, datetime]) -> Set[Place]:
+    def may_have_acted(self, asked: Mapping[TaskPlace, datetime]) -> Set[TaskPlace]:
         """Return which tasks have an attempt without a known result on record.
 
         Args:

@@ -38,7 +38,7 @@ MOST_READ: Final = 100_000  # rows of such a commit
 REMEMBERED: Final = 100_000  # numbered writes whose rows were asked for
 UNKNOWN_SIZE: Final = 64 * 1024  # bytes of a payload whose row does not tell
 
-Place = tuple[str, int]  # the id of an event, and its arrival
+TaskPlace = tuple[str, int]  # the id of an event, and its arrival
 Appended = tuple[int, datetime | None]  # the arrival of an event, and when it was appended
 
 
@@ -60,8 +60,8 @@ class TaskReader:
         self._verdicts: dict[Appended, bool] = {}  # whether a numbered write has made such rows
 
     def read(
-        self, places: Collection[Place], *, version: int | None = None
-    ) -> Mapping[Place, TaskEvent]:
+        self, places: Collection[TaskPlace], *, version: int | None = None
+    ) -> Mapping[TaskPlace, TaskEvent]:
         """Return the tasks among events. Those that are missing are events of other types, or rows
         that no numbered write has made.
 
@@ -78,7 +78,7 @@ class TaskReader:
             if (arrival, row["appended_at"]) in ours
         }
 
-    def sizes(self, places: Collection[Place], *, version: int) -> Mapping[Place, int]:
+    def sizes(self, places: Collection[TaskPlace], *, version: int) -> Mapping[TaskPlace, int]:
         """Return the bytes of those events that have the type of a task.
 
         Args:
@@ -123,15 +123,15 @@ class TaskReader:
         self._verdicts |= {one: is_made_by([*plans, *after], *one) for one in asked}
 
     def _rows(
-        self, places: Collection[Place], columns: Sequence[str], version: int | None
-    ) -> Mapping[Place, Mapping[str, Any]]:
+        self, places: Collection[TaskPlace], columns: Sequence[str], version: int | None
+    ) -> Mapping[TaskPlace, Mapping[str, Any]]:
         """Return the events of a reserved type. A numbered write has brought them, so their commits
         hold little else; where maintenance has put these into others, the log is asked.
         """
         wanted: dict[int, set[str]] = {}
         for event_id, arrival in places:
             wanted.setdefault(arrival, set()).add(event_id)
-        found: dict[Place, Mapping[str, Any]] = {}
+        found: dict[TaskPlace, Mapping[str, Any]] = {}
         unread: set[str] = set()
         for arrival, ids in wanted.items():
             rows = self._commit(arrival, ids, columns) if len(wanted) <= MOST_COMMITS else None

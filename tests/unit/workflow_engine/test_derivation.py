@@ -25,14 +25,13 @@ from tests.unit.workflow_engine.derived_log import NOW, DerivedLog, plan
 
 from delta_outbox.core.instants import iso_text
 from delta_outbox.lifecycle.states import OUTCOME_REASONS, Reason
-from delta_outbox.railway import DEFAULT_EXIT, Never
+from delta_outbox.railway import DEFAULT_EXIT
 from delta_outbox.railway.graph import Event, Graph
 from delta_outbox.railway.routing import CAUSES, TaskEnding
 from delta_outbox.railway.rows import rows_of
 from delta_outbox.testing.workflows import Answer, run_workflow
 from delta_outbox.workflow_engine.derivation.events import StartEvent, TaskEvent
 from delta_outbox.workflow_engine.derivation.follow_ups import Ended, admit, derive
-from delta_outbox.workflow_engine.derivation.instance_states import Status, instance_state
 from delta_outbox.workflow_engine.derivation.plans import Plan
 from delta_outbox.workflow_engine.derivation.starts import WhyIgnored
 
@@ -359,11 +358,6 @@ def test_an_instance_that_nobody_can_lead_on_is_stranded() -> None:
         ("workflow:shipping/p-2", "Another event has the id 'pack-20'."),
         ("workflow:shipping/p-3", "shipping.label has no outcome 'shredded'."),
     } == {(each.key, each.message) for each in derived.stranded}
-    stranded = {each.key: each for each in derived.stranded}
-    state = instance_state([other], {}, log.plans, stranded[other.key])
-    assert (Status.STRANDED, "Another event has the id 'pack-20'.") == (state.status, state.problem)
-    unknown = {third.task_id: ended(third, "decided", "shredded")}
-    assert Status.STRANDED == instance_state([third], unknown, log.plans).status
 
 
 @pytest.mark.parametrize("data", ["{", "[1]", "null"])
@@ -490,39 +484,6 @@ def test_a_task_of_any_year_can_be_read(year: int) -> None:
     check = log.task("shipping-check-p-1-1")
     assert (since, since + HOUR) == (check.created_at, check.due_at)
     assert since + timedelta(days=1) == check.expires_at
-
-
-def test_the_state_of_an_instance() -> None:
-    """It says where an instance stands, until when, who must answer, and what nobody knows."""
-    log, label = started(graph(change(Check, expires=Never(why="somebody must look"))))
-    state = instance_state([label], {}, log.plans)
-    assert (Status.RUNNING, "label", 1, NOW + HOUR) == (
-        state.status,
-        state.task,
-        state.visit,
-        state.until,
-    )
-    unsure = {label.task_id: ended(label, "uncertain")}
-    before = instance_state([label], unsure, log.plans)
-    log.write(ended=unsure.values())
-    check = log.task("shipping-check-p-1-1")
-    state = instance_state([check, label], unsure, log.plans)
-    assert before == state
-    assert (Status.WAITING, ("shipping",), None, "somebody must look") == (
-        state.status,
-        state.roles,
-        state.until,
-        state.never_why,
-    )
-    assert (NOW + 2 * HOUR, ("shipping-label-p-1-1",)) == (state.due_at, state.uncertain)
-    sent = {**unsure, check.task_id: ended(check, "decided", "send")}
-    state = instance_state([label, check], sent, log.plans)
-    assert (Status.ENDED, "parcel.sent", NOW + 2 * HOUR, None) == (
-        state.status,
-        state.end,
-        state.ended_at,
-        state.until,
-    )
 
 
 def routes_to(workflow: Graph[Any]) -> Iterator[list[Any]]:

@@ -11,7 +11,6 @@ again.
 
 - events: the rows of the log that are read and made
 - follow_ups: what follows the ending of a task; `derive` and `admit`
-- instance_states: where an instance stands, as a fold over its rows
 - item_events: what tells that items are open, or due
 - moves: where an operator lets an open instance go on
 - plans: the versions of workflows that a numbered write keeps

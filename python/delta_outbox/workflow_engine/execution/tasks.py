@@ -350,7 +350,7 @@ class Tasks(TaskRunner):
         hosts = self._in_force.hosts
         assert hosts is not None
         try:
-            report = hosts.submit(request).report
+            report = hosts.submit(request)
         except Exception as error:  # noqa: BLE001 - whatever it was, no call was made
             logger.warning("task_not_begun", extra={"error": describe(error)})
             one.end(_later("it could not be attempted"))

@@ -13,8 +13,6 @@ import logging
 import math
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final, TypeVar
 
 from delta_outbox.core.clock import Clock, SystemClock, boot_time
@@ -37,22 +35,6 @@ T = TypeVar("T")
 
 _CUT_LIMIT: Final = 5.0  # seconds: what was cut is ended, and each of its decisions has a second
 _LONGEST_PAUSE: Final = 30.0  # seconds, before another host is started after one did not start
-
-
-@dataclass(frozen=True, slots=True)
-class Submitted:
-    """An attempt that was submitted.
-
-    Args:
-        report: its result, not to be cancelled itself; an exception of it is a fault of ours, and
-            the attempt may have acted.
-        cancel: lets no call of the third party begin any more, and ends the one that runs as if it
-            were over its time limit. Decisions are still asked for. The report says what is known
-            then.
-    """
-
-    report: concurrent.futures.Future[AttemptReport]
-    cancel: Callable[[], None]
 
 
 class HostPool:
@@ -120,22 +102,26 @@ class HostPool:
     def _has_open_host(self) -> bool:
         return bool(_open_ones([*self._shared]))
 
-    def submit(self, request: AttemptRequest) -> Submitted:
+    def submit(self, request: AttemptRequest) -> concurrent.futures.Future[AttemptReport]:
         """Make an attempt; what there is no room for is released, and no call of it is made.
 
         Args:
             request: what is to be done.
+
+        Returns:
+            What will have become of it, not to be cancelled; an exception of it is a fault of ours,
+            and the attempt may have acted.
         """
         facts = self.tasks[f"{request.workflow}/{request.task}"]
         alone = kind_of(facts) == "alone"
         run = AttemptRun(request, facts, self, self._clock, alone=alone)
         with self._closing:
             if not self._is_closing and self._places.take(facts):
-                return Submitted(self._do(self._make(run, facts)), partial(self._cut, run))
+                return self._do(self._make(run, facts))
         report: concurrent.futures.Future[AttemptReport] = concurrent.futures.Future()
         released = AttemptEnding(reason=Reason.RELEASED, pause=PAUSE)
         report.set_result(AttemptReport(ending=released))
-        return Submitted(report, lambda: None)
+        return report
 
     def close(self, seconds: float) -> None:
         """End the hosts. What runs has some time to end; what is left then is cancelled.
@@ -155,14 +141,6 @@ class HostPool:
 
     def _do(self, what: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
         return asyncio.run_coroutine_threadsafe(what, self._loop)
-
-    def _cut(self, run: AttemptRun) -> None:
-        def cut() -> None:
-            run.cut()
-            self._tell()
-
-        with contextlib.suppress(RuntimeError):  # closed: all are cut by then
-            self._loop.call_soon_threadsafe(cut)
 
     # --- in the thread of the hosts --------------------------------------------------------------
 

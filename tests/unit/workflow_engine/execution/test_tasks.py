@@ -87,7 +87,7 @@ class Claimed:
 
     def _submit(self, request: AttemptRequest) -> Any:
         self.submitted.append(request)
-        return SimpleNamespace(report=Future[Any]())
+        return Future[Any]()
 
     def claimed(self, *, before: int, until: float = 100.0) -> Future[Any]:
         """Begin an attempt of the task, and return what will have become of it.

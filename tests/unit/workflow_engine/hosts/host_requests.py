@@ -74,7 +74,7 @@ def request(
 
 def made(hosts: HostPool, workflow: str, **values: Any) -> AttemptReport:
     """Return the report of an attempt."""
-    return hosts.submit(request(workflow, **values)).report.result(LIMIT)
+    return hosts.submit(request(workflow, **values)).result(LIMIT)
 
 
 def shared_host(hosts: HostPool) -> psutil.Process:

@@ -28,48 +28,48 @@ from delta_outbox.core.settings import SecretMapping
 from delta_outbox.lifecycle.states import Reason
 from delta_outbox.workflow_engine.hosts.call import Setup
 from delta_outbox.workflow_engine.hosts.places import HostLimits
-from delta_outbox.workflow_engine.hosts.pool import HostPool, Submitted
+from delta_outbox.workflow_engine.hosts.pool import HostPool
 
 
 @pytest.mark.parametrize("does", ["leaks_threads", pytest.param("grows", marks=pytest.mark.rest)])
-def test_a_worn_host_is_renewed_between_calls(does: str) -> None:
+def test_a_worn_host_is_renewed_between_calls(does: str, tmp_path: Path) -> None:
     """A host that has leaked is replaced, and what runs in it comes to its end before."""
     hosts = HostPool(setup(growth_bytes=64 * 1024**2), limits=HostLimits(shared_hosts=1))
     try:
         [host] = processes_of()
-        waiting = hosts.submit(request("by_loop", does="waits"))
+        go_on = tmp_path / "go_on"
+        waiting = hosts.submit(request("by_loop", does="waits_for", note=str(go_on)))
         assert Reason.COMPLETED == made(hosts, "by_thread", does=does).ending.reason
         wait_for(lambda: len(processes_of()) == 2)
         assert Reason.COMPLETED == made(hosts, "by_thread").ending.reason
         assert host.is_running()
-        waiting.cancel()
-        waiting.report.result(LIMIT)
+        go_on.touch()
+        assert Reason.COMPLETED == waiting.result(LIMIT).ending.reason
         wait_for(lambda: is_gone(host))
     finally:
         hosts.close(0.0)
     assert [] == processes_of()
 
 
-def test_long_calls_in_worn_hosts_leave_room_for_others() -> None:
+def test_long_calls_in_worn_hosts_leave_room_for_others(tmp_path: Path) -> None:
     """Where every host is due to be renewed and has a long call still, calls go on in the youngest,
     and the others are renewed as soon as they can be.
     """
     hosts = HostPool(setup(), limits=HostLimits(shared_hosts=1, calls=3))
     room = partial(hosts.room, "by_loop", "by_loop")
     try:
-        waiting, used = list[Submitted](), list[psutil.Process]()
+        used = list[psutil.Process]()
         for number in (1, 2):  # as many as there may be
             wait_for(lambda: room() > 0)
             assert number == len(processes_of())
-            waiting.append(hosts.submit(request("by_loop", does="waits")))
+            hosts.submit(request("by_loop", does="waits_for", note=str(tmp_path / str(number))))
             used += [shared_host(hosts) for _ in range(2)]
             wait_for(lambda: len(processes_of()) == 2)
         first, youngest = used[0], used[-1]
         assert [first, first, youngest, youngest] == used
         assert room() > 0
         assert youngest == shared_host(hosts)
-        waiting[0].cancel()
-        waiting[0].report.result(LIMIT)
+        (tmp_path / "1").touch()
         wait_for(lambda: is_gone(first))
         wait_for(lambda: shared_host(hosts) not in (first, youngest))
     finally:
@@ -142,8 +142,8 @@ def test_what_runs_is_told_when_hosts_are_closed(third_party: Ledger, tmp_path: 
     left = psutil.Process(int(file.read_text()))
     wait_for(lambda: blocks.task_id in third_party.read())
     hosts.close(0.0)
-    assert submitted.report.done()
-    assert Reason.UNKNOWN == submitted.report.result().ending.reason
+    assert submitted.done()
+    assert Reason.UNKNOWN == submitted.result().ending.reason
     assert [] == processes_of()
     wait_for(lambda: is_gone(left))
     assert 0 == hosts.room("by_thread", "by_thread")
@@ -159,7 +159,7 @@ def test_what_is_submitted_beside_closing_is_told() -> None:
             submitting = threads.submit(hosts.submit, request("by_loop"))
             wait_for(lambda: hosts._closing.locked())
             closing = threads.submit(hosts.close, 0.0)
-        report = submitting.result(LIMIT).report
+        report = submitting.result(LIMIT)
         closing.result(LIMIT)
         assert report.done()
 

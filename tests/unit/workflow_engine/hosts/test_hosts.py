@@ -115,11 +115,8 @@ def test_on_fault_chooses_by_the_error(hosts: HostPool) -> None:
     assert (Reason.EXHAUSTED, DEFAULT_EXIT) == (stopped.ending.reason, stopped.on_fault)
 
 
-@pytest.mark.parametrize("closes", [False, pytest.param(True, marks=pytest.mark.rest)])
-def test_a_cut_leaves_decisions_their_second(
-    third_party: Ledger, tmp_path: Path, closes: bool
-) -> None:
-    """Where a task goes for good is decided by its author, also while it is cut or hosts close."""
+def test_closing_leaves_decisions_their_second(third_party: Ledger, tmp_path: Path) -> None:
+    """Where a task goes for good is decided by its author, also while hosts close."""
     hosts = HostPool(setup(), limits=HostLimits(shared_hosts=1))
     closing = threading.Thread(target=hosts.close, args=(0.0,))
     try:
@@ -128,19 +125,16 @@ def test_a_cut_leaves_decisions_their_second(
         one = request("by_thread", does="refuses_late", note=str(go_on), port=port)
         submitted = hosts.submit(one)
         wait_for(lambda: one.task_id in third_party.read())
-        if closes:
-            closing.start()
-            wait_for(lambda: hosts.room("by_thread", "by_thread") == 0)
-        else:
-            submitted.cancel()
+        closing.start()
+        wait_for(lambda: hosts.room("by_thread", "by_thread") == 0)
         go_on.touch()
-        report = submitted.report.result(LIMIT)
+        report = submitted.result(LIMIT)
         assert Reason.REJECTED == report.ending.reason
         assert ("not_done", ()) == (report.on_fault, report.remarks)
     finally:
-        if closes:
-            closing.join()
         hosts.close(0.0)
+        if closing.ident is not None:
+            closing.join()
 
 
 def test_a_decision_that_goes_wrong_is_its_default(hosts: HostPool) -> None:
@@ -167,16 +161,20 @@ def test_two_steps_are_taken_by_real_calls(hosts: HostPool) -> None:
 
 
 @pytest.mark.parametrize("does", ["long_reference", "long_references", "many_steps"])
-def test_an_answer_that_is_too_long_ends_nobody_else(hosts: HostPool, does: str) -> None:
+def test_an_answer_that_is_too_long_ends_nobody_else(
+    hosts: HostPool, does: str, tmp_path: Path
+) -> None:
     """What does not fit into an answer is a fault of the one call that has returned it."""
-    beside = hosts.submit(request("by_loop", does="waits"))
+    go_on = tmp_path / "go_on"
+    beside = hosts.submit(request("by_loop", does="waits_for", note=str(go_on)))
     host = shared_host(hosts)
     ending = made(hosts, "in_two_steps", does=does).ending
     assert ending.reason in {UNSURE, Reason.FAILED}
     assert "more than" in str(ending.error)
-    assert not beside.report.done()
+    assert not beside.done()
     assert host == shared_host(hosts)
-    beside.cancel()
+    go_on.touch()
+    assert Reason.COMPLETED == beside.result(LIMIT).ending.reason
 
 
 def test_what_ends_without_a_call_says_nothing_of_its_third_party(hosts: HostPool) -> None:
@@ -246,7 +244,7 @@ def test_a_call_over_its_limit_ends_with_its_host(
         report.ending.error
     )
     assert is_gone(host)
-    other = waiting.report.result(LIMIT)
+    other = waiting.result(LIMIT)
     late = f"{workflow}/{workflow}.attempt did not end within its time limit of 0.2 seconds"
     assert (UNSURE, f"no answer: {late}") == (
         other.ending.reason,
@@ -255,28 +253,33 @@ def test_a_call_over_its_limit_ends_with_its_host(
     assert (True, False) == (report.is_verdict, other.is_verdict)  # the other had not its time
 
 
-def test_an_asynchronous_call_is_cancelled_first(hosts: HostPool) -> None:
-    """A call that yields is ended alone; what runs beside it, and its host, go on."""
-    beside = hosts.submit(request("by_loop", does="waits"))
-    host = shared_host(hosts)
-    report = made(hosts, "by_loop", does="waits", limit=0.2)
-    assert UNSURE == report.ending.reason
-    assert "no answer: it did not end within its time limit of 0.2 seconds" == str(
-        report.ending.error
-    )
-    assert host == shared_host(hosts)
-    assert not beside.report.done()
-    beside.cancel()
-    cut = beside.report.result(LIMIT)
+def test_an_asynchronous_call_is_cancelled_first() -> None:
+    """A call that yields is ended alone; what runs beside it, and its host, go on. One that is
+    ended because hosts close has not had its time.
+    """
+    hosts = HostPool(setup(), limits=HostLimits(shared_hosts=1))
+    try:
+        beside = hosts.submit(request("by_loop", does="waits"))
+        host = shared_host(hosts)
+        report = made(hosts, "by_loop", does="waits", limit=0.2)
+        assert UNSURE == report.ending.reason
+        assert "no answer: it did not end within its time limit of 0.2 seconds" == str(
+            report.ending.error
+        )
+        assert host == shared_host(hosts)
+        assert not beside.done()
+    finally:
+        hosts.close(0.0)
+    cut = beside.result(LIMIT)
     assert (UNSURE, "no answer: it was cancelled") == (cut.ending.reason, str(cut.ending.error))
     assert (True, False) == (report.is_verdict, cut.is_verdict)
-    assert host == shared_host(hosts)
 
 
 @pytest.mark.parametrize("does", ["still_needed_hangs", "lookup_hangs"])
-def test_a_question_that_hangs_ends_nobody_else(hosts: HostPool, does: str) -> None:
+def test_a_question_that_hangs_ends_nobody_else(hosts: HostPool, does: str, tmp_path: Path) -> None:
     """A question goes unanswered, and its host is ended only when nothing acts in it."""
-    beside = hosts.submit(request("by_loop", does="waits"))
+    go_on = tmp_path / "go_on"
+    beside = hosts.submit(request("by_loop", does="waits_for", note=str(go_on)))
     host = shared_host(hosts)
     report = made(hosts, "by_thread", does=does, limit=0.5)
     if does == "lookup_hangs":
@@ -287,17 +290,17 @@ def test_a_question_that_hangs_ends_nobody_else(hosts: HostPool, does: str) -> N
             "still_needed: no answer: it did not end within its time limit of 1 seconds; "
             "the default counts"
         ) == report.remarks[0]
-    assert not beside.report.done()
+    assert not beside.done()
     assert host.is_running()
-    beside.cancel()
-    beside.report.result(LIMIT)
+    go_on.touch()
+    assert Reason.COMPLETED == beside.result(LIMIT).ending.reason
     wait_for(lambda: is_gone(host))
 
 
 def test_nothing_begins_after_its_deadline(hosts: HostPool, third_party: Ledger) -> None:
     """A call past its deadline is not made, and the attempt counts as none."""
     late = request("by_loop", port=third_party.port, deadline=-1)
-    assert Reason.RELEASED == hosts.submit(late).report.result(LIMIT).ending.reason
+    assert Reason.RELEASED == hosts.submit(late).result(LIMIT).ending.reason
     assert late.task_id not in third_party.read()
 
 
@@ -309,44 +312,51 @@ def test_the_deadline_is_looked_at_last(hosts: HostPool, third_party: Ledger) ->
     submitted = hosts.submit(late)
     wait_for(lambda: calls_of(hosts) == 1 and boot_time() >= late.deadline)
     host.resume()
-    assert Reason.RELEASED == submitted.report.result(LIMIT).ending.reason
+    assert Reason.RELEASED == submitted.result(LIMIT).ending.reason
     assert late.task_id not in third_party.read()
 
 
-def test_a_thousand_calls_share_a_host(hosts: HostPool, third_party: Ledger) -> None:
+def test_a_thousand_calls_share_a_host(
+    hosts: HostPool, third_party: Ledger, tmp_path: Path
+) -> None:
     """A thousand short calls share a host beside each other; a slow one slows only itself."""
     host = shared_host(hosts)
-    slow = request("by_loop", does="waits", port=third_party.port)
+    go_on = tmp_path / "go_on"
+    slow = request("by_loop", does="waits_for", note=str(go_on), port=third_party.port)
     waiting = hosts.submit(slow)
     requests = [request("by_loop", port=third_party.port) for _ in range(999)]
     assert 999 == hosts.room("by_loop", "by_loop")
     submitted = [hosts.submit(one) for one in requests]
-    assert {Reason.COMPLETED} == {one.report.result(LIMIT).ending.reason for one in submitted}
+    assert {Reason.COMPLETED} == {one.result(LIMIT).ending.reason for one in submitted}
     assert {slow.task_id, *(one.task_id for one in requests)} <= set(third_party.read())
-    assert not waiting.report.done()
+    assert not waiting.done()
     assert host == shared_host(hosts)
-    waiting.cancel()
+    go_on.touch()
+    assert Reason.COMPLETED == waiting.result(LIMIT).ending.reason
 
 
-def test_a_black_box_has_a_host_to_itself(hosts: HostPool, third_party: Ledger) -> None:
+def test_a_black_box_has_a_host_to_itself(
+    hosts: HostPool, third_party: Ledger, tmp_path: Path
+) -> None:
     """As many black boxes run as there are processes for them, and beside none of them another."""
     assert 2 == hosts.room("alone", "alone")
     shared = shared_host(hosts)
-    requests = [request("alone", does="blocks", port=third_party.port) for _ in range(2)]
+    port, files = third_party.port, [tmp_path / "first", tmp_path / "second"]
+    requests = [request("alone", does="blocks_until", note=str(one), port=port) for one in files]
     submitted = [hosts.submit(one) for one in requests]
     assert 0 == hosts.room("alone", "alone")
     assert Reason.RELEASED == made(hosts, "alone").ending.reason
     wait_for(lambda: {one.task_id for one in requests} <= set(third_party.read()))
     assert {shared} < set(processes_of())
     assert 3 == len(processes_of())
-    submitted[0].cancel()
-    assert Reason.UNCERTAIN == submitted[0].report.result(LIMIT).ending.reason
-    assert not submitted[1].report.done()
+    files[0].touch()
+    assert Reason.COMPLETED == submitted[0].result(LIMIT).ending.reason
+    assert not submitted[1].done()
     assert 1 == hosts.room("alone", "alone")
     again = made(hosts, "alone").ending
     assert Reason.COMPLETED == again.reason
-    submitted[1].cancel()
-    assert Reason.UNCERTAIN == submitted[1].report.result(LIMIT).ending.reason
+    files[1].touch()
+    assert Reason.COMPLETED == submitted[1].result(LIMIT).ending.reason
 
 
 @pytest.mark.rest

@@ -35,7 +35,7 @@ def test_what_never_began_was_not_sent(hosts: HostPool, third_party: Ledger) -> 
     submitted = [hosts.submit(one) for one in requests]
     wait_for(lambda: calls_of(hosts) == len(requests))
     host.kill()
-    assert {Reason.RELEASED} == {one.report.result(LIMIT).ending.reason for one in submitted}
+    assert {Reason.RELEASED} == {one.result(LIMIT).ending.reason for one in submitted}
     assert not {one.task_id for one in requests} & set(third_party.read())
 
 
@@ -53,7 +53,7 @@ def test_a_stray_process_does_not_hide_a_death(does: str, reason: Reason) -> Non
         waiting = hosts.submit(request("by_loop"))
         wait_for(lambda: calls_of(hosts) == 1)
         host.kill()
-        assert reason == waiting.report.result(LIMIT).ending.reason
+        assert reason == waiting.result(LIMIT).ending.reason
     finally:
         hosts.close(0.0)
 
@@ -64,7 +64,7 @@ def test_what_began_may_have_acted(hosts: HostPool, third_party: Ledger) -> None
     submitted = [hosts.submit(one) for one in calls]
     wait_for(lambda: {one.task_id for one in calls} <= set(third_party.read()))
     shared_host(hosts).kill()
-    assert {Reason.UNKNOWN} == {one.report.result(LIMIT).ending.reason for one in submitted}
+    assert {Reason.UNKNOWN} == {one.result(LIMIT).ending.reason for one in submitted}
 
 
 @pytest.mark.parametrize("rounds", [2, pytest.param(25, marks=pytest.mark.rest)])
@@ -86,7 +86,7 @@ def test_marks_are_true_at_every_moment(third_party: Ledger, rounds: int) -> Non
             ]
             requests += [request("alone", port=third_party.port)]
             least = len(third_party.read()) + (moments.choice([0, 0, 1, 10, 50]) if number else 1)
-            submitted = {one.task_id: hosts.submit(one).report for one in requests}
+            submitted = {one.task_id: hosts.submit(one) for one in requests}
             wait_for(partial(_has, third_party, least))
             time.sleep(moments.random() * 0.02 if number else 0)
             for host in processes_of():

@@ -108,9 +108,13 @@ def leaves_a_process(start: Start) -> None:
     Path(start.note).write_text(str(process.pid))
 
 
-def refuses_late(start: Start) -> None:
+def blocks_until(start: Start) -> None:
     while not Path(start.note).exists():
         time.sleep(0.01)
+
+
+def refuses_late(start: Start) -> None:
+    blocks_until(start)
     raise FinallyRefused
 
 
@@ -169,6 +173,7 @@ DEEDS: Mapping[str, Callable[[Start], object]] = {
     "is_killed": lambda start: os.kill(os.getpid(), signal.SIGKILL),
     "crashes": lambda start: signal.raise_signal(signal.SIGSEGV),
     "blocks": lambda start: time.sleep(1000),
+    "blocks_until": blocks_until,
     "holds_the_interpreter": holds_the_interpreter,
 }
 RETURNS: dict[str, Any] = {
@@ -274,6 +279,8 @@ class ByLoop(Idempotent[Start, Done]):
                 return Decided(outcome=Done.DONE, data={"process": os.getpid()})
             case "waits":
                 await asyncio.sleep(1000)
+            case "waits_for":
+                await asyncio.to_thread(blocks_until, start)
             case "will_not_be_cancelled":
                 while True:
                     with contextlib.suppress(BaseException):

@@ -11,7 +11,7 @@
     {%- set span = range["workflows"] -%}
     {%- set events = source("outbox", "outbox_events") ~ " version as of " ~ range["latest_versions"]["events"] -%}
     {%- set rows = state ~ " version as of " ~ range["state_version"] -%}
-    {%- set is_task = delta_outbox.is_reserved("event_type") ~ " and not ambiguous and (state <> 'DEAD' or reason = 'operator')" -%}
+    {%- set is_task = delta_outbox.is_task() -%}
     {{- return({
         "outbox_ended_tasks": (
             "select * from " ~ rows ~ " where " ~ is_task ~ " and state = 'PUBLISHED' and "

@@ -138,8 +138,9 @@ def test_a_task_is_not_attempted_by_the_rules_of_another_category(category: Cate
     another category is not called by them, and the relay says so as long as the task waits.
     """
     relay = Claimed(category=category)
-    (ended,) = relay.claimed(before=0).result(0)
+    answer = relay.claimed(before=0)
     assert [] == relay.submitted
+    (ended,) = answer.result(0)
     assert ended.error in relay.tasks.problem
     relay.tasks._clock.sleep(TOLD_SECONDS)
     assert relay.tasks.problem is None

@@ -199,24 +199,32 @@ class Tasks(TaskRunner):
 
     def handed_over(self, claims: Sequence[Claim]) -> Sequence[Claim]:
         """Return claims of what waits for people as they are to be made: `todo` holds each until
-        its item expires. What is over already stays with the relay, which ends it.
+        its item expires. What is over already stays with the relay, which ends it; so does what is
+        an item only by the newest rows, and not by those of its instance.
 
         Args:
             claims: of one item each; not on record yet.
         """
         deliveries = pa.concat_tables([one.deliveries for one in claims])
         try:
-            read = self._reader.read(_places(deliveries))
+            expiries = {
+                event_id: task.expires_at or NEVER
+                for (event_id, _), task in self._reader.read(_places(deliveries)).items()
+                if self._is_item(task)
+            }
         except Exception as error:  # noqa: BLE001 - whatever it was, they are tried again
             logger.warning("tasks_unread", extra={"size": len(claims), "error": describe(error)})
             return claims
-        expiries = {event_id: task.expires_at or NEVER for (event_id, _), task in read.items()}
         now = self._clock.now()
         untils = [expiries.get(_event_id(one), now) for one in claims]
         return [
             replace(one, held_by=TO_DO, held_until=until) if until > now else one
             for one, until in zip(claims, untils, strict=True)
         ]
+
+    def _is_item(self, task: TaskEvent) -> bool:
+        routing = self._plans.routing(task)
+        return routing is None or routing.is_to_do(task.place.task)
 
     def _room(self, event_type: str) -> int:
         if event_type in self._items:
@@ -309,10 +317,12 @@ class Tasks(TaskRunner):
         if task is None:
             return Rejected(error="no numbered write has made it")
         name, routing = task.place.task, self._plans.routing(task)
-        if routing is not None and routing.is_to_do(name):
-            is_over = task.expires_at is not None and task.expires_at <= self._clock.now()
-            return expired(routing, name) if is_over else _NOT_READ
         facts = hosts.tasks.get(f"{task.workflow}/{name}")
+        if routing is not None and routing.is_to_do(name):
+            if task.expires_at is not None and task.expires_at <= self._clock.now():
+                return expired(routing, name)
+            if facts is None:
+                return _NOT_READ
         if routing is None or facts is None:
             return self._waiting(_gone(task.workflow, name))
         # The rows say what may be done after an attempt that may have acted, and the code acts.

@@ -6,8 +6,8 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import replace
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from threading import Lock
 from types import SimpleNamespace
 from typing import Any, cast
@@ -18,6 +18,7 @@ from tests.unit.railway.workflow import Label, change, graph
 from tests.unit.workflow_engine.derived_log import NOW, DerivedLog, plan
 
 from delta_outbox.core.clock import boot_time
+from delta_outbox.core.reserved_names import TO_DO
 from delta_outbox.core.tables import Tables
 from delta_outbox.lifecycle.endings import Attempted
 from delta_outbox.lifecycle.states import Reason
@@ -144,6 +145,36 @@ def test_a_task_is_not_attempted_by_the_rules_of_another_category(category: Cate
     assert ended.error in relay.tasks.problem
     relay.tasks._clock.sleep(TOLD_SECONDS)
     assert relay.tasks.problem is None
+
+
+def test_an_item_whose_code_is_a_call_by_now_waits() -> None:
+    """Where the rows of an instance wait for a person, and the code calls a third party by now,
+    nothing is called, and the relay says so.
+    """
+    item = SimpleNamespace(is_to_do=lambda _: True, tasks={"label": {"category": "to_do"}})
+    relay = Claimed(routing=lambda _: item)
+    (ended,) = relay.claimed(before=0).result(0)
+    assert (Reason.RELEASED, RETRY_SECONDS, []) == (ended.reason, ended.wait, relay.submitted)
+    assert ended.error in relay.tasks.problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToHandOver:
+    """A claim that is to be made."""
+
+    deliveries: pa.Table
+    held_by: str | None = None
+    held_until: datetime | None = None
+
+
+@pytest.mark.parametrize("is_item", [True, False])
+def test_what_is_a_call_by_the_rows_of_its_instance_is_handed_to_nobody(*, is_item: bool) -> None:
+    """A task that only the newest rows call an item stays with the relay; people hold items."""
+    relay = Claimed(routing=lambda _: SimpleNamespace(is_to_do=lambda _: is_item))
+    delivery = {"event_id": relay.row.event_id, "arrival": 1}
+    claim = ToHandOver(deliveries=pa.Table.from_pylist([delivery]))
+    (made,) = relay.tasks.handed_over([claim])
+    assert (TO_DO if is_item else None) == made.held_by
 
 
 def test_what_is_attempted_is_read_about() -> None:

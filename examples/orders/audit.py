@@ -32,8 +32,8 @@ TIME_TO_ANSWER = {
 }
 """How long an item waits for its answer, by task; in seconds."""
 CLOCKS = 1.0  # seconds by which two times of one machine may differ
-LONG_STOP = 3600.0
-"""How long nobody has worked until tasks that call somebody expire; in seconds."""
+LONG_STOP = 1800.0
+"""Seconds: after pauses that last so long together, tasks that call somebody may have expired."""
 
 
 class Entry(Protocol):
@@ -235,8 +235,9 @@ class Story:
 
     @property
     def was_stopped_long(self) -> bool:
-        """Say whether it was started again so late that tasks may have expired meanwhile."""
-        return any(one["at"] - _seen_alive(one) >= LONG_STOP for one in self.deaths)
+        """Say whether nobody has worked for so long that tasks may have expired meanwhile."""
+        stops = [float(one["at"]) - _seen_alive(one) for one in self.deaths]
+        return sum(stops) >= LONG_STOP
 
     def counted(self, task: str, outcome: str | None = None) -> dict[str, set[str]]:
         """Return the items of a task whose answer counts, by order.
@@ -311,7 +312,7 @@ def _money(ledgers: Ledgers, story: Story) -> Iterator[str]:
     for order in sorted(captured - paid - story.left):
         yield f"the money of {order} was taken, and nobody has paid"
     if not story.was_stopped_long:
-        excused = captured | _rejected(ledgers.payments, "capture-")
+        excused = captured | _rejected(ledgers.payments, "capture-") | story.left
         for order in sorted(story.counted("receive_payment", "successful").keys() - excused):
             yield f"{order} has paid, and its money was not taken"
     for order, products in story.ordered.items():
@@ -383,8 +384,8 @@ def _reasons_to_cancel(ledgers: Ledgers, story: Story) -> Iterator[str]:
 
 
 def _customer_asked_at(order: str, ledgers: Ledgers, story: Story) -> float:
-    """Return when a customer may have been asked first of those times whose answer does not count;
-    infinity if never. Whoever is silent or too late may have been seen by nobody.
+    """Return the earliest moment at which the customer may have got a question whose answer does
+    not count; infinity if there is none.
     """
     times = [
         one.at
@@ -458,7 +459,7 @@ def _follow_ups(ledgers: Ledgers, story: Story) -> Iterator[str]:
     for order, task_ids in story.counted("continue_without_missing_product", "yes").items():
         if f"create-invoice-{order}" not in invoiced:
             yield f"the answer yes to {', '.join(sorted(task_ids))} was not followed"
-    reviewed = story.answers("customer_support_review").keys()
+    reviewed = story.answers("customer_support_review").keys() | story.left
     for order, task_ids in story.counted("waiting_for_user_on_payment", "try_again").items():
         for task_id in sorted(task_ids):
             visit = int(task_id.rpartition("-")[2]) + 1

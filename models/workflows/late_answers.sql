@@ -8,7 +8,7 @@ with answers as (
         actor,
         reason,
         requested_at,
-        _metadata.row_commit_version as position
+        _metadata.row_commit_version as command_version
     from {{ source("outbox", "outbox_commands") }}
     where
         kind = 'complete'
@@ -35,7 +35,7 @@ final as (
         a.actor,
         a.reason,
         a.requested_at,
-        a.position as arrival,
+        a.command_version,
         t.changed_at as ended_at,
         t.cause,
         t.outcome,

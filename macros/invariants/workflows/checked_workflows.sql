@@ -1,8 +1,8 @@
 {% macro checked_workflows(state, range) -%}
     {#-
         The rows that the rules of workflows are asked over, as a mapping of name to query. Logs are read by a version: in a query
-        that reads the change feed of a table too, Spark takes the table itself for it. Somebody may kill a row that only looks
-        like a task; no numbered write has the instant of that, and nothing follows it.
+        that reads the change feed of a table too, Spark takes the table itself for it. A killed row that no numbered write
+        has made is no task, and nothing follows it.
 
         Arguments:
             state: relation, the projection

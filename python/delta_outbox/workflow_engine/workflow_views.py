@@ -165,7 +165,7 @@ def late_answers(outbox: Store, instance_key: str) -> Rows:
     found = outbox.spark.table(outbox.tables["late_answers"])
     columns = ("task_id", "task", "title", "answer", "actor", "requested_at", "command_id", "cause")
     its = found.where(F.col("instance_key") == F.lit(instance_key))
-    return rows_of(its.orderBy("arrival", "command_id").select(*columns))
+    return rows_of(its.orderBy("command_version", "command_id").select(*columns))
 
 
 def was_purged(outbox: Store, instance: str) -> bool:

@@ -59,7 +59,7 @@ OF_WORKFLOWS: Mapping[str, tuple[str, ...]] = {
     "task_attempts": ("task_id", "instance", "attempt", "result", "known", "outcome", "error"),
     "uncertain_outcomes": ("task_id", "instance", "third_party", "ended_at", "cause"),
     "faults_by_third_party": ("third_party", "day", "attempts", "failed", "refused", "unsure"),
-    "late_answers": ("command_id", "task_id", "instance", "answer", "outcome", "arrival"),
+    "late_answers": ("command_id", "task_id", "instance", "answer", "outcome", "command_version"),
     "endless_tasks": ("task_id", "instance", "why", "next_at", "expires_at"),
     "ignored_starts": ("event_id", "workflow", "instance", "why", "message"),
 }

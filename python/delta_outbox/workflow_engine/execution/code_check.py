@@ -40,9 +40,7 @@ def check_code(plan: Plan, tasks: Mapping[str, TaskFacts]) -> None:
     for name, version in plan.versions.items():
         for task, row in version.routing.tasks.items():
             facts = tasks.get(f"{name}/{task}")
-            category = (
-                Category.TO_DO if facts is None else facts.category
-            )  # of To-Dos there is none
+            category = Category.TO_DO if facts is None else facts.category  # hosts have no To-Dos
             is_other = facts is not None and version.routing.row["hash"] not in {"", facts.hash}
             if is_other or row["category"] != category:
                 differ.add(name)

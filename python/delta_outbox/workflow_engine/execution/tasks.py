@@ -59,6 +59,7 @@ logger: Final = logging.getLogger(__name__)
 # twin: macros/requests/task_refusal.sql::task_refusal
 NEVER: Final = datetime(2261, 12, 31, tzinfo=UTC)  # nanoseconds reach into the year 2262
 READERS: Final = 2  # threads that read what was claimed
+MOST_TOLD: Final = 3  # reasons why tasks wait
 TOLD_SECONDS: Final = 2 * RETRY_SECONDS  # a task that waits for other code is claimed within them
 
 
@@ -160,7 +161,10 @@ class Tasks(TaskRunner):
             return problem
         now = self._clock.monotonic()
         waits = sorted(why for why, until in self._waits.copy().items() if now < until)
-        return f"Tasks wait: {'; '.join(waits)}." if waits else None
+        if not waits:
+            return None
+        more = f"; and {len(waits) - MOST_TOLD} more" if len(waits) > MOST_TOLD else ""
+        return f"Tasks wait: {'; '.join(waits[:MOST_TOLD])}{more}."
 
     @property
     def third_parties(self) -> Collection[str]:

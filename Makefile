@@ -27,14 +27,14 @@ demo: setup ## Deliver 300,000 real events to files, and prove it (DAYS=30: a te
 demo-kafka: setup ## The same through a real Kafka, started and stopped here
 	@.venv/bin/python -m delta_outbox.demo --publisher kafka $(if $(DAYS),--days $(DAYS))
 
-demo-orders: setup ## Run a hundred orders through workflows that call third parties, and audit their ledgers (ORDERS=12, SEED=7, FOLDER=...)
+demo-orders: setup ## Run a thousand orders through workflows that call third parties, and audit their ledgers (ORDERS=12, SEED=7, FOLDER=...)
 	@.venv/bin/python -m scripts.orders_demo $(if $(ORDERS),--orders '$(ORDERS)') \
 		$(if $(SEED),--seed '$(SEED)') $(if $(FOLDER),--folder '$(FOLDER)')
 
 test-unit: .venv/.installed ## Run the tests that need no Java, in seconds
 	@OUTBOX_TESTS_EXAMPLES=20 .venv/bin/python scripts/run_tests.py unit
 
-test: setup ## Try every promise once, on real servers, in about twelve minutes
+test: setup ## Try every promise once, on real servers, in about a quarter of an hour
 	@.venv/bin/python scripts/run_tests.py
 
 test-all: setup ## Run every test, which takes about an hour

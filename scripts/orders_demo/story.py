@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-ORDERS: Final = 100
+ORDERS: Final = 1000
 SEED: Final = 20261128
 FOLDER: Final = ROOT / "orders-demo"
 LOOK_SECONDS: Final = 0.5  # between two looks at processes and ledgers

@@ -223,11 +223,9 @@ class Listing:
         """
         clock = self._outbox.clock
         # A lease may have run out since the claims that are over were ended.
-        claims, waits = (
-            [max(seconds, LOW_SECONDS) for seconds in left]
-            for left in (self._of_claims(found), self.leases_left(found))
-        )
-        self.lease_over_at = clock.monotonic() + min(claims, default=NEVER)
+        waits = [max(seconds, LOW_SECONDS) for seconds in self.leases_left(found)]
+        first = max(min(self._of_claims(found), default=NEVER), LOW_SECONDS)
+        self.lease_over_at = clock.monotonic() + first
         if self.is_unresolved:
             waits.append(self._outbox.unknown_results.seconds_to_wait())
         if due is not None:

@@ -663,15 +663,14 @@ class Planning:
             self._other_lanes.forget()
             self._timing.next_due = self._clock.monotonic()
 
-    def _apply_commands(self, poll: _Poll) -> int:
-        """Append what operators ask for; returns how many transitions that made."""
+    def _apply_commands(self, poll: _Poll) -> None:
+        """Append what operators ask for."""
         if poll.latest["commands"] <= self._commands_seen:
-            return 0
+            return
         self._in_doubt = poll.alive
-        count = self._outbox.apply_commands()
+        self._outbox.apply_commands()
         self._isolation.reload()
         self._commands_seen = poll.latest["commands"]
-        return count
 
     def _apply_to_items(self, poll: _Poll) -> bool:
         """Apply what people say of items, if nothing else is asked for; False if the epoch has

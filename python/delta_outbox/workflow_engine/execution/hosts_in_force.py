@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from threading import Thread
 from typing import Final
 
 from delta_outbox.core.clock import Clock
@@ -48,6 +47,7 @@ class HostsInForce:
         self._refused = 0  # number of the plan that was tried last, and could not be taken
         self._retry_at = 0.0  # monotonic seconds; until it is tried again
         self.hosts: HostPool | None = None
+        self._former: list[HostPool] = []  # what they run ends there
         self.number = 0  # of the plan that they were held against
         self.problem: str | None = None  # why they are not those of the newest plan
 
@@ -97,12 +97,17 @@ class HostsInForce:
         return plan <= self.number or routing.row["hash"] in {"", facts.hash}
 
     def close(self) -> None:
-        """End the hosts."""
+        """End the hosts, and cancel what runs, in former ones too."""
         self._starter.shutdown()
+        hosts = [*self._former]
         if self._begun is not None and self._begun[1].exception() is None:
-            self._begun[1].result()[1].close(0.0)
+            hosts.append(self._begun[1].result()[1])
         if self.hosts is not None:
-            self.hosts.close(0.0)
+            hosts.append(self.hosts)
+        for one in hosts:
+            one.begin_to_close(0.0)
+        for one in hosts:
+            one.close()
 
     def _start(self, newest: NumberedWrite) -> tuple[Plan, HostPool]:
         plan = Plan(newest.number, newest.plan)
@@ -110,13 +115,14 @@ class HostsInForce:
         try:
             check_code(plan, hosts.tasks)
         except OutboxError:
-            hosts.close(0.0)
+            hosts.close()
             raise
         return plan, hosts
 
     def _take(self, plan: Plan, hosts: HostPool) -> Plan:
         before, self.hosts = self.hosts, hosts
-        if before is not None:  # what it runs ends there
-            Thread(target=before.close, args=(LONGEST_LEASE,), name="former hosts").start()
+        if before is not None:
+            before.begin_to_close(LONGEST_LEASE)
+            self._former = [one for one in (*self._former, before) if not one.is_closed]
         self.number, self.problem = plan.number, None
         return plan

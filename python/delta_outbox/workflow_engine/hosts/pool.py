@@ -65,6 +65,7 @@ class HostPool:
         self._running: set[AttemptRun] = set()
         self._is_closing = False
         self._closing = threading.Lock()  # what is submitted is under way when closing begins
+        self._cuts_at = math.inf  # by the boot-time clock; what still runs then is cut
         self._pause = 0.0  # seconds, after hosts that did not start
         self._loop = asyncio.new_event_loop()
         self._changed = asyncio.Event()
@@ -76,7 +77,7 @@ class HostPool:
         try:
             self._do(self._open()).result()
         except BaseException:
-            self.close(0.0)
+            self.close()
             raise
         self._places = Places(self._limits, self.tasks)
 
@@ -123,21 +124,30 @@ class HostPool:
         report.set_result(AttemptReport(ending=released))
         return report
 
-    def close(self, seconds: float) -> None:
-        """End the hosts. What runs has some time to end; what is left then is cancelled.
-
-        All reports are there when this returns: at most 5 seconds after those, while decisions are
-        still asked for, and the time that the kernel takes to end processes, at most 11 seconds.
+    def begin_to_close(self, seconds: float) -> None:
+        """Take no more attempts, and end the hosts in the background. What runs has some time to
+        end; what is left then is cancelled. Where this is called again, the shortest time counts.
 
         Args:
             seconds: how long to wait for attempts.
         """
-        with self._closing:
+        with self._closing, contextlib.suppress(RuntimeError):  # the loop is closed: all has ended
             self._is_closing = True
-        if self._thread.is_alive():
-            self._do(self._close(seconds)).result()
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
+            self._loop.call_soon_threadsafe(self._cut_by, boot_time() + seconds)
+
+    def close(self) -> None:
+        """End the hosts, and cancel what runs.
+
+        All reports are there when this returns: after at most 5 seconds, while decisions are still
+        asked for, and the time that the kernel takes to end processes, at most 11 seconds.
+        """
+        self.begin_to_close(0.0)
+        self._thread.join()
+
+    @property
+    def is_closed(self) -> bool:
+        """Say whether all hosts have ended."""
+        return not self._thread.is_alive()
 
     def _do(self, what: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
         return asyncio.run_coroutine_threadsafe(what, self._loop)
@@ -147,7 +157,7 @@ class HostPool:
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         try:
-            self._loop.run_forever()
+            self._loop.run_until_complete(self._live())
         finally:
             self._loop.close()
 
@@ -166,15 +176,21 @@ class HostPool:
         self.tasks = first.tasks
         self._look()
 
-    async def _close(self, seconds: float) -> None:
-        await self._until(lambda: not self._running, boot_time() + seconds)
+    def _cut_by(self, moment: float) -> None:
+        self._cuts_at = min(self._cuts_at, moment)
+        self._tell()
+
+    async def _live(self) -> None:
+        await self._until(lambda: self._cuts_at < math.inf)
+        await self._until(lambda: not self._running, lambda: self._cuts_at)
         for run in self._running:
             run.cut()
         self._tell()
-        await self._until(lambda: not self._running, boot_time() + _CUT_LIMIT)
+        latest = boot_time() + _CUT_LIMIT
+        await self._until(lambda: not self._running, lambda: latest)
         for host in (*self._shared, *self._alone):
             host.end("the hosts are closed")
-        await self._until(lambda: not (self._shared or self._alone or self._running), math.inf)
+        await self._until(lambda: not (self._shared or self._alone or self._running))
         await asyncio.gather(*self._starting)
 
     async def host(
@@ -199,13 +215,15 @@ class HostPool:
         def hopeless() -> bool:
             return self._is_closing and not any(one.is_fresh for one in hosts)
 
-        await self._until(lambda: find() is not None or not wanted() or hopeless(), until)
+        await self._until(lambda: find() is not None or not wanted() or hopeless(), lambda: until)
         return find()
 
-    async def _until(self, fact: Callable[[], bool], until: float) -> None:
+    async def _until(
+        self, fact: Callable[[], bool], until: Callable[[], float] = lambda: math.inf
+    ) -> None:
         """Wait for a fact, at most until a moment of the boot-time clock."""
         while not fact():
-            left = until - boot_time()
+            left = until() - boot_time()
             if left <= 0:
                 return
             with contextlib.suppress(TimeoutError):

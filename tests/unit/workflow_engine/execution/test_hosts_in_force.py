@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.unit.workflow_engine.derived_log import NOW
-from tests.unit.workflow_engine.hosts.host_requests import AUTHOR, LIMIT, setup
+from tests.unit.workflow_engine.hosts.host_requests import AUTHOR, LIMIT, request, setup
 
 from delta_outbox.core.clock import SystemClock
 from delta_outbox.delta.numbered_writes import NumberedWrite
@@ -85,3 +85,15 @@ def test_the_first_workflows_may_come_later(in_force: HostsInForce) -> None:
     assert in_force.follow(None) is None
     assert followed(in_force, plan(1, rows(alone="another"))) is None
     assert in_force.hosts is None
+
+
+def test_what_former_hosts_run_ends_with_the_others(in_force: HostsInForce) -> None:
+    """A call goes on in hosts that others have replaced; it is cut when all are closed."""
+    assert in_force.follow(plan(1, rows())) is not None
+    assert in_force.hosts is not None
+    call = in_force.hosts.submit(request("by_loop", does="waits"))
+    assert followed(in_force, plan(2, rows())) is not None
+    assert not call.done()
+    in_force.close()
+    assert call.done()
+    assert "no answer: it was cancelled" == str(call.result().ending.error)

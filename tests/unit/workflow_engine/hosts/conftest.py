@@ -17,7 +17,7 @@ def hosts() -> Iterator[HostPool]:
     """Yield hosts that are ended afterwards."""
     made = HostPool(setup(), limits=HostLimits(shared_hosts=1, hosts=2, in_loops=2000))
     yield made
-    made.close(0.0)
+    made.close()
 
 
 @pytest.fixture(scope="module")

@@ -47,7 +47,7 @@ def test_a_worn_host_is_renewed_between_calls(does: str, tmp_path: Path) -> None
         assert Reason.COMPLETED == waiting.result(LIMIT).ending.reason
         wait_for(lambda: is_gone(host))
     finally:
-        hosts.close(0.0)
+        hosts.close()
     assert [] == processes_of()
 
 
@@ -73,7 +73,7 @@ def test_long_calls_in_worn_hosts_leave_room_for_others(tmp_path: Path) -> None:
         wait_for(lambda: is_gone(first))
         wait_for(lambda: shared_host(hosts) not in (first, youngest))
     finally:
-        hosts.close(0.0)
+        hosts.close()
 
 
 def test_hosts_that_are_gone_are_on_their_way() -> None:
@@ -88,7 +88,7 @@ def test_hosts_that_are_gone_are_on_their_way() -> None:
         wait_for(lambda: not hosts.is_starting)
         seen.append((hosts.room("by_loop", "by_loop") > 0, False))
     finally:
-        hosts.close(0.0)
+        hosts.close()
     assert [(True, False), (False, True), (True, False)] == seen
     assert not hosts.is_starting
 
@@ -102,7 +102,7 @@ def test_a_host_is_renewed_after_so_many_calls() -> None:
         processes = [one.decided.data["process"] for one in endings if one.decided]
         assert [5, 10, 10] == sorted(Counter(processes).values())
     finally:
-        hosts.close(0.0)
+        hosts.close()
 
 
 def test_a_host_with_other_workflows_is_not_used(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_host_with_other_workflows_is_not_used(tmp_path: Path) -> None:
         wait_for(lambda: hosts.room("by_loop", "by_loop") > 0)
         wait_for(lambda: hosts.problem is None)
     finally:
-        hosts.close(0.0)
+        hosts.close()
 
 
 def test_what_runs_is_told_when_hosts_are_closed(third_party: Ledger, tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_what_runs_is_told_when_hosts_are_closed(third_party: Ledger, tmp_path: 
     )
     left = psutil.Process(int(file.read_text()))
     wait_for(lambda: blocks.task_id in third_party.read())
-    hosts.close(0.0)
+    hosts.close()
     assert submitted.done()
     assert Reason.UNKNOWN == submitted.result().ending.reason
     assert [] == processes_of()
@@ -158,10 +158,20 @@ def test_what_is_submitted_beside_closing_is_told() -> None:
         with hosts._places._lock:
             submitting = threads.submit(hosts.submit, request("by_loop"))
             wait_for(lambda: hosts._closing.locked())
-            closing = threads.submit(hosts.close, 0.0)
+            closing = threads.submit(hosts.close)
         report = submitting.result(LIMIT)
         closing.result(LIMIT)
         assert report.done()
+
+
+def test_hosts_may_be_closed_by_several_at_once() -> None:
+    """Whoever closes hosts waits until all have ended, also where others close them as well."""
+    hosts = HostPool(setup(), limits=HostLimits(shared_hosts=1))
+    with ThreadPoolExecutor(8) as threads:
+        for one in [threads.submit(hosts.close) for _ in range(8)]:
+            one.result(LIMIT)
+    assert hosts.is_closed
+    assert [] == processes_of()
 
 
 def test_a_setup_that_cannot_be_sent_is_an_error() -> None:

@@ -118,7 +118,7 @@ def test_on_fault_chooses_by_the_error(hosts: HostPool) -> None:
 def test_closing_leaves_decisions_their_second(third_party: Ledger, tmp_path: Path) -> None:
     """Where a task goes for good is decided by its author, also while hosts close."""
     hosts = HostPool(setup(), limits=HostLimits(shared_hosts=1))
-    closing = threading.Thread(target=hosts.close, args=(0.0,))
+    closing = threading.Thread(target=hosts.close)
     try:
         go_on = tmp_path / "go_on"
         port = third_party.port
@@ -132,7 +132,7 @@ def test_closing_leaves_decisions_their_second(third_party: Ledger, tmp_path: Pa
         assert Reason.REJECTED == report.ending.reason
         assert ("not_done", ()) == (report.on_fault, report.remarks)
     finally:
-        hosts.close(0.0)
+        hosts.close()
         if closing.ident is not None:
             closing.join()
 
@@ -269,7 +269,7 @@ def test_an_asynchronous_call_is_cancelled_first() -> None:
         assert host == shared_host(hosts)
         assert not beside.done()
     finally:
-        hosts.close(0.0)
+        hosts.close()
     cut = beside.result(LIMIT)
     assert (UNSURE, "no answer: it was cancelled") == (cut.ending.reason, str(cut.ending.error))
     assert (True, False) == (report.is_verdict, cut.is_verdict)

@@ -90,7 +90,7 @@ for _ in range(2):
     host.kill()
     wait_for(lambda: not host.is_running())
 wait_for(lambda: hosts.room("by_thread", "by_thread") > 0 and not zombies())
-hosts.close(0.0)
+hosts.close()
 """
 
 

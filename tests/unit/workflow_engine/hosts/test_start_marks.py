@@ -55,7 +55,7 @@ def test_a_stray_process_does_not_hide_a_death(does: str, reason: Reason) -> Non
         host.kill()
         assert reason == waiting.result(LIMIT).ending.reason
     finally:
-        hosts.close(0.0)
+        hosts.close()
 
 
 def test_what_began_may_have_acted(hosts: HostPool, third_party: Ledger) -> None:
@@ -93,7 +93,7 @@ def test_marks_are_true_at_every_moment(third_party: Ledger, rounds: int) -> Non
                 host.kill()
             told |= {name: one.result(LIMIT).ending.reason for name, one in submitted.items()}
     finally:
-        hosts.close(0.0)
+        hosts.close()
     written = set(third_party.read())
     assert [] == [name for name, reason in told.items() if reason in NOT_BEGUN and name in written]
     completed = {name for name, reason in told.items() if reason is Reason.COMPLETED}

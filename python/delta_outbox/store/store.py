@@ -28,7 +28,6 @@ from delta_outbox.lifecycle.claims import (
     make_claim,
     new_claim_id,
     results_without_sending,
-    still_live,
 )
 from delta_outbox.lifecycle.endings import Ending, EndOfClaim
 from delta_outbox.lifecycle.endings_by_column import Endings
@@ -339,8 +338,8 @@ class Store:
         log, since = self._claimed_at.pop(claim.claim_id, (log, None))
         if since is None:  # ended here before, or claimed by another store: the log knows
             since = log.position_of(claim.claim_id, claimed_at=claim.claimed_at)
-        if since is not None and not log.is_over:
-            log.append_endings(still_live(rows, log.news(since=since)))
+        if since is not None:
+            log.append_endings(log.still_live(rows, since=since))
         return list(endings)
 
     def release_expired_claims(self) -> int:

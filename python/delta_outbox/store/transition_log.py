@@ -8,7 +8,7 @@ before is skipped without a word, so nothing is believed before it has been read
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -72,8 +72,6 @@ class TransitionLog:
         self.versions: deque[int] = deque(maxlen=APPENDS_REMEMBERED)  # the commits of our appends
         # (position, commit): whatever follows the position was committed later.
         self._commits: deque[tuple[int, int]] = deque(maxlen=APPENDS_REMEMBERED)
-        # What has ended claims up to `passed`, and behind which position. What comes later is ours.
-        self._before: tuple[int, pa.Table] | None = None
 
     @property
     def version(self) -> int | None:
@@ -133,13 +131,18 @@ class TransitionLog:
             self._commits.append((sequence, version))
         if sequence > self.sequence:
             self.sequence = self.passed = sequence
-            self._before = None
 
-    def rows_after(self, sequence: int) -> pa.Table:
+    def rows_after(
+        self, sequence: int, *, of: Collection[str] | None = None, limit: int | None = None
+    ) -> pa.Table:
         """Return what was appended after a position, in order.
+
+        How much that is nobody knows: others may have been at work for hours.
 
         Args:
             sequence: the position that is known.
+            of: identities of the claims that are asked about; None for all rows.
+            limit: how many rows at most; None for all.
 
         Returns:
             Columns sequence, event_id, arrival, destination, lifecycle, from_state, to_state,
@@ -147,13 +150,23 @@ class TransitionLog:
         """
         newest = self.newest_here()
         found = None if newest is None else self._by_files(sequence, to=newest, columns=_COLUMNS)
-        return self._asked(sequence) if found is None else found
+        if found is None:
+            return self._asked(sequence, of, limit)
+        if of is not None:
+            found = found.filter(pc.is_in(found["claim_id"], pa.array(of, pa.string())))
+        return found.slice(0, limit)
 
-    def _asked(self, sequence: int) -> pa.Table:
-        return self._spark.sql(
+    def _asked(self, sequence: int, of: Collection[str] | None, limit: int | None) -> pa.Table:
+        from pyspark.sql import functions as sf
+
+        found = self._spark.sql(
             f"select {', '.join(_COLUMNS)} from {self._table} where epoch = {self.epoch} "
-            f"and lane = {self.lane} and sequence > {sequence} order by sequence"
-        ).toArrow()
+            f"and lane = {self.lane} and sequence > {sequence}"
+        )
+        if of is not None:
+            found = found.where(sf.col("claim_id").isin(*of))
+        found = found.orderBy("sequence")
+        return (found if limit is None else found.limit(limit)).toArrow()
 
     def _by_files(self, sequence: int, *, to: int, columns: Sequence[str]) -> pa.Table | None:
         """Return what was appended after a position, in order; None if only Spark can tell.
@@ -236,7 +249,7 @@ class TransitionLog:
             self._commits.append((number, version))
             reach("transitions.after")
             return
-        if self.rows_after(number - 1).num_rows:
+        if self.rows_after(number - 1, limit=1).num_rows:
             raise SequenceTaken(writer=self.app_id, number=number)
         if self._is_ending(self.epoch):
             raise LaneClosed(writer=self.app_id, number=number, lane=self.lane)
@@ -260,7 +273,7 @@ class TransitionLog:
                 return False
             if version is not None:
                 return True
-            if self.rows_after(self.sequence).num_rows:
+            if self.rows_after(self.sequence, limit=1).num_rows:
                 return False
             number, step = number + step, step * 2
 
@@ -308,49 +321,40 @@ class TransitionLog:
         """
         self.append_until_won(rows, self.still_live)
 
-    def still_live(self, endings: pa.Table) -> pa.Table:
+    def still_live(self, endings: pa.Table, *, since: int | None = None) -> pa.Table:
         """Move to the end of the log, and return the endings whose claims nobody has ended.
 
         Args:
             endings: rows that were decided at the position that was known.
+            since: an earlier position, at which their claims were made.
         """
         if self.is_over:
             return endings.slice(0, 0)
-        return still_live(endings, self.news())
+        after = self.sequence if since is None else since
+        self.catch_up()
+        return still_live(endings, self.rows_after(after, of=_claims(endings)))
 
-    def news(self, *, since: int | None = None) -> pa.Table:
-        """Move to the end of the log and return what was appended meanwhile.
-
-        Args:
-            since: an earlier position than the one that is known.
-        """
-        news = self.rows_after(self.sequence if since is None else since)
-        if news.num_rows:
-            self.move(max(news["sequence"].to_pylist()))
-        return news
-
-    def without_void(self, endings: pa.Table, *, claimed: int) -> pa.Table:
+    def without_void(self, parts: Sequence[tuple[int, pa.Table]]) -> list[pa.Table]:
         """Return the endings whose claim nobody else has ended, as far as the position reaches.
 
         An append that succeeds proves nothing of what came before the known position: a poll may
         have moved that past the end of a claim.
 
         Args:
-            endings: as `claims.ending_rows` makes them.
-            claimed: the position at which their claim was made.
+            parts: the position at which a claim was made, and its endings as `claims.ending_rows`
+                makes them.
+
+        Returns:
+            The endings of each part that still count.
         """
         if self.is_over:
-            return endings.slice(0, 0)
-        if claimed >= self.passed:
-            return endings
-        if self._before is None or claimed < self._before[0]:
-            rows = self.rows_after(claimed)
-            ended = pc.and_(
-                pc.less_equal(rows["sequence"], self.passed),
-                pc.equal(rows["from_state"], "CLAIMED"),
-            )
-            self._before = claimed, rows.filter(ended)
-        return still_live(endings, self._before[1])
+            return [rows.slice(0, 0) for _, rows in parts]
+        passed = [(claimed, rows) for claimed, rows in parts if claimed < self.passed]
+        if not passed:
+            return [rows for _, rows in parts]
+        claims = {one for _, rows in passed for one in _claims(rows)}
+        ended = self.rows_after(min(claimed for claimed, _ in passed), of=claims)
+        return [still_live(rows, ended) for _, rows in parts]
 
     def _numbered(self, rows: pa.Table, number: int) -> pa.Table:
         """Fill in the position and the writer, and put the columns in order."""
@@ -371,3 +375,8 @@ class TransitionLog:
             if field.name == "relay_id":
                 columns[-1] = pc.fill_null(columns[-1], self._relay_id)
         return pa.Table.from_arrays(columns, schema=TRANSITIONS)
+
+
+def _claims(rows: pa.Table) -> list[str]:
+    found: list[str] = pc.unique(rows["claim_id"]).to_pylist()
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -48,7 +48,7 @@ def claim_of(*event_ids: str) -> pa.Table:
             "from_state": ["PENDING"] * count,
             "to_state": ["CLAIMED"] * count,
             "reason": ["claimed"] * count,
-            "claim_id": ["c"] * count,
+            "claim_id": [f"claim of {event_ids[0]}"] * count,
             "claim_size": [count] * count,
             "lease_expires_at": [NOW] * count,
             "publish_attempts": [0] * count,
@@ -98,7 +98,8 @@ def test_a_plan_stands_where_its_read_view_was_taken(spark: SparkSession, tables
 @pytest.mark.local
 def test_files_say_what_the_table_says(spark: SparkSession, tables: Tables) -> None:
     """Who knows a commit at which a position was the last reads what came since from the files of
-    its lane, whoever has written them; who knows none asks Spark. Both are told the same.
+    its lane, whoever has written them; who knows none asks Spark. Both are told the same, of all
+    rows, of some claims, and of the first row.
     """
     one, two = (TransitionLog(spark, tables, relay_id=name) for name in ("one", "two"))
     beside = TransitionLog(spark, tables, relay_id="beside", lane=1)
@@ -114,11 +115,16 @@ def test_files_say_what_the_table_says(spark: SparkSession, tables: Tables) -> N
     fresh = TransitionLog(spark, tables, relay_id="fresh")
     told = [fresh.rows_after(after).to_pylist() for after in range(4)]
     assert [4, 2, 1, 0] == [len(rows) for rows in told]
+    claim = told[2][0]["claim_id"]
+    bounds: list[dict[str, Any]] = [{"of": [claim]}, {"of": ["nobody's"]}, {"limit": 1}]
+    bounded = [fresh.rows_after(1, **one).to_pylist() for one in bounds]
+    assert [[told[2][0]], [], [told[1][0]]] == bounded
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TransitionLog, "_asked", None)
         for log, known in ((one, 1), (two, 1)):
             for after in range(known, 4):
                 assert told[after] == log.rows_after(after).to_pylist()
+            assert bounded == [log.rows_after(1, **one).to_pylist() for one in bounds]
         with pytest.raises(TypeError, match="not callable"):
             fresh.rows_after(0)
         newest = two.newest_here()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
@@ -34,7 +35,9 @@ class Lane:
         self.lost: Exception | None = None  # what the next append raises
         self.loses = False  # whether somebody else is always first
         self.app_id = "w"
-        self.void = set[str]()  # of which others have ended the claim, as is seen by `news`
+        self.void = set[
+            str
+        ]()  # of which others have ended the claim, as is seen at the end of the log
         self._seen = set[str]()
 
     def append(self, rows: pa.Table) -> None:
@@ -45,15 +48,15 @@ class Lane:
         self.sequence += 1
         self.rows += rows["event_id"].to_pylist()
 
-    def news(self) -> None:
+    def catch_up(self) -> None:
         """Go to the end of the log."""
         self._seen = set(self.void)
 
-    def without_void(self, endings: pa.Table, *, claimed: int) -> pa.Table:
+    def without_void(self, parts: Sequence[tuple[int, pa.Table]]) -> list[pa.Table]:
         """Leave out what others have ended."""
-        assert 7 == claimed
+        assert all(claimed == 7 for claimed, _ in parts)
         ended = pa.array(sorted(self._seen), pa.string())
-        return endings.filter(pc.invert(pc.is_in(endings["event_id"], ended)))
+        return [rows.filter(pc.invert(pc.is_in(rows["event_id"], ended))) for _, rows in parts]
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -116,7 +116,7 @@ def test_logs_of_an_ended_epoch_know_it(lanes: Lanes) -> None:
     lanes.change(2)
     assert logs.read()
     assert old.is_over
-    assert 0 == old.without_void(ROWS, claimed=0).num_rows
+    assert [0] == [rows.num_rows for rows in old.without_void([(0, ROWS)])]
     assert logs.of(ROWS) is not old
 
 
@@ -137,11 +137,11 @@ def test_what_is_committed_without_rows_is_no_doubt(lanes: Lanes) -> None:
 
 
 def test_what_others_have_appended_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Endings of claims that others have ended are void, whichever claim is asked about first; of
-    many claims in flight the log is read once, and anew when others have appended again.
+    """Endings of claims that others have ended are void; for all endings of an append the log is
+    read once, of their claims alone, and not at all where nobody else has appended.
     """
     others = {5: "c5", 8: "c8"}  # positions at which claims have ended
-    asked: list[int] = []
+    asked: list[tuple[int, set[str]]] = []
 
     def endings(*claims: str) -> pa.Table:
         rows = [
@@ -150,24 +150,24 @@ def test_what_others_have_appended_is_read_once(monkeypatch: pytest.MonkeyPatch)
         ]
         return pa.Table.from_pylist([{**row, "from_state": "CLAIMED"} for row in rows])
 
-    def rows_after(_: TransitionLog, sequence: int) -> pa.Table:
-        asked.append(sequence)
-        later = {at: one for at, one in others.items() if at > sequence}
+    def rows_after(_: TransitionLog, sequence: int, *, of: Collection[str]) -> pa.Table:
+        asked.append((sequence, {*of}))
+        later = {at: one for at, one in others.items() if at > sequence and one in of}
         rows = endings("none", *later.values())
         return rows.append_column("sequence", pa.array([sequence + 1, *later]))
 
     monkeypatch.setattr(TransitionLog, "rows_after", rows_after)
     log = TransitionLog(cast("Any", None), Tables(), relay_id="r")
 
-    def live(claimed: int, *claims: str) -> list[str]:
-        found = log.without_void(endings(*claims), claimed=claimed)
-        return found["claim_id"].to_pylist()
+    def live(**claims: int) -> list[str]:
+        found = log.without_void([(at, endings(one)) for one, at in claims.items()])
+        return [one for part in found for one in part["claim_id"].to_pylist()]
 
     log.move(6)
-    assert ["c6"] == live(6, "c6")
+    assert ["c6"] == live(c6=6)
     assert [] == asked
-    assert (["c4"], ["c4b"], []) == (live(4, "c4"), live(4, "c4b"), live(3, "c5"))
-    assert (["c4"], [4, 3]) == (live(4, "c4"), asked)
+    assert ["c4", "c6"] == live(c4=4, c5=3, c6=6)
+    assert [(3, {"c4", "c5"})] == asked
     log.move(9)
-    assert ([], ["c7"]) == (live(7, "c8"), live(7, "c7"))
-    assert (["c4"], [4, 3, 7, 4]) == (live(4, "c4", "c5", "c8"), asked)
+    assert ["c7", "c4", "c9"] == live(c8=7, c7=7, c4=4, c9=9)
+    assert [(4, {"c8", "c7", "c4"})] == asked[1:]

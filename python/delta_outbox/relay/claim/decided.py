@@ -67,7 +67,7 @@ class Decided:
         except SequenceTaken as taken:
             logger.info("sequence_taken", extra={"sequence": log.sequence + 1})
             self._forget_plan()
-            log.news()
+            log.catch_up()
             if isinstance(taken, LaneClosed):  # every claim there has been ended
                 for _, late in self._of.pop(log, ()):
                     self._too_late(late)
@@ -90,8 +90,8 @@ class Decided:
     def _live(self, log: TransitionLog) -> list[pa.Table]:
         """Keep the endings of a lane whose claims are still live, and return them."""
         kept = []
-        for claimed, rows in self._of.get(log, ()):
-            live = log.without_void(rows, claimed=claimed)
+        parts = self._of.get(log, ())
+        for (claimed, rows), live in zip(parts, log.without_void(parts), strict=True):
             if live.num_rows < rows.num_rows:  # what became of these is for others to say
                 self._forget_plan()
             if live.num_rows:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import random
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -24,7 +27,7 @@ from tests.integration.outboxes import (
     new_transition_log,
 )
 
-from delta_outbox.core.errors import SequenceTaken
+from delta_outbox.core.errors import DiskFull, SequenceTaken
 from delta_outbox.core.instants import FIRST_INSTANT, LAST_INSTANT
 from delta_outbox.core.tables import BEATS, COMMANDS, LOGS, TRANSITIONS, Tables
 from delta_outbox.delta.commit_history import CommitHistory
@@ -349,6 +352,33 @@ def test_of_many_writers_each_number_has_one(
     assert set(range(1, numbers + 1)) <= {number for number, _ in told}
 
 
+def test_a_commit_waits_for_one_of_deltas_own(spark: SparkSession, tables: Tables) -> None:
+    """Delta's commit asks whether its version is free, and then takes it, under a lock of the
+    table's log. An append holds the same lock, or one of the two could take the other's place.
+    """
+    log = _log(spark, tables)
+    log.append(_claims(1))
+    folder = CommitHistory(spark).folder(tables.transitions)
+    assert folder is not None
+    session: Any = spark._jsparkSession
+    jvm: Any = spark._jvm
+    deltas = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session, f"file:{folder.parent}")
+    lock = deltas.snapshotLock()
+    with ThreadPoolExecutor(1) as threads:
+        lock.lock()
+        try:
+            appended = threads.submit(log.append, _claims(2))
+            while not (appended.done() or lock.hasQueuedThreads()):
+                time.sleep(0.01)
+            assert not appended.done()
+            assert not (folder / f"{(log.version or 0) + 1:020}.json").exists()
+        finally:
+            lock.unlock()
+        appended.result()
+    assert 2 == log.sequence
+    assert 0 == appended_by_spark(spark, tables.transitions)
+
+
 def test_a_lost_answer_loses_no_file(
     spark: SparkSession, tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -373,7 +403,9 @@ def test_a_lost_answer_loses_no_file(
 def test_what_is_not_committed_leaves_no_file(
     spark: SparkSession, tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the log store refuses, the error is the caller's, and the data file is gone."""
+    """Where the log store refuses, the error is the caller's, and the data file is gone; so are all
+    of an append if the disk takes only some of them.
+    """
     log = _log(spark, tables)
     log.append(_claims(1))
     before = _parquet(spark, tables.transitions)
@@ -387,6 +419,22 @@ def test_what_is_not_committed_leaves_no_file(
         patched.setattr(LogStore, "put", nowhere)
         with pytest.raises(Exception, match="nowhere"):
             log.append(_claims(2))
+    assert before == _parquet(spark, tables.transitions)
+    tomorrow = _claims(1, name="t", at=NOW + timedelta(days=1))
+    write = pq.write_table
+    taken: list[object] = []
+
+    def full(*given: Any, **named: Any) -> None:
+        if taken:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(*given, **named)
+        taken.append(given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(pq, "write_table", full)
+        with pytest.raises(DiskFull):
+            log.append(pa.concat_tables([_claims(1), tomorrow]))
+    assert [1] == [len(taken)]
     assert before == _parquet(spark, tables.transitions)
     log.append(_claims(2))
     assert 2 == log.sequence

@@ -104,22 +104,22 @@ def _write(table: Path, rows: pa.Table, form: TableForm, partition: Mapping[str,
             use_dictionary=[name for name in rows.column_names if name not in _UNIQUE],
             store_schema=False,
         )
+        return DataFile(
+            path=path,
+            name=name,
+            partition=partition,
+            rows=rows.num_rows,
+            size=path.stat().st_size,
+            statistics=json.dumps(
+                _statistics(rows, form.statistics - partition.keys()),
+                separators=(",", ":"),
+                ensure_ascii=False,
+            ),
+        )
     except BaseException:
         with suppress(OSError):
             path.unlink(missing_ok=True)
         raise
-    return DataFile(
-        path=path,
-        name=name,
-        partition=partition,
-        rows=rows.num_rows,
-        size=path.stat().st_size,
-        statistics=json.dumps(
-            _statistics(rows, form.statistics - partition.keys()),
-            separators=(",", ":"),
-            ensure_ascii=False,
-        ),
-    )
 
 
 def _statistics(rows: pa.Table, names: Collection[str]) -> Mapping[str, Any]:
@@ -132,7 +132,7 @@ def _statistics(rows: pa.Table, names: Collection[str]) -> Mapping[str, Any]:
         if field.name not in names:
             continue
         nulls[field.name] = column.null_count
-        if column.null_count == rows.num_rows or pa.types.is_nested(field.type):
+        if column.null_count == rows.num_rows or not _has_bounds(field.type):
             continue
         found = pc.min_max(column)
         low: Any
@@ -154,6 +154,12 @@ def _statistics(rows: pa.Table, names: Collection[str]) -> Mapping[str, Any]:
         "maxValues": greatest,
         "nullCount": nulls,
     }
+
+
+def _has_bounds(kind: pa.DataType) -> bool:
+    """Say whether Delta keeps the least and the greatest of a type."""
+    types = pa.types
+    return not (types.is_nested(kind) or types.is_binary(kind) or types.is_boolean(kind))
 
 
 def _instant(milliseconds: int) -> str:

@@ -144,7 +144,8 @@ class _Append:
                     continue
                 if not files:
                     table = self.folder.parent
-                    files = list(write_files(table, self.rows, form))
+                    for file in write_files(table, self.rows, form):
+                        files.append(file)  # noqa: PERF402 - those written before one that fails
                     sync_files(self.spark, table, [file.path for file in files])
                 actions, last = self._actions(files, state)
                 may_be_named = True

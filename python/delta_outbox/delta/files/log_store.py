@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 import weakref
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Delta's store for local files asks whether a commit is there, and then puts its own.
-_puts: Final = threading.Lock()
+# Whoever takes a lock gives it back: an interrupt is for the main thread, not for these.
+_commits: Final = ThreadPoolExecutor(thread_name_prefix="commits")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,34 +62,44 @@ _java: weakref.WeakKeyDictionary[SparkContext, _Java] = weakref.WeakKeyDictionar
 class LogStore:
     """The log store that a JVM has for a table: whatever of it commits does so through this.
 
+    For local files Delta's store asks whether a commit is there, and then renames its own into
+    place. So that of two commits with one version one is there, Delta holds a lock of the table's
+    log meanwhile, and so do we (decision 0115).
+
     Args:
         store: Delta's, in the JVM.
+        lock: of the table's log, Delta's as well; a thread of ours is one thread there.
         java: classes of the JVM.
         folder: where Delta keeps the log.
         settings: of Hadoop, in the JVM.
     """
 
-    def __init__(self, store: Any, java: _Java, folder: Path, settings: Any) -> None:
-        self._store = store
+    def __init__(self, store: Any, lock: Any, java: _Java, folder: Path, settings: Any) -> None:
+        self._store, self._lock = store, lock
         self._java = java
         self._folder = folder
         self._settings = settings
 
     @classmethod
     def of(cls, spark: SparkSession, folder: Path) -> LogStore | None:
-        """Return the store of a table; None if Delta has another inside than the one we know.
+        """Return the store of a table; None if Delta has another inside than the one we know, or
+        threads of ours are not threads there (`PYSPARK_PIN_THREAD=false`).
 
         Args:
             spark: a classic session.
             folder: where Delta keeps the log.
         """
+        from py4j.clientserver import ClientServer
         from py4j.protocol import Py4JError
 
         session: Any = spark._jsparkSession
+        if not isinstance(spark.sparkContext._gateway, ClientServer):
+            return None
         try:
             java = _Java.of(spark)
             log = java.delta_log.forTable(session, f"file:{folder.parent}")
-            return cls(log.store(), java, folder, log.newDeltaHadoopConf())
+            settings = log.newDeltaHadoopConf()
+            return cls(log.store(), log.snapshotLock(), java, folder, settings)
         except (Py4JError, TypeError) as error:
             logger.warning("log_store_unknown", extra={"error": type(error).__name__})
             return None
@@ -125,8 +135,7 @@ class LogStore:
         content = self._java.converters.asScala(lines.iterator())
         path = self._java.path(f"file:{commit_file(self._folder, version)}")
         try:
-            with _puts:
-                self._store.write(path, content, False, self._settings)
+            _commits.submit(self._write, path, content).result()
         except Py4JJavaError:
             # The answer may have been lost; and whoever was first is no error.
             is_there = is_ours(self._folder, version, tag=tag)
@@ -134,6 +143,13 @@ class LogStore:
                 raise
             return is_there
         return True
+
+    def _write(self, path: Any, content: Any) -> None:
+        self._lock.lock()
+        try:
+            self._store.write(path, content, False, self._settings)
+        finally:
+            self._lock.unlock()
 
 
 def is_ours(folder: Path, version: int, *, tag: str) -> bool | None:

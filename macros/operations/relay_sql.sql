@@ -2,7 +2,8 @@
     {#-
         The SQL that the relay and the command line evaluate themselves, compiled once: the texts of the models' own
         macros, each after a line `--- name`. Names in double underscores are filled in when a text is run;
-        `outbox_policies` is a temporary view of the policies in force, which a broken seed does not change.
+        `outbox_policies` is a temporary view of the policies in force, made for each question: a broken seed does not
+        change it.
     -#}
     {%- set state = ref("outbox_state") -%}
     {%- set events = source("outbox", "outbox_events") -%}

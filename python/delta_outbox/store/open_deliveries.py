@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from delta_outbox.core.clock import Clock
+from delta_outbox.core.globs import glob_to_regex
 from delta_outbox.core.hashing import Numbers, numbers_of
 from delta_outbox.core.instants import instant_of
 from delta_outbox.core.literals import instant_literal, listed
@@ -32,6 +33,19 @@ ENOUGH: Final = 10  # of what was asked for, such a part; to look further takes 
 MOST_OF_A_COMMIT: Final = 500_000  # deliveries held at once, beyond what is asked for
 LATER: Final = timedelta(minutes=1)  # what is due later than that is not held
 _VIEW: Final = "outbox_open_deliveries"
+_POLICIES_VIEW: Final = "outbox_policies"
+_POLICIES: Final = pa.schema(
+    [
+        ("position", pa.int32()),
+        ("event_type", pa.string()),
+        ("event_type_regex", pa.string()),
+        ("destination", pa.string()),
+        ("ordering", pa.string()),
+        ("order_scope", pa.string()),
+        ("on_dead", pa.string()),
+        ("expires_after_seconds", pa.float64()),
+    ]
+)
 _ORDERED: Final = f"(ordering_key is not null and not {reserved('event_type')})"
 """What may wait for others of its key. A task has the key of its instance, for its lane only."""
 
@@ -243,7 +257,7 @@ class OpenDeliveries:
             at: when.
             unavailable: destinations that nothing is taken for.
         """
-        read_view.createOrReplaceTempView(_VIEW)
+        self._show(read_view)
         text = self._statements.fill(
             "blocked_scopes",
             deliveries=_VIEW,
@@ -360,7 +374,7 @@ class OpenDeliveries:
         Args:
             read_view: the open deliveries.
         """
-        read_view.createOrReplaceTempView(_VIEW)
+        self._show(read_view)
         now = instant_literal(self._clock.now())
         text = self._statements.fill("next_too_old", deliveries=_VIEW, now=now)
         [row] = self._spark.sql(text).collect()
@@ -410,10 +424,21 @@ class OpenDeliveries:
     def _asked(
         self, statement: str, read_view: DataFrame, tail: str, *, at: datetime, **values: object
     ) -> pa.Table:
-        read_view.createOrReplaceTempView(_VIEW)
+        self._show(read_view)
         text = self._statements.fill(statement, deliveries=_VIEW, now=instant_literal(at), **values)
         table = self._spark.sql(f"select {COLUMNS} from ({text}) {tail}").toArrow()
         return table.cast(DELIVERIES)
+
+    def _show(self, read_view: DataFrame) -> None:
+        """Make the views that the statements read: a session may be a new one after a pause."""
+        read_view.createOrReplaceTempView(_VIEW)
+        rows = [
+            policy.as_row()
+            | {"position": place, "event_type_regex": glob_to_regex(policy.event_type)}
+            for place, policy in enumerate(self._policies().all, start=1)
+        ]
+        policies = self._spark.createDataFrame(pa.Table.from_pylist(rows, schema=_POLICIES))
+        policies.createOrReplaceTempView(_POLICIES_VIEW)
 
 
 def _numbered(scopes: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -7,11 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-
 from delta_outbox.core.clock import Clock
 from delta_outbox.core.errors import BadPolicy, OutboxError, UnknownDestination
-from delta_outbox.core.globs import glob_to_regex
 from delta_outbox.core.settings import Settings
 from delta_outbox.core.tables import Tables
 from delta_outbox.delta.commit_history import CommitHistory
@@ -23,9 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = logging.getLogger(__name__)
-
-VIEW: Final = "outbox_policies"
-"""The policies in force as a temporary view, for the SQL of `relay_sql`."""
 
 RETRY_SECONDS: Final = 30.0  # until policies that could not be put into force are tried again
 VERSIONS_LOOKED_AT: Final = 10  # a version that an older release wrote may no longer be readable
@@ -49,7 +43,7 @@ class Policies:
     they are.
 
     Args:
-        spark: the session; takes the view of the policies in force.
+        spark: the session.
         tables: the names of the relations.
         settings: where the destinations are described.
         clock: the time.
@@ -152,7 +146,6 @@ class Policies:
             self._check(policies)
         if record:
             self._record(policies)
-        show_policies(self._spark, policies)
         logger.info("policy_in_force", extra={"version": policies.version})
         self.current = policies
 
@@ -205,31 +198,3 @@ class Policies:
             return CommitHistory(self._spark).newest(self._table)
         except AnalysisException:
             return None
-
-
-def show_policies(spark: SparkSession, policies: PolicySet) -> None:
-    """Make policies the temporary view that the statements of a session read.
-
-    Args:
-        spark: the session.
-        policies: in order.
-    """
-    rows = [
-        policy.as_row() | {"position": place, "event_type_regex": glob_to_regex(policy.event_type)}
-        for place, policy in enumerate(policies.all, start=1)
-    ]
-    spark.createDataFrame(pa.Table.from_pylist(rows, schema=_VIEW)).createOrReplaceTempView(VIEW)
-
-
-_VIEW: Final = pa.schema(
-    [
-        ("position", pa.int32()),
-        ("event_type", pa.string()),
-        ("event_type_regex", pa.string()),
-        ("destination", pa.string()),
-        ("ordering", pa.string()),
-        ("order_scope", pa.string()),
-        ("on_dead", pa.string()),
-        ("expires_after_seconds", pa.float64()),
-    ]
-)

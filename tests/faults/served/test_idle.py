@@ -141,6 +141,8 @@ def test_python_goes_on_after_a_pause(served: ServedHouse) -> None:
         wait_until_forgotten(served, outbox)
         endings = outbox.end(claim, [NotSent()] * len(claim))
         assert [State.PENDING] * 2 == [ending.to_state for ending in endings]
+        wait_until_forgotten(served, outbox)
+        assert outbox.claim(10) is not None
 
 
 def test_a_session_of_the_user_is_not_guessed(served: ServedHouse) -> None:

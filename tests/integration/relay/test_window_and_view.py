@@ -21,7 +21,6 @@ from delta_outbox.relay.plan.timing import Timing
 from delta_outbox.relay.plan.window import Kind, Window
 from delta_outbox.runtime.session import own_session
 from delta_outbox.store.open_deliveries import OpenDeliveries, PerDestination
-from delta_outbox.store.policies import show_policies
 from delta_outbox.testing.conformance.clock import ManualClock
 
 if TYPE_CHECKING:
@@ -55,7 +54,6 @@ def test_the_window_selects_what_the_view_shows(shared_store: Store) -> None:
     print(f"OUTBOX_WINDOW_SEED={seed}")  # noqa: T201 - shown if it fails
     chance = random.Random(seed)
     spark = own_session(shared_store.spark)
-    show_policies(spark, POLICIES)
     columns = shared_store.spark.table(shared_store.tables.state).schema
     selected, ended, held, left_out = 0, 0, 0, 0
     for unavailable in (frozenset[str](), frozenset({"a"}), frozenset({"b", "c"})):
@@ -98,7 +96,6 @@ def test_an_age_lists_again_only_what_grows_too_old(shared_store: Store) -> None
     and due, in a minute at the earliest, and never if nothing of it grows old.
     """
     spark = own_session(shared_store.spark)
-    show_policies(spark, POLICIES)
     columns = shared_store.spark.table(shared_store.tables.state).schema
     asked = OpenDeliveries(
         spark, shared_store.statements, clock=ManualClock(NOW), policies=lambda: POLICIES
